@@ -114,25 +114,16 @@ def find_text(
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     if shards is not None:
         _check_holds_nothing_else(shards)
-    files = [] if shards is not None else find_files(list(corpus), missing_ok=may_be_gone)
-    valid_files = find_files(list(valid), missing_ok=may_be_gone) if valid else []
+    outside = [] if run_dir is None else [run_dir]
+
+    def found(paths: Sequence[Path]) -> list[AnyFile]:
+        return find_files(list(paths), missing_ok=may_be_gone, outside=outside)
+
     return TextSources(
         shards=shards,
-        corpus=describe_files(_outside(run_dir, files, corpus)),
-        valid=describe_files(_outside(run_dir, valid_files, valid)),
+        corpus=describe_files([] if shards is not None else found(corpus)),
+        valid=describe_files(found(valid) if valid else []),
     )
-
-
-def _outside(run_dir: Path | None, files: list[AnyFile], given: Sequence[Path]) -> list[AnyFile]:
-    """Leave out files below a directory, except those that were given by name."""
-    if run_dir is None:
-        return files
-    below = run_dir.resolve()
-    return [
-        file
-        for file in files
-        if not isinstance(file, Path) or file in given or not file.resolve().is_relative_to(below)
-    ]
 
 
 def prepare_text(

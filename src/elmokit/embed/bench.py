@@ -126,4 +126,5 @@ def _estimate(
 def _text_bytes(path: AnyFile) -> int:
     if path.suffix.lower() in sources.COMPRESSIONS:
         return sum(map(len, sources.read_pieces(path)))
-    return sources.file_size(path)
+    size = sources.file_size(path)
+    return sum(map(len, sources.read_pieces(path))) if size is None else size

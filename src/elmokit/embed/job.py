@@ -101,6 +101,15 @@ def embed_files(
     return embed_lines(OwnLines(embedder, options), texts, output, options, on_progress=on_progress)
 
 
+def places_of_output(path: Path) -> list[Path]:
+    """Return where a job with this output writes, which is no text."""
+    return [path, _parts_of(path)]
+
+
+def _parts_of(path: Path) -> Path:
+    return path.with_name(path.name + ".parts")
+
+
 def embed_lines(
     embedder: LineEmbedder,
     texts: Paths,
@@ -112,10 +121,10 @@ def embed_lines(
     """Do the work of `embed_files` with any `LineEmbedder`, which has the same options."""
     path = Path(output)
     output_format = options.check(path, num_layers=embedder.num_layers)
-    metadata, lines = embedder.metadata(), NumberedLines(texts)
+    metadata, lines = embedder.metadata(), NumberedLines(texts, outside=places_of_output(path))
     may_replace = options.resume or options.overwrite
     check_target(path, inputs=lines.files, overwrite=may_replace)
-    store = PartStore(path.with_name(path.name + ".parts"))
+    store = PartStore(_parts_of(path))
     with store.held():
         check_target(path, inputs=lines.files, overwrite=may_replace)  # another may have finished
         if store.exists and not may_replace:

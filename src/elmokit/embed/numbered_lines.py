@@ -5,7 +5,8 @@ vectors, so a line that cannot be read stops the job.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from elmokit.errors import FormatError
 from elmokit.files.lines import MAX_LINE_BYTES, raw_lines, text_of_line
@@ -28,6 +29,7 @@ class NumberedLines:
 
     Args:
         paths: Files, directories or patterns; .gz, .xz, .bz2 and .zst are decompressed.
+        outside: As in `find_files`.
 
     Raises:
         FileNotFoundError: if one does not exist.
@@ -35,8 +37,8 @@ class NumberedLines:
             that is not UTF-8, holds NUL or is longer than `MAX_LINE_BYTES`.
     """
 
-    def __init__(self, paths: Paths) -> None:
-        self.files = find_files(paths)
+    def __init__(self, paths: Paths, *, outside: Sequence[Path] = ()) -> None:
+        self.files = find_files(paths, outside=outside)
         self.num_bytes = 0
         for path in self.files:
             if file_kind(path) != "text":
@@ -51,11 +53,15 @@ class NumberedLines:
 
     @property
     def total_bytes(self) -> int | None:
-        """Final value of ``num_bytes``; None if unknown (compressed files, pipes)."""
+        """Final value of ``num_bytes``; None if unknown (compressed files, pipes, some servers)."""
+        total = 0
         for path in self.files:
             if path == STANDARD_INPUT or not path.is_file() or path.suffix.lower() in COMPRESSIONS:
                 return None
-        return sum(file_size(path) for path in self.files)
+            if (size := file_size(path)) is None:
+                return None
+            total += size
+        return total
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         index = 0

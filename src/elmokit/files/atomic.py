@@ -65,11 +65,20 @@ def no_room(error: BaseException) -> int | None:
 def reserve(path: Path, num_bytes: int) -> None:
     """Reserve space for a file, where the system can; raise `OSError` if there is not enough.
 
-    For HDF5 and memory-mapped files, which may crash when the disk is full.
+    For memory-mapped files, and before HDF5 files, whose library may crash when the disk is full.
+    (h5py empties the file that it writes, so for it this is a check at the start.)
     """
-    if num_bytes > 0 and hasattr(os, "posix_fallocate"):
-        with path.open("ab") as file:
-            os.posix_fallocate(file.fileno(), 0, num_bytes)
+    if num_bytes <= 0 or not hasattr(os, "posix_fallocate"):
+        return
+    # not for appending: where the file system cannot reserve, glibc writes into every block
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        os.posix_fallocate(descriptor, 0, num_bytes)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:  # musl does without
+            raise
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -174,6 +183,11 @@ def atomic_directory(
         InputError, NotADirectoryError: at once, as `replaced_by`.
     """
     target = replaced_by(path, directory=True)
+    if _is_working_directory(target) and any(target.iterdir()):
+        raise InputError(
+            f"{target} is the working directory, which would be replaced. Give another directory, "
+            "or run this from another one."
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     previous = previous_of(target)
     with named(target), temporary_directory(target.parent, target.name) as folder:
@@ -210,8 +224,12 @@ def atomic_directory(
 
 def _cannot_be_replaced(target: Path) -> bool:
     """Tell whether a directory is empty, and its place taken by a mount or by this process."""
-    is_fixed = target.is_dir() and (target.is_mount() or target.samefile(Path.cwd()))
+    is_fixed = target.is_dir() and (os.path.ismount(target) or _is_working_directory(target))
     return is_fixed and not any(target.iterdir())
+
+
+def _is_working_directory(target: Path) -> bool:
+    return target.is_dir() and target.samefile(".")
 
 
 def previous_of(target: Path) -> Path:
@@ -235,5 +253,8 @@ def _force_to_disk(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL or not path.is_dir():  # not all file systems can
+            raise
     finally:
         os.close(descriptor)

@@ -3,6 +3,8 @@
 import codecs
 from dataclasses import dataclass
 
+SAMPLE_BYTES = 1 << 14
+"""Enough text for a guess."""
 _MIN_ZEROS = 4
 """NUL bytes from which text may be UTF-16 with few letters beyond ASCII."""
 _MIN_FITTING = 0.9

@@ -269,7 +269,8 @@ def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
     """
     path.open("rb").close()  # system errors name the path here, but not in h5py
     with _damage(path, "not a whole HDF5 file", expected):
-        file = h5py.File(path, "r")
+        # without HDF5's own locks, which not all file systems have
+        file = h5py.File(path, "r", locking=False)
     with file:
         yield Hdf5File(file, path)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from elmokit.files.bounded import MAX_DOCUMENT_BYTES, too_large
-from elmokit.files.encodings import guess_encoding
+from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
 from elmokit.files.location import Location
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import read_pieces
@@ -98,7 +98,7 @@ def text_of_line(raw: bytes | None, path: AnyFile, line: int | None, *, reason: 
             f"longer than {MAX_LINE_BYTES:,} bytes. A line should hold one sentence or one "
             "example; is this the right file?"
         )
-    encoding = guess_encoding(raw if line in (None, 1) else b"\n" + raw)
+    encoding = guess_encoding(_sample(raw if line in (None, 1) else b"\n" + raw, text.position))
     if encoding is not None and (text.fault != "nul" or encoding.startswith("UTF-16")):
         raise location.error(
             f"not UTF-8 at byte {text.position}; it looks like {encoding}. {reason}Convert the "
@@ -113,6 +113,12 @@ def text_of_line(raw: bytes | None, path: AnyFile, line: int | None, *, reason: 
         f"not UTF-8 at byte {text.position}, so this looks like a binary file. {reason}If it is "
         "text, convert it: iconv -f ENCODING -t UTF-8 IN > OUT."
     )
+
+
+def _sample(data: bytes, position: int) -> bytes:
+    """Return what is around a fault; from an even byte on, as characters of UTF-16 are."""
+    start = 0 if len(data) <= SAMPLE_BYTES else position - position % 2
+    return data[start : start + SAMPLE_BYTES]
 
 
 def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from elmokit.errors import ElmokitError, InputError
 from elmokit.files.cache_dir import cache_dir
-from elmokit.files.locks import held_directory
+from elmokit.files.locks import LOCK_NAME, held_directory
 
 StrPath = str | os.PathLike[str]
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
@@ -69,8 +69,8 @@ class RemoteFile:
         return PurePosixPath(self.address).suffix
 
     @property
-    def num_bytes(self) -> int:
-        """Size."""
+    def num_bytes(self) -> int | None:
+        """Size; None if the server does not tell."""
         return self._asked("size")
 
     def open(self, mode: str = "rb") -> Any:
@@ -137,8 +137,10 @@ class RemoteFile:
             )
 
     def download(self, path: Path) -> None:
-        """Copy to a local file."""
-        self._asked("get_file", str(path))
+        """Copy to a local file, which appears whole or not at all."""
+        partial = path.with_name(f".{path.name}.partial")
+        self._asked("get_file", str(partial))
+        partial.replace(path)
 
     def upload(self, path: Path) -> None:
         """Copy a local file here; it appears whole or not at all."""
@@ -243,6 +245,8 @@ def local_output(
                 f"{remote} exists already. Replace it with --overwrite, or give another name."
             )
         path, arrived = folder / remote.name, None
+        for partial in folder.glob(".*.partial"):  # of a download that was killed
+            partial.unlink()
         if resume is None:
             path.unlink(missing_ok=True)
         elif path.exists() and not (overwrite or resume):
@@ -250,7 +254,9 @@ def local_output(
                 f"A finished output for {remote} waits in {path}: send it with --resume, or start "
                 "over with --overwrite."
             )
-        if is_there and resume and not path.exists():
+        # parts beside it are those of a job that replaces what is there
+        is_begun = any(one.name != LOCK_NAME for one in folder.iterdir())
+        if is_there and resume and not is_begun:
             remote.download(path)
             arrived = _identity(path)
         yield path

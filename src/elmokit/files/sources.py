@@ -5,6 +5,7 @@ import glob
 import gzip
 import lzma
 import os
+import select
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ _MAGIC_BYTES = {
     b"\xfd7zXZ\x00": "xz data (name it .xz)",
     b"BZh91AY&SY": "bzip2 data (name it .bz2)",
     b"\x28\xb5\x2f\xfd": "zstandard data (name it .zst)",
-    b"PAR1": "a Parquet file (name it .parquet)",
+    b"PAR1\x15": "a Parquet file (name it .parquet)",
     b"PK\x03\x04": "a zip archive or office document (extract its text first)",
     b"ELMOKSH1": "a shard of elmokit (give `pretrain` its folder alone, others the raw text)",
     b"\x89HDF\r\n": "an HDF5 file, such as vectors or weights",
@@ -40,13 +41,17 @@ _MAGIC_BYTES = {
 }
 
 
-def find_files(paths: Paths, *, missing_ok: bool = False) -> list[AnyFile]:
+def find_files(
+    paths: Paths, *, missing_ok: bool = False, outside: Sequence[Path] = ()
+) -> list[AnyFile]:
     """Return the files that paths from the command line stand for, in the order given.
 
     Args:
         paths: One or several of: files, directories (all files below, sorted, without hidden ones),
             glob patterns (sorted), addresses (``s3://…``) of the same, ``-`` for standard input.
         missing_ok: Return an empty list, rather than raise, if anything is missing.
+        outside: Files and directories, such as the output of the command, to leave out, unless
+            given by name themselves.
 
     Raises:
         FileNotFoundError: if a path does not exist, is an empty directory or matches nothing.
@@ -68,6 +73,8 @@ def find_files(paths: Paths, *, missing_ok: bool = False) -> list[AnyFile]:
                 found = [
                     file for match in matches if match.is_dir() for file in _files_below(match)
                 ]
+        if outside and found != [path]:
+            found = [file for file in found if not _is_in(outside, file)]
         if not found and missing_ok:
             return []
         if not found:
@@ -79,6 +86,12 @@ def find_files(paths: Paths, *, missing_ok: bool = False) -> list[AnyFile]:
     if not files:
         raise FileNotFoundError("no corpus was given. Give files, directories or patterns.")
     return files
+
+
+def _is_in(places: Sequence[Path], file: AnyFile) -> bool:
+    return isinstance(file, Path) and any(
+        file.resolve().is_relative_to(place.resolve()) for place in places
+    )
 
 
 def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: bool = False) -> Path:
@@ -115,8 +128,8 @@ def describe_files(files: Sequence[AnyFile]) -> list[dict[str, Any]]:
     ]
 
 
-def file_size(path: AnyFile) -> int:
-    """Return the size of a file in bytes."""
+def file_size(path: AnyFile) -> int | None:
+    """Return the size of a file in bytes; None if a server does not tell."""
     return path.num_bytes if isinstance(path, RemoteFile) else path.stat().st_size
 
 
@@ -159,8 +172,11 @@ def _pieces(path: AnyFile, suffix: str) -> Iterator[bytes]:
         file = _opened(path, stack)
         if decompress := _DECOMPRESSORS.get(suffix):
             file = stack.enter_context(decompress(file, "rb"))
-        while piece := file.read(_PIECE_BYTES):
-            yield piece
+        while (piece := file.read(_PIECE_BYTES)) != b"":
+            if piece is None:  # standard input that does not block has nothing yet
+                select.select([file], [], [])
+            else:
+                yield piece
 
 
 def _opened(path: AnyFile, stack: ExitStack) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.damage import reason_of
-from elmokit.files.encodings import guess_encoding
+from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import BadLine, decode_line, raw_lines
 from elmokit.files.remote import AnyFile
@@ -25,7 +25,6 @@ _MAX_BAD_LINES = 100  # beyond this number and share of all lines, reading stops
 _MAX_BAD_SHARE = 0.01
 _MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
 _MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
-_SAMPLE_BYTES = 1 << 14  # of lines that are not UTF-8, to guess their encoding
 
 
 @dataclass
@@ -191,8 +190,8 @@ class FileReader:
         self.report.skipped[reason] += 1
         if reason in _HARMLESS:
             return
-        if reason in ("not_utf8", "nul") and len(self._sample) < _SAMPLE_BYTES:
-            self._sample += b"\n" * (self.num_lines > 1) + raw[:_SAMPLE_BYTES]
+        if reason in ("not_utf8", "nul") and len(self._sample) < SAMPLE_BYTES:
+            self._sample += b"\n" * (self.num_lines > 1) + raw[:SAMPLE_BYTES]
         num_bad = self.report.num_bad
         if num_bad > _MAX_BAD_LINES and num_bad > _MAX_BAD_SHARE * self.report.lines:
             raise self._too_bad(f"{num_bad} of the first {self.report.lines} corpus lines")

@@ -14,7 +14,8 @@ with the seeds. A round draws both:
 Deviations of the first draw are widened from a normal to a t distribution, which matters for ten
 documents and not for a thousand sentences. Without variance over units the interval is that of
 Student's t test; with one seed a condition, it covers the units alone, and with one unit the seeds
-alone. Where neither can vary nothing is known: p is 1, and the interval has no ends.
+alone. Where nothing varies, because there is one unit, or all of them agree, the interval has no
+ends, and p is that of a sign test over the units (1 with one unit).
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,10 +50,11 @@ class BootstrapTest:
 
     difference: float
     low: float | None
-    """Lower end of the interval with `CONFIDENCE`; none: one unit and no variance over seeds."""
+    """Lower end of the interval with `CONFIDENCE`; none: nothing varies over units and seeds."""
     high: float | None
     p_value: float
-    """``2 (r + 1) / (R + 1)``: r of R rounds were not on the observed side of 0; at most 1."""
+    """``2 (r + 1) / (R + 1)``: r of R rounds were not on the observed side of 0; at most 1.
+    Where nothing varies, at least 2 to the power of 1 minus the number of units."""
     num_rounds: int
     """R."""
 
@@ -103,16 +105,16 @@ def bootstrap_gain(
         errors = errors + _seed_errors(
             observed[pair], resampled[pair], num_units, generator, new_is_fixed=one.new_is_fixed
         )
-    if num_units == 1 and np.abs(errors).max() <= TOLERANCE:
-        return BootstrapTest(
-            difference=float(difference), low=None, high=None, p_value=1.0, num_rounds=num_rounds
-        )
     values = difference + errors
-    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     against = min((values <= TOLERANCE).sum(), (values >= -TOLERANCE).sum())
+    p = min(1.0, 2 * (int(against) + 1) / (num_rounds + 1))
+    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    if np.abs(errors).max() <= TOLERANCE:  # all units and seeds are equal: as a test of signs
+        low = high = None
+        p = max(p, 2.0 ** (1 - num_units))
     return BootstrapTest(
-        difference=float(difference), low=float(low), high=float(high),
-        p_value=min(1.0, 2 * (int(against) + 1) / (num_rounds + 1)), num_rounds=num_rounds,
+        difference=float(difference), low=None if low is None else float(low),
+        high=None if high is None else float(high), p_value=p, num_rounds=num_rounds,
     )  # fmt: skip
 
 

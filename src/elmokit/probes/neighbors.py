@@ -123,11 +123,15 @@ def is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
 
 
 def find_occurrences(
-    sentences: Iterable[Sequence[str]], word: str | Sequence[str], *, limit: int = 200
+    sentences: Iterable[Sequence[str]],
+    word: str | Sequence[str],
+    *,
+    limit: int = 200,
+    query: Sequence[str] | None = None,
 ) -> list[Occurrence]:
     """Return the first occurrences of ``word`` or of its parts, one per distinct sentence.
 
-    Sentences are lists of words.
+    Sentences are lists of words; those that repeat the sentence ``query`` are left out.
 
     Raises:
         InputError: if the word has no parts.
@@ -139,7 +143,7 @@ def find_occurrences(
     for tokens in map(tuple, split_sentences(sentences, None)):
         if parts[0] in tokens and tokens not in found:
             index = _index_of(tokens, parts)
-            if index is None:
+            if index is None or (query is not None and is_same_text(query, tokens)):
                 continue
             found[tokens] = Occurrence(tokens, index, num_tokens=len(parts))
             if len(found) == limit:
@@ -166,10 +170,12 @@ def find_neighbors(
         InputError: if the text has too few occurrences of the word, or ``layers`` are all.
     """
     check_one_layer(layers)
-    found = find_occurrences(sentences, word, limit=limit)
+    if query is None and limit < 2:
+        raise InputError(f"`limit` must be at least 2: occurrences are compared, got {limit}.")
+    asked = None if query is None else query.tokens
+    found = find_occurrences(sentences, word, limit=limit, query=asked)
     if query is not None:
-        others = (one for one in found if not is_same_text(query.tokens, one.tokens))
-        found = [query, *others]
+        found = [query, *found]
     if len(found) < 2:
         alone = "Only one distinct sentence" if found else "No sentence"
         raise _too_few("No other sentence" if query else alone, _parts(word))
@@ -290,9 +296,10 @@ def nearest_words(
 
 
 def spread(found: Sequence[Neighborhood], count: int) -> list[Neighborhood]:
-    """Return ``count`` of them, evenly spread over the similarity of the nearest neighbor."""
+    """Return ``count`` of them, from that with the nearest neighbor to that with the farthest."""
     ranked = sorted(found, key=lambda one: -one.similarities[0])
-    return ranked[:: max(1, len(ranked) // count)][:count]
+    places = np.linspace(0, len(ranked) - 1, min(count, len(ranked)))
+    return [ranked[round(place)] for place in places.tolist()]
 
 
 def share_of_same_sense(found: Sequence[Neighborhood], *, among: int = 1) -> float:

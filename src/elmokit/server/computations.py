@@ -120,11 +120,12 @@ class Prediction:
                 self.run.task.from_words(text.value, str.split)  # only whether lists are in place
             except TypeError as error:
                 raise RequestError(422, f"{text.where}: {error}") from error
-        return text.value, num_characters // 5 + NUM_BOUNDARIES
+        return text, num_characters // 5 + NUM_BOUNDARIES
 
     def compute(self, items: list[Any]) -> Sequence[Any]:
         """Return what `TaskRun.predict_json` says of each text."""
-        return jsonable(list(self.run.predict_json(items)))
+        values, names = [text.value for text in items], [text.where for text in items]
+        return jsonable(list(self.run.predict_json(values, names=names)))
 
 
 def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list[str]:

@@ -173,4 +173,5 @@ def _window(document: CorefDocument, first: int, last: int) -> CorefDocument:
 
 def _is_word(text: str) -> bool:
     """Tell a word from a sentence: neither spaces inside nor the end of a sentence."""
-    return len(text.split()) < 2 and (len(text) < 2 or text.rstrip()[-1] not in SENTENCE_ENDS)
+    text = text.strip()
+    return len(text.split()) < 2 and (len(text) < 2 or text[-1] not in SENTENCE_ENDS)

@@ -18,6 +18,7 @@ from elmokit.tasks.sampling import DataFile
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize
 from elmokit.tasks.written import Mark
+from elmokit.text.alignment import align, covering_words
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
 
@@ -69,7 +70,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
             InputError: if no word is marked, or there are other asterisks.
         """
         marked = _MARKED.fullmatch(text)
-        parts = [tuple(tokenizer.tokenize(part)) for part in marked.groups()] if marked else []
+        parts = _split(marked[1], marked[2], marked[3], tokenizer) if marked else ()
         if not parts or not parts[1]:
             raise _unmarked(text)
         return self.as_given(self.example_of(*parts), [text])
@@ -97,6 +98,24 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
     ) -> dict[str, Any]:
         predicate = {"predicate": example.predicate}  # a number of a token
         return super().as_json(example, prediction, probs) | predicate
+
+
+def _split(
+    before: str, predicate: str, after: str, tokenizer: Tokenizer
+) -> tuple[Sentence, Sentence, Sentence]:
+    """Split a marked text as it is split without the marks; part by part if that has no places."""
+    text = f"{before}{predicate}{after}"
+    words = tuple(tokenizer.tokenize(text))
+    offsets = align(words, text)
+    marked = len(before), len(before) + len(predicate)
+    covering = None if offsets is None else covering_words(offsets, *marked)
+    if covering is None:
+        first_part, middle, rest = (
+            tuple(tokenizer.tokenize(part)) for part in (before, predicate, after)
+        )
+        return first_part, middle, rest
+    first, last = covering
+    return words[:first], words[first:last], words[last:]
 
 
 def _sentences_of(path: Path, *, only_verbs: bool) -> DataFile:

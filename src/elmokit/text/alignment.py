@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import islice
 
-from elmokit.text.normalization import combining_marks, normalize
+from elmokit.text.normalization import KEPT_JOINER, combining_marks, normalize
 from elmokit.text.tokenizers.korean import places_of_morphemes
 
 MAX_ALTERED = 80
@@ -66,7 +66,8 @@ class _PlainText:
             return
         parts, self._places = [], []
         for match in cluster_pattern().finditer(text):
-            parts.append(_plain_cluster(match.group()))
+            kept = match["kept_joiner"]
+            parts.append(kept or _plain_cluster(match.group()))
             self._places += [match.span()] * len(parts[-1])
         self.text = "".join(parts)
 
@@ -84,10 +85,11 @@ class _PlainText:
 def cluster_pattern() -> re.Pattern[str]:
     """Find the smallest pieces that normalization takes together.
 
-    Treebank signs; a character with what composition may join to it: marks, the vowel and the
-    final of a Hangul syllable.
+    Treebank signs; a joiner that stays, because of its neighbors; a character with what composition
+    may join to it: marks, the vowel and the final of a Hangul syllable.
     """
     return re.compile(
+        rf"(?P<kept_joiner>{KEPT_JOINER}) |"
         r"(?<!\w)-[LRlr][RSCrsc][Bb]-(?!\w) | (?<!['`])['`]{2}(?!['`]) | \\+[/*]"
         rf"| (?s:.)[{combining_marks()}\u1160-\u11ff\ud7b0-\ud7fb]*",
         re.VERBOSE,

@@ -129,6 +129,8 @@ _WITH_JOINERS = (
     "[\u0600-\u109f\u1780-\u18af\u2190-\u2bff\ua840-\ua9df\uaa00-\uaaff\ufb50-\ufdff\ufe0f"
     "\ufe70-\ufefc\U0001f000-\U0001faff\U000e0020-\U000e007f]"
 )
+KEPT_JOINER = f"(?<={_WITH_JOINERS})[\u200b-\u200d](?={_WITH_JOINERS})"
+"""Pattern of a joiner that ``plain-1`` keeps."""
 _JOINERS_ELSEWHERE = re.compile(
     f"(?<!{_WITH_JOINERS})[\u200b-\u200d]+|[\u200b-\u200d]+(?!{_WITH_JOINERS})"
 )

@@ -14,7 +14,7 @@ import numpy as np
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
 from elmokit.text.word_counter import WordCounter
-from elmokit.text.word_vocab import SPECIAL_WORDS, UNKNOWN_WORD, read_vocab_lines
+from elmokit.text.word_vocab import SPECIAL_WORDS, UNKNOWN_WORD, read_numbered_words
 
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
@@ -89,9 +89,9 @@ def check_vocab(
         FormatError: if the file is empty, not UTF-8, or has a blank line.
     """
     char_vocab = CharVocab() if char_vocab is None else char_vocab
-    words = read_vocab_lines(path)
+    words = read_numbered_words(path)
     lines_of_word: dict[str, list[int]] = {}
-    for line, word in enumerate(words, start=1):
+    for line, word in words:
         lines_of_word.setdefault(word, []).append(line)
     repeated = [(word, tuple(lines)) for word, lines in lines_of_word.items() if len(lines) > 1]
     ordinary = [word for word in lines_of_word if word not in SPECIAL_WORDS]

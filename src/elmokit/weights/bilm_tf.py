@@ -334,7 +334,7 @@ def _write_hdf5(
 ) -> None:
     reserve(path, sum(4 * math.prod(dataset.shape) for dataset in layout))
     kind: FileKind = "model weights"
-    with h5py.File(path, "w") as file:
+    with h5py.File(path, "w", locking=False) as file:
         file.attrs[METADATA_KEY] = json.dumps({
             "kind": kind, "elmokit_version": __version__, "exported_from": metadata,
         })  # fmt: skip

@@ -1,6 +1,6 @@
 """Models of other software to a model directory, and back to the original's files or to ONNX."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +31,7 @@ from elmokit.weights.model_files import (
     check_replaceable,
 )
 from elmokit.weights.onnx_file import run_onnx, write_onnx
+from elmokit.weights.readers.bilm_tf_release import is_softmax
 from elmokit.weights.readers.contents import Choices
 from elmokit.weights.readers.registry import read_foreign
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
@@ -228,11 +229,14 @@ def _to_original(
     for path in written_paths:
         if path is not None:
             check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
+    _check_no_other_softmax(destination, written_paths)
     model = load_model(source)
     write_bilm_tf(model, options_path, weights_path, softmax=softmax_path)
     if model.word_vocab is not None:
         model.word_vocab.write(vocab_path)
         vocab = vocab_path
+    else:
+        vocab_path.unlink(missing_ok=True)  # of the files that were replaced
     written = read_bilm_tf(options_path, weights_path, vocab=vocab, softmax=softmax_path)
     report = _report(
         model, written, str(source), f"{options_path}, {weights_path}", "model directory"
@@ -240,6 +244,16 @@ def _to_original(
     return replace(
         report, destination_format="options.json + HDF5", losses=tuple(format_losses(model))
     )
+
+
+def _check_no_other_softmax(folder: Path, written: Sequence[Path | None]) -> None:
+    """Refuse to write beside the softmax of another model, which would be read with the weights."""
+    for path in [*folder.glob("*.hdf5"), *folder.glob("*.h5")]:
+        if path not in written and is_softmax(path):
+            raise FileExistsError(
+                f"{path} holds a softmax, which would be read with the new weights. Remove it, "
+                f"replace it with --softmax {path.name}, or give another destination."
+            )
 
 
 def _to_onnx(source: Path, target: Path, dtype: Storage, *, overwrite: bool) -> ConversionReport:

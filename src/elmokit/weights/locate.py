@@ -44,7 +44,7 @@ class Kind:
             FileNotFoundError: if neither exists, or the path is a file; the message lists the
                 places searched.
         """
-        path, names = Path(name_or_path).expanduser(), self.names()
+        path, names = Path(os.path.expanduser(name_or_path)), self.names()
         if path.is_file():
             raise FileNotFoundError(
                 f"{path} is a file; give the {self.noun} directory that holds {self.mark}."

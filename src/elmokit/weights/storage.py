@@ -60,11 +60,17 @@ def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
         else:
             packed[name] = tensor.half() if storage == "float16" else tensor
             restored = packed[name].float()
-        if not torch.equal(tensor, restored):
+        if torch.equal(tensor, restored):
+            continue
+        if tensor.isnan().any():
             raise ValueError(
-                f"`{name}` has digits that {storage} cannot hold. Call round_to({storage!r}) "
-                "first, or save as float32."
+                f"`{name}` holds numbers that are not finite, as after a training that diverged. "
+                "Save an earlier checkpoint."
             )
+        raise ValueError(
+            f"`{name}` has digits that {storage} cannot hold. Call round_to({storage!r}) first, "
+            "or save as float32."
+        )
     return packed
 
 

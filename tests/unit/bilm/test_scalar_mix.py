@@ -87,6 +87,12 @@ class TestNormalization:
         torch.testing.assert_close(mix(layers[:, :1], MASK[:1]), mix(layers, MASK)[:1])
 
     @pytest.mark.parametrize("layer_norm", ["batch", "batch_with_boundaries"])
+    def test_a_batch_without_words_has_no_nan(self, layers, layer_norm):
+        mix = ScalarMix(3, layer_norm=layer_norm)
+        nothing = torch.zeros(layers.shape[1:3], dtype=torch.bool)
+        assert mix(layers, nothing).isfinite().all()
+
+    @pytest.mark.parametrize("layer_norm", ["batch", "batch_with_boundaries"])
     def test_a_batch_wide_norm_needs_a_mask(self, layers, layer_norm):
         with pytest.raises(ValueError, match=f"layer_norm='{layer_norm}' .*`mask`"):
             ScalarMix(3, layer_norm=layer_norm)(layers)

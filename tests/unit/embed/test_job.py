@@ -243,6 +243,21 @@ def test_a_job_that_replaces_an_output_goes_on_without_its_bad_file(embedder, te
     assert len(read_hdf5(output)) == 41
 
 
+def test_what_the_job_writes_into_the_folder_of_texts_is_no_text(embedder, text, tmp_path):
+    output, folder = tmp_path / "texts/out.npz", tmp_path / "texts"
+    folder.mkdir()
+    text.rename(folder / "a.txt")
+    (folder / "z.txt").write_bytes(b"\x89PNG\r\n")
+    with pytest.raises(FormatError, match=r"z\.txt, line 1"):
+        embed_files(embedder, folder, output, batch_tokens=16)
+    assert (folder / "out.npz.parts").is_dir()
+    (folder / "z.txt").write_text("the bank\n", encoding="utf-8")
+    report = embed_files(embedder, folder, output, batch_tokens=16, resume=True)
+    assert report.resumed_sentences > 0
+    assert report.sentences == 42
+    assert embed_files(embedder, folder, output, resume=True).resumed_sentences == 42
+
+
 def test_resuming_refuses_another_text(embedder, text, tmp_path):
     lines = text.read_bytes().split(b"\n")
     text.write_bytes(b"\n".join([*lines, b"\xff\xfe\n"]))

@@ -1,7 +1,9 @@
 """Surprisal: the scores of a perplexity, word by word, with what was expected instead."""
 
 import math
+import os
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,6 +183,13 @@ def test_lines_of_a_file_have_their_numbers(tmp_path, model):
         (4, 1, "is", 0), (4, 1, "a", 3), (4, 1, "</S>", None),
     ]  # fmt: skip
     assert (read.sentences, read.words) == (2, 4)
+
+
+def test_a_file_name_that_is_not_utf8_is_escaped(tmp_path, model):
+    model.save(tmp_path / "model")
+    scorer = open_scorer(str(tmp_path / "model"), device="cpu", top=0)
+    lines = [TextLine(Path(os.fsdecode(b"caf\xe9.txt")), 1, "the river")]
+    assert {row.file for row in surprisal_of_lines(*scorer, lines)} == {r"caf\xe9.txt"}
 
 
 class TestErrors:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,23 @@ def test_room_is_reserved_or_refused(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room")
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSPC])
+def test_room_where_the_file_system_cannot_reserve_it(tmp_path, monkeypatch, number):
+    import fcntl
+
+    def fails(descriptor, *_):
+        assert not fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND, "glibc then writes itself"
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "posix_fallocate", fails)
+    if number == errno.EOPNOTSUPP:
+        reserve(tmp_path / "a", 100)
+    else:
+        with pytest.raises(OSError, match="No space left"):
+            reserve(tmp_path / "a", 100)
+
+
 class TestDirectory:
     @pytest.fixture
     def old(self, tmp_path):
@@ -226,6 +244,15 @@ class TestDirectory:
             (temp_path / "a.txt").write_text("new")
         assert names(old) == ["old.txt"]
         assert names(old.parent) == ["model"]
+
+    def test_the_working_directory_is_not_replaced(self, old, monkeypatch):
+        monkeypatch.chdir(old)
+        with (
+            pytest.raises(InputError, match=r"/model is the working directory"),
+            atomic_directory(old),
+        ):
+            raise AssertionError("nothing may be done")
+        assert names(old) == ["old.txt"]
 
     def test_what_a_kill_left_is_cleared(self, old):
         previous_of(old).mkdir()
@@ -339,3 +366,20 @@ class TestLinksAndDevices:
         with atomic_file(path) as temp_path:
             temp_path.write_text("new")
         assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
+def test_directories_that_cannot_be_forced_to_disk(tmp_path, monkeypatch, number):
+    force = os.fsync
+
+    def fails(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        force(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fails)
+    is_harmless = number == errno.EINVAL
+    expected = nullcontext() if is_harmless else pytest.raises(OSError, match="Input/output")
+    with expected, atomic_file(tmp_path / "a") as temp_path:
+        temp_path.write_text("whole")
+    assert (tmp_path / "a").read_text() == "whole"

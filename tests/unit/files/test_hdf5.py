@@ -2,6 +2,8 @@
 
 import json
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -259,3 +261,14 @@ def test_a_heap_of_texts_without_end_is_refused(tmp_path, place):
     path.write_bytes(data)
     with open_hdf5(path) as file, pytest.raises(FormatError, match="`elmokit` has no end"):
         (file.text_attribute if place == "attribute" else file.text)("elmokit")
+
+
+def test_a_file_that_another_process_writes_is_not_called_damaged(path):
+    """HDF5's own locks are not asked for: not all file systems have them."""
+    code = "import h5py, sys; f = h5py.File(sys.argv[1], 'r+'); print(1, flush=True); input()"
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout.readline() == b"1\n"
+        with open_hdf5(path) as file:
+            assert file.names()
+        writer.communicate(b"\n")

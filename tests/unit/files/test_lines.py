@@ -130,3 +130,17 @@ class TestNumberedLines:
     def check_order(self, order, path):
         with pytest.raises(FormatError, match=rf"UTF-16{order}\. .*iconv -f UTF-16{order} "):
             list(numbered_lines(path))
+
+
+@pytest.mark.parametrize("encoding", ["cp949", "utf-16-le", "latin-1"])
+def test_the_encoding_of_a_long_line_is_guessed_from_a_part(write, encoding):
+    letters = "caf\u00e9 d\u00e9j\u00e0 vu " if encoding == "latin-1" else "나는 강가에 앉았다 "
+    data = (b"" if encoding == "utf-16-le" else 99_999 * b"a ") + (100_000 * letters).encode(
+        encoding
+    )
+    name = {"cp949": "CP949", "utf-16-le": "UTF-16LE", "latin-1": "CP1252"}[encoding]
+    path = write(data)
+    begun = time.process_time()
+    with pytest.raises(FormatError, match=f"it looks like {name}"):
+        list(numbered_lines(path))
+    assert time.process_time() - begun < 0.5

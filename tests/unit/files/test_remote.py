@@ -246,6 +246,38 @@ def test_two_processes_do_not_send_to_one_address():
     assert not path.parent.exists()
 
 
+def test_a_job_that_replaces_an_address_goes_on(tmp_path):
+    toy_model().save(tmp_path / "model")
+    texts = {"memory://t/a.txt": LINES.encode(), "memory://t/b.txt": b"\x89PNG\r\n"}
+    put("oss://mine/o.npz", b"of another job")
+    for address, data in texts.items():
+        put(address, data)
+    command = ["embed", "memory://t", "-o", "oss://mine/o.npz", "-m", tmp_path / "model"]
+    failed = elmokit(*command, "--overwrite", "--batch-tokens", "1", expect=2).stderr
+    assert "--resume instead of --overwrite continues there" in failed
+    put("memory://t/b.txt", b"the bank\n")
+    done = elmokit(*command, "--resume", "--batch-tokens", "1").stdout
+    assert "finished before" in done
+    assert get("oss://mine/o.npz")[:2] == b"PK"
+
+
+def test_a_download_that_was_killed_is_made_again(monkeypatch):
+    put("memory://o.h5", b"whole")
+    fetch = MemoryFileSystem.get_file
+
+    def killed(self, address, path):
+        with open(path, "wb") as file:
+            file.write(b"wh")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MemoryFileSystem, "get_file", killed)
+    with pytest.raises(KeyboardInterrupt), local_output("memory://o.h5", resume=True):
+        raise AssertionError("nothing may be done")
+    monkeypatch.setattr(MemoryFileSystem, "get_file", fetch)
+    with local_output("memory://o.h5", resume=True) as path:
+        assert path.read_bytes() == b"whole"
+
+
 def test_a_bucket_that_does_not_exist_is_named():
     with (
         pytest.raises(FileNotFoundError, match=r"bucket 'other'.*oss://other/o\.h5"),

@@ -6,8 +6,11 @@ import lzma
 import os
 import re
 from pathlib import Path
+from threading import Timer
 
 import pytest
+
+from elmokit.errors import FormatError
 
 TEXT = "The bank opened.\n강가의 은행\n".encode() * 200
 
@@ -40,7 +43,6 @@ def test_concatenated_compressed_files_give_all_of_the_text(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("keep", [0.3, 0.95])
 def test_a_cut_compressed_file_is_an_error(tmp_path, suffix, keep):
-    from elmokit.errors import FormatError
     from elmokit.files.sources import read_pieces
 
     whole = COMPRESS[suffix](TEXT)
@@ -53,7 +55,6 @@ def test_a_cut_compressed_file_is_an_error(tmp_path, suffix, keep):
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_a_file_that_is_not_compressed_as_named_is_an_error(tmp_path, suffix):
-    from elmokit.errors import FormatError
     from elmokit.files.sources import read_pieces
 
     path = tmp_path / f"a.txt{suffix}"
@@ -85,7 +86,6 @@ def test_pieces_of_zeros_stay_small(tmp_path):
     ],
 )
 def test_a_file_that_is_no_text_says_what_it_is(tmp_path, data, what):
-    from elmokit.errors import FormatError
     from elmokit.files.sources import read_pieces
 
     path = tmp_path / "corpus.txt"
@@ -234,3 +234,48 @@ class TestOneFile:
         assert existing_file(path, what="labels") == path
         with pytest.raises(InputError, match=f"^{path}: labels must be read twice.* regular"):
             existing_file(path, what="labels", is_read_twice=True)
+
+
+def test_what_the_command_writes_is_left_out_of_folders_and_patterns(tmp_path):
+    from elmokit.files.sources import find_files
+
+    text, output, parts = tmp_path / "a.txt", tmp_path / "o.npz", tmp_path / "o.npz.parts/part"
+    parts.parent.mkdir()
+    for path in (text, output, parts):
+        path.touch()
+    outside = [output, parts.parent]
+    assert find_files(tmp_path, outside=outside) == [text]
+    assert find_files(str(tmp_path / "*"), outside=outside) == [text]
+    assert find_files([output, parts], outside=outside) == [output, parts], "given by name"
+    with pytest.raises(FileNotFoundError, match="no corpus file"):
+        find_files(str(tmp_path / "*.npz"), outside=outside)
+
+
+@pytest.mark.skipif(not hasattr(os, "set_blocking"), reason="pipes always block here")
+def test_standard_input_that_does_not_block_is_waited_for(monkeypatch):
+    from elmokit.files.sources import read_pieces
+
+    reads, writes = os.pipe()
+    os.set_blocking(reads, False)
+    with (
+        os.fdopen(reads, encoding="utf-8") as stdin,
+        os.fdopen(writes, "wb", buffering=0) as sender,
+    ):
+        monkeypatch.setattr("sys.stdin", stdin)
+        pieces = read_pieces(Path("-"))
+        sender.write(b"one")
+        assert next(pieces) == b"one"
+        later = Timer(0.2, lambda: (sender.write(b"two"), sender.close()))
+        later.start()
+        assert list(pieces) == [b"two"]
+
+
+def test_a_word_is_no_parquet_file(tmp_path):
+    from elmokit.files.sources import read_pieces
+
+    path = tmp_path / "genes.txt"
+    path.write_bytes(b"PAR1 is a gene")
+    assert list(read_pieces(path)) == [b"PAR1 is a gene"]
+    path.write_bytes(b"PAR1\x15\x04\x15")
+    with pytest.raises(FormatError, match="Parquet"):
+        list(read_pieces(path))

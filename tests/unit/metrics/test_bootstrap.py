@@ -69,6 +69,14 @@ def test_one_unit_and_no_variance_over_seeds_say_nothing():
     assert found.p_value < 1
 
 
+@pytest.mark.parametrize(("num_units", "p"), [(2, 0.5), (5, 0.0625), (20, 2 / 10_001)])
+def test_units_that_all_agree_say_no_more_than_their_signs(num_units, p):
+    right, wrong = np.ones((1, num_units, 2)), np.tile([0.0, 1.0], (1, num_units, 1))
+    found = bootstrap_gain(RunCounts(right, wrong), score=accuracy_of, seed=1)
+    assert (found.difference, found.low, found.high) == (100, None, None)
+    assert found.p_value == pytest.approx(p, abs=1e-4)
+
+
 def slow(new, base, minus=None, *, rounds, seed):
     """The values of the rounds, drawn one by one with Python's own generator."""
     draw = random.Random(seed)

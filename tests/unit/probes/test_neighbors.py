@@ -104,6 +104,14 @@ def test_occurrences_are_found_once_a_sentence_up_to_a_limit():
     assert [(o.tokens, o.index) for o in found] == [(("a", "bank"), 1), (("bank", "bank"), 0)]
 
 
+def test_copies_of_the_query_do_not_use_up_the_limit():
+    from elmokit.probes.neighbors import find_occurrences
+
+    text = [["Money", "bank"], ["money", "bank", "."], ["river", "bank"]]
+    found = find_occurrences(text, "bank", limit=1, query=["money", "bank"])
+    assert [one.tokens for one in found] == [("river", "bank")]
+
+
 def test_the_word_is_marked_within_its_context(occurrences):
     assert occurrences[0].marked() == "money [bank] ."
     assert occurrences[0].marked(context=0) == "… [bank] …"
@@ -130,6 +138,9 @@ def test_neighbors_of_all_occurrences_of_a_word():
     shown = spread(found, 2)
     assert len(shown) == 2
     assert shown[0].similarities[0] == max(one.similarities[0] for one in found)
+    ranked = sorted(found, key=lambda one: -one.similarities[0])
+    assert spread(found, 1) == ranked[:1]
+    assert [*map(ranked.index, spread(found, len(found) - 1))][-1] == len(found) - 1
     assert spread(found, 9) == sorted(found, key=lambda one: -one.similarities[0])
 
 
@@ -184,6 +195,8 @@ def test_what_cannot_be_found_is_told():
         find_neighbors(FakeEmbedder(), text, "tree")
     with pytest.raises(InputError, match=r"^No other sentence .*'bank'"):
         find_neighbors(FakeEmbedder(), text, "bank", query=occurrence_in(text[0], "bank"))
+    with pytest.raises(InputError, match="`limit` must be at least 2"):
+        find_neighbors(FakeEmbedder(), text, "bank", limit=1)
     with pytest.raises(InputError, match=r"^No sentence .*'가 었 다'.*`elmokit tokenize`"):
         find_neighbors(FakeEmbedder(), text, ["가", "었", "다"])
 

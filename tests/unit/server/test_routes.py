@@ -307,6 +307,8 @@ def test_errors_of_predictions_are_in_the_dialect_of_tei(server):
     assert "`inputs[0]`" in server.post("/predict/sentiment", nested)[1]["error"]
     _, answer = server.post("/predict/sentiment", {"inputs": [*["a"] * 5, "b\0"]})
     assert "`inputs[5]`" in answer["error"]
+    _, answer = server.post("/predict/nli", {"inputs": [*["a\tb"] * 7, "one text"]})
+    assert answer["error"].startswith("`inputs[7]`")
 
 
 def test_vectors_of_words_are_not_normalized(server):

@@ -172,4 +172,6 @@ def test_a_line_of_raw_text_is_a_document_of_sentences():
     assert example.sentences[1] == ("She", "was", "tired", ".")
     assert TASK.from_text("민지 가 .", WhitespaceTokenizer()).sentences == (("민지", "가", "."),)
     assert TASK.from_text("", SimpleTokenizer()).sentences == ()
+    given = TASK.from_words(["  ", "She left", ""], SimpleTokenizer().tokenize)
+    assert given.sentences == ((), ("She", "left"), ())
     assert TASK.gold(example) == []

@@ -54,6 +54,26 @@ def test_roles_are_shown_without_the_asterisks_of_the_predicate():
     assert "probability" not in answer["roles"][0]
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "predicate"),
+    [
+        ("The U.S. *attacked* it.", "The U.S. attacked it .", (2, 3)),
+        ("I *could*n't go.", "I could n't go .", (1, 2)),
+        ("*Go* at 5 p.m. now", "Go at 5 p.m. now", (0, 1)),
+        ("It *took off* late", "It took off late", (1, 3)),
+    ],
+)
+def test_a_marked_text_has_the_words_of_the_text_without_the_marks(text, words, predicate):
+    example = SrlTask().from_text(text, build_tokenizer("simple"))
+    assert " ".join(example.tokens) == words
+    first, last = predicate
+    tags = ["O"] * len(example.tokens)
+    tags[first:last] = ["B-V", *["I-V"] * (last - first - 1)]
+    answer = SrlTask().as_json(example, tags)
+    assert answer["predicate"] == first
+    assert [role["text"] for role in answer["roles"]] == [text.split("*")[1]]
+
+
 def test_words_that_are_not_in_the_text_have_no_place():
     written = WrittenWords(["a", "x", "b"], f"a {'y' * 200} b")
     assert written.as_json()[0] == {"text": "a", "start": None, "end": None}

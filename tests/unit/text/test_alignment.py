@@ -85,6 +85,7 @@ def test_a_word_that_its_next_one_follows_is_found_before_one_that_stands_alone(
         ("cafe\u0301 ﾊﾝ Ｈello", {"café": ["cafe\u0301"], "ハン": ["ﾊﾝ"], "Hello": ["Ｈello"]}),
         ("I ♥️ 👩‍👩‍👧 soft", {"♥️": ["♥️"], "👩‍👩‍👧": ["👩‍👩‍👧"], "soft": ["soft"]}),
         ("\ufeffthe bank", {"the": ["the"], "bank": ["bank"]}),
+        ("“ 👩‍💻 👨‍💻 ” soft", {"👩‍💻": ["👩‍💻"], "👨‍💻": ["👨‍💻"], "soft": ["soft"]}),
     ],
 )
 def test_words_are_found_in_the_text_before_its_normalization(tokenizer, text, expected):
@@ -228,3 +229,14 @@ def test_a_span_is_all_words_that_have_a_character_of_the_answer(answer, expecte
     # of the third and of the last word nothing is written
     offsets = ((0, 3), (4, 8), (8, 8), (8, 10), (12, 12))
     assert covering_words(offsets, *answer) == expected
+
+
+def test_joiners_that_stay_do_not_join_the_places_of_words():
+    text = "او گفت: «می‌خواهم بروم…» و می‌رود خانه‌اش a\u200cb"
+    words = NormalizingTokenizer(SimpleTokenizer(), "plain-1").tokenize(text)
+    offsets = align(words, text)
+    assert offsets is not None
+    places = {word: text[start:end] for word, (start, end) in zip(words, offsets, strict=True)}
+    for word in ("می‌خواهم", "می‌رود", "خانه‌اش"):
+        assert places[word] == word
+    assert (places["..."], places["ab"]) == ("…", "a\u200cb")

@@ -53,6 +53,8 @@ def test_missing_specials_and_repeated_words(write):
     report = check_vocab(write(["a", "<S>", "b", "<unk>", "a", "</S>", "b"]))
     assert report.special_lines == {"<S>": 2, "</S>": 6, "<UNK>": None}
     assert report.duplicates == (("a", (1, 5)), ("b", (3, 7)))
+    with_number = check_vocab(write(["a", "<S>", "!!!MAXTERMID", "a"]))
+    assert with_number.duplicates == (("a", (1, 4)),)
     assert report.num_duplicates == 2
     assert [error.split()[0] for error in report.errors] == ["<UNK>", "2"]
     assert "</S> not among the first three" in report.warnings[0]

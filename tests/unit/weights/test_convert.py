@@ -120,6 +120,20 @@ def test_a_folder_is_not_called_like_a_file(original, name, tmp_path):
     assert not (tmp_path / name).exists()
 
 
+def test_nothing_of_an_older_export_stays_beside_the_new_weights(original, tmp_path):
+    convert(original, tmp_path / "model")
+    build().save(tmp_path / "bare")
+    out = tmp_path / "out"
+    convert(tmp_path / "model", out)
+    convert(tmp_path / "bare", out, overwrite=True)
+    assert sorted(path.name for path in out.iterdir()) == ["options.json", "weights.hdf5"]
+    convert(tmp_path / "model", out, softmax="softmax.hdf5", overwrite=True)
+    with pytest.raises(FileExistsError, match=r"softmax\.hdf5 holds a softmax.*--softmax"):
+        convert(tmp_path / "bare", out, overwrite=True)
+    report = convert(out, tmp_path / "again")
+    assert (report.vocabulary, report.softmax) == (5, True)
+
+
 class TestFindingFiles:
     """A source is what its files hold, whatever they are called."""
 

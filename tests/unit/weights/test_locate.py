@@ -19,6 +19,8 @@ def test_home_is_expanded(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "model").mkdir()
     assert find_model("~/model") == tmp_path / "model"
+    with pytest.raises(FileNotFoundError, match="~nobody-of-this-name/model"):
+        find_model("~nobody-of-this-name/model")
 
 
 def test_no_name_is_the_english_model_in_the_package():

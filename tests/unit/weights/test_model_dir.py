@@ -318,6 +318,11 @@ class TestSave:
             PretrainedBiLM(CONFIG).save(directory)
         assert (directory / "notes.txt").exists()
 
+    def test_what_a_file_manager_left_is_no_file_of_others(self, directory):
+        (directory / ".DS_Store").touch()
+        load_model(directory).save(directory)
+        assert not (directory / ".DS_Store").exists()
+
     def test_another_programs_model_is_not_overwritten(self, tmp_path):
         (tmp_path / "config.json").write_text('{"model_type": "bert"}')
         with pytest.raises(FileExistsError, match=rf"{tmp_path.name} .*'config\.json'"):

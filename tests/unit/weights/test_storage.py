@@ -78,3 +78,9 @@ def test_integers_cost_little_of_the_perplexity(storage, limit):
     # `unround` raises the perplexity by up to 0.4 %, which rounding back to int8 may undo
     assert before != after
     assert 0.99 * before < after < (1 + limit) * before
+
+
+def test_weights_of_a_training_that_diverged_are_called_that(weight):
+    weight[0, 0] = float("nan")
+    with pytest.raises(ValueError, match="`a` holds numbers that are not finite"):
+        pack({"a": weight}, "float32")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.files.json_files import is_json
-from elmokit.files.lines import numbered_lines
+from elmokit.files.lines import MAX_LINE_BYTES, numbered_lines
 from elmokit.files.location import Location, shown
 from elmokit.files.sources import COMPRESSIONS, file_kind
 from elmokit.tasks.formats.reading import ExampleReport
@@ -231,6 +231,7 @@ def plain_suffix(path: Path) -> str:
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of their first line: a quoted field may contain line ends."""
+    csv.field_size_limit(MAX_LINE_BYTES)  # of the whole process; Python's own is 131,072
     reader = csv.reader((f"{line}\n" for _, line in numbered_lines(path)), strict=True)
     while True:
         first_line = reader.line_num + 1

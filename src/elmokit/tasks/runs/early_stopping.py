@@ -1,6 +1,7 @@
 """Early stopping: the weights of the best epoch, and when to stop."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 from torch import nn
@@ -57,6 +58,16 @@ class EarlyStopping:
     def is_over(self) -> bool:
         """Whether training should stop."""
         return self.since_best >= self._patience
+
+    @contextmanager
+    def best_model(self) -> Iterator[None]:
+        """Give the model the weights of the best epoch for a while."""
+        now = {name: value.clone() for name, value in learned_weights(self._model).items()}
+        self.restore()
+        try:
+            yield
+        finally:
+            self._model.load_state_dict(now, strict=False)
 
     def restore(self) -> None:
         """Load the weights of the best epoch, if there is one, into the model."""

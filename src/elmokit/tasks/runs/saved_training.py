@@ -189,14 +189,21 @@ class SavedTraining:
                 self.best = from_dict(EpochReport, best, source=str(checkpoint.path))
             if (best is None) != (self.training.scored_step == 0):
                 raise ValueError("`best` does not agree with `scored_step`")
+        if self.best is not None and not self.training.is_complete:
+            # on disk may be the model of an epoch after the checkpoint, which is now made again
+            with self.training.early_stopping.best_model():
+                self.write_best(self.best)
 
     def _run(self, stop: StopRequest | None) -> None:
-        step = self.training.progress.step
-        run_log = RunLog(self.run_dir / METRICS_FILE, resume_step=step)
+        run_log = RunLog(self.run_dir / METRICS_FILE, resume_step=self.training.scored_step)
 
         def on_step(step: TaskStep) -> None:
             self.on_step(step)
-            if self.with_checkpoints and time.monotonic() - self._saved_at >= CHECKPOINT_SECONDS:
+            # the first one before any model is written, which could not be resumed without it
+            is_due = (step.stage == "scoring dev" and self._saved_step == 0) or (
+                time.monotonic() - self._saved_at >= CHECKPOINT_SECONDS
+            )
+            if self.with_checkpoints and is_due:
                 self._save()
             self._stop_if_asked(stop, step.epoch)
 

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ from elmokit.weights.versions import adding_version_hint
 
 log = logging.getLogger(__name__)
 
+_NamedText = tuple[str, str | Sequence[Any]]
 LINES_TOGETHER, MAX_LINES_TOGETHER = 256, 1 << 16
 """Lines of raw text that are read together, at first and at most: more while words are looked up
 in a file of static vectors, which is read as a whole each time."""
@@ -255,10 +256,17 @@ class TaskRun:
         return score_model(self._network, self._maker, held)
 
     def predict_json(
-        self, texts: Iterable[str | Sequence[Any]], *, tokenizer: str | None = None
+        self,
+        texts: Iterable[str | Sequence[Any]],
+        *,
+        tokenizer: str | None = None,
+        names: Iterable[str] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
-        for example, (answer, probs) in self._predict(texts, tokenizer, with_probs=True):
+        """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`.
+
+        ``names`` of the texts are for error messages; none: ``Text 1`` and so on.
+        """
+        for example, (answer, probs) in self._predict(texts, tokenizer, names, with_probs=True):
             yield self.task.as_json(example, answer, probs)
 
     def predict(
@@ -283,7 +291,12 @@ class TaskRun:
         return self._predict(texts, tokenizer, with_probs=False)
 
     def _predict(
-        self, texts: Iterable[str | Sequence[Any]], tokenizer: str | None, *, with_probs: bool
+        self,
+        texts: Iterable[str | Sequence[Any]],
+        tokenizer: str | None,
+        names: Iterable[str] | None = None,
+        *,
+        with_probs: bool,
     ) -> Iterator[tuple[Any, Any]]:
         check_is_list(texts, name="texts")
         own = self._bilm.tokenizer
@@ -291,15 +304,17 @@ class TaskRun:
             trained_with = TokenizerConfig(name=own.name, version=own.version)
             other = build_tokenizer(tokenizer_for_model(trained_with, tokenizer))
             own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
-        return self._predictions(texts, own, with_probs=with_probs)
+        named = zip(
+            map("Text {}".format, count(1)) if names is None else names, texts, strict=False
+        )
+        return self._predictions(named, own, with_probs=with_probs)
 
     def _predictions(
-        self, texts: Iterable[str | Sequence[Any]], tokenizer: Tokenizer, *, with_probs: bool
+        self, named: Iterator[_NamedText], tokenizer: Tokenizer, *, with_probs: bool
     ) -> Iterator[tuple[Any, Any]]:
-        numbered = enumerate(texts, 1)
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
         num_lines, bad = LINES_TOGETHER, None
-        while bad is None and (block := list(islice(numbered, num_lines))):
+        while bad is None and (block := list(islice(named, num_lines))):
             examples, bad = self._examples(block, tokenizer)
             if self._look_up(examples) and self.task.batched_by != "document":
                 num_lines = min(2 * num_lines, MAX_LINES_TOGETHER)
@@ -312,18 +327,18 @@ class TaskRun:
             raise bad
 
     def _examples(
-        self, block: Sequence[tuple[int, str | Sequence[Any]]], tokenizer: Tokenizer
+        self, block: Sequence[_NamedText], tokenizer: Tokenizer
     ) -> tuple[list[Any], Exception | None]:
         """Return the examples before the first text that cannot be read, and its error."""
         examples = []
-        for number, text in block:
+        for name, text in block:
             try:
-                examples.append(self._example(number, text, tokenizer))
+                examples.append(self._example(name, text, tokenizer))
             except (InputError, TypeError) as error:
                 return examples, error
         return examples, None
 
-    def _example(self, number: int, text: str | Sequence[Any], tokenizer: Tokenizer) -> Any:
+    def _example(self, name: str, text: str | Sequence[Any], tokenizer: Tokenizer) -> Any:
         try:
             if isinstance(text, str):
                 check_text(text, where="it")
@@ -331,7 +346,7 @@ class TaskRun:
             return self.task.from_words(text, tokenizer.tokenize)
         except (InputError, TypeError) as error:
             kind = TypeError if isinstance(error, TypeError) else InputError
-            raise kind(f"Text {number}: {error}") from error
+            raise kind(f"{name}: {error}") from error
 
     def _look_up(self, examples: Sequence[Any]) -> bool:
         """Add the static vectors of words that the run does not have in just this spelling.

@@ -54,15 +54,12 @@ class ShownTokenizer:
 
 
 class NormalizingTokenizer:
-    """Normalizes text before the tokenizer, as corpus readers do.
-
-    With ``"none"`` and ``"NFC"`` the tokenizer gets the text unchanged; the model composes words.
-    """
+    """Normalizes text before the tokenizer, as corpus readers do."""
 
     def __init__(self, tokenizer: Tokenizer, normalization: Normalization) -> None:
         self.name, self.version = tokenizer.name, tokenizer.version
         self._tokenizer = tokenizer
-        self._form: Normalization = "none" if normalization == "NFC" else normalization
+        self._form: Normalization = normalization
 
     def __repr__(self) -> str:
         return f"NormalizingTokenizer({self._tokenizer!r}, {self._form!r})"

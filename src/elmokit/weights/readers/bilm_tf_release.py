@@ -29,7 +29,7 @@ def _weights(contents: Contents) -> tuple[Path, Path | None]:
     softmax = None if choices.softmax is None else contents.given(choices.softmax, "softmax")
     if choices.weights is not None:
         return contents.given(choices.weights, "weights"), softmax
-    outputs = [path for path in found if _is_softmax(path)]
+    outputs = [path for path in found if is_softmax(path)]
     weights = [path for path in found if path not in outputs]
     if softmax is None and not choices.encoder_only and len(outputs) == 1 and len(weights) == 1:
         softmax = outputs[0]
@@ -42,7 +42,7 @@ def _weights(contents: Contents) -> tuple[Path, Path | None]:
     return weights[0], softmax
 
 
-def _is_softmax(path: Path) -> bool:
+def is_softmax(path: Path) -> bool:
     """Tell whether a file holds a softmax and no biLM; a damaged one is left to its reader."""
     try:
         with open_hdf5(path) as file:

@@ -110,6 +110,12 @@ class TestTables:
             (5, {"id": "2", "text": "d"}),
         ]
 
+    @pytest.mark.parametrize(("suffix", "sign"), [("csv", ","), ("tsv", "\t")])
+    def test_a_long_text_is_a_field(self, write, suffix, sign):
+        text = "long " * 40_000
+        path = write(f"id{sign}text\n1{sign}{text}\n", name=f"a.{suffix}")
+        assert [found["text"].strip() for _, found in fields(path)] == [text.strip()]
+
     def test_line_ends_of_windows_do_not_stick_to_the_last_column(self, write):
         assert fields(write("a\tb\r\n1\tTrue\r\n", name="a.tsv")) == [(2, {"a": "1", "b": "True"})]
 

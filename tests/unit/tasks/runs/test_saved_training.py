@@ -174,6 +174,47 @@ def test_a_kill_leaves_the_checkpoint_of_the_last_epoch(train, tmp_path, monkeyp
     assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
+class Killed(BaseException):
+    pass
+
+
+def kill_before_the_checkpoint_of(epoch, monkeypatch):
+    save = saved_training.SavedTraining._save
+
+    def killed(self):
+        if self.best is not None and self.best.epoch == epoch:
+            raise Killed
+        save(self)
+
+    monkeypatch.setattr(saved_training.SavedTraining, "_save", killed)
+
+
+def test_a_kill_between_the_first_model_and_its_checkpoint(train, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        kill_before_the_checkpoint_of(1, patch)
+        with pytest.raises(Killed):
+            train("run")
+    assert (tmp_path / "run/model.safetensors").exists()
+    train("run", resume=True)
+    train("whole")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path, monkeypatch):
+    scores = iter([10.0, 20.0, 5.0, 5.0])
+    monkeypatch.setattr(
+        training_module, "score_model", lambda *_: TaskScore("accuracy", next(scores))
+    )
+    with monkeypatch.context() as patch:
+        kill_before_the_checkpoint_of(2, patch)
+        with pytest.raises(Killed):
+            train("run")
+    result = train("run", settings={"learning_rate": 0.1}, resume=True)
+    assert result.best.epoch == 1
+    run = json.loads((tmp_path / "run/task.json").read_text(encoding="utf-8"))
+    assert run["dev"]["value"] == 10
+
+
 def test_a_long_epoch_has_checkpoints_too(train, tmp_path, monkeypatch):
     monkeypatch.setattr(saved_training, "CHECKPOINT_SECONDS", 0.0)
     seen = []
@@ -256,17 +297,26 @@ def test_a_model_without_checkpoints_is_neither_continued_nor_replaced(resume, t
     assert contents(tmp_path / "run") == before
 
 
-def test_an_error_in_the_first_epoch_leaves_no_directory(train, tmp_path, monkeypatch):
-    def full_disk(*_):
-        raise OSError(28, "No space left on device")
+def full_disk(*_):
+    raise OSError(28, "No space left on device")
 
-    for module, name in ((layer_cache, "reserve"), (train_task_module, "write_best")):
-        with monkeypatch.context() as patched:
-            patched.setattr(module, name, full_disk)
-            with pytest.raises(OSError, match="No space") as caught:
-                train("run")
-        assert "safe" not in "".join(getattr(caught.value, "__notes__", []))
-        assert not (tmp_path / "run").exists()
+
+def test_an_error_before_the_first_epoch_leaves_no_directory(train, tmp_path, monkeypatch):
+    monkeypatch.setattr(layer_cache, "reserve", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        train("run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_at_the_first_model_leaves_a_run_to_resume(train, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(train_task_module, "write_best", full_disk)
+        with pytest.raises(OSError, match="No space") as caught:
+            train("run")
+    assert "continue from it with the same command and --resume" in caught.value.__notes__[0]
+    train("run", resume=True)
+    train("whole")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
 def test_what_is_called_safe_is_there_when_a_later_epoch_meets_a_full_disk(

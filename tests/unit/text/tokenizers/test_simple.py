@@ -1,4 +1,5 @@
 import time
+import unicodedata
 
 import pytest
 
@@ -140,6 +141,12 @@ def test_typographic_text_gives_the_tokens_of_plain_text(typographic, plain):
     assert NormalizingTokenizer(tokenizer, "NFC").sentences(typographic) == tokenizer.sentences(
         typographic
     )
+
+
+@pytest.mark.parametrize("text", ["\u30ac\u30ae\u30b0", "\u00c9. Zola wrote."])
+def test_decomposed_text_gives_the_tokens_of_composed_text(text):
+    splitter = NormalizingTokenizer(SimpleTokenizer(), "NFC")
+    assert splitter.tokenize(unicodedata.normalize("NFD", text)) == splitter.tokenize(text)
 
 
 @pytest.mark.parametrize("method", ["sentences", "tokenize"])

@@ -89,7 +89,7 @@ function App() {
   const page = {
     t, lang, state, shown, set, compute, name, info, language, text, settled, tokens: read, words, index, dark,
     examples: { ...examples, sentences },
-    replaceWord: (i, word) => set({ text: replaced(tokens.value.text, read, i, word), word: i }),
+    replaceWord: (i, word) => set({ text: replaced(tokens.value.text, all, i, word), word: i }),
   }; // prettier-ignore
   const failed = opened.busy ? null : opened.error;
   const shownPanel = useRef(null); // once: another model does not scroll the page

@@ -8,38 +8,43 @@ export class BrowserBackend {
   #worker = null;
   #waiting = new Map();
   #numCalls = 0;
-  #opened = null;
+  #asked = null;  // name of the model that the worker was told to open last
+  #opening = null;
 
   constructor(catalog, base) {
     this.#catalog = catalog;
     this.#base = base;
   }
 
-  async open(info, onProgress) {
-    if (this.#opened === info.name && this.#worker !== null) return;
-    this.#opened = null;
+  open(info, onProgress) {
+    if (this.#asked === info.name) return this.#opening;
     const folder = new URL(info.path, this.#base).href;
     const rules = new URL("tokenizer-rules.json", this.#base).href;
     const { compressed, num_bytes: total } = info;
     const args = { folder, rules, compressed, version: info.version, limits: this.#catalog.limits, total };
-    await this.#send("open", args, onProgress);
-    this.#opened = info.name;
+    const opening = this.#send("open", info, args, onProgress);
+    this.#asked = info.name;
+    this.#opening = opening;
+    opening.catch(() => {
+      if (this.#opening === opening) this.#asked = null;
+    });
+    return opening;
   }
 
-  call(method, args) {
-    return this.#send(method, args);
+  call(method, args, info) {
+    return this.#send(method, info, args);
   }
 
   close() {
     this.#fail(new ComputeError("not-available", "The worker was stopped."));
   }
 
-  #send(method, args, onProgress = null) {
+  async #send(method, info, args, onProgress = null) {
     this.#worker ??= this.#start();
     const id = ++this.#numCalls;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject, onProgress });
-      this.#worker.postMessage({ id, method, args });
+      this.#worker.postMessage({ id, method, model: info.name, args });
     });
   }
 
@@ -76,7 +81,7 @@ export class BrowserBackend {
   #fail(error) {
     this.#worker?.terminate();
     this.#worker = null;
-    this.#opened = null;
+    this.#asked = null;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
   }

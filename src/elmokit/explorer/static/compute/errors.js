@@ -8,7 +8,7 @@
  * unknown-model   no model of this name
  * unknown-run     no training run of this name
  * unknown-task    no task of this name
- * no-model        a call before `open`
+ * no-model        a call before `open`, or for a model whose place another has taken
  * no-softmax      the model has no output layer (imported weights): no surprisal, no predictions
  * no-vocabulary   it has an output layer, but no words for it
  * too-long        more words or bytes than `limits` in the catalog, or too many likeliest words

@@ -7,6 +7,7 @@ import { layersOf, traceWord } from "../engine/vectors.js";
 import { ComputeError } from "./errors.js";
 
 let model = null;
+let name = null;
 let limits = null;
 
 const METHODS = {
@@ -18,8 +19,9 @@ const METHODS = {
     predictWord(model, words, index, { insert, top, state }),
 };
 
-async function open(id, { folder, rules, compressed, version, limits: given, total }) {
+async function open(id, opened, { folder, rules, compressed, version, limits: given, total }) {
   model = null;
+  name = opened;
   limits = given;
   model = await openModel(folder, rules, compressed, version, (loaded) => {
     self.postMessage({ id, progress: { loaded: Math.min(loaded, total), total } });
@@ -49,14 +51,16 @@ function checkSize(method, { text, words, top }) {
   }
 }
 
-async function answer({ id, method, args }) {
+async function answer({ id, method, model: asked, args }) {
   try {
     if (method === "open") {
-      await open(id, args);
+      await open(id, asked, args);
       self.postMessage({ id, result: null });
       return;
     }
-    if (model === null) throw new ComputeError("no-model", "No model is open.");
+    if (model === null || name !== asked) {
+      throw new ComputeError("no-model", `${asked} is not open: another model has taken its place.`);
+    }
     checkSize(method, args);
     const result = METHODS[method](args);
     const moved = method === "layers" ? result.layers.map((layer) => layer.buffer) : [];

@@ -30,7 +30,7 @@ function plainText(text, normalizer, rules) {
   const places = [];
   let plain = "";
   for (const match of text.matchAll(new RegExp(rules.cluster, "gv"))) {
-    const part = normalizer.normalize(match[0], "plain-1");
+    const part = match.groups.kept_joiner ?? normalizer.normalize(match[0], "plain-1");
     const span = [match.index, match.index + match[0].length];
     plain += part;
     for (let i = 0; i < part.length; i++) places.push(span);

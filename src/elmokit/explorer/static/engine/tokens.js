@@ -18,8 +18,7 @@ export function tokenize(model, text) {
 }
 
 function split(model, text) {
-  const { form } = model.normalizer;
-  const read = model.normalizer.normalize(text, form === "NFC" ? "none" : form);
+  const read = model.normalizer.normalize(text);
   const { name, version } = model.config.tokenizer;
   if (name !== "simple") return splitAtSpaces(read, new RegExp(`${model.rules.spaces}+`, "v"));
   if (!tokenizers.has(model)) tokenizers.set(model, new SimpleTokenizer(model.rules, version));
