@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from ..builders.browser_calls import ERROR, TEXTS, caller, check_tokens, load_exported
+from ..builders.browser_calls import (
+    CHANGED_MINDS,
+    ERROR,
+    TEXTS,
+    caller,
+    check_tokens,
+    load_exported,
+)
 
 EN = [
     "I sat by the bank of the river .",
@@ -140,3 +147,11 @@ def test_bad_input_is_told_by_a_code(call, name, method, args, code):
 def test_no_words_are_no_rows(call):
     assert call("en", "surprisal", []) == []
     assert call("en", "layers", [])["shape"] == [3, 0, 384]
+
+
+def test_what_is_computed_is_of_the_model_chosen_last(call, shared_browser_page, exported_site):
+    page = shared_browser_page(exported_site + "blank.html")
+    expected = call("ko", "surprisal", ["배"], {"top": 3})[0]["forward_top"]
+    late, name, top = page.evaluate(CHANGED_MINDS, ["en", "ko", ["배"]])
+    assert late == "no-model", "not what the model that was loading says"
+    assert (name, top) == ("ko", [one["word"] for one in expected])

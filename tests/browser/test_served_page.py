@@ -70,6 +70,20 @@ def test_kiwi_splits_what_is_typed(page):
     assert page.locator("#sentence-notes").inner_text().count("형태소 분석기") == 0
 
 
+def test_a_candidate_keeps_what_follows_the_words_that_are_computed(served, browser_page):
+    page = browser_page(served, locale="ko")
+    page.wait_for_selector(".sentence .word")
+    page.fill("#sentence", "나는 갔다. " * 60 + "끝")
+    words_of(page, 120)
+    page.locator(".sentence .word").nth(3).click()  # one syllable with the word before it
+    page.evaluate("document.getElementById('predict').scrollIntoView()")
+    page.wait_for_selector("#predict .bars li button:enabled")
+    page.locator("#predict .forward .bars button:enabled").first.click()
+    value = page.input_value("#sentence")
+    assert value.startswith("나 는 가 ")
+    assert value.endswith(" 끝")
+
+
 def test_neighbors_come_from_the_corpus(page):
     page.fill("#sentence", "우리는 배를 보았다.")
     words_of(page, 8)

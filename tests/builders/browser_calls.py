@@ -23,6 +23,19 @@ ERROR = """async ([name, method, args]) => {
     return [error.name, error.code, error.message];
   }
 }"""
+CHANGED_MINDS = """async ([first, second, words]) => {
+  const { connect } = await import("./compute/client.js");
+  const compute = await connect();
+  await compute.open(first);
+  const opening = compute.open(second);
+  const late = await compute.layers(words).catch((error) => error.code);
+  const back = compute.open(first);
+  await opening;
+  await Promise.all([back, compute.open(second)]);
+  const rows = await compute.surprisal(words, { top: 3 });
+  return [late, compute.info.name, rows[0].forward_top.map((one) => one.word)];
+}"""
+"""A model is chosen, then the other, then the first again while the other is loading."""
 
 
 PANELS = {
