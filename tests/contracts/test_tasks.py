@@ -140,6 +140,7 @@ def run_task(
     vectors=None,
     epochs=60,
     device="auto",
+    resume=False,
 ):
     from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.inputs.settings import InputSettings
@@ -158,7 +159,7 @@ def run_task(
     return train_task(
         config, find_split(data, "train"), find_split(data, "dev"), run_dir,
         model=None if model_dir is None else str(model_dir), vectors=vectors,
-        device=device, cache_dir=run_dir.parent / "layers",
+        device=device, cache_dir=run_dir.parent / "layers", resume=resume,
     )  # fmt: skip
 
 
@@ -379,14 +380,14 @@ def test_the_same_seed_gives_the_same_model(task, data, tmp_path, model_dir):
 @pytest.mark.parametrize("task", ["srl"])
 @pytest.mark.parametrize("embeddings", get_args(EmbeddingKind))
 def test_every_condition_trains_and_answers(task, embeddings, data, tmp_path, model_dir):
-    from elmokit.tasks.inputs.settings import ONLY_STATIC, WITH_BILM, InputSettings
+    from elmokit.tasks.inputs.settings import READINGS, InputSettings
     from elmokit.tasks.runs.task_run import TaskRun
 
     vectors = None
-    if embeddings in (*ONLY_STATIC, "elmo"):
+    if READINGS[embeddings].needs_static or embeddings == "elmo":
         vectors = tmp_path / "vectors.txt"
         vectors.write_text("3 2\nthe 0.1 0.2\nbank 0.3 -0.4\nriver 1 2\n", encoding="utf-8")
-    given = model_dir if embeddings in WITH_BILM else None
+    given = model_dir if READINGS[embeddings].needs_bilm else None
     inputs = InputSettings(embeddings=embeddings, positions="both", characters=True)
     run_task(task, data, tmp_path / "run", given, inputs=inputs, vectors=vectors, epochs=2)
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
@@ -572,8 +573,11 @@ def test_nothing_is_called_safe_that_was_not_written(task, data, tmp_path, model
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "write_best", full_disk)
-    with pytest.raises(OSError, match="No space") as caught:
-        run_task(task, data, tmp_path / "run", model_dir, epochs=1)
-    assert not getattr(caught.value, "__notes__", [])
-    assert not (tmp_path / "run").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_best", full_disk)
+        with pytest.raises(OSError, match="No space") as caught:
+            run_task(task, data, tmp_path / "run", model_dir, epochs=1)
+    notes = " ".join(caught.value.__notes__)
+    assert "model" not in notes
+    assert "--resume" in notes
+    assert run_task(task, data, tmp_path / "run", model_dir, epochs=1, resume=True).is_complete

@@ -5,6 +5,7 @@ that is cut continues in the same row of the next window.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,23 @@ from elmokit.corpus.windows import WindowBatch, WordTable, sentence_streams
 from elmokit.errors import FormatError
 
 
+@dataclass(slots=True)
+class _Row:
+    """What a row of the windows reads, by places in ``streams``."""
+
+    next: int = 0
+    """Where it continues."""
+    last: int = 0
+    """Where its sentence ends; equal to ``next`` when the sentence is used up."""
+    source: tuple[int, int] = (0, 0)
+    """Shard and sentence."""
+
+
 class RowPacker:
     """Fills windows of B rows and T steps; `position` says where it is, `restore` goes there.
 
     ``streams`` (2, N) holds, as types of ``table``, unfinished sentences of earlier shards and then
-    the sentences of the loaded ones. Row i continues at ``next_step[i]``; its sentence ends at
-    ``last[i]`` (both in ``streams``; equal when the sentence is used up).
+    the sentences of the loaded ones.
     """
 
     def __init__(
@@ -44,43 +56,40 @@ class RowPacker:
         self.build_table, self.table = build_table, build_table([])
         self.streams = np.empty((2, 0), dtype=np.int32)
         self.begins = np.empty(0, dtype=np.int64)
-        self.next_step = [0] * num_rows
-        self.last = [0] * num_rows
-        self.source: list[tuple[int, int]] = [(0, 0)] * num_rows  # (shard, sentence)
+        self.rows = [_Row() for _ in range(num_rows)]
         self.inputs = np.zeros((2, num_rows, num_steps), dtype=np.int32)
         self.targets = np.zeros((2, num_rows, num_steps), dtype=np.int32)
 
     def next_window(self, rows: slice) -> WindowBatch | None:
         """Fill the next window and return these rows; None when the last epoch cannot fill it."""
         inputs, targets = self.inputs, self.targets
-        next_step, last = self.next_step, self.last
         inputs.fill(0)  # type 0 is in every table: `_load` also translates cells not yet filled
         targets.fill(0)
-        _, num_rows, num_steps = inputs.shape
-        for row in range(num_rows):
+        num_steps = inputs.shape[2]
+        for number, row in enumerate(self.rows):
             filled = 0
             while filled < num_steps:
-                if next_step[row] == last[row] and not self._next_sentence(row):
+                if row.next == row.last and not self._next_sentence(row):
                     return None
-                start = next_step[row]
-                stop = min(last[row], start + num_steps - filled)
+                start = row.next
+                stop = min(row.last, start + num_steps - filled)
                 until = filled + stop - start
-                inputs[:, row, filled:until] = self.streams[:, start:stop]
-                targets[:, row, filled:until] = self.streams[:, start + 1 : stop + 1]
-                next_step[row] = stop
+                inputs[:, number, filled:until] = self.streams[:, start:stop]
+                targets[:, number, filled:until] = self.streams[:, start + 1 : stop + 1]
+                row.next = stop
                 filled = until
         return self.table.window(inputs[:, rows], targets[:, rows])
 
     def skip_rest(self, rows: Iterable[int]) -> None:
         """Let these rows begin the next window with a new sentence."""
-        for row in rows:
-            self.next_step[row] = self.last[row]
+        for number in rows:
+            self.rows[number].next = self.rows[number].last
 
     def position(self) -> dict[str, Any]:
         """Return where the next window begins, as JSON; ``rows``: (shard, sentence, steps left)."""
         rows = [
-            None if step == last else [*source, last - step]
-            for step, last, source in zip(self.next_step, self.last, self.source, strict=True)
+            None if row.next == row.last else [*row.source, row.last - row.next]
+            for row in self.rows
         ]
         return {
             "epoch": self.epoch,
@@ -117,20 +126,19 @@ class RowPacker:
                 raise FormatError(
                     f"the stream state is damaged: row {row} is at a step that its sentence lacks."
                 )
-            self.source[row] = (shard, sentence)
-            self.last[row] = int(begins[index + 1]) - 1
-            self.next_step[row] = self.last[row] - steps_left
+            last = int(begins[index + 1]) - 1
+            self.rows[row] = _Row(last - steps_left, last, (shard, sentence))
 
-    def _next_sentence(self, row: int) -> bool:
+    def _next_sentence(self, row: _Row) -> bool:
         """Give a row the next sentence; False after the last epoch."""
         if self.sentences is None and not self._open_group():
             return False
         assert self.sentences is not None
         sentence = int(self.sentences[self.sentence_position])
-        self.next_step[row] = int(self.begins[sentence])
-        self.last[row] = int(self.begins[sentence + 1]) - 1
+        row.next = int(self.begins[sentence])
+        row.last = int(self.begins[sentence + 1]) - 1
         shard = int(np.searchsorted(self.firsts, sentence, side="right")) - 1
-        self.source[row] = (self.loaded[shard], sentence - int(self.firsts[shard]))
+        row.source = (self.loaded[shard], sentence - int(self.firsts[shard]))
         self.sentence_position += 1
         if self.sentence_position == len(self.sentences):
             self._pass_group()
@@ -160,15 +168,11 @@ class RowPacker:
         Types in use are turned into words, the old shards dropped, and the words turned into types
         of the new table, so that only one group is in memory.
         """
-        spans = [
-            (step, last + 1 if step < last else step)
-            for step, last in zip(self.next_step, self.last, strict=True)
-        ]
+        spans = [(row.next, row.last + 1 if row.next < row.last else row.next) for row in self.rows]
         rest = np.concatenate([self.streams[:, start:stop] for start, stop in spans], axis=1)
         begin = 0
-        for row, (start, stop) in enumerate(spans):
-            self.next_step[row] = begin
-            self.last[row] = begin + max(0, stop - start - 1)
+        for row, (start, stop) in zip(self.rows, spans, strict=True):
+            row.next, row.last = begin, begin + max(0, stop - start - 1)
             begin += stop - start
         in_flight = np.unique(np.concatenate([rest, self.inputs, self.targets], axis=None))
         words = [self.table.words[index] for index in in_flight.tolist()]

@@ -13,7 +13,7 @@ from typing import Any
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
 from elmokit.experiments.settings import CONTROL_SEEDS, TaskSettings
-from elmokit.tasks.inputs.settings import WITH_BILM, WITH_LAYERS
+from elmokit.tasks.inputs.settings import READINGS
 from elmokit.tasks.runs.config import TaskRunConfig
 
 ID_LENGTH = 16
@@ -134,7 +134,7 @@ def plan_tasks(
             if key in rates:
                 config["train"]["learning_rate"] = rates[key]
             run_metadata = {**metadata[settings.dataset], "config": config}
-            if config["inputs"]["embeddings"] not in WITH_BILM:
+            if not READINGS[config["inputs"]["embeddings"]].needs_bilm:
                 run_metadata.pop(MODEL_KEY, None)  # any biLM gives the same result
             runs.append(PlannedRun(
                 task=settings.task, dataset=settings.dataset, condition=condition.name,
@@ -187,7 +187,7 @@ def config_of(
     # user overrides come last, so that error messages name them
     config = from_dict(TaskRunConfig, table, source=condition.name, overrides=overrides)
     config = config.resolved(with_static=True)  # the id includes defaults
-    if config.train.finetune_bilm and config.inputs.embeddings not in WITH_LAYERS:
+    if config.train.finetune_bilm and not config.inputs.has_layers:
         raise InputError(
             f"train.finetune_bilm=true has nothing to train in the condition {condition.name!r}, "
             "which reads no biLM. Remove it, or choose an experiment whose conditions all read a "

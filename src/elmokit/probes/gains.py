@@ -55,13 +55,10 @@ def training_gains(probe: Probe, counts: Mapping[str, Sequence[Counts]]) -> list
         if first != TRAINED or untrained not in counts:
             continue
         for figure in probe.figures:
-            runs = RunCounts(
-                *(
-                    np.stack([figure.counts(run) for run in runs])
-                    for runs in (own, counts[untrained])
-                ),
-                new_is_fixed=True,
+            trained_runs, untrained_runs = (
+                np.stack([figure.counts(run) for run in side]) for side in (own, counts[untrained])
             )
+            runs = RunCounts(trained_runs, untrained_runs, new_is_fixed=True)
             test = bootstrap_gain(runs, score=figure.score, seed=0)
             found.append(TrainingGain(
                 name=name, untrained=untrained, figure=figure.name, difference=test.difference,

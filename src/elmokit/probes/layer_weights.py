@@ -11,7 +11,7 @@ import numpy as np
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
-from elmokit.tasks.inputs.settings import WITH_LAYER_WEIGHTS, MixPosition
+from elmokit.tasks.inputs.settings import READINGS, MixPosition
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
     WEIGHTS_FILE,
@@ -44,7 +44,7 @@ class LayerWeights:
     """Name of its directory."""
     task: str
     embeddings: str
-    """The condition, one of `WITH_LAYER_WEIGHTS`."""
+    """The condition: one that learns the weights of the layers."""
     mixes: tuple[MixWeights, ...]
     model_hash: str | None = None
     """Hash of the biLM whose layers are mixed; None if it is unknown."""
@@ -70,7 +70,7 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
             f"{run_dir / CONFIG_FILE} does not name the task and its embeddings: {error}. Train "
             "the task again."
         ) from error
-    if condition not in WITH_LAYER_WEIGHTS:
+    if condition not in READINGS or READINGS[condition].layers != "mix":
         raise InputError(
             f"{run_dir} was trained with --embeddings {condition}, which learns no layer weights. "
             "Train the task with --embeddings elmo."

@@ -19,7 +19,7 @@ def cache(
 
     The layer cache holds up to 10 GB, or as much as the environment variable ELMOKIT_LAYER_CACHE_GB
     allows; the least recently used entries are removed first. Finished outputs that could not be
-    sent to their address are kept: the same command with --resume sends them.
+    sent to object storage are kept: the same command with --resume sends them.
     """
     from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
     from elmokit.files.locks import LOCK_NAME

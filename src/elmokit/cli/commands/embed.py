@@ -88,7 +88,7 @@ def embed(
     address: options.AddressOption = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Ray workers; default: as many as fit.", min=1),
+        typer.Option(help="With --engine ray: number of workers; default: as many as fit.", min=1),
     ] = None,
     gpus: Annotated[
         float,

@@ -23,7 +23,13 @@ _CHANGE_NOTHING = {"--minutes": 1, "--layer-cache": 1, "--debug": 0, "--json": 0
 
 
 def experiment(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(EXPERIMENTS)}.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="; ".join(f"{n} ({t.partition(': ')[2]})" for n, t in EXPERIMENTS.items()) + ".",
+        ),
+    ],
     *,
     data: Annotated[
         Path, typer.Option(metavar="DIR", help="Directory with one folder per data set.")

@@ -32,8 +32,8 @@ def explore(
         list[Path] | None,
         typer.Option(
             metavar="RUN",
-            help="A run of `elmokit train`; repeatable. Its static vectors are held in memory, all "
-            "of their file.",
+            help="A run of `elmokit train`; repeatable. The whole file of its static vectors is "
+            "held in memory.",
         ),
     ] = None,
     corpus: Annotated[
@@ -58,7 +58,7 @@ def explore(
     ] = WEIGHTS,
     threads: options.ThreadsOption = None,
     json: Annotated[
-        bool, typer.Option("--json", help="With --export: print what was written.")
+        bool, typer.Option("--json", help="With --export: print the result as one JSON object.")
     ] = False,
 ) -> None:  # fmt: skip
     """Look inside a model in the browser: a page on this machine, or a folder of static files.

@@ -30,7 +30,7 @@ def serve(
         typer.Option(
             metavar="[NAME=]RUN",
             help="A run of `elmokit train`, for /predict/NAME; default: the directory's name. "
-            "Repeatable. Its static vectors are held in memory, all of their file.",
+            "Repeatable. The whole file of its static vectors is held in memory.",
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -39,8 +39,8 @@ def serve(
         str | None,
         typer.Option(
             metavar="KEY",
-            help="Key that every request must send. Other users can see the command line; "
-            f"the environment variable {KEY_VARIABLE} is safer.",
+            help="Key that every request except /health must send. Other users can see the command "
+            f"line; the environment variable {KEY_VARIABLE} is safer.",
         ),
     ] = None,
     allow_host: Annotated[

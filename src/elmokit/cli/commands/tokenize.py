@@ -1,4 +1,4 @@
-"""`elmokit tokenize`: the tokens that a model reads of a text."""
+"""`elmokit tokenize`: the tokens that a model reads in a text."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ def tokenize(
     tokenizer: options.OtherTokenizerOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Print the tokens that a model reads of a text, with offsets and character ids.
+    """Print the tokens that a model reads in a text, with offsets and character ids.
 
     A line per token, separated by tabs: start and end in the raw line, the token, what was written
     there if that differs, its character ids (UTF-8 bytes + 1, between those of word begin and end),

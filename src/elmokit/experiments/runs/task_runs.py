@@ -17,7 +17,6 @@ from elmokit.experiments.samples import TrainingParts, divide_training_set, samp
 from elmokit.files.temporary import temporary_directory
 from elmokit.probes.data import SplitFiles
 from elmokit.probes.layer_weights import MixWeights, read_layer_weights
-from elmokit.tasks.inputs.settings import WITH_LAYER_WEIGHTS
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.tasks.runs.train_task import train_task
@@ -139,6 +138,6 @@ def _keep_if_told(error: BaseException, run_dir: Path, kept: Path) -> None:
 
 
 def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[MixWeights, ...]:
-    if config.inputs.embeddings not in WITH_LAYER_WEIGHTS:
+    if config.inputs.reading.layers != "mix":
         return ()
     return read_layer_weights(run_dir).mixes

@@ -24,20 +24,31 @@ vector at the input and, where a mixture is read at the output, there too. ``sta
 static vector, and wherever a mixture is read a learned linear map of it that is as wide. ``none``:
 nothing.
 """
-LAYER_CHOICES: dict[EmbeddingKind, LayerChoice] = {
-    "elmo": "mix", "layer0": "layer0", "random": "mix", "top": "top", "average": "average",
-}  # fmt: skip
-"""The layers of a biLM that a condition reads, where it reads any."""
-WITH_LAYERS: tuple[EmbeddingKind, ...] = tuple(LAYER_CHOICES)
-"""Conditions that read the layers of a biLM."""
-WITH_LAYER_WEIGHTS: tuple[EmbeddingKind, ...] = tuple(
-    kind for kind, layers in LAYER_CHOICES.items() if layers == "mix"
-)
-"""Conditions that learn the weights of the layers."""
-WITH_BILM: tuple[EmbeddingKind, ...] = (*WITH_LAYERS, "static_projected")
-"""Conditions that need a biLM: for its layers, or for their width."""
-ONLY_STATIC: tuple[EmbeddingKind, ...] = ("static", "static_output", "static_projected")
-"""Conditions that read static vectors and no layers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a condition reads."""
+
+    layers: LayerChoice | None = None
+    """Layers of a biLM, and how they become one vector."""
+    needs_bilm: bool = False
+    """Whether there must be a biLM: for its layers, or for their width."""
+    needs_static: bool = False
+    """Whether there must be static vectors."""
+
+
+READINGS: dict[EmbeddingKind, Reading] = {
+    "elmo": Reading(layers="mix", needs_bilm=True),
+    "static": Reading(needs_static=True),
+    "static_output": Reading(needs_static=True),
+    "static_projected": Reading(needs_bilm=True, needs_static=True),
+    "layer0": Reading(layers="layer0", needs_bilm=True),
+    "random": Reading(layers="mix", needs_bilm=True),
+    "top": Reading(layers="top", needs_bilm=True),
+    "average": Reading(layers="average", needs_bilm=True),
+    "none": Reading(),
+}
 
 MixPosition = Literal["input", "output"]
 """Where a mixture is read: next to the word vectors or to the first encoder's output."""
@@ -84,26 +95,21 @@ class InputSettings:
             raise ValueError(f"`layer_l2` must not be negative, got {self.layer_l2}")
 
     @property
+    def reading(self) -> Reading:
+        """What the condition reads."""
+        return READINGS[self.embeddings]
+
+    @property
     def has_layers(self) -> bool:
         """Whether layers of a biLM are read."""
-        return self.embeddings in WITH_LAYERS
-
-    @property
-    def needs_bilm(self) -> bool:
-        """Whether there must be a biLM."""
-        return self.embeddings in WITH_BILM
-
-    @property
-    def needs_static(self) -> bool:
-        """Whether there must be static vectors."""
-        return self.embeddings in ONLY_STATIC
+        return self.reading.layers is not None
 
     @property
     def mix_positions(self) -> tuple[MixPosition, ...]:
         """Positions of the mixtures, or of the static vectors in their place, input first."""
         if self.embeddings == "static_output":
             return () if self.positions == "input" else ("output",)
-        if not self.needs_bilm or self.positions is None:
+        if not self.reading.needs_bilm or self.positions is None:
             return ()
         return ("input", "output") if self.positions == "both" else (self.positions,)
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
 from elmokit.bilm.layer_mixes import LayerMixes
-from elmokit.tasks.inputs.settings import LAYER_CHOICES, InputSettings, MixPosition
+from elmokit.tasks.inputs.settings import InputSettings, MixPosition
 from elmokit.tasks.inputs.static_inputs import StaticInputs
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
@@ -162,12 +162,13 @@ class TokenInputs(nn.Module):
             self.output_dim += char_config.num_filters
         positions = settings.mix_positions
         mix_dim = 0 if self.static is None else self.static.mix_dim
-        if positions and settings.has_layers:
+        layers = settings.reading.layers
+        if positions and layers is not None:
             dropout, l2, norm = settings.dropout, settings.layer_l2, settings.layer_norm
             if dropout is None or l2 is None or norm is None:
                 raise ValueError("`settings` are not complete: use `resolved` to complete them.")
             self.mixes = LayerMixes(
-                num_layers, num_mixes=len(positions), layers=LAYER_CHOICES[settings.embeddings],
+                num_layers, num_mixes=len(positions), layers=layers,
                 dropout=dropout, layer_norm=norm, l2=l2,
             )  # fmt: skip
             mix_dim = layers_dim

@@ -209,7 +209,7 @@ def _read(task: Task[Any], config: TaskRunConfig, files: TaskFiles, bilm: TaskBi
 
 
 def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:
-    if inputs.needs_static and vectors is None:
+    if inputs.reading.needs_static and vectors is None:
         raise InputError(
             f"embeddings={inputs.embeddings!r} needs word vectors: give a file with --vectors."
         )

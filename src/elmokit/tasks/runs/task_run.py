@@ -138,7 +138,7 @@ class TaskRun:
         )  # fmt: skip
         if reference and bilm.reference and (
             difference := reference.difference(
-                bilm.reference, is_needed=config.inputs.needs_bilm
+                bilm.reference, is_needed=config.inputs.reading.needs_bilm
             )
         ):  # fmt: skip
             raise FormatError(
