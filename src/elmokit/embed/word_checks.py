@@ -11,6 +11,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from elmokit.errors import MissingExtraError
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.text.char_vocab import CharVocab
-from elmokit.text.normalization import normalize
+from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.scripts import script_of
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
@@ -45,7 +46,7 @@ _GLUED = re.compile(r"[^\W\d_][.,!?;:…。！？、，；：]+[\"'”’)\]]*$"
 
 
 class WordChecks:
-    """Counts such words of one embedder. Cut words only matter ``by_characters``.
+    """Checks the words of one embedder. Cut words only matter ``by_characters``.
 
     ``vocab`` holds the frequent words of the model's training text; None where it is not known:
     ``sample`` are then words that it was trained on or is warmed with, for their scripts.
@@ -60,62 +61,97 @@ class WordChecks:
         sample: Iterable[str] = (),
         by_characters: bool,
     ) -> None:
-        self._config, self._char_vocab = tokenizer, char_vocab
-        self._glued: Counter[str] = Counter()
-        self._num_words = 0
-        self._looks_for_glued = tokenizer.name != "whitespace"
-        self._looks_for_cut = by_characters
-        self._looks_for_spaces = True
-        self._vocab = vocab  # until enough words are looked up
-        self._num_unknown = self._num_looked_up = 0
-        self._example = ""
-        self._scripts = _scripts_of(sample if vocab is None else vocab.words[:MAX_SAMPLE])
-        self._num_foreign = self._num_lettered = 0
+        scripts = _scripts_of(sample if vocab is None else vocab.words[:MAX_SAMPLE])
+        self._spaces = _SpacesInside()
+        self._glued = _GluedPunctuation(tokenizer, char_vocab.config.normalization)
+        self._open: list[_Check] = [self._glued]
+        if by_characters:
+            self._open.append(_CutWords(char_vocab))
+        if scripts or vocab is not None:
+            form = char_vocab.config.normalization
+            self._open.append(_OtherText(scripts, vocab, form, tokenizer.name))
 
     def add(self, words: Sequence[str]) -> None:
-        """Count the words of a sentence that was given as a list."""
-        if self._looks_for_spaces and words:
-            self._tell_spaces(words)
-        if not self._looks_for_glued:
+        """Look at the words of a sentence that was given as a list."""
+        self._spaces.add(words)
+        self._glued.add(words)
+
+    def tell(self, tokens: DistinctTokens) -> None:
+        """Warn, once for each kind, of the words added and of those of a batch."""
+        if tokens.sentences:
+            batch = _Batch(tokens)
+            self._open = [check for check in self._open if not check.tell(batch)]
+
+
+class _Batch:
+    """The words of a batch, by their numbers; 0 and 1 are the boundaries of sentences."""
+
+    def __init__(self, tokens: DistinctTokens) -> None:
+        self.texts = tokens.words
+        self._numbers = np.concatenate(tokens.sentences)
+        self.size = len(self._numbers) - NUM_BOUNDARIES * len(tokens.sentences)
+
+    def count(self, numbers: list[int]) -> int:
+        """Return how many words have one of these numbers."""
+        return int(np.isin(self._numbers, numbers).sum())
+
+
+class _Check(Protocol):
+    def tell(self, batch: _Batch) -> bool:
+        """Warn if there is reason to; return whether this was the last time."""
+        ...
+
+
+class _SpacesInside:
+    """A sentence all of whose words have spaces inside is rather a list of sentences."""
+
+    def __init__(self) -> None:
+        self._is_over = False
+
+    def add(self, words: Sequence[str]) -> None:
+        if self._is_over or not words or not all(len(word.split(maxsplit=2)) > 2 for word in words):
+            return
+        log.warning(
+            "every word of a sentence has spaces inside, such as %r: if these are sentences, give "
+            "them as a list of strings, [\"I sat .\", …]",
+            words[0][:60],
+        )  # fmt: skip
+        self._is_over = True
+
+
+class _GluedPunctuation:
+    """Words with punctuation at their end that the model's tokenizer splits off."""
+
+    def __init__(self, tokenizer: TokenizerConfig, form: Normalization) -> None:
+        self._config = tokenizer
+        self._form: Normalization = form
+        self._is_over = tokenizer.name == "whitespace"
+        self._counts: Counter[str] = Counter()
+        self._num_words = 0
+
+    def add(self, words: Sequence[str]) -> None:
+        if self._is_over:
             return
         self._num_words += len(words)
         for word in words:
             if word and word[-1] in _LAST and _GLUED.search(word):
-                self._glued[word] += 1
+                self._counts[word] += 1
 
-    def tell(self, tokens: DistinctTokens) -> None:
-        """Warn, once for each kind, of the words counted and of those of a batch."""
-        if not tokens.sentences:
-            return
-        if self._looks_for_glued and self._num_words:
-            self._tell_glued()
-        if self._looks_for_cut:
-            self._tell_cut(tokens)
-        if self._scripts:
-            self._tell_scripts(tokens)
-        if self._vocab is not None:
-            self._tell_unknown(tokens, self._vocab)
+    def tell(self, batch: _Batch) -> bool:
+        if self._num_words and not self._is_over:
+            self._is_over = self._tell() or self._num_words >= MAX_WORDS
+        return self._is_over
 
-    def _tell_spaces(self, words: Sequence[str]) -> None:
-        """Warn if all words of a sentence have spaces inside: it is rather a list of sentences."""
-        if all(len(word.split(maxsplit=2)) > 2 for word in words):
-            log.warning(
-                "every word of a sentence has spaces inside, such as %r: if these are sentences, "
-                "give them as a list of strings, [\"I sat .\", …]",
-                words[0][:60],
-            )  # fmt: skip
-            self._looks_for_spaces = False
-
-    def _tell_glued(self) -> None:
-        self._looks_for_glued = self._num_words < MAX_WORDS
+    def _tell(self) -> bool:
+        """Warn if there are many; return whether there were."""
         limit = MAX_GLUED_SHARE * self._num_words
-        if self._glued.total() <= limit:
-            return
-        split = {word: self._split(word) for word, _ in self._glued.most_common(1000)}
+        if self._counts.total() <= limit:
+            return False
+        split = {word: self._split(word) for word, _ in self._counts.most_common(1000)}
         glued = {word: pieces for word, pieces in split.items() if pieces != [word]}
-        count = sum(self._glued[word] for word in glued)
+        count = sum(self._counts[word] for word in glued)
         if count <= limit:
-            return
+            return False
         word, pieces = next(iter(glued.items()))
         log.warning(
             "%d of %d words end in punctuation that the model's tokenizer %r splits off, such as "
@@ -123,83 +159,103 @@ class WordChecks:
             "strings, or text that is split as in its training",
             count, self._num_words, self._config.name, word, " ".join(pieces),
         )  # fmt: skip
-        self._looks_for_glued = False
+        return True
 
     def _split(self, word: str) -> list[str]:
         """Return what the model's tokenizer makes of a word inside a sentence."""
-        form = self._char_vocab.config.normalization
         try:
-            tokenizer = NormalizingTokenizer(build_tokenizer(self._config), form)
+            tokenizer = NormalizingTokenizer(build_tokenizer(self._config), self._form)
         except MissingExtraError:
             return [word[:-1], word[-1]]
         return tokenizer.tokenize(f"{word} a")[:-1]
 
-    def _tell_cut(self, tokens: DistinctTokens) -> None:
-        vocab = self._char_vocab
+
+class _CutWords:
+    """Words that are longer than the model's rows of characters."""
+
+    def __init__(self, vocab: CharVocab) -> None:
+        self._vocab = vocab
+
+    def tell(self, batch: _Batch) -> bool:
+        vocab = self._vocab
         shortest = vocab.max_bytes // 4  # no character has more bytes
         cut = [
-            index
-            for index, word in enumerate(tokens.words)
+            number
+            for number, word in enumerate(batch.texts)
             if len(word) > shortest and vocab.is_truncated(word)
         ]
-        if not cut:
-            return
-        words = np.concatenate(tokens.sentences)
-        count, total = (
-            int(np.isin(words, cut).sum()),
-            len(words) - NUM_BOUNDARIES * len(tokens.sentences),
-        )
-        log.warning(
-            "words that are longer than the %d %s that the model reads are cut, such as %r "
-            "(%d of %d so far)",
-            vocab.max_bytes, vocab.unit, tokens.words[cut[0]][:60], count, total,
-        )  # fmt: skip
-        self._looks_for_cut = False
-
-    def _tell_scripts(self, tokens: DistinctTokens) -> None:
-        words = np.concatenate(tokens.sentences)
-        found = [None, None] + [script_of(word) for word in tokens.words[2:]]  # boundaries first
-        foreign = [index for index, one in enumerate(found) if one and one not in self._scripts]
-        lettered = [index for index, one in enumerate(found) if one]
-        self._num_foreign += int(np.isin(words, foreign).sum())
-        self._num_lettered += int(np.isin(words, lettered).sum())
-        if self._num_lettered < MIN_SCRIPT_WORDS:
-            return
-        if self._num_foreign > MAX_UNKNOWN_SHARE * self._num_lettered and foreign:
+        if cut:
             log.warning(
-                "%d of %d words are in a script that the model hardly knows, such as %r (%s): it "
-                "was trained on %s",
-                self._num_foreign, self._num_lettered, tokens.words[foreign[0]][:60],
-                found[foreign[0]], ", ".join(sorted(self._scripts)),
+                "words that are longer than the %d %s that the model reads are cut, such as %r "
+                "(%d of %d so far)",
+                vocab.max_bytes, vocab.unit, batch.texts[cut[0]][:60], batch.count(cut), batch.size,
             )  # fmt: skip
-            self._vocab = None  # it would say the same
-        elif self._num_lettered < MAX_WORDS:
-            return
-        self._scripts = frozenset()
+        return bool(cut)
 
-    def _tell_unknown(self, tokens: DistinctTokens, vocab: WordVocab) -> None:
-        form = self._char_vocab.config.normalization
+
+class _OtherText:
+    """Text in scripts that the model hardly knows, or with few words of its vocabulary."""
+
+    def __init__(
+        self,
+        scripts: frozenset[str],
+        vocab: WordVocab | None,
+        form: Normalization,
+        tokenizer_name: str,
+    ) -> None:
+        self._scripts, self._vocab = scripts, vocab  # until enough words are looked up
+        self._form: Normalization = form
+        self._tokenizer_name = tokenizer_name
+        self._num_foreign = self._num_lettered = 0
+        self._num_unknown = self._num_looked_up = 0
+        self._example = ""
+
+    def tell(self, batch: _Batch) -> bool:
+        if self._scripts and self._tell_scripts(batch, self._scripts):
+            self._scripts = frozenset()
+        if self._vocab is not None and self._tell_unknown(batch, self._vocab):
+            self._vocab = None
+        return not self._scripts and self._vocab is None
+
+    def _tell_scripts(self, batch: _Batch, known: frozenset[str]) -> bool:
+        found = [None, None] + [script_of(word) for word in batch.texts[2:]]
+        foreign = [number for number, one in enumerate(found) if one and one not in known]
+        lettered = [number for number, one in enumerate(found) if one]
+        self._num_foreign += batch.count(foreign)
+        self._num_lettered += batch.count(lettered)
+        if self._num_lettered < MIN_SCRIPT_WORDS:
+            return False
+        if self._num_foreign <= MAX_UNKNOWN_SHARE * self._num_lettered or not foreign:
+            return self._num_lettered >= MAX_WORDS
+        log.warning(
+            "%d of %d words are in a script that the model hardly knows, such as %r (%s): it was "
+            "trained on %s",
+            self._num_foreign, self._num_lettered, batch.texts[foreign[0]][:60], found[foreign[0]],
+            ", ".join(sorted(known)),
+        )  # fmt: skip
+        self._vocab = None  # it would say the same
+        return True
+
+    def _tell_unknown(self, batch: _Batch, vocab: WordVocab) -> bool:
         unknown = [
-            index
-            for index, word in enumerate(tokens.words)
-            if index > 1 and normalize(word, form) not in vocab
+            number
+            for number, word in enumerate(batch.texts)
+            if number > 1 and normalize(word, self._form) not in vocab
         ]
         if unknown:
-            self._example = tokens.words[unknown[0]]
-        words = np.concatenate(tokens.sentences)
-        self._num_unknown += int(np.isin(words, unknown).sum())
-        self._num_looked_up += len(words) - NUM_BOUNDARIES * len(tokens.sentences)
+            self._example = batch.texts[unknown[0]]
+        self._num_unknown += batch.count(unknown)
+        self._num_looked_up += batch.size
         if self._num_looked_up < MIN_WORDS:
-            return
-        if self._num_unknown > MAX_UNKNOWN_SHARE * self._num_looked_up:
-            log.warning(
-                "%d of %d words are not in the model's vocabulary, such as %r: is the text in the "
-                "model's language, and split as its training text was (tokenizer %r)?",
-                self._num_unknown, self._num_looked_up, self._example[:60], self._config.name,
-            )  # fmt: skip
-        elif self._num_looked_up < MAX_WORDS:
-            return
-        self._vocab = None
+            return False
+        if self._num_unknown <= MAX_UNKNOWN_SHARE * self._num_looked_up:
+            return self._num_looked_up >= MAX_WORDS
+        log.warning(
+            "%d of %d words are not in the model's vocabulary, such as %r: is the text in the "
+            "model's language, and split as its training text was (tokenizer %r)?",
+            self._num_unknown, self._num_looked_up, self._example[:60], self._tokenizer_name,
+        )  # fmt: skip
+        return True
 
 
 def _scripts_of(words: Iterable[str]) -> frozenset[str]:
