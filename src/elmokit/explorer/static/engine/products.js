@@ -11,8 +11,16 @@ const LANES = 4;
 const ROWS = 8; // a multiple of the rows of all tiles
 const COLUMNS = 4 * LANES; // of a step
 const PAGE = 65_536;
-const I32 = 0x7f;
-const V128 = 0x7b;
+const TYPE = { i32: 0x7f, v128: 0x7b, none: 0x40, function: 0x60 };
+const SECTION = { types: 1, imports: 2, functions: 3, exports: 7, code: 10 };
+/** Instructions, as the WebAssembly specification names them. */
+const OP = {
+  loop: 0x03, end: 0x0b, brIf: 0x0d,
+  localGet: 0x20, localSet: 0x21,
+  i32Const: 0x41, i32LessUnsigned: 0x49, i32Add: 0x6a,
+  v128Load: [0xfd, 0x00], v128Store: [0xfd, 0x0b], v128Const: [0xfd, 0x0c],
+  i8x16Shuffle: [0xfd, 0x0d], f32x4Add: [0xfd, 0xe4, 0x01], f32x4Multiply: [0xfd, 0xe6, 0x01],
+}; // prettier-ignore
 
 const filled = (size, to) => Math.ceil(size / to) * to;
 
@@ -29,20 +37,23 @@ function leb(value, isSigned = false) {
 
 const list = (items) => [...leb(items.length), ...items.flat()];
 const section = (id, items) => [id, ...list(list(items))];
-const get = (local) => [0x20, ...leb(local)];
-const set = (local) => [0x21, ...leb(local)];
-const constant = (value) => [0x41, ...leb(value, true)];
-const plus = (value) => [...value, 0x6a];
+const get = (local) => [OP.localGet, ...leb(local)];
+const set = (local) => [OP.localSet, ...leb(local)];
+const constant = (value) => [OP.i32Const, ...leb(value, true)];
+const plus = (value) => [...value, OP.i32Add];
 const at = (address, offset) => [...get(address), ...plus(get(offset))];
 const advance = (local, by) => [...get(local), ...plus(by), ...set(local)];
-const loopUntil = (body, local, end) => [0x03, 0x40, ...body, ...get(local), ...get(end), 0x49, 0x0d, 0, 0x0b];
-const load = (address, offset) => [...address, 0xfd, 0x00, 0, ...leb(offset)];
-const zero = [0xfd, 0x0c, ...new Array(16).fill(0)];
-const add = (a, b) => [...a, ...b, 0xfd, 0xe4, 0x01];
-const multiply = (a, b) => [...a, ...b, 0xfd, 0xe6, 0x01];
+const loopUntil = (body, local, end) => [
+  OP.loop, TYPE.none, ...body, ...get(local), ...get(end), OP.i32LessUnsigned, OP.brIf, 0, OP.end,
+]; // prettier-ignore
+const load = (address, offset) => [...address, ...OP.v128Load, 0, ...leb(offset)];
+const store = (address, value, offset) => [...address, ...value, ...OP.v128Store, 0, ...leb(offset)];
+const zero = [...OP.v128Const, ...new Array(16).fill(0)];
+const add = (a, b) => [...a, ...b, ...OP.f32x4Add];
+const multiply = (a, b) => [...a, ...b, ...OP.f32x4Multiply];
 /** Four of the eight numbers of a and b. */
 const pick = (a, b, lanes) => [
-  ...a, ...b, 0xfd, 0x0d, ...lanes.flatMap((lane) => [0, 1, 2, 3].map((byte) => 4 * lane + byte)),
+  ...a, ...b, ...OP.i8x16Shuffle, ...lanes.flatMap((lane) => [0, 1, 2, 3].map((byte) => 4 * lane + byte)),
 ]; // prettier-ignore
 
 /** The sums of four vectors, as one vector. */
@@ -77,10 +88,9 @@ function product(numRows, numVectors) {
   ]; // prettier-ignore
   const inner = [0, 1, 2, 3].flatMap((i) => step(16 * i));
   const finish = accumulators.flatMap((one, v) =>
-    Array.from({ length: numRows / LANES }, (_, i) => [
-      ...get(results[v]), ...add(sums(one.slice(4 * i, 4 * i + 4)), load(get(bias), 16 * i)),
-      0xfd, 0x0b, 0, ...leb(16 * i), // store
-    ]).flat()); // prettier-ignore
+    Array.from({ length: numRows / LANES }, (_, i) =>
+      store(get(results[v]), add(sums(one.slice(4 * i, 4 * i + 4)), load(get(bias), 16 * i)), 16 * i),
+    ).flat()); // prettier-ignore
   const tile = [
     ...accumulators.flat().flatMap((one) => [...zero, ...set(one)]),
     ...rows.flatMap((row, r) => [...get(r === 0 ? weight : rows[r - 1]), ...(r === 0 ? [] : plus(get(bytes))), ...set(row)]),
@@ -92,10 +102,10 @@ function product(numRows, numVectors) {
     ...results.flatMap((one) => advance(one, constant(4 * numRows))),
   ]; // prettier-ignore
   const code = list([
-    list([[1 + numRows, I32], [numVectors + 1 + numRows * numVectors, V128]]),
-    loopUntil(tile, weight, end), [0x0b],
+    list([[1 + numRows, TYPE.i32], [numVectors + 1 + numRows * numVectors, TYPE.v128]]),
+    loopUntil(tile, weight, end), [OP.end],
   ].flat()); // prettier-ignore
-  return { type: [0x60, ...list(new Array(4 + 2 * numVectors).fill(I32)), 0], code };
+  return { type: [TYPE.function, ...list(new Array(4 + 2 * numVectors).fill(TYPE.i32)), 0], code };
 }
 
 const SHAPES = [[8, 1], [4, 2]]; // rows and vectors of a tile: as many sums as registers hold
@@ -116,11 +126,11 @@ function module() {
     const name = (text) => list([...text].map((char) => char.charCodeAt(0)));
     compiled = compile(Uint8Array.from([
       0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
-      ...section(1, functions.map((one) => one.type)),
-      ...section(2, [[...name("e"), ...name("m"), 0x02, 0, 0]]),
-      ...section(3, functions.map((_, i) => i)),
-      ...section(7, SHAPES.map(([, vectors], i) => [...name(`f${vectors}`), 0, i])),
-      ...section(10, functions.map((one) => one.code)),
+      ...section(SECTION.types, functions.map((one) => one.type)),
+      ...section(SECTION.imports, [[...name("e"), ...name("m"), 0x02, 0, 0]]),
+      ...section(SECTION.functions, functions.map((_, i) => i)),
+      ...section(SECTION.exports, SHAPES.map(([, vectors], i) => [...name(`f${vectors}`), 0, i])),
+      ...section(SECTION.code, functions.map((one) => one.code)),
     ])); // prettier-ignore
   }
   return compiled;
