@@ -65,8 +65,8 @@ def logsumexp(draw, kernels):
     rows, inner, columns = draw.size(700), draw.size(90), draw.size(300)
     weight, bias = draw.values(columns, inner), draw.values(columns)
     packed, x = PackedLogSumExp(kernels, weight, bias, draw.one_of(KINDS)), draw.values(rows, inner)
-    packed(x)
     own = torch.from_numpy(draw.rng.integers(-1, columns, rows).astype(np.int32))
+    packed(x, draw.values(rows), own)
     packed.with_others(x, draw.values(rows), own)
 
 

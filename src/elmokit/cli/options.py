@@ -180,7 +180,8 @@ ValidOption = Annotated[
 ]
 MinutesOption = Annotated[float | None, typer.Option(help="Stop after this many minutes.")]
 EpochsOption = Annotated[
-    float | None, typer.Option(help="Stop after this many passes over CORPUS.")
+    float | None,
+    typer.Option(help="Stop after this many passes over CORPUS, counted in predicted words."),
 ]
 TokensOption = Annotated[int | None, typer.Option(help="Stop after this many predicted words.")]
 ResumeRunOption = Annotated[

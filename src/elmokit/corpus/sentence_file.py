@@ -129,7 +129,7 @@ def write_sentence_file(
         named(path),
         path.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        for sentence in corpus.sentences:
+        for sentence in map(_without_blanks, corpus.sentences):
             for begin in range(0, len(sentence), max_words):
                 file.write(" ".join(sentence[begin : begin + max_words]) + "\n")
             counter.add(sentence)
@@ -144,6 +144,14 @@ def write_sentence_file(
             "corpus, so nothing is left. Give more text or a smaller min_count."
         )
     return SentenceFile(path, num_sentences, num_words, counts)
+
+
+def _without_blanks(sentence: list[str]) -> list[str]:
+    """Divide words with blanks inside (``1 000`` in treebanks), as the file is read again."""
+    line = " ".join(sentence)
+    if line.count(" ") == len(sentence) - 1:
+        return sentence
+    return [word for word in line.split(" ") if word]
 
 
 def _open_shards(

@@ -4,6 +4,8 @@ In bf16 the products with rare words have bf16 factors and fp32 sums; the target
 products with frequent words, which hold most of the probability, are fp32.
 """
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -68,8 +70,11 @@ class TargetScores:
         if not parts:
             return self._softmax.nll(hidden, word_ids.to(hidden.device))
         hidden = hidden.contiguous()
-        totals = [part(hidden) for part in parts]
-        return torch.stack(totals).logsumexp(dim=0) - self._of_targets(hidden, word_ids)
+        targets = self._of_targets(hidden, word_ids)
+        totals = [
+            part(hidden, targets, columns) for part, columns in self._columns(parts, word_ids)
+        ]
+        return _not_negative(torch.stack(totals).logsumexp(dim=0) - targets)
 
     @torch.inference_mode()
     def measure(
@@ -81,19 +86,33 @@ class TargetScores:
         """
         hidden = hidden.float().contiguous()
         targets = self._of_targets(hidden, word_ids)
-        classes = (word_ids - 1).to(torch.int32)
-        found, first = [], 0
-        for part in self._parts:
-            inside = (classes >= first) & (classes < first + part.num_columns)
-            columns = torch.where(inside, classes - first, -1)
-            found.append(part.with_others(hidden, targets, columns))
-            first += part.num_columns
+        found = [
+            part.with_others(hidden, targets, columns)
+            for part, columns in self._columns(self._parts, word_ids)
+        ]
         totals, means, above = (torch.stack(values) for values in zip(*found, strict=True))
         total = totals.logsumexp(dim=0)
         mean = ((totals - total).exp() * means).sum(dim=0)
-        return total - targets, total - mean, 1 + above.sum(dim=0)
+        losses, entropies = _not_negative(total - targets), _not_negative(total - mean)
+        return losses, entropies, 1 + above.sum(dim=0)
+
+    @staticmethod
+    def _columns(
+        parts: list[PackedLogSumExp], word_ids: Tensor
+    ) -> Iterator[tuple[PackedLogSumExp, Tensor]]:
+        """Yield the parts of the vocabulary, and each target's column there; -1 if it has none."""
+        classes, first = (word_ids - 1).to(torch.int32), 0
+        for part in parts:
+            inside = (classes >= first) & (classes < first + part.num_columns)
+            yield part, torch.where(inside, classes - first, -1)
+            first += part.num_columns
 
     def _of_targets(self, hidden: Tensor, word_ids: Tensor) -> Tensor:
         softmax, targets = self._softmax, word_ids - 1
         assert isinstance(softmax, FullSoftmax)
         return (hidden * softmax.weight[targets]).sum(dim=1) + softmax.bias[targets]
+
+
+def _not_negative(values: Tensor) -> Tensor:
+    """Return differences that are not below 0 but by rounding."""
+    return values.clamp_(min=0)

@@ -18,7 +18,8 @@ class PackedLogSumExp:
     """``(x @ weight.T + bias).logsumexp(1)`` in one pass that stores no scores.
 
     The bits of a row depend neither on other rows nor on threads. Products use ``kind``;
-    exponentials and sums are fp32. Shape: weight (N, K), bias (N,).
+    exponentials and sums are fp32, in two levels, so that the many small terms of a large
+    vocabulary are not lost. Shape: weight (N, K), bias (N,).
     """
 
     def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
@@ -29,46 +30,46 @@ class PackedLogSumExp:
         missing = -len(bias) % kernels.panel_width
         self._bias = functional.pad(bias * _LOG2_E, (0, missing), value=_NEVER)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Compute (R, K), contiguous fp32 -> (R,)."""
-        return self._run(x, {})[0]
+    def __call__(self, x: Tensor, targets: Tensor, columns: Tensor) -> Tensor:
+        """Compute (R, K) -> (R,).
+
+        Args:
+            x: Contiguous fp32.
+            targets: A score of each row, in fp32 (R,), that takes the place of its product, so that
+                it is never above the logsumexp.
+            columns: int32 (R,): its column; -1: none.
+        """
+        return self._run(x, targets, columns, {})[0]
 
     def with_others(
         self, x: Tensor, targets: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute three figures of every row in the same pass.
-
-        Args:
-            x: As for a call.
-            targets: A score of each row, in fp32 (R,).
-            columns: int32 (R,): its own column, which is not compared; -1: none.
+        """Compute three figures of every row in the same pass, of the arguments of a call.
 
         Returns:
             The logsumexp, with the same bits; the mean score under the softmax; the number of
             scores above the row's target. Each (R,).
         """
         num_rows, lanes = len(x), self._kernels.vector_length
-        moments = torch.zeros(num_rows, lanes)
+        moments, moment_totals = torch.zeros(num_rows, lanes), torch.zeros(num_rows, lanes)
         above = torch.zeros(num_rows, lanes, dtype=torch.int32)
-        out, sums, shifts = self._run(
-            x,
-            {
-                "moments": moments, "above": above, "columns": columns.contiguous(),
-                "targets": targets * _LOG2_E,
-            },
-        )  # fmt: skip
-        means = (moments.sum(dim=1) / sums.sum(dim=1) + shifts) / _LOG2_E
+        others = {"moments": moments, "moment_totals": moment_totals, "above": above}
+        out, totals, shifts = self._run(x, targets, columns, others)
+        means = (moment_totals.sum(dim=1) / totals.sum(dim=1) + shifts) / _LOG2_E
         return out, means, above.sum(dim=1)
 
-    def _run(self, x: Tensor, others: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the logsumexp and the buffers ``sums`` and ``shifts`` of `logsumexp_call`."""
-        num_rows = len(x)
+    def _run(
+        self, x: Tensor, targets: Tensor, columns: Tensor, others: dict[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the logsumexp and the buffers ``totals`` and ``shifts`` of `logsumexp_call`."""
+        num_rows, lanes = len(x), self._kernels.vector_length
         out, shifts = torch.empty(num_rows), torch.empty(num_rows)
-        sums = torch.empty(num_rows, self._kernels.vector_length)
+        totals = torch.empty(num_rows, lanes)
         self._kernels.call(
             "logsumexp", m=self._matrix.argument(self._kernels), x=x, bias=self._bias, out=out,
             rows=num_rows, inner=x.shape[1], scales=torch.empty(num_rows), shifts=shifts,
-            groups=torch.empty(num_rows, self._matrix.num_groups, dtype=torch.int32), sums=sums,
-            **others,
+            groups=torch.empty(num_rows, self._matrix.num_groups, dtype=torch.int32),
+            sums=torch.empty(num_rows, lanes), totals=totals, targets=targets * _LOG2_E,
+            columns=columns.contiguous(), **others,
         )  # fmt: skip
-        return out.div_(_LOG2_E), sums, shifts
+        return out.div_(_LOG2_E), totals, shifts

@@ -72,6 +72,18 @@ def test_words_with_odd_blanks_stay_whole(tmp_path, write):
     assert list(write(found, tmp_path / "aside.txt", max_words=9).lines()) == [words]
 
 
+def test_words_with_blanks_inside_are_several(tmp_path, write):
+    from elmokit.corpus.sentence_file import TokenizedCorpus
+
+    corpus = TokenizedCorpus(
+        sentences=iter([["il", "y", "a", "1 000", "mots"]]), num_words=None,
+        tokenizer=TokenizerConfig(), normalization="plain-1", inputs=[],
+    )  # fmt: skip
+    file = write(corpus, tmp_path / "aside.txt", max_words=9)
+    assert list(file.lines()) == [["il", "y", "a", "1", "000", "mots"]]
+    assert file.counts.keys() == {"il", "y", "a", "1", "000", "mots"}
+
+
 def test_tokenizer_and_normalization_are_chosen(tmp_path, opened):
     decomposed = unicodedata.normalize("NFD", "강물 didn't")
     path = tmp_path / "corpus.txt"

@@ -18,21 +18,27 @@ def matrices(num_rows, num_columns, inner):
     return x, weight / inner**0.5, bias
 
 
+def plain(packed, x):
+    """The logsumexp of products alone."""
+    return packed(x, torch.zeros(len(x)), torch.full((len(x),), -1, dtype=torch.int32))
+
+
 @pytest.mark.parametrize(("kind", "tolerance"), [("fp32", 2e-6), ("bf16", 3e-2), ("int8", 6e-2)])
 @pytest.mark.parametrize("num_columns", [1, 63, 64, 1000])
 @pytest.mark.parametrize("inner", [3, 32])
 def test_equals_pytorch(kind, tolerance, num_columns, inner):
     x, weight, bias = matrices(101, num_columns, inner)
     expected = (x.double() @ weight.double().T + bias.double()).logsumexp(1).float()
-    found = PackedLogSumExp(kernels, weight, bias, kind)(x)
+    found = plain(PackedLogSumExp(kernels, weight, bias, kind), x)
     torch.testing.assert_close(found, expected, atol=tolerance, rtol=1e-6)
 
 
 def test_more_rows_than_are_summed_together_and_none():
     x, weight, bias = matrices(1500, 100, 8)
     packed = PackedLogSumExp(kernels, weight, bias, "fp32")
-    assert torch.equal(packed(x), torch.cat([packed(part.contiguous()) for part in x.split(7)]))
-    assert packed(x[:0]).shape == (0,)
+    pieces = torch.cat([plain(packed, part.contiguous()) for part in x.split(7)])
+    assert torch.equal(plain(packed, x), pieces)
+    assert plain(packed, x[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("size", [1e3, -1e3])
@@ -40,7 +46,7 @@ def test_the_largest_score_decides(size):
     """Scores that rise along the columns, by far more than fp32 exponentials hold."""
     bias = size * torch.arange(200.0) / 200
     packed = PackedLogSumExp(kernels, torch.zeros(200, 4), bias, "fp32")
-    torch.testing.assert_close(packed(torch.zeros(1, 4)), bias.logsumexp(0, keepdim=True))
+    torch.testing.assert_close(plain(packed, torch.zeros(1, 4)), bias.logsumexp(0, keepdim=True))
 
 
 @pytest.mark.parametrize("num_columns", [1, 63, 64, 1000])
@@ -51,7 +57,8 @@ def test_mean_score_and_number_above_equal_pytorch(num_columns):
     targets = scores.gather(1, columns[:, None].long())[:, 0]
     packed = PackedLogSumExp(kernels, weight, bias, "fp32")
     total, mean, above = packed.with_others(x, targets, columns)
-    assert torch.equal(total, packed(x)), "the same bits"
+    assert torch.equal(total, packed(x, targets, columns)), "the same bits"
+    torch.testing.assert_close(total, scores.logsumexp(dim=1))
     expected = (scores.softmax(dim=1) * scores).sum(dim=1)
     torch.testing.assert_close(mean, expected, atol=2e-5, rtol=1e-5)
     assert torch.equal(above, (scores > targets[:, None]).sum(dim=1))
@@ -76,3 +83,33 @@ def test_the_mean_follows_the_largest_score(size):
     nothing = torch.zeros(1), torch.full((1,), -1, dtype=torch.int32)
     _, mean, _ = packed.with_others(torch.zeros(1, 4), *nothing)
     torch.testing.assert_close(mean, (bias.softmax(0) * bias).sum()[None], atol=1e-3, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
+@pytest.mark.parametrize("with_others", [False, True])
+def test_a_known_score_takes_the_place_of_its_product(kind, with_others):
+    """So that a probability is never above 1, however its product is rounded."""
+    x, weight, bias = matrices(300, 200, 32)
+    columns = torch.arange(300, dtype=torch.int32) % 200
+    targets = 100 + torch.randn(300, generator=torch.Generator().manual_seed(1))
+    packed = PackedLogSumExp(kernels, weight, bias, kind)
+    found = packed.with_others if with_others else lambda *given: [packed(*given)]
+    torch.testing.assert_close(found(x, targets, columns)[0], targets, rtol=1e-6, atol=0)
+    others = (x @ weight.T + bias).scatter(1, columns[:, None].long(), -torch.inf).logsumexp(1)
+    nothing = torch.full((300,), -1e4)
+    tolerance = {"fp32": 2e-6, "bf16": 3e-2, "int8": 6e-2}[kind]
+    torch.testing.assert_close(found(x, nothing, columns)[0], others, atol=tolerance, rtol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("place", [0, 199_999, 399_999])
+def test_small_terms_of_a_large_vocabulary_are_not_lost(share, place):
+    """One running sum in fp32 is off by 1e-3."""
+    bias = torch.randn(400_000, generator=torch.Generator().manual_seed(1))
+    bias[place] = (share / (1 - share) * bias.double().exp().sum()).log()
+    packed = PackedLogSumExp(kernels, torch.zeros(400_000, 1), bias, "fp32")
+    nobody = torch.zeros(1), torch.full((1,), -1, dtype=torch.int32)
+    total, mean, _ = packed.with_others(torch.zeros(1, 1), *nobody)
+    expected = bias.double().logsumexp(0)
+    assert abs(total.item() - expected.item()) < 1e-5
+    assert abs(mean.item() - (bias.double().softmax(0) * bias).sum().item()) < 1e-4

@@ -15,12 +15,15 @@ typedef struct {
     uint32_t *groups;  /* (rows, num_groups) */
     float *scales;     /* (rows) */
     float *shifts;     /* (rows): about the row's largest score */
-    float *sums;       /* (rows, VL): of 2^(score - shift) */
-    /* the rest: all or none */
-    float *moments;         /* (rows, VL): of (score - shift) * 2^(score - shift) */
-    const float *targets;   /* (rows): the score that all others are compared with */
-    const int32_t *columns; /* (rows): that score's own column, or -1 */
-    int32_t *above;         /* (rows, VL): how many of the others are above it */
+    float *sums;       /* (rows, VL): of 2^(score - shift), over some panels */
+    float *totals;     /* (rows, VL): over all */
+    /* both or none */
+    const float *targets;   /* (rows): a known score, which takes the place of its product */
+    const int32_t *columns; /* (rows): its column, or -1 */
+    /* with both of these, all or none */
+    float *moments;        /* (rows, VL): of (score - shift) * 2^(score - shift), over some panels */
+    float *moment_totals;  /* (rows, VL): over all */
+    int32_t *above;        /* (rows, VL): how many scores are above the known one */
 } logsumexp_call;
 
 typedef struct {
@@ -29,6 +32,7 @@ typedef struct {
 } logsumexp_part;
 
 #define SUMS_TOGETHER 576 /* rows whose values and sums fit in the cache; a multiple of ROWS_BLOCK */
+#define PANELS_TOGETHER 128 /* summed by themselves, so that small terms are not lost in large sums */
 #define SHIFT_BOUND 80.0f /* largest score - shift: keeps sums finite in fp32 */
 
 /* 2^x for x in [-126, 127]; the polynomial is within 2e-7. */
@@ -63,15 +67,29 @@ INLINE void add_scores(void *argument, int64_t row, int64_t panel, const float *
     vf x[NV], sum = load(call->sums + row * VL), moment = {0};
     for (int v = 0; v < NV; v++)
         x[v] = load(scores + v * VL) + load(call->bias + panel * PANEL + v * VL);
+    if (call->columns) {
+        int64_t own = call->columns[row] - panel * PANEL;
+        if (own >= 0 && own < PANEL) {
+            float known[PANEL];
+            for (int v = 0; v < NV; v++) store(known + v * VL, x[v]);
+            known[own] = call->targets[row];
+            for (int v = 0; v < NV; v++) x[v] = load(known + v * VL);
+        }
+    }
     if (with_others) moment = load(call->moments + row * VL);
     vf top = larger(larger(x[0], x[1]), larger(x[2], x[3]));
     float shift = call->shifts[row];
     if (is_any_above(top, shift + SHIFT_BOUND)) {
         float largest = top[0];
         for (int v = 1; v < VL; v++) largest = top[v] > largest ? top[v] : largest;
-        float factor = exp2f(shift - largest);
-        if (with_others && shift > -INFINITY) moment = (moment + sum * (shift - largest)) * factor;
+        float factor = exp2f(shift - largest), *total = call->totals + row * VL;
+        if (with_others && shift > -INFINITY) {
+            float *moment_total = call->moment_totals + row * VL;
+            moment = (moment + sum * (shift - largest)) * factor;
+            store(moment_total, (load(moment_total) + load(total) * (shift - largest)) * factor);
+        }
         sum *= factor;
+        store(total, load(total) * factor);
         shift = call->shifts[row] = largest;
     }
     for (int v = 0; v < NV; v++) {
@@ -86,9 +104,6 @@ INLINE void add_scores(void *argument, int64_t row, int64_t panel, const float *
     vi above = *(const vi_any *)(call->above + row * VL);
     for (int v = 0; v < NV; v++) above -= x[v] > target;
     *(vi_any *)(call->above + row * VL) = above;
-    int64_t own = call->columns[row] - panel * PANEL;
-    if (own >= 0 && own < PANEL)
-        call->above[row * VL] -= x[own / VL][own % VL] > call->targets[row];
 }
 
 static void add_exponentials(void *argument, int64_t row, int64_t panel, float *scores) {
@@ -97,6 +112,17 @@ static void add_exponentials(void *argument, int64_t row, int64_t panel, float *
 
 static void add_distribution(void *argument, int64_t row, int64_t panel, float *scores) {
     add_scores(argument, row, panel, scores, 1);
+}
+
+/* Add the sums over some panels to those over all. */
+static void add_to_totals(logsumexp_call *call, int64_t first_row, int64_t num_rows) {
+    for (int64_t at = first_row * VL; at < (first_row + num_rows) * VL; at += VL) {
+        store(call->totals + at, load(call->totals + at) + load(call->sums + at));
+        store(call->sums + at, (vf){0});
+        if (!call->moments) continue;
+        store(call->moment_totals + at, load(call->moment_totals + at) + load(call->moments + at));
+        store(call->moments + at, (vf){0});
+    }
 }
 
 static void logsumexp_task(void *argument, int thread, int num_threads) {
@@ -110,17 +136,22 @@ static void logsumexp_task(void *argument, int thread, int num_threads) {
                                         m->num_groups, call->groups + row * m->num_groups);
         call->shifts[row] = -INFINITY;
         store(call->sums + row * VL, (vf){0});
+        store(call->totals + row * VL, (vf){0});
     }
-    for (; part.first_row < last; part.first_row += SUMS_TOGETHER)
-        for (int64_t panel = 0; panel < m->num_panels; panel++)
+    for (; part.first_row < last; part.first_row += SUMS_TOGETHER) {
+        int64_t num_rows = smaller_of(SUMS_TOGETHER, last - part.first_row);
+        for (int64_t panel = 0; panel < m->num_panels; panel++) {
             panel_product(m, panel, smaller_of(panel + 1, m->num_panels - 1),
                           call->groups + part.first_row * m->num_groups, m->num_groups,
-                          call->scales + part.first_row,
-                          smaller_of(SUMS_TOGETHER, last - part.first_row),
+                          call->scales + part.first_row, num_rows,
                           call->moments ? add_distribution : add_exponentials, &part);
+            if ((panel + 1) % PANELS_TOGETHER == 0 || panel + 1 == m->num_panels)
+                add_to_totals(call, part.first_row, num_rows);
+        }
+    }
     for (int64_t row = first; row < last; row++) {
         float sum = 0;
-        for (int v = 0; v < VL; v++) sum += call->sums[row * VL + v];
+        for (int v = 0; v < VL; v++) sum += call->totals[row * VL + v];
         call->out[row] = log2f(sum) + call->shifts[row];
     }
 }
