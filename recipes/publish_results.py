@@ -90,7 +90,7 @@ SOME_CONTROLS = {
     "과제에서는 향상에 다른 원인이 있을 수 있습니다.",
 }
 FOUND_OF_CONTROL = {
-    "en": "{name} {above} of {run} ({sure})",
+    "en": "{name}: {above} of {run} ({sure})",
     "ko": "{name}: {run}개 중 {above}개({sure}개)",
 }
 LABELS = {

@@ -380,14 +380,14 @@ def test_the_same_seed_gives_the_same_model(task, data, tmp_path, model_dir):
 @pytest.mark.parametrize("task", ["srl"])
 @pytest.mark.parametrize("embeddings", get_args(EmbeddingKind))
 def test_every_condition_trains_and_answers(task, embeddings, data, tmp_path, model_dir):
-    from elmokit.tasks.inputs.settings import READINGS, InputSettings
+    from elmokit.tasks.inputs.settings import CONDITION_INPUTS, InputSettings
     from elmokit.tasks.runs.task_run import TaskRun
 
     vectors = None
-    if READINGS[embeddings].needs_static or embeddings == "elmo":
+    if CONDITION_INPUTS[embeddings].needs_static or embeddings == "elmo":
         vectors = tmp_path / "vectors.txt"
         vectors.write_text("3 2\nthe 0.1 0.2\nbank 0.3 -0.4\nriver 1 2\n", encoding="utf-8")
-    given = model_dir if READINGS[embeddings].needs_bilm else None
+    given = model_dir if CONDITION_INPUTS[embeddings].needs_bilm else None
     inputs = InputSettings(embeddings=embeddings, positions="both", characters=True)
     run_task(task, data, tmp_path / "run", given, inputs=inputs, vectors=vectors, epochs=2)
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")

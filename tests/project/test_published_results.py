@@ -240,8 +240,8 @@ CONTROLS_OF_NER = [
     ("language", "found"),
     [
         ("en", ["on 1 of 3 tasks (named entity recognition, UNER-EWT), with 2 seeds",
-                "as wide as ELMo 1 of 1 (1)", "an untrained biLM 1 of 1 (1)",
-                "token layer alone 1 of 1 (0)", "average of the layers 0 of 1 (0)"]),
+                "as wide as ELMo: 1 of 1 (1)", "an untrained biLM: 1 of 1 (1)",
+                "token layer alone: 1 of 1 (0)", "average of the layers: 0 of 1 (0)"]),
         ("ko", ["3개 과제 중 1개(개체명 인식, UNER-EWT)에서 시드 2개",
                 "토큰 층만 쓰는 조건: 1개 중 1개(0개)", "층의 단순 평균: 1개 중 0개(0개)"]),
     ],

@@ -104,7 +104,7 @@ def test_the_page_of_licences_names_every_pinned_package(repository_dir):
 
 
 def test_text_files_end_with_one_newline(tracked_files):
-    suffixes = {".py", ".md", ".toml", ".js", ".css", ".html", ".yml"}
+    suffixes = {".py", ".md", ".toml", ".js", ".css", ".html", ".yml", ".c", ".h", ".sh"}
     written = [path for path in tracked_files if path.suffix in suffixes]
     texts = {path: path.read_bytes() for path in written}
     assert [path for path, text in texts.items() if text and text != text.rstrip() + b"\n"] == []

@@ -86,7 +86,8 @@ class ScalarMix(nn.Module):
 def _normalize_over_batch(layers: Tensor, mask: Tensor) -> Tensor:
     """Normalize each layer to mean 0 and variance 1 over the batch's real positions."""
     keep = mask.unsqueeze(0).unsqueeze(3).to(layers.dtype)  # (1, B, T, 1)
-    count = (keep.sum() * layers.shape[3]).clamp(min=1)  # no position at all: zeros
+    count = (keep.sum() * layers.shape[3]).clamp(min=1)
     mean = (layers * keep).sum(dim=(1, 2, 3), keepdim=True) / count
     variance = ((layers - mean) * keep).square().sum(dim=(1, 2, 3), keepdim=True) / count
+    variance = torch.where(keep.any(), variance, 1.0)  # no position at all: as they are
     return (layers - mean) / torch.sqrt(variance + NORM_EPSILON)

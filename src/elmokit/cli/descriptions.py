@@ -1,5 +1,6 @@
 """What anything that elmokit writes is, for `elmokit info`: a function per kind."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def describe(name_or_path: str) -> Description:
         InputError: if a directory is none of elmokit's.
         FormatError: if it is damaged, or a file of another program.
     """
-    path = Path(name_or_path).expanduser()
+    path = Path(os.path.expanduser(name_or_path))
     if path.is_dir():
         for mark, description in DIRECTORIES.items():
             if (path / mark).is_file():

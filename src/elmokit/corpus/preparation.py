@@ -114,10 +114,10 @@ def find_text(
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     if shards is not None:
         _check_holds_nothing_else(shards)
-    outside = [] if run_dir is None else [run_dir]
+    exclude = [] if run_dir is None else [run_dir]
 
     def found(paths: Sequence[Path]) -> list[AnyFile]:
-        return find_files(list(paths), missing_ok=may_be_gone, outside=outside)
+        return find_files(list(paths), missing_ok=may_be_gone, exclude=exclude)
 
     return TextSources(
         shards=shards,

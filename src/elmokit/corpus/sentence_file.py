@@ -148,10 +148,9 @@ def write_sentence_file(
 
 def _without_blanks(sentence: list[str]) -> list[str]:
     """Divide words with blanks inside (``1 000`` in treebanks), as the file is read again."""
-    line = " ".join(sentence)
-    if line.count(" ") == len(sentence) - 1:
+    if not any(" " in word for word in sentence):
         return sentence
-    return [word for word in line.split(" ") if word]
+    return [part for word in sentence for part in word.split(" ") if part]
 
 
 def _open_shards(

@@ -101,7 +101,7 @@ def embed_files(
     return embed_lines(OwnLines(embedder, options), texts, output, options, on_progress=on_progress)
 
 
-def places_of_output(path: Path) -> list[Path]:
+def output_paths(path: Path) -> list[Path]:
     """Return where a job with this output writes, which is no text."""
     return [path, _parts_of(path)]
 
@@ -121,7 +121,7 @@ def embed_lines(
     """Do the work of `embed_files` with any `LineEmbedder`, which has the same options."""
     path = Path(output)
     output_format = options.check(path, num_layers=embedder.num_layers)
-    metadata, lines = embedder.metadata(), NumberedLines(texts, outside=places_of_output(path))
+    metadata, lines = embedder.metadata(), NumberedLines(texts, exclude=output_paths(path))
     may_replace = options.resume or options.overwrite
     check_target(path, inputs=lines.files, overwrite=may_replace)
     store = PartStore(_parts_of(path))

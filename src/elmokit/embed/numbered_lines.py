@@ -29,7 +29,7 @@ class NumberedLines:
 
     Args:
         paths: Files, directories or patterns; .gz, .xz, .bz2 and .zst are decompressed.
-        outside: As in `find_files`.
+        exclude: As in `find_files`.
 
     Raises:
         FileNotFoundError: if one does not exist.
@@ -37,8 +37,8 @@ class NumberedLines:
             that is not UTF-8, holds NUL or is longer than `MAX_LINE_BYTES`.
     """
 
-    def __init__(self, paths: Paths, *, outside: Sequence[Path] = ()) -> None:
-        self.files = find_files(paths, outside=outside)
+    def __init__(self, paths: Paths, *, exclude: Sequence[Path] = ()) -> None:
+        self.files = find_files(paths, exclude=exclude)
         self.num_bytes = 0
         for path in self.files:
             if file_kind(path) != "text":

@@ -78,7 +78,7 @@ class WordChecks:
 
     def tell(self, tokens: DistinctTokens) -> None:
         """Warn, once for each kind, of the words added and of those of a batch."""
-        if tokens.sentences:
+        if self._open and tokens.sentences:
             batch = _Batch(tokens)
             self._open = [check for check in self._open if not check.tell(batch)]
 

@@ -20,7 +20,7 @@ from elmokit.evaluation.text_scorer import (
     StartState,
     TextScorer,
 )
-from elmokit.files.remote import AnyFile
+from elmokit.files.location import printable
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
@@ -231,15 +231,10 @@ def surprisal_of_lines(
     return SurprisalRows(scorer, _sourced_lines(split))
 
 
-def _printable(path: AnyFile) -> str:
-    """Return a path as text; bytes that are not UTF-8 are escaped."""
-    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
 def _sourced_lines(lines: Iterable[tuple[TextLine, list[list[str]]]]) -> Iterator[_Sourced]:
     sentence = 0
     for line, sentences in lines:
-        file = None if line.path is None else _printable(line.path)
+        file = None if line.path is None else printable(line.path)
         for words, offsets in zip(sentences, align_sentences(sentences, line.text), strict=True):
             yield words, _Source(file, line.number, sentence, offsets)
             sentence += 1

@@ -13,7 +13,7 @@ from typing import Any
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
 from elmokit.experiments.settings import CONTROL_SEEDS, TaskSettings
-from elmokit.tasks.inputs.settings import READINGS
+from elmokit.tasks.inputs.settings import CONDITION_INPUTS
 from elmokit.tasks.runs.config import TaskRunConfig
 
 ID_LENGTH = 16
@@ -134,7 +134,7 @@ def plan_tasks(
             if key in rates:
                 config["train"]["learning_rate"] = rates[key]
             run_metadata = {**metadata[settings.dataset], "config": config}
-            if not READINGS[config["inputs"]["embeddings"]].needs_bilm:
+            if not CONDITION_INPUTS[config["inputs"]["embeddings"]].needs_bilm:
                 run_metadata.pop(MODEL_KEY, None)  # any biLM gives the same result
             runs.append(PlannedRun(
                 task=settings.task, dataset=settings.dataset, condition=condition.name,

@@ -20,7 +20,7 @@ from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.text_rules import RULES_NAME, text_rules
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes
-from elmokit.weights.model_files import VOCAB_NAME, WEIGHTS_NAME
+from elmokit.weights.model_files import FILE_MANAGER_FILES, VOCAB_NAME, WEIGHTS_NAME
 
 ExportedWeights = Literal["int6", "int8", "stored"]
 
@@ -103,9 +103,10 @@ def _gzip(content: bytes) -> bytes:
 
 def check_empty(directory: Path) -> None:
     """Refuse a directory with anything in it, before any work."""
-    if directory.is_dir() and any(directory.iterdir()):
-        name = sorted(path.name for path in directory.iterdir())[0]
+    names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
+    foreign = [name for name in names if name not in FILE_MANAGER_FILES]
+    if foreign:
         raise FileExistsError(
-            f"{directory} exists and is not empty (it holds {name!r}): not overwritten. Give a new "
-            "directory."
+            f"{directory} exists and is not empty (it holds {foreign[0]!r}): not overwritten. Give "
+            "a new directory."
         )

@@ -70,7 +70,7 @@ def reserve(path: Path, num_bytes: int) -> None:
     """
     if num_bytes <= 0 or not hasattr(os, "posix_fallocate"):
         return
-    # not for appending: where the file system cannot reserve, glibc writes into every block
+    # not for appending: where the file system cannot reserve, glibc does, and refuses such files
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         os.posix_fallocate(descriptor, 0, num_bytes)
@@ -183,10 +183,10 @@ def atomic_directory(
         InputError, NotADirectoryError: at once, as `replaced_by`.
     """
     target = replaced_by(path, directory=True)
-    if _is_working_directory(target) and any(target.iterdir()):
+    if _holds_working_directory(target) and any(target.iterdir()):
         raise InputError(
-            f"{target} is the working directory, which would be replaced. Give another directory, "
-            "or run this from another one."
+            f"{target} is or holds the working directory, which would be removed. Give another "
+            "directory, or run this from another one."
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     previous = previous_of(target)
@@ -224,12 +224,12 @@ def atomic_directory(
 
 def _cannot_be_replaced(target: Path) -> bool:
     """Tell whether a directory is empty, and its place taken by a mount or by this process."""
-    is_fixed = target.is_dir() and (os.path.ismount(target) or _is_working_directory(target))
+    is_fixed = target.is_dir() and (os.path.ismount(target) or _holds_working_directory(target))
     return is_fixed and not any(target.iterdir())
 
 
-def _is_working_directory(target: Path) -> bool:
-    return target.is_dir() and target.samefile(".")
+def _holds_working_directory(target: Path) -> bool:
+    return target.is_dir() and Path.cwd().is_relative_to(target.resolve())
 
 
 def previous_of(target: Path) -> Path:

@@ -116,7 +116,7 @@ def text_of_line(raw: bytes | None, path: AnyFile, line: int | None, *, reason: 
 
 
 def _sample(data: bytes, position: int) -> bytes:
-    """Return what is around a fault; from an even byte on, as characters of UTF-16 are."""
+    """Return a sample that begins at a fault, at an even byte (UTF-16); a short line whole."""
     start = 0 if len(data) <= SAMPLE_BYTES else position - position % 2
     return data[start : start + SAMPLE_BYTES]
 

@@ -27,6 +27,11 @@ class Location:
         return FormatError(f"{self}: {message}")
 
 
+def printable(path: AnyFile) -> str:
+    """Return a path as text; bytes that are not UTF-8 are escaped."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def shown(value: object) -> str:
     """Return the repr of a value. A long one is shortened; its closing quote or bracket stays."""
     text = repr(value)

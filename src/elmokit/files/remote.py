@@ -139,8 +139,12 @@ class RemoteFile:
     def download(self, path: Path) -> None:
         """Copy to a local file, which appears whole or not at all."""
         partial = path.with_name(f".{path.name}.partial")
-        self._asked("get_file", str(partial))
-        partial.replace(path)
+        try:
+            self._asked("get_file", str(partial))
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
 
     def upload(self, path: Path) -> None:
         """Copy a local file here; it appears whole or not at all."""
@@ -160,7 +164,8 @@ class RemoteFile:
     def check_arrived(self, path: Path) -> None:
         """Raise `OSError` unless this file has the size of a local one."""
         self._system()[0].invalidate_cache()
-        if self.num_bytes != path.stat().st_size:
+        num_bytes = self.num_bytes
+        if num_bytes is not None and num_bytes != path.stat().st_size:
             raise OSError(f"{self} arrived incomplete; the file is kept in {path}.")
 
     def _kind(self) -> str:

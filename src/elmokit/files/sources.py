@@ -42,7 +42,7 @@ _MAGIC_BYTES = {
 
 
 def find_files(
-    paths: Paths, *, missing_ok: bool = False, outside: Sequence[Path] = ()
+    paths: Paths, *, missing_ok: bool = False, exclude: Sequence[Path] = ()
 ) -> list[AnyFile]:
     """Return the files that paths from the command line stand for, in the order given.
 
@@ -50,13 +50,14 @@ def find_files(
         paths: One or several of: files, directories (all files below, sorted, without hidden ones),
             glob patterns (sorted), addresses (``s3://…``) of the same, ``-`` for standard input.
         missing_ok: Return an empty list, rather than raise, if anything is missing.
-        outside: Files and directories, such as the output of the command, to leave out, unless
+        exclude: Files and directories, such as the output of the command, to leave out, unless
             given by name themselves.
 
     Raises:
         FileNotFoundError: if a path does not exist, is an empty directory or matches nothing.
     """
     files: list[AnyFile] = []
+    places = [place.resolve() for place in exclude]
     for given in [paths] if isinstance(paths, str | os.PathLike) else paths:
         path = as_file(given)
         if isinstance(path, RemoteFile):
@@ -73,8 +74,8 @@ def find_files(
                 found = [
                     file for match in matches if match.is_dir() for file in _files_below(match)
                 ]
-        if outside and found != [path]:
-            found = [file for file in found if not _is_in(outside, file)]
+        if places and found != [path]:
+            found = [file for file in found if not _is_in(places, file)]
         if not found and missing_ok:
             return []
         if not found:
@@ -89,9 +90,10 @@ def find_files(
 
 
 def _is_in(places: Sequence[Path], file: AnyFile) -> bool:
-    return isinstance(file, Path) and any(
-        file.resolve().is_relative_to(place.resolve()) for place in places
-    )
+    if not isinstance(file, Path):
+        return False
+    resolved = file.resolve()
+    return any(resolved.is_relative_to(place) for place in places)
 
 
 def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: bool = False) -> Path:

@@ -114,5 +114,5 @@ class TargetScores:
 
 
 def _not_negative(values: Tensor) -> Tensor:
-    """Return differences that are not below 0 but by rounding."""
+    """Clamp differences that only rounding makes negative."""
     return values.clamp_(min=0)

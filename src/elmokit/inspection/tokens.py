@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Literal
 
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
+from elmokit.files.location import printable
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.normalization import Normalization, normalize
@@ -115,7 +116,7 @@ def tokenize_lines_of(
                 _describe(model, words, line.text, offsets)
                 for words, offsets in zip(sentences, found, strict=True)
             ),
-            file=None if line.path is None else str(line.path),
+            file=None if line.path is None else printable(line.path),
             line=line.number,
         )
 

@@ -44,7 +44,7 @@ class PackedLogSumExp:
     def with_others(
         self, x: Tensor, targets: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute three figures of every row in the same pass, of the arguments of a call.
+        """Compute three figures of every row in the same pass. Takes the arguments of a call.
 
         Returns:
             The logsumexp, with the same bits; the mean score under the softmax; the number of

@@ -11,7 +11,7 @@ import numpy as np
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
-from elmokit.tasks.inputs.settings import READINGS, MixPosition
+from elmokit.tasks.inputs.settings import MixPosition
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
     WEIGHTS_FILE,
@@ -70,14 +70,15 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
             f"{run_dir / CONFIG_FILE} does not name the task and its embeddings: {error}. Train "
             "the task again."
         ) from error
-    if condition not in READINGS or READINGS[condition].layers != "mix":
+    settings = input_settings_of(metadata, run_dir)
+    if settings.sources.layers != "mix":
         raise InputError(
             f"{run_dir} was trained with --embeddings {condition}, which learns no layer weights. "
             "Train the task with --embeddings elmo."
         )
     tensors = read_weights(run_dir)
     mixes = []
-    for index, position in enumerate(input_settings_of(metadata, run_dir).mix_positions):
+    for index, position in enumerate(settings.mix_positions):
         name = f"inputs.mixes.scalar_mixes.{index}"
         weights, gamma = tensors.get(f"{name}.mix_weights"), tensors.get(f"{name}.gamma")
         if weights is not None and gamma is not None:

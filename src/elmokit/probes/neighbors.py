@@ -170,8 +170,11 @@ def find_neighbors(
         InputError: if the text has too few occurrences of the word, or ``layers`` are all.
     """
     check_one_layer(layers)
-    if query is None and limit < 2:
-        raise InputError(f"`limit` must be at least 2: occurrences are compared, got {limit}.")
+    least = 2 if query is None else 1
+    if limit < least:
+        raise InputError(
+            f"`limit` must be at least {least}: occurrences are compared, got {limit}."
+        )
     asked = None if query is None else query.tokens
     found = find_occurrences(sentences, word, limit=limit, query=asked)
     if query is not None:

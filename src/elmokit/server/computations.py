@@ -105,7 +105,7 @@ class Prediction:
     def __init__(self, run: TaskRun, settings: ServerSettings) -> None:
         self.run, self._settings = run, settings
 
-    def prepare(self, text: Text) -> tuple[Any, int]:
+    def prepare(self, text: Text) -> tuple[Text, int]:
         """Estimate the size of a text from its characters."""
         num_characters = _num_characters(text.value)
         if num_characters > self._settings.max_characters:
@@ -122,7 +122,7 @@ class Prediction:
                 raise RequestError(422, f"{text.where}: {error}") from error
         return text, num_characters // 5 + NUM_BOUNDARIES
 
-    def compute(self, items: list[Any]) -> Sequence[Any]:
+    def compute(self, items: list[Text]) -> Sequence[Any]:
         """Return what `TaskRun.predict_json` says of each text."""
         values, names = [text.value for text in items], [text.where for text in items]
         return jsonable(list(self.run.predict_json(values, names=names)))

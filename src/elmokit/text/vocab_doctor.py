@@ -14,7 +14,7 @@ import numpy as np
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
 from elmokit.text.word_counter import WordCounter
-from elmokit.text.word_vocab import SPECIAL_WORDS, UNKNOWN_WORD, read_numbered_words
+from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, UNKNOWN_WORD, read_all_lines
 
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
@@ -89,17 +89,17 @@ def check_vocab(
         FormatError: if the file is empty, not UTF-8, or has a blank line.
     """
     char_vocab = CharVocab() if char_vocab is None else char_vocab
-    words = read_numbered_words(path)
     lines_of_word: dict[str, list[int]] = {}
-    for line, word in words:
-        lines_of_word.setdefault(word, []).append(line)
+    for line, word in enumerate(read_all_lines(path), 1):
+        if word != NUM_LINES_MARKER:
+            lines_of_word.setdefault(word, []).append(line)
     repeated = [(word, tuple(lines)) for word, lines in lines_of_word.items() if len(lines) > 1]
     ordinary = [word for word in lines_of_word if word not in SPECIAL_WORDS]
     truncated = [word for word in ordinary if char_vocab.is_truncated(word)]
     form = char_vocab.config.normalization
     report = VocabReport(
         path=os.fspath(path),
-        num_words=len(words),
+        num_words=sum(map(len, lines_of_word.values())),
         special_lines={word: lines_of_word.get(word, [None])[0] for word in SPECIAL_WORDS},
         duplicates=tuple(repeated[:num_examples]),
         num_duplicates=len(repeated),

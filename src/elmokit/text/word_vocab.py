@@ -140,16 +140,14 @@ class WordVocab:
 
 
 def read_vocab_lines(path: str | os.PathLike[str], *, advice: str = _CONVERT) -> list[str]:
-    """Return the words of `read_numbered_words`, without the numbers."""
-    return [word for _, word in read_numbered_words(path, advice=advice)]
+    """Return `read_all_lines` without a line ``!!!MAXTERMID``."""
+    return [line for line in read_all_lines(path, advice=advice) if line != NUM_LINES_MARKER]
 
 
-def read_numbered_words(
-    path: str | os.PathLike[str], *, advice: str = _CONVERT
-) -> list[tuple[int, str]]:
-    """Read the stripped lines of a vocabulary file, numbered from 1, without other checks.
+def read_all_lines(path: str | os.PathLike[str], *, advice: str = _CONVERT) -> list[str]:
+    """Read the stripped lines of a vocabulary file, without other checks.
 
-    A line ``!!!MAXTERMID`` is left out. ``advice`` says what to do if it is not UTF-8.
+    ``advice`` says what to do if it is not UTF-8.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -177,7 +175,7 @@ def read_numbered_words(
             f"{os.fspath(path)}, line {words.index('') + 1}: blank line. The id of a word is its "
             f"line number, so every line must hold a word. Remove blank lines."
         )
-    return [(line, word) for line, word in enumerate(words, 1) if word != NUM_LINES_MARKER]
+    return words
 
 
 def _all_fit_lines(words: Sequence[str]) -> bool:

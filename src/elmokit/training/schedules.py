@@ -124,7 +124,7 @@ class Limits:
         default_epochs: float,
         steps_grow: bool = False,
     ) -> Budget:
-        """Return the budget for a corpus; targets are those of one direction, and so are epochs.
+        """Return the budget for a corpus; targets, and epochs, are those of one direction.
 
         ``steps_grow``: later updates have more targets, so epochs are counted in targets.
 

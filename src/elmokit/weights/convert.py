@@ -1,5 +1,6 @@
 """Models of other software to a model directory, and back to the original's files or to ONNX."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -32,7 +33,7 @@ from elmokit.weights.model_files import (
 )
 from elmokit.weights.onnx_file import run_onnx, write_onnx
 from elmokit.weights.readers.bilm_tf_release import is_softmax
-from elmokit.weights.readers.contents import Choices
+from elmokit.weights.readers.contents import MAX_DEPTH, Choices, files_below, kind_of
 from elmokit.weights.readers.registry import read_foreign
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
 from elmokit.weights.storage import Storage
@@ -124,8 +125,8 @@ def convert(
         ValueError: if the destination's format cannot hold the model, the source would be
             replaced, or an option has no use.
     """
-    path = Path(source).expanduser()
-    target = Path(destination).expanduser()
+    path = Path(os.path.expanduser(source))
+    target = Path(os.path.expanduser(destination))
     target = target.resolve() if target == Path() else target
     if dtype is not None and target.suffix != ".onnx":
         raise InputError(
@@ -172,7 +173,7 @@ def convert(
 
 
 def _path(given: StrPath | None) -> Path | None:
-    return None if given is None else Path(given).expanduser()
+    return None if given is None else Path(os.path.expanduser(given))
 
 
 def _may_be_model_dir(path: Path) -> bool:
@@ -229,14 +230,15 @@ def _to_original(
     for path in written_paths:
         if path is not None:
             check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
-    _check_no_other_softmax(destination, written_paths)
     model = load_model(source)
+    if destination.is_dir():
+        _check_no_other_softmax(destination, written_paths)
+    if model.word_vocab is None:
+        vocab_path.unlink(missing_ok=True)  # of the files that are replaced
     write_bilm_tf(model, options_path, weights_path, softmax=softmax_path)
     if model.word_vocab is not None:
         model.word_vocab.write(vocab_path)
         vocab = vocab_path
-    else:
-        vocab_path.unlink(missing_ok=True)  # of the files that were replaced
     written = read_bilm_tf(options_path, weights_path, vocab=vocab, softmax=softmax_path)
     report = _report(
         model, written, str(source), f"{options_path}, {weights_path}", "model directory"
@@ -248,11 +250,11 @@ def _to_original(
 
 def _check_no_other_softmax(folder: Path, written: Sequence[Path | None]) -> None:
     """Refuse to write beside the softmax of another model, which would be read with the weights."""
-    for path in [*folder.glob("*.hdf5"), *folder.glob("*.h5")]:
-        if path not in written and is_softmax(path):
+    for path in files_below(folder, MAX_DEPTH):
+        if path not in written and kind_of(path) == "HDF5" and is_softmax(path):
             raise FileExistsError(
-                f"{path} holds a softmax, which would be read with the new weights. Remove it, "
-                f"replace it with --softmax {path.name}, or give another destination."
+                f"{path} holds a softmax, which would be read with the new weights. Remove it, or "
+                "give another destination."
             )
 
 

@@ -235,7 +235,7 @@ class PretrainedBiLM(BiLM):
             FileExistsError: if ``directory`` exists and is not a model directory.
             ValueError: if ``dtype`` cannot hold a parameter exactly.
         """
-        target = Path(directory).expanduser().resolve()
+        target = Path(os.path.expanduser(directory)).resolve()
         check_name(target)
         tensors = pack(self._tensors(), dtype)
         check_replaceable(target)

@@ -38,7 +38,7 @@ LEXICON_NAME = "lexicon.json"
 """The lists of characters and words of `elmokit.text.lexicon`, for models that have them."""
 FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME, MIXES_NAME, LEXICON_NAME)
 """Everything that a model directory holds."""
-_OF_THE_SYSTEM = (".DS_Store", "desktop.ini")
+FILE_MANAGER_FILES = (".DS_Store", "desktop.ini", "Thumbs.db")
 """What file managers leave in any directory."""
 
 
@@ -191,7 +191,9 @@ def check_replaceable(
         return
     if not target.is_dir():
         raise FileExistsError(f"{target} is a file, not a directory. Give another name.")
-    entries = sorted(entry.name for entry in target.iterdir() if entry.name not in _OF_THE_SYSTEM)
+    entries = sorted(
+        entry.name for entry in target.iterdir() if entry.name not in FILE_MANAGER_FILES
+    )
     foreign = [name for name in entries if name not in names]
     is_own = mark in entries and (mark != CONFIG_NAME or _has_model_config(target))
     if entries and (foreign or not is_own):

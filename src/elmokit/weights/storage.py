@@ -49,11 +49,16 @@ def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
 
     Raises:
         InputError: for an unknown ``storage``.
-        ValueError: if a tensor has digits that ``storage`` cannot hold; names it.
+        ValueError: if a tensor is not finite, or has digits that ``storage`` cannot hold; names it.
     """
     check_choice(storage, Storage, name="storage")
     packed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise ValueError(
+                f"`{name}` holds numbers that are not finite, as after a training that diverged. "
+                "Save an earlier checkpoint."
+            )
         if storage in _INTEGERS and tensor.dim() >= 2:
             packed[name], packed[name + SCALE] = _rows(tensor, storage)
             restored = _product(packed[name], packed[name + SCALE])
@@ -62,11 +67,6 @@ def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
             restored = packed[name].float()
         if torch.equal(tensor, restored):
             continue
-        if tensor.isnan().any():
-            raise ValueError(
-                f"`{name}` holds numbers that are not finite, as after a training that diverged. "
-                "Save an earlier checkpoint."
-            )
         raise ValueError(
             f"`{name}` has digits that {storage} cannot hold. Call round_to({storage!r}) first, "
             "or save as float32."

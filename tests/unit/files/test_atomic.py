@@ -172,7 +172,7 @@ def test_room_where_the_file_system_cannot_reserve_it(tmp_path, monkeypatch, num
     import fcntl
 
     def fails(descriptor, *_):
-        assert not fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND, "glibc then writes itself"
+        assert not fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND, "glibc would refuse it"
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "posix_fallocate", fails)
@@ -245,14 +245,16 @@ class TestDirectory:
         assert names(old) == ["old.txt"]
         assert names(old.parent) == ["model"]
 
-    def test_the_working_directory_is_not_replaced(self, old, monkeypatch):
-        monkeypatch.chdir(old)
+    @pytest.mark.parametrize("inside", [".", "sub"])
+    def test_the_working_directory_is_not_removed(self, old, inside, monkeypatch):
+        (old / "sub").mkdir()
+        monkeypatch.chdir(old / inside)
         with (
-            pytest.raises(InputError, match=r"/model is the working directory"),
+            pytest.raises(InputError, match=r"/model is or holds the working directory"),
             atomic_directory(old),
         ):
             raise AssertionError("nothing may be done")
-        assert names(old) == ["old.txt"]
+        assert names(old) == ["old.txt", "sub"]
 
     def test_what_a_kill_left_is_cleared(self, old):
         previous_of(old).mkdir()

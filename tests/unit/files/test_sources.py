@@ -244,11 +244,11 @@ def test_what_the_command_writes_is_left_out_of_folders_and_patterns(tmp_path):
     for path in (text, output, parts):
         path.touch()
     outside = [output, parts.parent]
-    assert find_files(tmp_path, outside=outside) == [text]
-    assert find_files(str(tmp_path / "*"), outside=outside) == [text]
-    assert find_files([output, parts], outside=outside) == [output, parts], "given by name"
+    assert find_files(tmp_path, exclude=outside) == [text]
+    assert find_files(str(tmp_path / "*"), exclude=outside) == [text]
+    assert find_files([output, parts], exclude=outside) == [output, parts], "given by name"
     with pytest.raises(FileNotFoundError, match="no corpus file"):
-        find_files(str(tmp_path / "*.npz"), outside=outside)
+        find_files(str(tmp_path / "*.npz"), exclude=outside)
 
 
 @pytest.mark.skipif(not hasattr(os, "set_blocking"), reason="pipes always block here")

@@ -197,6 +197,8 @@ def test_what_cannot_be_found_is_told():
         find_neighbors(FakeEmbedder(), text, "bank", query=occurrence_in(text[0], "bank"))
     with pytest.raises(InputError, match="`limit` must be at least 2"):
         find_neighbors(FakeEmbedder(), text, "bank", limit=1)
+    with pytest.raises(InputError, match="`limit` must be at least 1"):
+        find_neighbors(FakeEmbedder(), text, "bank", query=occurrence_in(text[0], "bank"), limit=0)
     with pytest.raises(InputError, match=r"^No sentence .*'가 었 다'.*`elmokit tokenize`"):
         find_neighbors(FakeEmbedder(), text, ["가", "었", "다"])
 

@@ -127,8 +127,8 @@ def test_nothing_of_an_older_export_stays_beside_the_new_weights(original, tmp_p
     convert(tmp_path / "model", out)
     convert(tmp_path / "bare", out, overwrite=True)
     assert sorted(path.name for path in out.iterdir()) == ["options.json", "weights.hdf5"]
-    convert(tmp_path / "model", out, softmax="softmax.hdf5", overwrite=True)
-    with pytest.raises(FileExistsError, match=r"softmax\.hdf5 holds a softmax.*--softmax"):
+    convert(tmp_path / "model", out, softmax="softmax.bin", overwrite=True)
+    with pytest.raises(FileExistsError, match=r"softmax\.bin holds a softmax"):
         convert(tmp_path / "bare", out, overwrite=True)
     report = convert(out, tmp_path / "again")
     assert (report.vocabulary, report.softmax) == (5, True)

@@ -80,7 +80,9 @@ def test_integers_cost_little_of_the_perplexity(storage, limit):
     assert 0.99 * before < after < (1 + limit) * before
 
 
-def test_weights_of_a_training_that_diverged_are_called_that(weight):
-    weight[0, 0] = float("nan")
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_of_a_training_that_diverged_are_called_that(weight, storage, value):
+    weight[0, 0] = value
     with pytest.raises(ValueError, match="`a` holds numbers that are not finite"):
-        pack({"a": weight}, "float32")
+        pack({"a": weight}, storage)

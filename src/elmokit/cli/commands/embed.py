@@ -102,7 +102,7 @@ def embed(
     number, counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use
     does not depend on their number. Finished sentences are kept in OUT.parts until OUT is complete.
     """
-    from elmokit.embed.job import embed_lines, places_of_output
+    from elmokit.embed.job import embed_lines, output_paths
     from elmokit.embed.options import EmbedOptions
     from elmokit.files.remote import as_address, local_output
     from elmokit.files.sources import find_files
@@ -113,8 +113,8 @@ def embed(
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
         resume=resume, overwrite=overwrite,
     )  # fmt: skip
-    outside = [] if as_address(output) else places_of_output(output)
-    files, on_ray = find_files(texts, outside=outside), options.uses_ray(engine, address)
+    exclude = [] if as_address(output) else output_paths(output)
+    files, on_ray = find_files(texts, exclude=exclude), options.uses_ray(engine, address)
     if not on_ray and (workers is not None or gpus):
         raise InputError("--workers and --gpus are for a Ray cluster: add --engine ray.")
     if on_ray and device != "auto":

@@ -27,7 +27,7 @@ def experiment(
         str,
         typer.Argument(
             metavar="NAME",
-            help="; ".join(f"{n} ({t.partition(': ')[2]})" for n, t in EXPERIMENTS.items()) + ".",
+            help="; ".join(f"{n} ({t})" for n, t in EXPERIMENTS.items()) + ".",
         ),
     ],
     *,

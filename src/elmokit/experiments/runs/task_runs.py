@@ -138,6 +138,6 @@ def _keep_if_told(error: BaseException, run_dir: Path, kept: Path) -> None:
 
 
 def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[MixWeights, ...]:
-    if config.inputs.reading.layers != "mix":
+    if config.inputs.sources.layers != "mix":
         return ()
     return read_layer_weights(run_dir).mixes

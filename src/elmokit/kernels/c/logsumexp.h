@@ -17,10 +17,9 @@ typedef struct {
     float *shifts;     /* (rows): about the row's largest score */
     float *sums;       /* (rows, VL): of 2^(score - shift), over some panels */
     float *totals;     /* (rows, VL): over all */
-    /* both or none */
     const float *targets;   /* (rows): a known score, which takes the place of its product */
     const int32_t *columns; /* (rows): its column, or -1 */
-    /* with both of these, all or none */
+    /* all or none */
     float *moments;        /* (rows, VL): of (score - shift) * 2^(score - shift), over some panels */
     float *moment_totals;  /* (rows, VL): over all */
     int32_t *above;        /* (rows, VL): how many scores are above the known one */
@@ -67,14 +66,12 @@ INLINE void add_scores(void *argument, int64_t row, int64_t panel, const float *
     vf x[NV], sum = load(call->sums + row * VL), moment = {0};
     for (int v = 0; v < NV; v++)
         x[v] = load(scores + v * VL) + load(call->bias + panel * PANEL + v * VL);
-    if (call->columns) {
-        int64_t own = call->columns[row] - panel * PANEL;
-        if (own >= 0 && own < PANEL) {
-            float known[PANEL];
-            for (int v = 0; v < NV; v++) store(known + v * VL, x[v]);
-            known[own] = call->targets[row];
-            for (int v = 0; v < NV; v++) x[v] = load(known + v * VL);
-        }
+    int64_t own = call->columns[row] - panel * PANEL;
+    if (own >= 0 && own < PANEL) {
+        float known[PANEL];
+        for (int v = 0; v < NV; v++) store(known + v * VL, x[v]);
+        known[own] = call->targets[row];
+        for (int v = 0; v < NV; v++) x[v] = load(known + v * VL);
     }
     if (with_others) moment = load(call->moments + row * VL);
     vf top = larger(larger(x[0], x[1]), larger(x[2], x[3]));

@@ -231,7 +231,8 @@ def plain_suffix(path: Path) -> str:
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of their first line: a quoted field may contain line ends."""
-    csv.field_size_limit(MAX_LINE_BYTES)  # of the whole process; Python's own is 131,072
+    # of the whole process; Python's own is 131,072
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     reader = csv.reader((f"{line}\n" for _, line in numbered_lines(path)), strict=True)
     while True:
         first_line = reader.line_num + 1

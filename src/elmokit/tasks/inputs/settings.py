@@ -27,7 +27,7 @@ nothing.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ConditionInputs:
     """What a condition reads."""
 
     layers: LayerChoice | None = None
@@ -38,16 +38,16 @@ class Reading:
     """Whether there must be static vectors."""
 
 
-READINGS: dict[EmbeddingKind, Reading] = {
-    "elmo": Reading(layers="mix", needs_bilm=True),
-    "static": Reading(needs_static=True),
-    "static_output": Reading(needs_static=True),
-    "static_projected": Reading(needs_bilm=True, needs_static=True),
-    "layer0": Reading(layers="layer0", needs_bilm=True),
-    "random": Reading(layers="mix", needs_bilm=True),
-    "top": Reading(layers="top", needs_bilm=True),
-    "average": Reading(layers="average", needs_bilm=True),
-    "none": Reading(),
+CONDITION_INPUTS: dict[EmbeddingKind, ConditionInputs] = {
+    "elmo": ConditionInputs(layers="mix", needs_bilm=True),
+    "static": ConditionInputs(needs_static=True),
+    "static_output": ConditionInputs(needs_static=True),
+    "static_projected": ConditionInputs(needs_bilm=True, needs_static=True),
+    "layer0": ConditionInputs(layers="layer0", needs_bilm=True),
+    "random": ConditionInputs(layers="mix", needs_bilm=True),
+    "top": ConditionInputs(layers="top", needs_bilm=True),
+    "average": ConditionInputs(layers="average", needs_bilm=True),
+    "none": ConditionInputs(),
 }
 
 MixPosition = Literal["input", "output"]
@@ -95,21 +95,21 @@ class InputSettings:
             raise ValueError(f"`layer_l2` must not be negative, got {self.layer_l2}")
 
     @property
-    def reading(self) -> Reading:
+    def sources(self) -> ConditionInputs:
         """What the condition reads."""
-        return READINGS[self.embeddings]
+        return CONDITION_INPUTS[self.embeddings]
 
     @property
     def has_layers(self) -> bool:
         """Whether layers of a biLM are read."""
-        return self.reading.layers is not None
+        return self.sources.layers is not None
 
     @property
     def mix_positions(self) -> tuple[MixPosition, ...]:
         """Positions of the mixtures, or of the static vectors in their place, input first."""
         if self.embeddings == "static_output":
             return () if self.positions == "input" else ("output",)
-        if not self.reading.needs_bilm or self.positions is None:
+        if not self.sources.needs_bilm or self.positions is None:
             return ()
         return ("input", "output") if self.positions == "both" else (self.positions,)
 

@@ -34,7 +34,7 @@ class StaticInputs(nn.Module):
         self.gammas = self.projections = None
         self.mix_dim = 0
         """Width of what `mix` returns."""
-        positions = settings.mix_positions if settings.reading.needs_static else ()
+        positions = settings.mix_positions if settings.sources.needs_static else ()
         if settings.static_scale == "learned":
             num_places = 1 + (settings.embeddings == "static_output")
             self.gammas = nn.Parameter(torch.ones(num_places))

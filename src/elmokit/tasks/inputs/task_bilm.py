@@ -46,7 +46,7 @@ class BiLMReference:
     def difference(self, found: "BiLMReference", *, is_needed: bool) -> str | None:
         """Return how the biLM that was found differs in what a task model reads, or none.
 
-        ``is_needed`` is `Reading.needs_bilm`.
+        ``is_needed`` is `ConditionInputs.needs_bilm`.
         """
         if is_needed or self.tokenizer is None:
             if found.model_hash == self.model_hash:
@@ -124,7 +124,7 @@ class TaskBiLM:
                     "precision %s has no effect: embeddings=%s reads no biLM",
                     precision, settings.embeddings,
                 )  # fmt: skip
-            if model is None and not settings.reading.needs_bilm:
+            if model is None and not settings.sources.needs_bilm:
                 char_vocab = CharVocab(CharVocabConfig(normalization="NFC"))
                 return cls(build_tokenizer("simple"), char_vocab)
         path = find_model(model)

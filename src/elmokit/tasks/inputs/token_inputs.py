@@ -162,7 +162,7 @@ class TokenInputs(nn.Module):
             self.output_dim += char_config.num_filters
         positions = settings.mix_positions
         mix_dim = 0 if self.static is None else self.static.mix_dim
-        layers = settings.reading.layers
+        layers = settings.sources.layers
         if positions and layers is not None:
             dropout, l2, norm = settings.dropout, settings.layer_l2, settings.layer_norm
             if dropout is None or l2 is None or norm is None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.errors import InputError
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
 from elmokit.tasks.tagging import check_tags_words
@@ -76,17 +75,8 @@ class Examples:
 
 
 def choose_examples(training: Examples, *, share: float, seed: int) -> list[int]:
-    """Return the examples to train on; a smaller share is a subset of a larger one.
-
-    Raises:
-        InputError: if no example has a word.
-    """
+    """Return the examples to train on; a smaller share is a subset of a larger one."""
     indices = [index for index in range(len(training)) if training.length(index)]
-    if not indices:
-        raise InputError(
-            "No example of the training set has a word: its texts are empty for the tokenizer. "
-            "Is this the right file?"
-        )
     random.Random(seed).shuffle(indices)
     return indices[: max(1, round(share * len(indices)))]
 

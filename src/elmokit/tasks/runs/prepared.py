@@ -188,6 +188,12 @@ def _read(task: Task[Any], config: TaskRunConfig, files: TaskFiles, bilm: TaskBi
     test = None
     if files.test is not None:
         test = task.read(files.test, training=False, tokenize=tokenize)
+    for path, found in ((files.train, train), (files.dev, dev)):
+        if not any(any(task.sentences(example)) for example in found):
+            raise InputError(
+                f"{path}: no example has a word; all texts are empty for the tokenizer. Is this "
+                "the right file?"
+            )
     num_given = len(train)
     train += lowercase_copies(
         task, train, share=config.train.lowercase_share, seed=config.train.seed
@@ -209,7 +215,7 @@ def _read(task: Task[Any], config: TaskRunConfig, files: TaskFiles, bilm: TaskBi
 
 
 def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:
-    if inputs.reading.needs_static and vectors is None:
+    if inputs.sources.needs_static and vectors is None:
         raise InputError(
             f"embeddings={inputs.embeddings!r} needs word vectors: give a file with --vectors."
         )

@@ -45,7 +45,8 @@ from elmokit.weights.locate import CONFIG_NAME
 log = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 120.0
-"""Longest time between two checkpoints; there is one after each epoch, too."""
+"""Longest time between two checkpoints; there is one after each epoch, and before the first score,
+too."""
 FIXED_SETTINGS = (
     "task", "units", "hidden_dims", "dropout", "inputs", "train.batch_size", "train.seed",
     "train.label_share", "train.lowercase_share", "train.finetune_bilm",
@@ -189,13 +190,13 @@ class SavedTraining:
                 self.best = from_dict(EpochReport, best, source=str(checkpoint.path))
             if (best is None) != (self.training.scored_step == 0):
                 raise ValueError("`best` does not agree with `scored_step`")
-        if self.best is not None and not self.training.is_complete:
-            # on disk may be the model of an epoch after the checkpoint, which is now made again
-            with self.training.early_stopping.best_model():
-                self.write_best(self.best)
 
     def _run(self, stop: StopRequest | None) -> None:
         run_log = RunLog(self.run_dir / METRICS_FILE, resume_step=self.training.scored_step)
+        if self.best is not None:
+            # on disk may be the model of an epoch after the checkpoint, which is now made again
+            with self.training.early_stopping.best_model():
+                self.write_best(self.best)
 
         def on_step(step: TaskStep) -> None:
             self.on_step(step)

@@ -1,6 +1,7 @@
 """`TaskRun`: a trained task, loaded from its directory."""
 
 import logging
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -138,7 +139,7 @@ class TaskRun:
         )  # fmt: skip
         if reference and bilm.reference and (
             difference := reference.difference(
-                bilm.reference, is_needed=config.inputs.reading.needs_bilm
+                bilm.reference, is_needed=config.inputs.sources.needs_bilm
             )
         ):  # fmt: skip
             raise FormatError(
@@ -226,7 +227,7 @@ class TaskRun:
             FileExistsError: if ``directory`` exists and holds anything but a saved run.
             ValueError: if ``dtype`` cannot hold a parameter exactly.
         """
-        target = Path(directory).expanduser().resolve()
+        target = Path(os.path.expanduser(directory)).resolve()
         metadata = self.metadata | {"weights": dtype}
         static, card = self._maker.static, self._card(metadata)
         save_run(target, metadata, self._network, static, card, dtype)
@@ -266,7 +267,9 @@ class TaskRun:
 
         ``names`` of the texts are for error messages; none: ``Text 1`` and so on.
         """
-        for example, (answer, probs) in self._predict(texts, tokenizer, names, with_probs=True):
+        for example, (answer, probs) in self._predict(
+            texts, tokenizer, with_probs=True, names=names
+        ):
             yield self.task.as_json(example, answer, probs)
 
     def predict(
@@ -294,9 +297,9 @@ class TaskRun:
         self,
         texts: Iterable[str | Sequence[Any]],
         tokenizer: str | None,
-        names: Iterable[str] | None = None,
         *,
         with_probs: bool,
+        names: Iterable[str] | None = None,
     ) -> Iterator[tuple[Any, Any]]:
         check_is_list(texts, name="texts")
         own = self._bilm.tokenizer
@@ -304,9 +307,10 @@ class TaskRun:
             trained_with = TokenizerConfig(name=own.name, version=own.version)
             other = build_tokenizer(tokenizer_for_model(trained_with, tokenizer))
             own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
-        named = zip(
-            map("Text {}".format, count(1)) if names is None else names, texts, strict=False
-        )
+        if names is None:
+            named = zip(map("Text {}".format, count(1)), texts, strict=False)
+        else:
+            named = zip(names, texts, strict=True)
         return self._predictions(named, own, with_probs=with_probs)
 
     def _predictions(

@@ -56,8 +56,8 @@ class TrainingResult:
     model_dir: Path
     progress: Progress
     num_epochs: float
-    """Passes made over the corpus, counted in predicted words (``train.zero_state_share`` skips
-    others)."""
+    """Passes made over the corpus, counted in predicted words; those that
+    ``train.zero_state_share`` skips are not counted."""
     perplexity: PerplexityReport | None
     """Of the best model on all held-out sentences, by full softmax; none if there are none."""
     stopped_early: bool

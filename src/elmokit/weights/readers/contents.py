@@ -191,10 +191,10 @@ def _unpacked(
 
 
 def _kinds(folder: Path, max_depth: int) -> dict[Path, FileKind]:
-    return {path: kind_of(path) for path in _walk(folder, max_depth)}
+    return {path: kind_of(path) for path in files_below(folder, max_depth)}
 
 
-def _walk(folder: Path, max_depth: int) -> list[Path]:
+def files_below(folder: Path, max_depth: int) -> list[Path]:
     """List the files of a folder and its folders, without hidden ones and linked folders."""
     found: list[Path] = []
     folders = [(folder, 0)]

@@ -200,19 +200,28 @@ def test_a_kill_between_the_first_model_and_its_checkpoint(train, tmp_path, monk
     assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
-def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path, monkeypatch):
-    scores = iter([10.0, 20.0, 5.0, 5.0])
-    monkeypatch.setattr(
-        training_module, "score_model", lambda *_: TaskScore("accuracy", next(scores))
-    )
+@pytest.mark.parametrize("later", [{"learning_rate": 0.1}, {"epochs": 2}])
+def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(
+    later, train, tmp_path, monkeypatch
+):
+    def scored(*scores):
+        values = iter(scores)
+        score = lambda *_: TaskScore("accuracy", next(values))  # noqa: E731
+        monkeypatch.setattr(training_module, "score_model", score)
+
+    settings = {"schedule": "constant"}
     with monkeypatch.context() as patch:
-        kill_before_the_checkpoint_of(2, patch)
+        kill_before_the_checkpoint_of(3, patch)
+        scored(10.0, 5.0, 20.0)
         with pytest.raises(Killed):
-            train("run")
-    result = train("run", settings={"learning_rate": 0.1}, resume=True)
-    assert result.best.epoch == 1
-    run = json.loads((tmp_path / "run/task.json").read_text(encoding="utf-8"))
-    assert run["dev"]["value"] == 10
+            train("run", settings=settings)
+    scored(3.0)
+    assert train("run", settings=settings | later, resume=True).best.epoch == 1
+    scored(10.0, 5.0, 3.0)
+    train("whole", settings=settings)
+    assert json.loads((tmp_path / "run/task.json").read_text())["dev"]["value"] == 10
+    first, second = (load_file(tmp_path / run / "model.safetensors") for run in ("whole", "run"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_a_long_epoch_has_checkpoints_too(train, tmp_path, monkeypatch):
