@@ -66,8 +66,8 @@ def train(
     from elmokit.tasks.runs.train_task import train_task
 
     choose_threads(threads)
-    train_path, dev_path = _splits(task, data, train, dev)
     config = _config(task, embeddings, epochs=epochs, seed=seed, overrides=set_ or [])
+    train_path, dev_path = _splits(task, data, train, dev)
     with progress_bar("layers") as update:
         shown = TaskListeners(update)
         result = train_task(
