@@ -21,6 +21,7 @@ from typing import Any
 
 from common import print_result
 
+from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file, check_target
@@ -171,4 +172,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

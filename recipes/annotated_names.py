@@ -10,7 +10,9 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from elmokit.files.atomic import atomic_file
+from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.files.atomic import atomic_file, check_target
+from elmokit.files.location import counted
 from elmokit.metrics.span_f1 import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.splits import find_split
@@ -37,14 +39,13 @@ def is_mention_or_hashtag(tokens: tuple[str, ...], index: int) -> bool:
     return tokens[index].startswith(("@", "#")) or (index > 0 and tokens[index - 1] in ("@", "#"))
 
 
-def sentences(directories: Iterable[Path]) -> Iterable[str]:
+def sentences(paths: Iterable[Path]) -> Iterable[str]:
     """Yield sentences as rows."""
-    for directory in directories:
-        for split in ("dev", "train"):
-            for sentence in read_columns(find_split(directory, split)):
-                tags = common_tags(sentence.tokens, sentence.tags)
-                rows = zip(sentence.tokens, tags, strict=True)
-                yield "".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n"
+    for path in paths:
+        for sentence in read_columns(path):
+            tags = common_tags(sentence.tokens, sentence.tags)
+            rows = zip(sentence.tokens, tags, strict=True)
+            yield "".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n"
 
 
 def main() -> None:
@@ -55,11 +56,18 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("directories", type=Path, nargs="+", metavar="DIR")
     options = parser.parse_args()
-    found = list(sentences(options.directories))
+    paths = [
+        find_split(directory, split)
+        for directory in options.directories
+        for split in ("dev", "train")
+    ]
+    check_target(options.output, inputs=paths, overwrite=True)
+    found = list(sentences(paths))
     with atomic_file(options.output) as temp_path:
         temp_path.write_text("".join(found), encoding="utf-8")
-    print(f"{options.output}: {len(found):,} sentences")
+    print(f"{options.output}: {counted(len(found), 'sentence')}")
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

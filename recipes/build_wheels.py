@@ -23,6 +23,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.kernels.build import FLAGS
 from elmokit.kernels.interface import SOURCE_DIR, read_interface
 from elmokit.kernels.prebuilt import MANIFEST, VARIANTS, library_file, source_hash
@@ -181,4 +182,5 @@ def _retagged(metadata: bytes, target: Platform) -> bytes:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

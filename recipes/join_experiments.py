@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 
 from experiment_parts import ADVICE, Part, read_part, read_run, read_test, with_id
 
-from elmokit.errors import ElmokitError, FormatError, InputError
+from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.errors import FormatError, InputError
 from elmokit.experiments.experiment import Experiment
 from elmokit.experiments.plan import PlannedRun, plan_tasks
 from elmokit.experiments.registry import find_experiment
@@ -293,12 +294,10 @@ def main() -> None:
     parser.add_argument("parts", type=Path, nargs="+", help="folders or results files")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the report")
     options = parser.parse_args()
-    try:
-        report = join([read_part(path) for path in options.parts], options.output)
-    except (ElmokitError, OSError) as error:
-        parser.exit(2, f"{error}\n")
+    report = join([read_part(path) for path in options.parts], options.output)
     print("\n".join(map(str, report.files)))
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

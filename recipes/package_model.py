@@ -12,6 +12,7 @@ import argparse
 import dataclasses
 from pathlib import Path
 
+from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.corpus.readers import read_sentences
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -75,4 +76,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

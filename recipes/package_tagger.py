@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.config import from_dict
 from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import file_sha256
@@ -278,4 +279,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.errors import FormatError
 from elmokit.experiments.registry import EXPERIMENTS, find_experiment
 from elmokit.experiments.results.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
@@ -418,4 +419,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.embed.options import EmbedOptions
 from elmokit.integrations.arrow_table import TableEmbedder
 
@@ -67,4 +68,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

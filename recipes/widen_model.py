@@ -16,6 +16,8 @@ from typing import get_args
 import torch
 from torch import Tensor
 
+from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.errors import InputError
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.weights.locate import find_model
@@ -37,14 +39,17 @@ def widened(
     """Return a wider copy of a model that computes the same.
 
     Raises:
-        ValueError: if the model is narrowed, or has no sampled softmax.
+        InputError: if the model is narrowed, or has no sampled softmax.
     """
     config = model.config
     old = config.lstm
     if cell_dim < old.cell_dim or projection_dim < old.projection_dim:
-        raise ValueError(f"The model has {old.cell_dim} cells and {old.projection_dim} dimensions.")
+        raise InputError(
+            f"The model has {old.cell_dim} cells and {old.projection_dim} dimensions, and can only "
+            f"become wider: got {cell_dim} and {projection_dim}."
+        )
     if model.softmax_config is None or model.softmax_config.kind != "sampled":
-        raise ValueError("The model has no sampled softmax.")
+        raise InputError("The model has no sampled softmax, with which its training could go on.")
     name = model.tokenizer.name
     tokenizer = TokenizerConfig(name=name, version=build_tokenizer(name).version)
     wide = PretrainedBiLM(
@@ -112,4 +117,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

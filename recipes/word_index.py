@@ -8,38 +8,49 @@ docs/guides/integrations.md searches in the table with FAISS, LanceDB and Qdrant
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import elmokit
+from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.corpus.readers import read_text_lines
-from elmokit.errors import ElmokitError
+from elmokit.errors import InputError
+from elmokit.files.atomic import check_target
+from elmokit.files.location import counted
+from elmokit.files.sources import find_files
 from elmokit.files.text_reader import ReadReport
-from elmokit.integrations.occurrences import write_occurrences
+
+SUFFIX = ".parquet"
 
 
-def main(arguments: list[str]) -> str:
-    """Write the table; return what to print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+def main() -> None:
+    """Parse, check, write, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("texts", nargs="+", type=Path, help="text, gzip, JSON lines or Parquet")
-    parser.add_argument("-o", "--output", required=True, type=Path)
+    parser.add_argument("-o", "--output", required=True, type=Path, help=f"ends in {SUFFIX}")
     parser.add_argument("--model", help="directory or name; default: en")
     parser.add_argument("--layers", default="average", choices=["average", "top"])
     parser.add_argument("--words", nargs="+", help="only these, as the tokenizer writes them")
-    given = parser.parse_args(arguments)
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing table")
+    given = parser.parse_args()
+    from elmokit.integrations.occurrences import write_occurrences  # may be missing
+
+    if given.output.suffix.lower() != SUFFIX:
+        raise InputError(f"The output must end in {SUFFIX}, got {given.output.name!r}.")
+    files = find_files(given.texts)
+    check_target(given.output, inputs=files, overwrite=given.overwrite)
     report = ReadReport()
-    try:
-        rows = write_occurrences(
-            elmokit.Embedder.load(given.model),
-            (line.text for line in read_text_lines(given.texts, report)),
-            given.output,
-            layers=given.layers,
-            words=given.words,
-        )
-    except (ElmokitError, OSError) as error:
-        sys.exit(f"Error: {error}")
-    return f"{given.output}: {rows:,} rows of {report.lines:,} lines"
+    rows = write_occurrences(
+        elmokit.Embedder.load(given.model),
+        (line.text for line in read_text_lines(files, report)),
+        given.output,
+        layers=given.layers,
+        words=given.words,
+    )
+    print(f"{given.output}: {counted(rows, 'row')} of {counted(report.lines, 'line')}")
 
 
 if __name__ == "__main__":
-    print(main(sys.argv[1:]))
+    with exit_on_user_error():
+        main()

@@ -102,6 +102,10 @@ def known_part(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
     return known
 
 
+SEEDS = (0, 2**32 - 1)
+"""Range of random seeds: what NumPy, PyTorch and gensim all take."""
+
+
 def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
     """Check fields of a dataclass against (lowest, highest) values.
 

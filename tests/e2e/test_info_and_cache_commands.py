@@ -43,6 +43,10 @@ def folder(tmp_path_factory):
     elmokit("vocab", folder / "text.txt", "-o", folder / "vocab.txt")
     elmokit("convert", folder / "model", folder / "original", "--weights", "w.hdf5")
     elmokit("explore", "--model", folder / "model", "--export", folder / "page")
+    for name in ("rows.tsv", "rows.jsonl"):
+        elmokit("surprisal", "en", folder / "text.txt", "-o", folder / name)
+    made = {"elmokit_version": "0.2", "made_by": {}, "settings": {}, "words": 3, "corpus": {}}
+    (folder / "v.bin.json").write_text(json.dumps(made))
     (folder / "stopped" / "run.json").write_text('{"elmokit_version": "0.2", "config": {"a": 1}}')
     return folder
 
@@ -59,6 +63,10 @@ def folder(tmp_path_factory):
         ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
         ("stopped", {"kind": "unfinished training run", "config": {"a": 1}}),
         ("original/w.hdf5", {"kind": "model weights"}),
+        ("original", {"kind": "exported model", "weights": "w.hdf5"}),
+        ("rows.tsv", {"kind": "surprisal", "rows": 7}),
+        ("rows.jsonl", {"kind": "surprisal", "rows": 7}),
+        ("v.bin.json", {"kind": "metadata of word vectors", "version": "0.2", "words": 3}),
         ("page", {"kind": "explorer page"}),
     ],
 )
@@ -100,6 +108,20 @@ def test_surprisal_in_parquet_is_described_and_is_no_embedding_file(folder, tmp_
     assert (facts["kind"], facts["tokenizer"]["name"]) == ("surprisal", "simple")
     with pytest.raises(FormatError, match=r"rows\.parquet"):
         open_vectors(out)
+
+
+def test_columns_of_likeliest_words_are_known(tmp_path):
+    elmokit("surprisal", "en", "--text", "I sat", "--top", 1, "-o", tmp_path / "a.tsv")
+    (facts,) = json.loads(elmokit("info", tmp_path / "a.tsv", "--json").stdout)["items"]
+    assert facts["rows"] == 3
+    assert "forward_top" in facts["columns"]
+
+
+def test_models_of_other_software_are_left_to_convert(folder, tmp_path):
+    (tmp_path / "options.json").write_text((folder / "original/options.json").read_text())
+    message = elmokit("info", tmp_path, expect=2).stderr
+    assert "HDF5" in message
+    assert "elmokit convert" in message
 
 
 @pytest.mark.parametrize("metadata", ['{"num_sentences": "many"}', '{"kind": 5}', '{"kind": "x"}'])

@@ -281,8 +281,20 @@ def test_explore_serves_until_it_is_interrupted(places, tmp_path):
     assert [entry["name"] for entry in found["runs"]] == ["x", "x-2", "x-1", "x-2-2"]
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert "Traceback" not in errors
+    assert process.returncode == 0
+    assert errors == ""
+
+
+def test_explore_warns_of_other_machines(places):
+    process = start_elmokit(
+        "explore", "-m", places[0], "--port", 0, "--host", "0.0.0.0", stderr=subprocess.PIPE
+    )
+    with process:
+        warning, address = process.stderr.readline(), process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert "no passwords" in warning
+    assert address.split()[0] in warning
 
 
 def test_explore_tells_what_is_wrong_before_it_serves(places, tmp_path):

@@ -174,6 +174,8 @@ def test_layer_weights_of_runs(folder):
             assert sum(mix["weights"]) == pytest.approx(1)
             assert len(mix["weights"]) == 3
     assert (folder / "weights.png").read_bytes().startswith(b"\x89PNG")
+    again = elmokit("weights", *runs, "--plot", folder / "weights.png", expect=2)
+    assert "weights.png exists already" in again.stderr
     table = elmokit("weights", runs[0]).stdout.splitlines()
     assert table[0].split()[:4] == ["run", "task", "condition", "position"]
     assert table[1].split()[:3] == ["one", "pos", "elmo"]
@@ -185,6 +187,26 @@ def test_layer_weights_of_runs(folder):
         (["probe", "syntax", "--data", "x"], "no probe 'syntax'; choose one of pos, wsd"),
         (["probe", "wsd", "--data", "x", "--model", "none"], "There is no model 'none'"),
         (["neighbors", "x", "--word", "a", "--any-word"], "--any-word needs --sentence"),
+        (["neighbors", "x", "--word", "a", "--sentence", "a", "--show", "2"], "--show is for all"),
+        (["predict-word", "m", "a b", "--insert"], "--insert needs --word"),
+        (["vectors", "x", "-o", "v.bin", "--buckets", "9"], "--buckets is for --kind fasttext"),
+        (
+            [
+                "pretrain",
+                "x",
+                "-o",
+                "m",
+                "--tokenizer",
+                "simple",
+                "--set",
+                "text.tokenizer.name=whitespace",
+            ],
+            "--tokenizer simple and --set text.tokenizer.name=whitespace contradict",
+        ),
+        (
+            ["train", "pos", "--data", "x", "-o", "m", "--seed", "1", "--set", "train.seed=2"],
+            "--seed 1 and --set train.seed=2 contradict",
+        ),
         (
             ["neighbors", "x", "--word", "a", "--sentence", "b c", "--model", "MODEL"],
             "The sentence has no word 'a'",

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -38,14 +39,14 @@ def folder(tmp_path_factory):
     return folder
 
 
-def start(*arguments, key=KEY):
+def start(*arguments, key=KEY, before=""):
     """Start the command; return process and URL once it listens."""
     environment = {**os.environ, "ELMOKIT_API_KEY": key}
     if key is None:
         del environment["ELMOKIT_API_KEY"]
     process = start_elmokit(
         "serve", "--port", 0, "--json", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=environment,
+        env=environment, before=before,
     )  # fmt: skip
     said = json.loads(process.stdout.readline())
     assert said["model"] == "toy"
@@ -157,6 +158,35 @@ def test_a_signal_ends_it_after_the_answer(folder, number):
         assert process.stderr.read() == ""
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(folder, number):
+    process, url = start(
+        "--model", folder / "toy", before="import elmokit.server.computations, time\n"
+        "def compute(*_): print('computing', flush=True); time.sleep(60)\n"
+        "elmokit.server.computations.Embedding.compute = compute",
+    )  # fmt: skip
+
+    def ask():
+        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+        urllib.request.urlopen(
+            urllib.request.Request(f"{url}embed", b'{"inputs": "I sat"}', headers)
+        )
+
+    def has_stopped_listening():
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", urlsplit(url).port)) != 0
+
+    with process, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask)
+        assert process.stdout.readline() == "computing\n"
+        process.send_signal(number)
+        until(has_stopped_listening)
+        process.send_signal(number)
+        assert process.wait(20) == 128 + number
+        assert process.stderr.read() == ""
+        assert isinstance(asked.exception(), OSError)
+
+
 def test_what_cannot_be_served_is_refused(folder):
     for arguments, words in (
         (["--model", folder / "none"], "no model"),
@@ -164,7 +194,7 @@ def test_what_cannot_be_served_is_refused(folder):
         (["--model", folder / "toy", "--layers", "all"], "average"),
         (["--model", folder / "toy", "--pool", "first"], "mean.*max"),
         (["--model", folder / "toy", "--task", folder / "toy"], "run"),
-        (["--model", folder / "toy", "--api-key", ""], "not empty"),
+        (["--model", folder / "toy", "--api-key", ""], "empty"),
         (["--task", folder / "run", "--task", f"run={folder / 'run'}"], "Two runs"),
     ):
         result = elmokit("serve", "--port", "0", *arguments, expect=2)

@@ -150,6 +150,10 @@ def test_damaged_data_is_told_with_its_line(folder, tmp_path):
     (tmp_path / "empty.txt").touch()
     done = elmokit("predict", folder / "run", tmp_path / "empty.txt", expect=2)
     assert "empty.txt" in done.stderr
+    (tmp_path / "long.txt").write_text("I sat\n" + 10_001 * "a " + "\n", encoding="utf-8")
+    for options in ([], ["--json"]):
+        done = elmokit("predict", folder / "run", tmp_path / "long.txt", *options, expect=2)
+        assert f"{tmp_path / 'long.txt'}, line 2: " in done.stderr
 
 
 def test_a_bilm_that_learned_with_the_task_answers_from_its_run(folder, tmp_path):

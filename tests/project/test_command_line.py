@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from elmokit.cli import COMMANDS, app, commands
+from elmokit.config import SEEDS
 
 
 def _python(code):
@@ -78,3 +79,14 @@ def test_every_command_knows_debug_and_json_and_explains_its_options(name):
         if parameter.param_type_name == "option" and not parameter.help
     ]
     assert without_help == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_seed_has_the_same_range(name):
+    command = typer.main.get_command(app).commands[name]
+    for option in (one for one in command.params if one.name == "seed"):
+        low, high = SEEDS
+        assert f"{low} to {high:,}" in option.help
+        for seed in (low - 1, high + 1):
+            with pytest.raises(typer.BadParameter, match=rf"{low} to {high:,}, got {seed}"):
+                option.callback(None, option, seed)

@@ -158,7 +158,7 @@ def test_data_of_another_task_are_refused_before_anything_is_computed(
 
 def test_a_tagger_on_another_model_than_its_own_is_told(tmp_path, monkeypatch):
     """As after a packaged model was replaced and its taggers were not made again."""
-    from elmokit.tasks.runs import task_run
+    from elmokit.tasks.runs import loading
 
     shutil.copytree(PACKAGED_RUNS / "ner-en", tmp_path / "ner-en")
     metadata = read_metadata(tmp_path / "ner-en")
@@ -167,7 +167,7 @@ def test_a_tagger_on_another_model_than_its_own_is_told(tmp_path, monkeypatch):
     (tmp_path / "ner-en/task.json").write_text(json.dumps(metadata), encoding="utf-8")
     with pytest.raises(FormatError, match=rf"/models/en .*{right[:12]}, not 000.*--model"):
         elmokit.TaskRun.load(tmp_path / "ner-en")
-    monkeypatch.setattr(task_run, "PACKAGED_RUNS", tmp_path)
+    monkeypatch.setattr(loading, "PACKAGED_RUNS", tmp_path)
     with pytest.raises(FormatError, match=r"different versions: reinstall elmokit"):
         elmokit.TaskRun.load(tmp_path / "ner-en")
 

@@ -1,5 +1,7 @@
 """Every preset and every recipe in the repository is a valid configuration that can be built."""
 
+import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,39 @@ def test_small_presets_build(preset):
     model = BiLM(pretrain_config(preset).model)
     assert sum(p.numel() for p in model.parameters()) < 30_000_000
     assert torch.isfinite(next(model.parameters())).all()
+
+
+WRONG = {
+    "annotated_names": ("names.conll", "missing"),
+    "build_wheels": ("file",),
+    "join_experiments": ("missing", "-o", "out"),
+    "package_model": (
+        "missing", "xx", "--license", "CC0", "--text", "none", "--trained", "no", "--valid", "file",
+    ),
+    "package_tagger": ("pos-en", "--data", "missing", "--work", "runs", "--vectors", "file"),
+    "publish_results": ("missing",),
+    "widen_model": ("missing", "wide", "--cell", "8", "--projection", "4"),
+    "word_index": ("missing", "-o", "words.parquet"),
+    "../benchmarks/overlap": ("--corpus", "file", "--task", "nli", "--data", "missing.jsonl"),
+}  # fmt: skip
+"""Arguments with a path that is not there, or (`file`) not a folder."""
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_script_says_what_is_wrong_without_a_traceback(name, tmp_path, monkeypatch, capsys):
+    if name == "word_index":
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    script = ROOT / "recipes" / f"{name}.py"
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(script.parent)
+    monkeypatch.setattr("sys.argv", [str(script), *WRONG[name]])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(script), run_name="__main__")
+    printed = capsys.readouterr()
+    assert (end.value.code, printed.out) == (2, "")
+    assert re.match(r"Error: .*\b(missing|file)\b", printed.err)
+    assert {path.name for path in tmp_path.iterdir()} <= {"file", "runs"}
 
 
 def test_a_misspelled_setting_is_refused(tmp_path):

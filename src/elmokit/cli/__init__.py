@@ -6,17 +6,20 @@ input, 1 for any other error, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIG
 nobody reads the results to their end.
 """
 
+import re
 import sys
+import time
 from collections.abc import Callable
 from importlib import import_module
 from signal import SIGINT
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.options import DebugOption
+from elmokit.cli.output import is_main_process
 from elmokit.cli.standard_streams import open_standard_streams
 from elmokit.cli.threads import prepare_threads
 
@@ -27,6 +30,24 @@ COMMANDS = (
     "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
+_MAIN_PROCESS_SECONDS = 10.0
+"""That rank 0 has to fail after another rank has failed."""
+
+
+class _Command(TyperCommand):
+    """Refuses empty arguments, which a path would take for the working directory."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Look at the arguments before they are read; ``--option=`` is empty too."""
+        for before, given in zip(["", *args], args, strict=False):
+            if given == "" or re.fullmatch(r"--[a-z-]+=", given):
+                place = f" after {before}" if before.startswith("-") else ""
+                name = given.removesuffix("=") or f'""{place}'
+                raise typer.BadParameter(
+                    f"An argument is empty: {name}. A shell variable that is not set gives one.",
+                    ctx=ctx,
+                )
+        return super().parse_args(ctx, args)
 
 
 class _LazyCommands(dict[str, Any]):
@@ -68,14 +89,27 @@ class _Group(TyperGroup):
         """Run the subcommand; turn exceptions into a message and an exit code."""
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, typer.TyperException, BrokenPipeError):
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except typer.TyperException:
+            _leave_to_main_process()
             raise
         except KeyboardInterrupt as error:
             print_error(error, debug=ctx.meta["debug"])
             raise typer.Exit(128 + getattr(error, "signal_number", SIGINT)) from error
         except Exception as error:
+            _leave_to_main_process()
             print_error(error, debug=ctx.meta["debug"])
             raise typer.Exit(2 if is_user_error(error) else 1) from error
+
+
+def _leave_to_main_process() -> None:
+    """Under `torchrun`, wait until rank 0 has told its error, which is the cause or the same one.
+
+    `torchrun` ends this process then; if rank 0 has none, this process tells its own.
+    """
+    if not is_main_process():
+        time.sleep(_MAIN_PROCESS_SECONDS)
 
 
 def _only_debug(*, debug: DebugOption = False) -> None:
@@ -92,7 +126,7 @@ def _build(function: Callable[..., Any]) -> Any:
 
 def _as_command(function: Callable[..., Any]) -> Any:
     single = typer.Typer(rich_markup_mode=None, add_completion=False)
-    single.command()(function)
+    single.command(cls=_Command)(function)
     return typer.main.get_command(single)
 
 
@@ -135,7 +169,7 @@ def _root(
 
 
 def main() -> None:
-    """Entry point of the `elmokit` command and of `python -m elmokit`."""
+    """Run a command; `elmokit.__main__` is the entry point."""
     open_standard_streams()
     prepare_threads()
     for stream in (sys.stdout, sys.stderr):

@@ -9,8 +9,9 @@ from typing import Any
 
 from elmokit.config import known_part, parse_record, to_dict
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
-from elmokit.embed.formats.registry import read_any_metadata, suffixes
+from elmokit.embed.formats.registry import HDF5_SUFFIXES, read_any_metadata, suffixes
 from elmokit.errors import FormatError, InputError
+from elmokit.evaluation.surprisal_files import read_shape
 from elmokit.experiments.results.report import RESULTS_FILE
 from elmokit.explorer.catalog import CATALOG_NAME
 from elmokit.files.hashing import file_sha256
@@ -20,12 +21,14 @@ from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata,
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.metrics_log import RUN_FILE
 from elmokit.training.run_dir import NOT_RESUMABLE
+from elmokit.vectors.training import METADATA_KEYS
 from elmokit.vectors.vector_files import read_vectors
+from elmokit.weights.convert import OPTIONS_NAME
 from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 from elmokit.weights.onnx_file import read_onnx_metadata
-from elmokit.weights.result_metadata import EMBEDDINGS
+from elmokit.weights.result_metadata import EMBEDDINGS, FileKind
 
 Description = dict[str, Any]
 _ADVICE = "Copy the whole directory again."
@@ -83,11 +86,11 @@ def describe(name_or_path: str) -> Description:
             also = f"Task runs in the package: {', '.join(taggers)}."
             raise FileNotFoundError(f"{error}\n{also}") from error
         return {"path": directory, **_model(directory)}
-    describe_file = FILES.get(path.suffix.lower(), _vectors)
+    describe_file = FILES.get(path.suffix.lower(), _by_contents)
     try:
         return {"path": path, **describe_file(path)}
     except FormatError as error:
-        if describe_file is _vectors and any(
+        if describe_file is _by_contents and any(
             (path.parent / mark).is_file() for mark in DIRECTORIES
         ):
             raise InputError(
@@ -179,6 +182,21 @@ def _explorer(directory: Path) -> Description:
     }
 
 
+def _original(directory: Path) -> Description:
+    """Describe a model in the original's files by its weights, which name what was exported."""
+    kind: FileKind = "model weights"
+    for path in sorted(directory.iterdir()):
+        if path.suffix.lower() in HDF5_SUFFIXES:
+            with suppress(FormatError):
+                found = _embeddings(path)
+                if found["kind"] == kind:
+                    return {**found, "kind": "exported model", "weights": path.name}
+    raise InputError(
+        f"{directory} has {OPTIONS_NAME}, but no HDF5 weights that elmokit wrote. If this is a "
+        "model of other software, `elmokit convert` reads it."
+    )
+
+
 def _embeddings(path: Path) -> Description:
     return _file(path, read_any_metadata(path, advice=_NOT_OURS))
 
@@ -196,6 +214,18 @@ def _file(path: Path, metadata: Description) -> Description:
     }
 
 
+def _by_contents(path: Path) -> Description:
+    """Describe a table of surprisal, the metadata of word vectors, or the vectors themselves."""
+    if path.suffix.lower() in (".tsv", ".jsonl") and (found := read_shape(path)) is not None:
+        kind: FileKind = "surprisal"
+        return _file(path, {"kind": kind, "rows": found.num_rows, "columns": found.columns})
+    if path.suffix.lower() == ".json":
+        with suppress(FormatError):
+            made = read_json(path, advice="", required=METADATA_KEYS)
+            return _file(path, {**made, "kind": "metadata of word vectors"})
+    return _vectors(path)
+
+
 def _vectors(path: Path) -> Description:
     beside = path.with_name(f"{path.name}.json")
     made = read_json(beside, advice="Remove that file.") if beside.is_file() else {}
@@ -206,8 +236,8 @@ def _vectors(path: Path) -> Description:
             return _vocabulary(path)
         raise FormatError(
             f"{path} is not a file that elmokit writes: it is neither an embedding "
-            f"file ({', '.join(suffixes())}) nor a vocabulary, and reading it as word vectors "
-            f"failed: {error}"
+            f"file ({', '.join(suffixes())}), nor a table of surprisal (.tsv, .jsonl), nor a "
+            f"vocabulary, and reading it as word vectors failed: {error}"
         ) from error
     if not vectors.words:
         raise FormatError(f"{path} contains no word vectors.")
@@ -236,9 +266,10 @@ def _vocabulary(path: Path) -> Description:
 FILES: dict[str, Callable[[Path], Description]] = {
     **dict.fromkeys(suffixes(), _embeddings), ".onnx": _onnx,
 }  # fmt: skip
-"""What describes a file, by its suffix; others are read as word vectors."""
+"""What describes a file, by its suffix; others are described by their contents."""
 DIRECTORIES: dict[str, Callable[[Path], Description]] = {
     CONFIG_NAME: _model, CONFIG_FILE: _task_run, RESULTS_FILE: _experiment,
     MANIFEST_NAME: _shards, RUN_FILE: _training_run, CATALOG_NAME: _explorer,
+    OPTIONS_NAME: _original,
 }  # fmt: skip
 """The file that marks a kind of directory, and what describes it; the first one found counts."""

@@ -46,6 +46,19 @@ def note_what_is_safe(saved: Callable[[], str]) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def exit_on_user_error() -> Iterator[None]:
+    """In a script: print the error that its user can mend and exit with code 2, as commands do."""
+    try:
+        yield
+    except Exception as error:
+        if not is_user_error(error):
+            raise
+        message = describe_error(error).removeprefix("error: ")
+        sys.stderr.write("\n".join([f"Error: {message}", *getattr(error, "__notes__", [])]) + "\n")
+        raise SystemExit(2) from error
+
+
 def print_error(error: BaseException, *, debug: bool) -> None:
     """Write the message and notes of `error` to stderr; with `debug`, also the traceback."""
     if debug:

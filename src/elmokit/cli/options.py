@@ -1,6 +1,7 @@
 """Options shared by several commands: a flag means the same everywhere."""
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from elmokit.cli.output import configure_logging
+from elmokit.config import SEEDS
 from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.sources import find_files
@@ -28,6 +30,20 @@ def _set_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of i
 def file_option(what: str, metavar: str = "FILE") -> Any:
     """Return an option that takes a path."""
     return typer.Option(metavar=metavar, help=what)
+
+
+def seed_option(what: str) -> Any:
+    """Return an option that takes a random seed; ``what`` says of what."""
+    low, high = SEEDS
+
+    def check(seed: int | None) -> int | None:
+        if seed is not None and not low <= seed <= high:
+            raise typer.BadParameter(f"a seed must be from {low} to {high:,}, got {seed}.")
+        return seed
+
+    return typer.Option(
+        metavar="N", help=f"Random seed, {low} to {high:,}, {what}.", callback=check
+    )
 
 
 DebugOption = Annotated[
@@ -208,6 +224,24 @@ TaskRunArgument = Annotated[
 LayerCacheOption = Annotated[
     Path | None, file_option("Cache for biLM layers; default: the user cache folder.", "DIR")
 ]
+
+
+def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> None:
+    """Check that no ``--set`` replaced what another option says.
+
+    Args:
+        config: The resolved configuration.
+        given: By option or argument: the setting that it means, its value (None: not given).
+
+    Raises:
+        InputError: if the configuration has another value.
+    """
+    for option, (setting, value) in given.items():
+        resolved = operator.attrgetter(setting)(config)
+        if value is not None and resolved != value:
+            raise InputError(
+                f"{option} {value} and --set {setting}={resolved} contradict. Give one of them."
+            )
 
 
 def layers_of(text: str) -> str | int:

@@ -16,6 +16,14 @@ def emit_json(result: object) -> None:
     sys.stdout.flush()
 
 
+def duration(seconds: float) -> str:
+    """Return a time in the usual units: ``100 s``, ``12 min``, ``1 h 30 min``."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 def is_main_process() -> bool:
     """Return whether this is the only process or rank 0 under `torchrun`."""
     return os.environ.get("RANK", "0") == "0"

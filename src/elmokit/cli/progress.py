@@ -1,6 +1,5 @@
 """Progress on stderr: a bar on a terminal, occasional lines elsewhere."""
 
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from elmokit.cli.output import is_main_process
+from elmokit.cli.output import duration, is_main_process
 
 FIRST_ESTIMATE = 0.01
 """Share of the work to finish before the remaining time is estimated."""
@@ -163,9 +162,9 @@ def _line_writer(first: str, every_seconds: float) -> Show:
             return
         last = now
         share = f" {completed / total:.0%}" if total else f" {completed:,.0f}"
-        left = "" if seconds is None else f", about {math.ceil(seconds / 60)} min left"
+        left = "" if seconds is None else f", about {duration(seconds)} left"
         sys.stderr.write(
-            f"{stage}{share} {times.elapsed(stage, now):.0f} s{left} {status}".rstrip() + "\n"
+            f"{stage}{share} {duration(times.elapsed(stage, now))}{left} {status}".rstrip() + "\n"
         )
 
     return show

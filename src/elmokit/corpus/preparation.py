@@ -119,11 +119,24 @@ def find_text(
     def found(paths: Sequence[Path]) -> list[AnyFile]:
         return find_files(list(paths), missing_ok=may_be_gone, exclude=exclude)
 
-    return TextSources(
+    sources = TextSources(
         shards=shards,
         corpus=describe_files([] if shards is not None else found(corpus)),
         valid=describe_files(found(valid) if valid else []),
     )
+    _tell_of_shared_files(sources)
+    return sources
+
+
+def _tell_of_shared_files(sources: TextSources) -> None:
+    """Warn of validation text that is trained on."""
+    trained_on = {file["sha256"]: file["path"] for file in sources.corpus if file["sha256"]}
+    for file in sources.valid:
+        if file["sha256"] in trained_on:
+            log.warning(
+                "the validation text %s is also in the corpus, as %s: its perplexity is that of "
+                "text the model was trained on", file["path"], trained_on[file["sha256"]],
+            )  # fmt: skip
 
 
 def prepare_text(

@@ -209,6 +209,8 @@ def _read_manifest(directory: Path) -> ShardSet:
             f"{data['format']!r} version {data['version']!r}. {MENDING}"
         )
     manifest = parse_record(_Manifest, data, source=path, advice=MENDING)
+    if not manifest.shards:
+        raise FormatError(f"{path}: expected at least one shard, found none. {MENDING}")
     shards = ShardSet(directory, manifest.shards, manifest.metadata, manifest.num_empty_sentences)
     known = known_part(_KnownMetadata, manifest.metadata)
     parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=MENDING)

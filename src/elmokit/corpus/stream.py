@@ -23,7 +23,7 @@ from elmokit.files.location import counted
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
 
-_ADVICE = "Give more text, or a smaller batch_size or num_steps."
+_ADVICE = "Give more text, or a smaller train.batch_size or train.unroll_steps."
 """What helps where a corpus does not fill a window."""
 _STATE_VERSION = 3
 """Of the state and the order of sentences (`elmokit.corpus.order`)."""
@@ -94,7 +94,7 @@ class WindowStream:
                 f"the corpus is smaller than one window: it has {shards.num_targets} targets "
                 f"({counted(shards.num_words, 'word')} in "
                 f"{counted(shards.num_sentences, 'sentence')}), a window takes "
-                f"batch_size x num_steps = {batch_size} x {num_steps} = {batch_size * num_steps}. "
+                f"{batch_size} rows x {num_steps} words = {batch_size * num_steps}. "
                 f"{_ADVICE}"
             )
         self.shards, self.word_vocab, self.char_vocab = shards, word_vocab, char_vocab
@@ -155,7 +155,7 @@ class WindowStream:
             yield window, {"version": _STATE_VERSION, "fingerprint": self.fingerprint, **progress}
         if windows == 0:
             raise InputError(
-                f"no window of {self.batch_size} x {self.num_steps} could be filled: "
+                f"no window of {self.batch_size} rows x {self.num_steps} words could be filled: "
                 f"{counted(self.shards.num_sentences, 'sentence')} cannot reach every row. "
                 f"{_ADVICE}"
             )

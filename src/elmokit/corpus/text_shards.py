@@ -107,10 +107,12 @@ class TextShards:
         else:
             text = dataclasses.replace(self.text, tokenizer=tokenizer)
             return dataclasses.replace(self, text=text, normalization=normalization)
+        whose, advice = "asked for", "no tokenizer: `pretrain` then uses that of the shards"
+        if normalization_is_fixed:
+            whose, advice = "the model's", "a model that reads text as these shards do"
         raise ConfigError(
-            f"The shards in {shards.shard_dir} were made with {found}, but {needed} is needed. "
-            "Give the raw text, or shards made with it; without a tokenizer, `pretrain` uses that "
-            "of the shards."
+            f"The shards in {shards.shard_dir} were made with {found}, but {needed} is {whose}. "
+            f"Give the raw text, shards made with {needed}, or {advice}."
         )
 
     def make(

@@ -271,7 +271,7 @@ class _Job:
                         writer.add(_block(rows), state)
                         rows, last, first, num_bytes = [], (0, None), writer.end, 0
                     speed = num_words / max(time.monotonic() - self.started, 1e-9)
-                    status = f"{writer.end + len(rows):,} sentences, {speed:,.0f} words/s"
+                    status = f"{counted(writer.end + len(rows), 'sentence')}, {speed:,.0f} words/s"
                     on_progress(self.text.num_bytes, total_bytes, status)
             except OSError:
                 raise  # the disk may be full

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from elmokit.errors import FormatError
 from elmokit.files.lines import MAX_LINE_BYTES, raw_lines, text_of_line
+from elmokit.files.location import Location
 from elmokit.files.sources import (
     COMPRESSIONS,
     STANDARD_INPUT,
@@ -63,14 +64,16 @@ class NumberedLines:
             total += size
         return total
 
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        index = 0
+    def located(self) -> Iterator[tuple[Location, str]]:
+        """Yield every line with its place, which is not its number; instead of iterating."""
         for path in self.files:
             for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
                 line = text_of_line(raw, path, number, reason=WHY_NOT_SKIPPED)
                 self.num_bytes += len(raw or b"") + 1
-                yield index, line
-                index += 1
+                yield Location(path=path, line=number), line
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return enumerate(line for _, line in self.located())
 
 
 class LineShare:

@@ -106,6 +106,6 @@ def warn_of_unknown(report: PerplexityReport) -> None:
     if report.oov_rate > MUCH_UNKNOWN:
         log.warning(
             "%.0f %% of the words are unknown to the model: these figures mostly show how well it "
-            "predicts <UNK> and cannot be compared. Is the text in its language, and split into "
-            "words by its tokenizer?", 100 * report.oov_rate,
+            "predicts <UNK>; compare them only with others over the same vocabulary. Is the text "
+            "in its language, and split into words by its tokenizer?", 100 * report.oov_rate,
         )  # fmt: skip

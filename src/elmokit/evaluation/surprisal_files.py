@@ -7,7 +7,7 @@ words are left out if none were asked for.
 import csv
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.surprisal import WordProbability, WordSurprisal
 from elmokit.files.atomic import atomic_file
+from elmokit.files.json_files import is_json
+from elmokit.files.lines import numbered_lines
 from elmokit.weights.result_metadata import METADATA_KEY, FileKind
 
 
@@ -126,6 +128,29 @@ def check_format(path: Path) -> None:
         raise InputError(
             f"{path}: the suffix of the output must be {', '.join(FORMATS)}, got {path.suffix!r}."
         )
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """What a table consists of."""
+
+    columns: list[str]
+    num_rows: int
+
+
+def read_shape(path: Path) -> TableShape | None:
+    """Return the shape of a table as text or JSON lines; None for any other file.
+
+    Raises:
+        FormatError: if it is no text.
+    """
+    lines = (line for _, line in numbered_lines(path))
+    first = next(lines, "")
+    has_header = not is_json(first, dict)
+    columns = first.split("\t") if has_header else list(json.loads(first))
+    if columns not in (columns_of(top=0), columns_of(top=1)):
+        return None
+    return TableShape(columns, sum(1 for _ in lines) + (not has_header))
 
 
 def write_surprisal(rows: Rows, path: Path, metadata: Metadata, *, top: int) -> None:

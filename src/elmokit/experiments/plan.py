@@ -76,10 +76,16 @@ class PlannedRun:
         """Key shared by the runs that are compared with each other."""
         return self.task, self.dataset, self.share, self.seed
 
-    def describe(self) -> str:
+    @property
+    def learning_rate(self) -> float:
+        """Of a task run."""
+        return self.metadata["config"]["train"]["learning_rate"]
+
+    def describe(self, *, with_rate: bool = False) -> str:
         """Describe the run in words."""
         share = "" if self.share == 1 else f", {self.share:.4g} of the labels"
-        return f"{self.task} ({self.dataset}), {self.condition}{share}, seed {self.seed}"
+        rate = f", learning rate {self.learning_rate:.4g}" if with_rate else ""
+        return f"{self.task} ({self.dataset}), {self.condition}{share}, seed {self.seed}{rate}"
 
 
 LearningRates = Mapping[tuple[str, str, str], float]

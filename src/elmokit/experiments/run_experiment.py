@@ -12,8 +12,9 @@ from elmokit.experiments.inputs import find_bilm, find_data, task_metadata
 from elmokit.experiments.plan import Condition, LearningRates, PlannedRun, plan_tasks
 from elmokit.experiments.probe_plan import plan_probe
 from elmokit.experiments.registry import find_experiment
+from elmokit.experiments.results.earlier_report import check_earlier_report
 from elmokit.experiments.results.findings import Findings
-from elmokit.experiments.results.report import Report, metadata_of, write_report
+from elmokit.experiments.results.report import Report, metadata_of, options_of, write_report
 from elmokit.experiments.runs.probe_runs import ProbeRuns
 from elmokit.experiments.runs.run_queue import Advance, Execute, RunQueue
 from elmokit.experiments.runs.scores_on_test import ScoresOnTest
@@ -92,7 +93,8 @@ def run_experiment(
     every run. Finished runs are not repeated, even if another call made them.
 
     Raises:
-        FileExistsError: if another process works on the same experiment.
+        FileExistsError: if another process works on the same experiment; before any run, if the
+            output has foreign files, or results of other options.
         FileNotFoundError: before any run, if data, test files, biLM or vectors are missing.
         FormatError: if a file is damaged.
         InputError: for an unknown name or an invalid option; before any run, if a training set
@@ -144,6 +146,7 @@ class _Session:
                 )
         elif options.tune or options.overrides or options.test_dir is not None:
             raise InputError(f"{experiment.name} trains no task: remove --tune, --set and --test.")
+        self.test_files = {} if self.on_test is None else self.on_test.files
         self.queue = RunQueue(
             self.store, self._execute(), minutes=options.minutes, on_advance=self._on_advance
         )
@@ -154,16 +157,17 @@ class _Session:
     def run(self) -> Report:
         tuning = self._tuning_runs() if self.options.tune else []
         self.plan = self._make_plan(ChosenRates({}))
+        self._check_output()
         self._tell_plan(tuning)
         reasons = {}
         if tuning:
-            reasons = self.queue.run_all(tuning)
+            reasons = self.queue.run_all(tuning, among=[*tuning, *self.plan.runs])
             self.plan = self._make_plan(best_rates(tuning, self.store))
         ready = [run for run in self.plan.runs if run.id not in self.plan.reasons]
         if self.on_test is not None:
             for run in ready:  # those of earlier commands
                 self.on_test.add(run)
-        return self._write(reasons | self.queue.run_all(ready))
+        return self._write(reasons | self.queue.run_all(ready, among=[*tuning, *ready]))
 
     def _scores_on_test(self, test_dir: Path) -> ScoresOnTest:
         options = self.options
@@ -232,25 +236,40 @@ class _Session:
             self._write({})
         self.listeners.on_advance(advance)
 
-    def _write(self, reasons: Mapping[str, str]) -> Report:
+    def _check_output(self) -> None:
+        """Refuse an output with foreign files or with results of other options."""
+        findings = self._findings({})
+        options = options_of(
+            self.experiment, findings, self._metadata(findings), self.test_files
+        )  # fmt: skip
+        check_earlier_report(
+            self.options.output, options, self.plan.runs, seeds=self.options.seeds
+        )  # fmt: skip
+
+    def _findings(self, reasons: Mapping[str, str]) -> Findings:
         runs = [(run, self._result(run)) for run in self.plan.runs]
         diverged = {run.id: self.store.divergence(run) for run in self.plan.runs}
         diverged = {run: reason for run, reason in diverged.items() if reason is not None}
         reasons = self.plan.reasons | dict(reasons) | diverged
-        findings = Findings(
+        return Findings(
             runs, self.experiment.reference, reasons, self._known["dev"],
             is_tuned=self.options.tune,
         )  # fmt: skip
-        on_test, test_files = None, {}
+
+    def _write(self, reasons: Mapping[str, str]) -> Report:
+        findings = self._findings(reasons)
+        on_test = None
         if self.on_test is not None:
-            on_test, test_files = self._with_scores(findings, self.on_test), self.on_test.files
-        metadata = metadata_of(
-            self.experiment, findings, command=self.options.command, model=self.model,
-            vectors=self.vectors, test_files=test_files,
-        )  # fmt: skip
+            on_test = self._with_scores(findings, self.on_test)
         return write_report(
-            self.experiment, findings, metadata, self.options.output, on_test=on_test,
-            test_files=test_files,
+            self.experiment, findings, self._metadata(findings), self.options.output,
+            on_test=on_test, test_files=self.test_files,
+        )  # fmt: skip
+
+    def _metadata(self, findings: Findings) -> dict[str, str]:
+        return metadata_of(
+            self.experiment, findings, command=self.options.command, model=self.model,
+            vectors=self.vectors, test_files=self.test_files,
         )  # fmt: skip
 
     def _with_scores(self, findings: Findings, on_test: ScoresOnTest) -> Findings:

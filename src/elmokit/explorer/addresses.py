@@ -2,10 +2,13 @@
 
 import errno
 import ipaddress
+import logging
 import socket
 from urllib.parse import urlsplit
 
 from elmokit.errors import InputError
+
+log = logging.getLogger(__name__)
 
 
 def is_own_host(given: str, *, host: str, port: int | None) -> bool:
@@ -32,6 +35,16 @@ def is_own_host(given: str, *, host: str, port: int | None) -> bool:
         return address.is_loopback or not ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def warn_if_reachable(host: str, url: str, *, advice: str) -> None:
+    """Warn if other machines can reach a server that listens on ``host`` and asks for no key."""
+    try:
+        is_local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_local = host == "localhost"
+    if not is_local:
+        log.warning("anyone who can reach %s may use it; %s", url, advice)
 
 
 def url_of(host: str, port: int) -> str:

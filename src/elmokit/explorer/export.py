@@ -29,7 +29,8 @@ ExportedWeights = Literal["int6", "int8", "stored"]
 class ExportReport:
     """What was written."""
 
-    directory: Path
+    output: Path
+    """The directory."""
     models: list[str]
     num_files: int
     num_bytes: int
@@ -48,7 +49,7 @@ def export_explorer(
             the files as they are.
 
     Raises:
-        FileExistsError: if ``directory`` exists and is not empty.
+        FileExistsError, NotADirectoryError: if ``directory`` exists and is not empty, or is a file.
         InputError: if a browser cannot run one of the models.
         FileNotFoundError, FormatError, ConfigError: as `load_model`.
     """
@@ -102,7 +103,9 @@ def _gzip(content: bytes) -> bytes:
 
 
 def check_empty(directory: Path) -> None:
-    """Refuse a directory with anything in it, before any work."""
+    """Refuse a directory with anything in it, and a file, before any work."""
+    if directory.exists() and not directory.is_dir():
+        raise NotADirectoryError(f"{directory} is a file, not a directory. Give a new directory.")
     names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
     foreign = [name for name in names if name not in FILE_MANAGER_FILES]
     if foreign:

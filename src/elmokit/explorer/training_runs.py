@@ -10,8 +10,8 @@ from elmokit.files.json_files import read_json
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, read_log
 from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
-from elmokit.training.run_dir import MARK
-from elmokit.weights.locate import CONFIG_NAME
+from elmokit.training.run_dir import MARK, command_of, is_recorded
+from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
 
 NGRAM_NAME = "ngram.json"
 """In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
@@ -92,10 +92,17 @@ def check_run_dir(directory: Path) -> None:
 
     Raises:
         FileNotFoundError: if it does not exist.
-        InputError: if it is no directory of a training run.
+        InputError: if it is no directory of a training run, or one of a task.
     """
     if not directory.is_dir():
         raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
+    is_of_task = (directory / RUN_CONFIG_NAME).exists()
+    if is_of_task or (is_recorded(directory) and command_of(directory) == "train"):
+        raise InputError(
+            f"{directory} is a run of `elmokit train`, which has no perplexities to draw. Give a "
+            f"run of `elmokit pretrain` or `finetune`; `elmokit explore --task {directory}` shows "
+            "a task model."
+        )
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
         raise InputError(
             f"{directory} is not a training run: it has neither {RUN_FILE} nor {METRICS_FILE}. "

@@ -8,6 +8,8 @@ SAMPLE_BYTES = 1 << 14
 _MIN_ZEROS = 4
 """NUL bytes from which text may be UTF-16 with few letters beyond ASCII."""
 _MIN_FITTING = 0.9
+_MAX_CONTROLS = 0.01
+"""Share of control characters above which bytes are no text."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ def guess_encoding(sample: bytes) -> str | None:
 def _fits(sample: bytes, candidate: _Candidate) -> bool:
     decoder = codecs.getincrementaldecoder(candidate.name)("replace")
     text = decoder.decode(sample)  # up to the last whole character
+    if sum(map(_is_control, text)) > _MAX_CONTROLS * len(text):
+        return False
     beyond_ascii = [char for char in text if char > "\x7f" and not _is_punctuation(char)]
     num_fitting = sum(
         any(first <= ord(char) <= last for first, last in candidate.ranges) for char in beyond_ascii
@@ -70,6 +74,10 @@ def _fits(sample: bytes, candidate: _Candidate) -> bool:
         and num_typical >= min_share * len(beyond_ascii)
         and num_fitting >= candidate.min_density * num_letters
     )
+
+
+def _is_control(char: str) -> bool:
+    return char < " " and char not in "\t\n\v\f\r"
 
 
 def _is_punctuation(char: str) -> bool:

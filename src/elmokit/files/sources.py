@@ -55,10 +55,13 @@ def find_files(
 
     Raises:
         FileNotFoundError: if a path does not exist, is an empty directory or matches nothing.
+        InputError: if a path is empty.
     """
     files: list[AnyFile] = []
     places = [place.resolve() for place in exclude]
     for given in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        if os.fspath(given) == "":
+            raise InputError("a path of the corpus is empty. Give . for the working directory.")
         path = as_file(given)
         if isinstance(path, RemoteFile):
             found = path.found()
@@ -101,6 +104,7 @@ def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: boo
 
     Raises:
         FileNotFoundError: if there is no such file.
+        IsADirectoryError: if it is a directory.
         InputError: for standard input or a pipe, if it ``is_read_twice``.
     """
     found = Path(path)
@@ -112,6 +116,8 @@ def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: boo
             f"{found}: {what} must be read twice, so standard input or a pipe will not do. Give "
             "a regular file."
         )
+    if found.is_dir():
+        raise IsADirectoryError(f"{found} is a directory. Give a file of {what}.")
     if not is_stream and not found.is_file():
         raise FileNotFoundError(
             f"There is no file of {what} {found}. Give one, plain or compressed "
@@ -158,7 +164,7 @@ def read_pieces(path: AnyFile) -> Iterator[bytes]:
     try:
         for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
             if num_bytes == 0:
-                _check_magic(path, piece)
+                check_begin(path, piece)
             num_bytes += len(piece)
             yield piece
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
@@ -218,7 +224,8 @@ def _damaged(path: AnyFile, num_bytes: int, reason: str) -> FormatError:
     )
 
 
-def _check_magic(path: AnyFile, piece: bytes) -> None:
+def check_begin(path: AnyFile, piece: bytes) -> None:
+    """Refuse what begins like a file that is no plain text; `FormatError` says what it is."""
     for magic, meaning in _MAGIC_BYTES.items():
         if piece.startswith(magic):
             raise FormatError(f"{path}: expected UTF-8 text, but it begins like {meaning}.")

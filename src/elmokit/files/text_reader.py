@@ -65,6 +65,7 @@ class FileReader:
         self.text_field, self.max_line_bytes = text_field, max_line_bytes
         self.num_lines = 0
         self.skipped: Counter[SkipReason] = Counter()
+        self._first_bad = 0  # number of the line
         self._sample = b""  # lines that are not UTF-8
         self._found_fields: list[str] = []  # in the first record without the text field
 
@@ -190,6 +191,7 @@ class FileReader:
         self.report.skipped[reason] += 1
         if reason in _HARMLESS:
             return
+        self._first_bad = self._first_bad or self.num_lines
         if reason in ("not_utf8", "nul") and len(self._sample) < SAMPLE_BYTES:
             self._sample += b"\n" * (self.num_lines > 1) + raw[:SAMPLE_BYTES]
         num_bad = self.report.num_bad
@@ -208,8 +210,8 @@ class FileReader:
     def _too_bad(self, how_many: str) -> FormatError:
         worst = max(self._bad_reasons(), key=lambda why: self.skipped[why])
         return FormatError(
-            f"{self.path}, line {self.num_lines}: too many bad lines: {how_many} cannot be read "
-            f"({describe_skips(self.report.faults)}). {self._advice(worst)}"
+            f"{self.path}, line {self._first_bad}: the first of too many bad lines: {how_many} "
+            f"cannot be read ({describe_skips(self.report.faults)}). {self._advice(worst)}"
         )
 
     def _bad_reasons(self) -> list[SkipReason]:

@@ -1,6 +1,7 @@
 """`trace`: one word on its way through a biLM, in the numbers of the plain modules of `bilm`."""
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -110,7 +111,7 @@ def trace(
         gamma: Scale of the mixture.
 
     Raises:
-        InputError: for a sentence without that word, or weights that do not fit.
+        InputError: for a sentence without that word, weights that do not fit, or an infinite gamma.
         TypeError: if ``sentence`` is neither a string nor a list of words.
     """
     model = model if isinstance(model, PretrainedBiLM) else load_model(model)
@@ -126,6 +127,8 @@ def trace(
         listed = " ".join(f"{i}:{one}" for i, one in enumerate(words[:50])) or "none"
         raise InputError(f"`word` must be the index of one of the words ({listed}), got {word}.")
     mix = _checked_weights(weights, model.num_layers)
+    if not math.isfinite(gamma):
+        raise InputError(f"`gamma` must be a finite number, such as 0.5, got {gamma}.")
     with torch.inference_mode(), _evaluating(model):
         device = next(model.parameters()).device
         layers = model(model.encode([words]).to(device)).layers[:, 0, word + 1].cpu()  # (L, 2D)

@@ -86,7 +86,7 @@ class Batcher:
         self._metrics = metrics
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
-        self._is_stopping = self._drops_queue = False
+        self._is_stopping = False
         self._thread = threading.Thread(target=self._work, name="elmokit-batches", daemon=True)
 
     def start(self) -> None:
@@ -94,13 +94,10 @@ class Batcher:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
-    def stop(self, *, drop_queue: bool = False) -> None:
-        """Finish what is queued, or only the batch at hand, then end the thread; blocks."""
+    def stop(self) -> None:
+        """Finish what is queued, then end the thread; blocks."""
         with self._changed:
             self._is_stopping = True
-            self._drops_queue = drop_queue
-            if drop_queue:
-                self._jobs.clear()
             self._changed.notify()
         self._thread.join()
 
@@ -208,11 +205,10 @@ class Batcher:
 
     def _put_back(self, jobs: list[Job], *, first: bool = False) -> None:
         with self._changed:
-            if not self._drops_queue:
-                (self._jobs.extendleft if first else self._jobs.extend)(jobs)
+            (self._jobs.extendleft if first else self._jobs.extend)(jobs)
 
     def _next_job(self) -> Job | None:
-        with self._changed:  # `stop` may clear the queue
+        with self._changed:
             return self._jobs.popleft() if self._jobs else None
 
     def _prepare(self, job: Job, num_tokens: int) -> list[_Piece]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 from types import FrameType
 from typing import Any, cast
@@ -72,14 +73,18 @@ class Server(uvicorn.Server):
         )  # fmt: skip
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop at a signal; at a second one without finishing. Being told to stop is no error."""
-        self.force_exit = self.should_exit
+        """Stop at a signal, which is no error; at a second one end here and now.
+
+        The interpreter would wait for the batch at hand, and log the requests that it breaks off.
+        """
+        if self.should_exit:
+            os._exit(128 + sig)
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what was accepted. A thread must not compute while the interpreter ends."""
         await super().shutdown(sockets)
-        self._batcher.stop(drop_queue=self.force_exit)
+        self._batcher.stop()
 
 
 class _Connection(HttpToolsProtocol):

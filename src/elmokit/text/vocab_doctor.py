@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from elmokit.files.location import counted
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
 from elmokit.text.word_counter import WordCounter
@@ -198,8 +199,8 @@ def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -
     if report.num_duplicates:
         word, lines = report.duplicates[0]
         errors.append(
-            f"{report.num_duplicates} words have more than one line, such as {word!r} (lines "
-            f"{', '.join(map(str, lines))}): keep the first of each."
+            f"{counted(report.num_duplicates, 'word')} with more than one line, such as {word!r} "
+            f"(lines {', '.join(map(str, lines))}): keep the first of each."
         )
     warnings = []
     late = [word for word, line in report.special_lines.items() if line is not None and line > 3]
@@ -214,9 +215,10 @@ def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -
         )
     if report.num_not_normalized:
         warnings.append(
-            f"{report.num_not_normalized} words never occur in text with normalization {form}: "
-            f"write the vocabulary again with `elmokit vocab --normalization {form}`, or train "
-            "with the normalization of these words."
+            f"text with normalization {form} never holds "
+            f"{counted(report.num_not_normalized, 'word')} of the vocabulary: write it again with "
+            f"`elmokit vocab --normalization {form}`, or train with the normalization of these "
+            "words."
         )
     fit = report.corpus
     num_seen = 0 if fit is None else report.num_words - len(SPECIAL_WORDS) - fit.num_unseen

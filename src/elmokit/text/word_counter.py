@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmokit.errors import FormatError
 from elmokit.files.atomic import named
 from elmokit.files.temporary import scratch_directory
 from elmokit.text.tokenized_block import TokenizedBlock
@@ -114,13 +115,17 @@ class BuiltVocab:
     num_sentences: int
     num_words: int
     coverage: float
-    """Share of the corpus words that are in the vocabulary (1.0 for an empty corpus)."""
+    """Share of the corpus words that are in the vocabulary."""
 
 
 def build_vocab(
     blocks: Iterable[TokenizedBlock], *, max_size: int | None = None, min_count: int = 1
 ) -> BuiltVocab:
-    """Count the words of a corpus and keep the frequent ones, ``max_size`` without specials."""
+    """Count the words of a corpus and keep the frequent ones, ``max_size`` without specials.
+
+    Raises:
+        FormatError: if there is no word in it, or none as often as ``min_count`` says.
+    """
     num_sentences = 0
     with WordCounter() as counter:
         for block in blocks:
@@ -128,7 +133,13 @@ def build_vocab(
             num_sentences += block.num_sentences
         counts = counter.most_common(max_size=max_size, min_count=min_count)
         num_words = counter.num_words
-    coverage = sum(count for _, count in counts) / num_words if num_words else 1.0
+    if not counts:
+        raise FormatError(
+            f"No word occurs {min_count} times in this text, so the vocabulary would be empty. "
+            "Give more text, or a lower `min_count`."
+            if num_words else "There is no word in this text, so the vocabulary would be empty."
+        )  # fmt: skip
+    coverage = sum(count for _, count in counts) / num_words
     return BuiltVocab(WordVocab.build(counts), num_sentences, num_words, coverage)
 
 

@@ -8,6 +8,7 @@ its line index, so that 0 is padding; its softmax row is the line index, ``word_
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.hashing import text_sha256
+from elmokit.files.lines import text_of_line
+from elmokit.files.sources import check_begin
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"
@@ -25,7 +28,6 @@ NUM_LINES_MARKER = "!!!MAXTERMID"
 """A line of old vocabulary files that is not a word and has no id."""
 COPY_AGAIN = "The file is damaged: copy the whole directory again."
 """Advice for a vocabulary in a directory that elmokit wrote."""
-_CONVERT = "Convert the file, for example with `iconv -f CP949 -t UTF-8`."
 
 
 class WordVocab:
@@ -49,10 +51,10 @@ class WordVocab:
         return cls([*SPECIAL_WORDS, *(word for word, _ in counts)])
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, advice: str = _CONVERT) -> "WordVocab":
+    def read(cls, path: str | os.PathLike[str], *, advice: str | None = None) -> "WordVocab":
         """Read a vocabulary file: UTF-8, one word per line; a line ``!!!MAXTERMID`` is skipped.
 
-        ``advice`` says what to do if it is not UTF-8.
+        ``advice`` is that of `read_all_lines`.
 
         Raises:
             FormatError: if the file is not UTF-8, is empty, has blank or repeated lines, or lacks a
@@ -139,15 +141,15 @@ class WordVocab:
                 )
 
 
-def read_vocab_lines(path: str | os.PathLike[str], *, advice: str = _CONVERT) -> list[str]:
+def read_vocab_lines(path: str | os.PathLike[str], *, advice: str | None = None) -> list[str]:
     """Return `read_all_lines` without a line ``!!!MAXTERMID``."""
     return [line for line in read_all_lines(path, advice=advice) if line != NUM_LINES_MARKER]
 
 
-def read_all_lines(path: str | os.PathLike[str], *, advice: str = _CONVERT) -> list[str]:
+def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -> list[str]:
     """Read the stripped lines of a vocabulary file, without other checks.
 
-    ``advice`` says what to do if it is not UTF-8.
+    ``advice`` says what to do if it is not UTF-8; by default that depends on what it looks like.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -162,6 +164,9 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str = _CONVERT) -> l
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        if advice is None:
+            check_begin(Path(path), data)
+            text_of_line(data.split(b"\n")[line - 1], Path(path), line)
         raise FormatError(
             f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). {advice}"
         ) from error

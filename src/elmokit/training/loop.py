@@ -104,8 +104,8 @@ def train(
         if not (loss < float("inf") and norm < float("inf")):
             raise FloatingPointError(
                 f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient "
-                f"norm {norm}). Lower optimizer.learning_rate or optimizer.clip_norm and "
-                "resume from the last checkpoint."
+                f"norm {norm}). Lower optimizer.learning_rate or optimizer.clip_norm, "
+                "and resume from the last checkpoint, or start again if there is none."
             )
         optimizer.step()
         carry = result.carry

@@ -39,6 +39,29 @@ def is_recorded(run_dir: Path) -> bool:
     return (run_dir / RUN_FILE).exists()
 
 
+def command_of(run_dir: Path) -> str:
+    """Return the command that wrote a recorded run: pretrain, finetune or train."""
+    return _command_of(_read_record(run_dir / RUN_FILE)["config"])
+
+
+def _command_of(config: Mapping[str, Any]) -> str:
+    """Return the command by its settings; fine-tuning has none of the model's."""
+    if "task" in config:
+        return "train"
+    return "pretrain" if "model" in config else "finetune"
+
+
+def check_command(run_dir: Path, command: str) -> None:
+    """Refuse a recorded run of another command; `FileExistsError` names both."""
+    written_by = command_of(run_dir)
+    if written_by != command:
+        raise FileExistsError(
+            f"{run_dir} holds a run of `elmokit {written_by}`, which `elmokit {command}` neither "
+            f"continues nor replaces. Continue it with `elmokit {written_by} … -o {run_dir} "
+            "--resume`, or choose another directory."
+        )
+
+
 def check_run(
     run_dir: Path,
     config: Any,
@@ -53,8 +76,8 @@ def check_run(
     ``origin`` (JSON-serializable).
 
     Raises:
-        FileExistsError: if there is a run and ``resume`` is not set, or anything else except the
-            unfinished preparation of a run.
+        FileExistsError: if there is a run and ``resume`` is not set, a run of another command, or
+            anything else except the unfinished preparation of a run.
         NotADirectoryError: if ``run_dir`` is a file.
         ConfigError: names the first setting that differs.
     """
@@ -65,6 +88,7 @@ def check_run(
         )
     check_name(run_dir)
     if is_recorded(run_dir):
+        check_command(run_dir, _command_of(to_dict(config)))
         if not resume:
             raise FileExistsError(
                 f"{run_dir} already holds a training run. Add --resume to continue it, or choose "
@@ -173,13 +197,18 @@ class _RunRecord:
     limits: dict[str, Any] | None = None
 
 
+def _read_record(run_file: Path) -> dict[str, Any]:
+    record = read_json(run_file, advice=NOT_RESUMABLE, required=("config",))
+    known = known_part(_RunRecord, record)
+    parse_record(_RunRecord, known, source=run_file, advice=NOT_RESUMABLE)
+    return record
+
+
 def _check_same(
     run_file: Path, config: Any, origin: Mapping[str, Any], fixed: Sequence[str]
 ) -> None:
     """Raise if a fixed setting differs from the run to be resumed; log other changes."""
-    record = read_json(run_file, advice=NOT_RESUMABLE, required=("config",))
-    known = known_part(_RunRecord, record)
-    parse_record(_RunRecord, known, source=run_file, advice=NOT_RESUMABLE)
+    record = _read_record(run_file)
     # settings newer than the run have their defaults
     saved = from_dict(type(config), record["config"], source=str(run_file))
     found = sorted(changes(to_dict(saved), to_dict(config)), key=lambda change: change.key)

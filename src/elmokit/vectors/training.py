@@ -13,21 +13,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 import elmokit
-from elmokit.config import check_choices, to_dict
+from elmokit.config import SEEDS, check_choices, check_ranges, to_dict
+from elmokit.corpus.preparation import SHARDS
 from elmokit.corpus.sentence_file import (
     SentenceFile,
     TokenizedCorpus,
     open_corpus,
     write_sentence_file,
 )
-from elmokit.errors import ConfigError, MissingExtraError
+from elmokit.corpus.shards import MANIFEST_NAME
+from elmokit.errors import ConfigError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.json_files import write_json
 from elmokit.files.temporary import scratch_directory
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
 from elmokit.vectors.vector_files import check_suffix, write_vectors
-from elmokit.weights.locate import find_model
+from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME, find_model
 from elmokit.weights.model_files import read_config
 
 Kind = Literal["skipgram", "cbow", "fasttext"]
@@ -68,8 +70,7 @@ class VectorsConfig:
         for name in ("dim", "window", "min_count", "epochs", "negative", "buckets"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
-        if not 0 <= self.seed < 2**32:
-            raise ConfigError(f"`seed` must be between 0 and 2**32 - 1, got {self.seed}.")
+        check_ranges(self, seed=SEEDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +169,17 @@ def open_corpus_of_model(
     corpus: Sequence[Path], model: str | None, tokenizer: str | None
 ) -> TokenizedCorpus:
     """Open a corpus, with the tokenizer and normalization of a model if one is given."""
+    for one in corpus:
+        if (one / SHARDS / MANIFEST_NAME).is_file():
+            raise InputError(
+                f"{one} is a training run. The text that it was trained on is in {one / SHARDS}: "
+                "give that directory."
+            )
+        if any((one / name).is_file() for name in (CONFIG_NAME, RUN_CONFIG_NAME)):
+            raise InputError(
+                f"{one} is a model, not text. Give text files, or the shards of training runs "
+                f"(DIR/{SHARDS})."
+            )
     if model is None:
         return open_corpus(corpus, tokenizer=tokenizer)
     config = read_config(find_model(model))
@@ -243,6 +255,10 @@ def _write(model: Any, output: Path, kind: Kind) -> None:
             save_facebook_model(model, str(partial))
     else:
         write_vectors(output, model.wv.index_to_key, model.wv.vectors)
+
+
+METADATA_KEYS = ("elmokit_version", "made_by", "settings", "corpus")
+"""Some of the keys of the JSON file beside vectors, by which it is known."""
 
 
 def _write_metadata(

@@ -48,6 +48,8 @@ SAMPLE_SENTENCES = (
 """Words joined by spaces: short, long, ASCII, other scripts, longer than a row, none."""
 SAMPLE_WORDS = 8
 """Words per sample sentence for models that read word ids."""
+OPTIONS_NAME = "options.json"
+"""Of the original's files, by default."""
 _FILE_SUFFIXES = (".h5", ".hdf5", ".safetensors", ".bin", ".npz", ".pt", ".th", ".ckpt", ".gz")
 """Suffixes of files, which would be odd names of folders."""
 
@@ -219,7 +221,7 @@ def _to_original(
             f"{source} is a model directory and has its own vocabulary; a vocabulary can be given "
             "only for a source in the original format."
         )
-    options_path = destination / (options or "options.json")
+    options_path = destination / (options or OPTIONS_NAME)
     weights_path = destination / (weights or "weights.hdf5")
     vocab_path = options_path.parent / VOCAB_NAME
     softmax_path = None if softmax is None else destination / softmax

@@ -44,6 +44,13 @@ def test_results_and_logs_take_different_streams(run):
     assert result.stderr == "elmokit: working\n"
 
 
+@pytest.mark.parametrize("arguments", [("",), ("x", "--layers="), ("x", "--layers", "")])
+def test_an_empty_argument_is_not_the_working_directory(run, arguments):
+    result = run("demo", *arguments)
+    assert result.exit_code == 2
+    assert "argument is empty" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("kind", "code", "message"),
     [
@@ -116,3 +123,17 @@ def test_a_new_command_is_one_module_and_one_line(run, monkeypatch):
     assert re.search(r"hello +Greet somebody\.\n", run("--help").stdout)
     assert "--debug" in run("hello", "--help").stdout
     assert run("hello", "you").stdout == "hello you\n"
+
+
+@pytest.mark.parametrize("arguments", [("wrong",), ("bug",), ("x", "--no-such-option")])
+def test_under_torchrun_rank_0_tells_its_error_first(run, monkeypatch, arguments):
+    from elmokit import cli
+
+    waited = []
+    monkeypatch.setattr(cli.time, "sleep", waited.append)
+    alone = run("demo", *arguments)
+    assert waited == []
+    monkeypatch.setenv("RANK", "1")
+    other = run("demo", *arguments)
+    assert waited == [cli._MAIN_PROCESS_SECONDS]
+    assert (other.exit_code, other.stderr) == (alone.exit_code, alone.stderr)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from elmokit.cli import output
 
@@ -35,6 +36,17 @@ def test_json_is_ascii_where_the_stream_is(monkeypatch):
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
     output.emit_json({"word": "눈"})
     assert json.loads(raw.getvalue()) == {"word": "눈"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0 s"), (119.4, "119 s"), (120, "2 min"), (3569, "59 min"), (3571, "1 h 0 min"),
+        (5400, "1 h 30 min"), (100_000, "27 h 47 min"),
+    ],
+)  # fmt: skip
+def test_times_are_in_the_usual_units(seconds, shown):
+    assert output.duration(seconds) == shown
 
 
 def test_logs_go_to_stderr_once(capsys):

@@ -20,9 +20,9 @@ def test_progress_elsewhere_tells_the_time_left(capsys, monkeypatch):
     update(200)
     assert capsys.readouterr().err.splitlines() == [
         "training 0% 30 s",
-        "training 25% 60 s, about 2 min left",
-        "training 50% 90 s, about 2 min left loss 3.2",
-        "training 100% 200 s",
+        "training 25% 60 s, about 92 s left",
+        "training 50% 90 s, about 61 s left loss 3.2",
+        "training 100% 3 min",
     ]
 
 
@@ -36,7 +36,7 @@ def test_the_time_left_of_a_resumed_job_counts_what_this_call_did(capsys, monkey
     assert capsys.readouterr().err.splitlines() == [
         "training 50% 10 s",
         "training 50% 70 s",  # 101 of 200
-        "training 60% 130 s, about 7 min left",
+        "training 60% 2 min, about 6 min left",
     ]
 
 
@@ -50,7 +50,7 @@ def test_another_stage_begins_its_own_clock_and_total(capsys, monkeypatch):
     assert capsys.readouterr().err.splitlines() == [
         "counting words 50% 0 s",
         "training 0 0 s",
-        "training 50% 30 s, about 1 min left",
+        "training 50% 30 s, about 30 s left",
     ]
 
 
@@ -63,9 +63,9 @@ def test_a_stage_that_comes_back_keeps_its_clock(capsys, monkeypatch):
                         ("training", 3), ("validating", 200), ("training", 200)):  # fmt: skip
         update(done, total=200, description=stage)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(" s")[0] for line in lines] == [
-        "training 0% 100", "validating 0% 0", "validating 0% 20", "training 1% 140",
-        "validating 100% 190", "training 2% 310", "validating 100% 0", "training 100% 330",
+    assert [line.split(",")[0] for line in lines] == [
+        "training 0% 100 s", "validating 0% 0 s", "validating 0% 20 s", "training 1% 2 min",
+        "validating 100% 3 min", "training 2% 5 min", "validating 100% 0 s", "training 100% 6 min",
     ]  # fmt: skip
 
 

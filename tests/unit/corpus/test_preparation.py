@@ -76,6 +76,10 @@ class TestSplit:
         assert list(made.valid.sentences()) == [["a", "boat"]]
         assert made.shards.num_sentences == len(SENTENCES)
 
+    def test_validation_text_that_is_trained_on_is_told(self, corpus, run_dir, caplog):
+        prepared(corpus, run_dir, valid=[corpus])
+        assert "is also in the corpus" in caplog.text
+
     def test_a_corpus_too_small_to_hold_anything_out_says_so(self, run_dir, tmp_path, caplog):
         made = prepared(write_text(tmp_path / "small.txt", SENTENCES[:3]), run_dir)
         assert made.valid is None
@@ -361,8 +365,11 @@ class TestFinishedShards:
     )
     def test_another_tokenizer_is_a_contradiction(self, shards, run_dir, wanted):
         message = rf"whitespace 1.*{wanted.name}.*raw text"
-        with pytest.raises(ConfigError, match=message):
+        with pytest.raises(ConfigError, match=rf"{message}.*`pretrain`"):
             prepared(shards.shard_dir, run_dir, text=TextConfig(tokenizer=wanted))
+        text, of_model = TextConfig(tokenizer=wanted), {"normalization_is_fixed": True}
+        with pytest.raises(ConfigError, match=rf"{message}.*a model that reads"):
+            prepared(shards.shard_dir, run_dir, text=text, **of_model)
 
     def test_the_tokenizer_of_the_shards_may_be_named(self, shards, run_dir):
         made = prepared(shards.shard_dir, run_dir, text=TEXT)

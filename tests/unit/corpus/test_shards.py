@@ -190,6 +190,7 @@ def test_a_missing_shard_is_named(written):
         (lambda manifest: manifest["metadata"].update(tokenizer="x"), "`tokenizer`"),
         (lambda manifest: manifest["metadata"].update(sources=[{"a": 1}]), r"`sources\.0\."),
         (lambda manifest: manifest["shards"].pop(), r" 3 .* 10 .* 2 .* 6\b"),
+        (lambda manifest: manifest.update(shards=[]), "at least one shard"),
     ],
 )
 def test_a_wrong_manifest_is_refused(written, change, message):

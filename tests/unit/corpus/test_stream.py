@@ -150,8 +150,8 @@ def test_a_damaged_state_is_told(make_stream, change):
 
 def test_a_corpus_smaller_than_one_window_is_refused(make_stream, shards):
     message = (
-        rf" {shards.num_targets} .*batch_size x num_steps = 100 x 50 = 5000\. .*"
-        r"smaller batch_size or num_steps\.$"
+        rf" {shards.num_targets} .*100 rows x 50 words = 5000\. .*"
+        r"smaller train\.batch_size or train\.unroll_steps\.$"
     )
     with pytest.raises(ValueError, match=message):
         make_stream(batch_size=100, num_steps=50)
@@ -161,7 +161,7 @@ def test_too_few_sentences_for_the_rows_are_an_error(tmp_path, make_stream):
     from elmokit.corpus.shards import write_shards
 
     shards = write_shards([["w1"] * 50], tmp_path)
-    with pytest.raises(ValueError, match=r" 4 x 5 .* 1 .*batch_size.*num_steps"):
+    with pytest.raises(ValueError, match=r" 4 rows x 5 words .* 1 .*batch_size.*unroll_steps"):
         list(make_stream(shards=shards, num_epochs=1))
 
 

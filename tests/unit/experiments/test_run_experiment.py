@@ -194,7 +194,7 @@ def test_runs_that_two_bilms_share_are_scored_with_either(options, tmp_path):
     run_experiment("table1", options("table1", **given))
     toy_model(seed=9).save(tmp_path / "other")
     given |= {"model": str(tmp_path / "other"), "test_dir": test}
-    report = run_experiment("table1", options("table1", **given))
+    report = run_experiment("table1", options("table1", output=tmp_path / "other-1", **given))
     assert len(report.results["test"]["runs"]) == 4
 
 
@@ -427,24 +427,48 @@ def test_another_bilm_and_other_settings_do_not_mix(options, tmp_path):
         "4 .*1 ": {"model": str(tmp_path / "other")},  # static reads no biLM
         "4 .*0 ": {"overrides": (*FAST, "train.learning_rate=0.1")},
     }  # fmt: skip
+    listeners = Listeners(on_plan=ends_with_the_plan)
+    before = (tmp_path / "table1/results.json").read_bytes()
     for said, change in changes.items():
         with pytest.raises(Enough, match=said):
-            run_experiment(
-                "table1",
-                options("table1", **(given | change)),
-                Listeners(on_plan=ends_with_the_plan),
-            )
+            run_experiment("table1", options("beside", **(given | change)), listeners)
+        if change:
+            with pytest.raises(FileExistsError, match="other options"):
+                run_experiment("table1", options("table1", **(given | change)), listeners)
+    assert (tmp_path / "table1/results.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["table1", "table6"])
+def test_other_data_and_foreign_files_are_told_before_anything(options, folder, tmp_path, name):
+    def run(**changes):
+        given = {} if name == "table6" else {"tasks": ("ner",), "overrides": FAST}
+        run_experiment(name, options(name, **given, **changes))
+
+    run()
+    shutil.copytree(folder / "data", tmp_path / "data")
+    for path in tmp_path.glob("data/*/*train*.con*"):
+        path.write_text(path.read_text("utf-8") + "\n", encoding="utf-8")
+    before = (tmp_path / name / "results.json").read_bytes()
+    with pytest.raises(FileExistsError, match=r"data: other files in "):
+        run(data_dir=tmp_path / "data")
+    assert (tmp_path / name / "results.json").read_bytes() == before
+    (tmp_path / name / "results.json").write_text("mine", encoding="utf-8")
+    with pytest.raises(FileExistsError, match="no experiment wrote"):
+        run()
+    assert (tmp_path / name / "results.json").read_text("utf-8") == "mine"
 
 
 def test_the_learning_rate_is_chosen_on_the_held_out_part(options, tmp_path):
-    told = []
+    told, advances = [], []
     report = run_experiment(
         "table1",
         options("table1", tasks=("nli",), overrides=FAST, tune=True),
-        Listeners(on_plan=told.append),
+        Listeners(on_plan=told.append, on_advance=advances.append),
     )
     # 2 conditions × 3 rates; one of each three is the run of the table
     assert "8 runs planned" in told[0]
+    assert {advance.total for advance in advances} == {8}
+    assert [one.done for one in advances if one.result is not None] == list(range(1, 9))
     scores = {}
     for path in (tmp_path / "runs").glob("*/result.json"):
         stored = json.loads(path.read_text("utf-8"))

@@ -73,6 +73,17 @@ def test_what_cannot_be_drawn_is_told(run_dir, tmp_path):
         plot_run(run_dir, tmp_path / "plot.png")
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("run.json", '{"config": {"task": "ner"}}'), ("task.json", "{}")]
+)
+def test_a_task_run_is_told(run_dir, name, content):
+    (run_dir / name).write_text(content)
+    for refuse in (check_run_dir, lambda run: plot_run(run, run / "plot.png")):
+        with pytest.raises(InputError, match=r"elmokit train.*pretrain.*finetune.*--task"):
+            refuse(run_dir)
+    assert not (run_dir / "plot.png").exists()
+
+
 def test_what_is_no_run_is_told(tmp_path):
     with pytest.raises(InputError, match="training run"):
         check_run_dir(tmp_path)

@@ -25,7 +25,16 @@ def test_encodings_are_recognized(encoding, text):
     assert guess_encoding((text + "\n").encode(encoding) * 3) == encoding
 
 
-@pytest.mark.parametrize("sample", [b"", b"ASCII", bytes(range(128, 160)) * 9, bytes(50)])
+@pytest.mark.parametrize(
+    "sample",
+    [
+        b"",
+        b"ASCII",
+        bytes(range(128, 160)) * 9,
+        bytes(50),
+        b"H\x89\xe5\x01\x02" * 9,
+    ],
+)
 def test_no_guess_without_evidence(sample):
     from elmokit.files.encodings import guess_encoding
 

@@ -10,7 +10,7 @@ from threading import Timer
 
 import pytest
 
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 
 TEXT = "The bank opened.\n강가의 은행\n".encode() * 200
 
@@ -133,6 +133,14 @@ def test_a_directory_means_its_visible_files_in_order(tree):
     assert names(find_files(tree), tree) == ["a.txt", "b.txt", "sub/c.txt"]
 
 
+@pytest.mark.parametrize("given", ["", [""]])
+def test_an_empty_path_is_not_the_working_directory(given):
+    from elmokit.files.sources import find_files
+
+    with pytest.raises(InputError, match="empty"):
+        find_files(given)
+
+
 def test_patterns_are_expanded_and_files_keep_their_order(tree):
     from elmokit.files.sources import find_files
 
@@ -215,12 +223,17 @@ def test_linked_folders_are_read_once_and_patterns_may_match_folders(tree, tmp_p
 
 
 class TestOneFile:
-    @pytest.mark.parametrize("name", ["absent.tsv", ""])
-    def test_a_missing_file_or_a_directory_is_named(self, tmp_path, name):
+    def test_a_missing_file_is_named(self, tmp_path):
         from elmokit.files.sources import existing_file
 
-        with pytest.raises(FileNotFoundError, match=rf"of labels {tmp_path / name}\. .*\.gz"):
-            existing_file(tmp_path / name, what="labels")
+        with pytest.raises(FileNotFoundError, match=rf"of labels {tmp_path}/absent\.tsv\. .*\.gz"):
+            existing_file(tmp_path / "absent.tsv", what="labels")
+
+    def test_a_directory_is_called_one(self, tmp_path):
+        from elmokit.files.sources import existing_file
+
+        with pytest.raises(IsADirectoryError, match=rf"^{tmp_path} is a directory\. .* labels"):
+            existing_file(tmp_path, what="labels")
 
     @pytest.mark.parametrize("is_pipe", [False, True])
     def test_what_can_be_read_once_is_refused_where_it_is_read_twice(self, tmp_path, is_pipe):

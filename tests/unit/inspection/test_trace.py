@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError
 from elmokit.inspection.trace import trace, window_text
 from elmokit.weights.model_dir import load_model
 
@@ -81,6 +82,12 @@ def test_the_mixture_has_the_weights_and_the_scale_that_are_given(model):
     assert plain.layers[1].norms == pytest.approx(
         (np.linalg.norm(plain.layers[1].forward), np.linalg.norm(plain.layers[1].backward))
     )
+
+
+@pytest.mark.parametrize("gamma", [float("inf"), float("-inf"), float("nan")])
+def test_a_scale_that_is_no_number_is_refused(model, gamma):
+    with pytest.raises(InputError, match=f"`gamma`.*finite.*{gamma}"):
+        trace(model, ["the"], gamma=gamma)
 
 
 def test_a_model_of_words_has_layers_alone():

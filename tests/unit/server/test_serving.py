@@ -2,7 +2,6 @@ import http.client
 import json
 import logging
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
@@ -132,19 +131,3 @@ def test_a_stop_answers_what_was_accepted(embedder):
         until(lambda: not accepts(server))
         held.go.set()
         assert [one.result()[0] for one in asked] == [200] * 6
-
-
-def test_a_second_signal_does_not_wait(embedder):
-    with served(embedder) as server:
-        held = HeldBack(server.service._embedding.compute)
-        server.service._embedding.compute = held
-        with connect(server) as client:
-            client.sendall(
-                b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                b'Content-Length: 15\r\n\r\n{"inputs": "a"}'
-            )
-            until(lambda: held.sizes)
-            server.server.handle_exit(2, None)
-            server.server.handle_exit(2, None)
-            assert server.server.force_exit
-            threading.Timer(0.5, held.go.set).start()

@@ -94,6 +94,9 @@ def test_files_of_others_are_read(tmp_path):
         (b"\n", ": .*empty"),
         (b"<S>\n</S>\n\n<UNK>\n", ", line 3: "),
         (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", ", line 4: .*UTF-8.*iconv"),
+        (b"\x89HDF\r\n\x1a\n\0\xff", ": .*HDF5"),
+        (b"\x7fELF\x80\x81\0\x90\n", ", line 1: .*binary"),
+        ("<S>\n</S>\n<UNK>\nбанк\n".encode("cp1251"), ", line 4: .*iconv -f CP1251"),
         (b"<S>\n<UNK>\na\n", ": .* </S>: .*elmokit vocab"),
         (b"<S>\n</S>\n<UNK>\na\nb\nb\n", ": .* 2 .*'b'"),
     ],
@@ -161,7 +164,6 @@ def test_a_vocabulary_is_built_from_sentences():
     assert (built.num_sentences, built.num_words, built.coverage) == (2, 5, 0.6)
 
 
-def test_a_vocabulary_of_nothing_has_the_specials():
-    built = build_vocab([])
-    assert built.vocab.words == tuple(SPECIALS)
-    assert built.coverage == 1.0
+def test_a_vocabulary_of_nothing_is_refused():
+    with pytest.raises(FormatError, match="no word in this text"):
+        build_vocab([])

@@ -18,6 +18,7 @@ from elmokit.training.run_dir import (
     RUN_FILE,
     absolute_paths,
     check_run,
+    command_of,
     exclusive_lock,
     is_recorded,
     mark_run,
@@ -175,6 +176,33 @@ class TestResuming:
     def test_a_run_of_an_older_version_recorded_less(self, tmp_path):
         record_run(tmp_path, CONFIG, {"corpus": ["a.txt"]})
         open_run(tmp_path, CONFIG, ORIGIN, resume=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskConfig(Config):
+    task: str = "ner"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig(Config):
+    model: dict = field(default_factory=dict)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_of_another_command_is_told(tmp_path, resume):
+    configs = {"train": TaskConfig(), "pretrain": PretrainConfig(), "finetune": Config()}
+    for written_by, written in configs.items():
+        run_dir = tmp_path / written_by
+        record_run(run_dir, written, ORIGIN)
+        assert command_of(run_dir) == written_by
+        for command, config in configs.items():
+            if command != written_by:
+                with pytest.raises(
+                    FileExistsError,
+                    match=f"run of `elmokit {written_by}`.*`elmokit {command}`.*"
+                    f"`elmokit {written_by} .* -o {run_dir} --resume`",
+                ):
+                    check_run(run_dir, config, ORIGIN, resume=resume, fixed=())
 
 
 def test_json_is_written_whole_or_not_at_all(tmp_path):

@@ -170,7 +170,7 @@ def test_a_name_without_a_form_and_rare_words_are_told(train, tmp_path):
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [({"dim": 0}, r"`dim` .* 1, .* 0\."), ({"seed": -1}, r"`seed` .* 0 .*2\*\*32.* -1\.")],
+    [({"dim": 0}, r"`dim` .* 1, .* 0\."), ({"seed": -1}, r"`seed` .* 0 .* 4,294,967,295.* -1$")],
 )
 def test_impossible_settings_are_refused(train, tmp_path, setting, message):
     with pytest.raises(ConfigError, match=message):
@@ -239,3 +239,22 @@ def test_a_model_that_is_not_there_is_told(tmp_path, corpus):
         open_corpus_of_model([corpus], str(tmp_path / "none"), None)
     with pytest.raises(FileNotFoundError, match=r"/corpus\.txt .*config\.json"):
         open_corpus_of_model([corpus], str(corpus), None)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("shards/manifest.json", "training run.*/model/shards"),
+        ("config.json", "is a model, not text"),
+        ("task.json", "is a model, not text"),
+    ],
+)
+def test_a_run_in_place_of_a_text_is_told(tmp_path, file, message):
+    from elmokit.errors import InputError
+    from elmokit.vectors.training import open_corpus_of_model
+
+    path = tmp_path / "model" / file
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    with pytest.raises(InputError, match=message):
+        open_corpus_of_model([tmp_path / "model"], None, None)

@@ -178,18 +178,17 @@ class TestFindingFiles:
         folder.mkdir()
         (folder / "thesis.txt").write_text("ELMo\n")
         (folder / "weights.hdf5").write_text("not HDF5")
-        for source in (folder, folder / "thesis.txt"):
-            with pytest.raises(FormatError, match=r"holds other: thesis\.txt, weights") as raised:
-                convert(source, tmp_path / "model")
-            for kind in FORMATS:
-                assert kind.name in str(raised.value)
-                assert kind.files in str(raised.value)
+        with pytest.raises(FormatError, match=r"holds other: thesis\.txt, weights") as raised:
+            convert(folder, tmp_path / "model")
+        for kind in FORMATS:
+            assert kind.name in str(raised.value)
+            assert kind.files in str(raised.value)
 
     def test_messages_keep_the_names_of_a_relative_source(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        (tmp_path / "thesis.txt").write_text("ELMo")
-        with pytest.raises(FormatError, match=r"\. is not a known .* other: thesis\.txt"):
-            convert("thesis.txt", "model")
+        (tmp_path / "thesis.pdf").write_bytes(b"%PDF\0")
+        with pytest.raises(FormatError, match=r"\. is not a known .* other: thesis\.pdf"):
+            convert("thesis.pdf", "model")
 
     def test_several_kinds_ask_for_a_choice(self, original, tmp_path):
         arrays = read_datasets(original / "weights.hdf5")
@@ -259,3 +258,12 @@ def test_outputs_of_one_name_are_refused(original, tmp_path, names):
     with pytest.raises(InputError, match="files of their own"):
         convert(tmp_path / "model", tmp_path / "out", **names)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_text_in_place_of_a_model_is_told(original, tmp_path):
+    for folder in (tmp_path, tmp_path / "alone"):
+        folder.mkdir(exist_ok=True)
+        (folder / "corpus.txt").write_text("the bank of the river\n")
+        (folder / "more.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+        with pytest.raises(FormatError, match=r"corpus\.txt is a text, not a model"):
+            convert(folder / "corpus.txt", tmp_path / "out")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
+from elmokit.cli.output import duration, emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.cli.threads import choose_threads
 
@@ -25,7 +25,7 @@ def bench(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Measure embedding speed on this CPU: tokens/s, bottleneck, hours for a text."""
+    """Measure embedding speed on this CPU: tokens/s, bottleneck, time for a text."""
     from elmokit.embed.bench import bench as measure
 
     choose_threads(threads)
@@ -46,5 +46,8 @@ def bench(
     typer.echo(f"CPU threads: {report.threads}; computed by {report.computed_by}")
     typer.echo("`embed` is faster than this on text whose words repeat.")
     if report.corpus is not None:
-        hours = ", ".join(f"{name} {value:.2g} h" for name, value in report.corpus.hours.items())
-        typer.echo(f"The text has about {report.corpus.tokens:,} tokens, which take: {hours}.")
+        times = ", ".join(
+            f"{name} {duration(max(1, 3600 * hours))}"
+            for name, hours in report.corpus.hours.items()
+        )
+        typer.echo(f"The text has about {report.corpus.tokens:,} tokens, which take about: {times}")

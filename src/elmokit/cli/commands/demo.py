@@ -52,12 +52,10 @@ def demo(
     unknown = [name for name in chosen if name not in LANGUAGES]
     if unknown:
         raise InputError(f"There is no demo in {unknown[0]!r}; choose en or ko.")
-    for name in chosen:
-        if output is not None and (output / name).exists():
-            raise FileExistsError(
-                f"{output / name} exists: the demo writes new models. Give another directory or "
-                "remove this one."
-            )
+    if output is not None:
+        from elmokit.explorer.export import check_empty
+
+        check_empty(output)
     import torch
 
     torch.set_num_threads(1)  # with matrices this small, threads only wait for each other

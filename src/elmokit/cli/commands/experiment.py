@@ -10,7 +10,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.error_messages import note_what_is_safe
-from elmokit.cli.output import emit_json
+from elmokit.cli.output import duration, emit_json
 from elmokit.cli.progress import Progress, progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.experiments.registry import EXPERIMENTS
@@ -34,7 +34,16 @@ def experiment(
     data: Annotated[
         Path, typer.Option(metavar="DIR", help="Directory with one folder per data set.")
     ] = Path("data"),
-    model: options.ModelOption = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="MODEL",
+            help="Model directory, or the name of a packaged model: en, ko; default: that of the "
+            "experiment's language (ko for korean and figure1_korean).",
+        ),
+    ] = None,
     vectors: options.VectorsOption = None,
     output: Annotated[
         Path | None,
@@ -50,7 +59,8 @@ def experiment(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Like --data, with a test file for each task: every finished run is scored on it.",
+            help="Directory like --data, with a test file for each task: every finished run is "
+            "scored on it.",
         ),
     ] = None,
     seeds: Annotated[
@@ -102,7 +112,7 @@ def experiment(
         return f"Finished runs are safe in {target.parent / 'runs'}; the same command continues."
 
     with note_what_is_safe(what_is_safe), progress_bar("runs") as update:
-        shown = _Shown(update)
+        shown = _Shown(update, with_rate=tune)
         listeners = Listeners(
             on_plan=lambda text: typer.echo(text, err=True),
             on_advance=shown.advance, on_status=shown.status,
@@ -130,22 +140,23 @@ def _command(arguments: Sequence[str]) -> str:
 class _Shown:
     """Shows the runs and the status of the current one in a progress bar."""
 
-    def __init__(self, update: Progress) -> None:
-        self._update = update
+    def __init__(self, update: Progress, *, with_rate: bool) -> None:
+        self._update, self._with_rate = update, with_rate
         self._done, self._total, self._run = 0, 0, ""
 
     def advance(self, advance: "Advance") -> None:
         """Show that a run has started, or print the score of a finished one."""
         self._done, self._total = advance.done, advance.total
-        self._run = advance.run.describe()
+        self._run = advance.run.describe(with_rate=self._with_rate)
         left, result = advance.seconds_left, advance.result
         if result is None:
             self.status("starting")
             return
-        time = "" if left is None else f"; about {left / 60:.0f} min left"
+        time = "" if left is None else f"; about {duration(left)} left"
+        score = f"{result.metric} {result.value:.2f}" if result.metric else "done"
         typer.echo(
-            f"{advance.done} of {advance.total} runs: {self._run}: {result.metric} "
-            f"{result.value:.2f} in {result.wall_seconds:.0f} s{time}", err=True,
+            f"{advance.done} of {advance.total} runs: {self._run}: {score} in "
+            f"{duration(result.wall_seconds)}{time}", err=True,
         )  # fmt: skip
 
     def status(self, text: str) -> None:

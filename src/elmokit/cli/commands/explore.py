@@ -1,5 +1,6 @@
 """`elmokit explore`: a page that looks inside a model."""
 
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any, cast, get_args
@@ -85,16 +86,17 @@ def explore(
             )
         _export(names, export, weights=weights, json=json)
         return
-    server = _server(names, run or [], task or [], corpus or [], host=host, port=port)
-    typer.echo(f"{server.url}  (Ctrl-C to stop)", err=True)
-    if show:
-        import webbrowser
+    from elmokit.explorer.addresses import warn_if_reachable
 
-        webbrowser.open(server.url)
-    try:
+    server = _server(names, run or [], task or [], corpus or [], host=host, port=port)
+    warn_if_reachable(host, server.url, advice="the page has no passwords")
+    with server, suppress(KeyboardInterrupt):  # being told to stop is no error
+        typer.echo(f"{server.url}  (Ctrl-C to stop)", err=True)
+        if show:
+            import webbrowser
+
+            webbrowser.open(server.url)
         server.serve_forever()
-    finally:
-        server.server_close()
 
 
 def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> None:
@@ -110,9 +112,9 @@ def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> N
         emit_json(report)
         return
     typer.echo(
-        f"{report.directory}: {counted(report.num_files, 'file')}, {report.num_bytes:,} bytes, "
+        f"{report.output}: {counted(report.num_files, 'file')}, {report.num_bytes:,} bytes, "
         f"models {', '.join(report.models)}. Serve it with any web server, such as: "
-        f"python -m http.server -d {report.directory}"
+        f"python -m http.server -d {report.output}"
     )
 
 

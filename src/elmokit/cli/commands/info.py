@@ -9,6 +9,9 @@ from elmokit.cli import options
 from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.output import emit_json
 
+_MAX_ROWS = 10
+"""Of a list of files and the like; --json has all."""
+
 
 def info(
     paths: Annotated[
@@ -17,7 +20,7 @@ def info(
             metavar="PATH",
             help="Model (directory, or en or ko), task run (directory, or the name of a packaged "
             "tagger), experiment, shards, vocabulary, embedding file, word vectors, table of "
-            "surprisal or occurrences (Parquet), exported weights (HDF5, ONNX) or explorer page.",
+            "surprisal or of occurrences, exported model (directory, HDF5, ONNX) or explorer page.",
         ),
     ],
     *,
@@ -63,6 +66,12 @@ def _print(description: Mapping[str, Any], indent: str = "") -> None:
         if isinstance(value, Mapping):
             typer.echo(f"{indent}{key}")
             _print(value, indent + "  ")
+        elif isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
+            typer.echo(f"{indent}{key}")
+            for one in value[:_MAX_ROWS]:
+                typer.echo(f"{indent}  {_shown(one)}")
+            if (more := len(value) - _MAX_ROWS) > 0:
+                typer.echo(f"{indent}  … and {more:,} more")
         else:
             typer.echo(f"{indent}{key:{width}}{_shown(value)}")
 
@@ -72,7 +81,9 @@ def _shown(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, Mapping):
+        text = ", ".join(f"{key} {_shown(one)}" for key, one in value.items())
+    elif isinstance(value, list | tuple):
         text = ", ".join(
             f"[{_shown(v)}]" if isinstance(v, list | tuple) else _shown(v) for v in value
         )

@@ -20,7 +20,9 @@ def neighbors(
     *,
     word: Annotated[
         str,
-        typer.Option(metavar="WORD", help="The word; if the tokenizer splits it, all its parts."),
+        typer.Option(
+            metavar="WORD", help="The word itself; if the tokenizer splits it, all its parts."
+        ),
     ],
     sentence: Annotated[
         str | None, typer.Option(help="Show only the neighbors of WORD in this sentence.")
@@ -37,8 +39,9 @@ def neighbors(
         int, typer.Option(help="Compare at most this many sentences that contain WORD.", min=1)
     ] = 1000,
     show: Annotated[
-        int, typer.Option(help="Without --sentence: occurrences of WORD to show.", min=1)
-    ] = 4,
+        int | None,
+        typer.Option(help="Without --sentence: occurrences of WORD to show; default: 4.", min=1),
+    ] = None,
     context: Annotated[
         int, typer.Option(help="Context words per side; --json prints full sentences.", min=0)
     ] = 8,
@@ -61,6 +64,8 @@ def neighbors(
 
     if sentence is None and any_word:
         raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
+    if sentence is not None and show is not None:
+        raise InputError("--show is for all occurrences in TEXT: --sentence has only its own.")
     choose_threads(threads)
     found = neighbors_of_word(
         Embedder.load(model, device=device), text, word, sentence=sentence, any_word=any_word,
@@ -75,7 +80,7 @@ def neighbors(
         at_limit = f" (as many as --limit {limit} allows)" if len(occurrences) == limit else ""
         counts = f"{counted(len(occurrences), 'occurrence')}{at_limit}"
         typer.echo(f"{found.word}: {counts}, {options.name_layers(found.layers)}")
-        occurrences = spread(occurrences, show)
+        occurrences = spread(occurrences, show or 4)
     _print(occurrences, context)
     if found.static:
         near = ", ".join(f"{other} {cosine:.2f}" for other, cosine in found.static)

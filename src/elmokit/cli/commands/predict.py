@@ -1,6 +1,6 @@
 """`elmokit predict`: predict with a trained task model on raw text."""
 
-from itertools import chain
+from itertools import chain, tee
 from pathlib import Path
 from typing import Annotated
 
@@ -38,14 +38,15 @@ def predict(
 
     choose_threads(threads)
     trained = TaskRun.load(run, model=model, device=device)
-    numbered = iter(NumberedLines([str(path) for path in text]).share(0, 1))
-    first = next(numbered, None)
+    located = NumberedLines([str(path) for path in text]).located()
+    first = next(located, None)
     if first is None:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
-    lines = (line for _, line in chain([first], numbered))
+    places, texts = tee(chain([first], located))
+    names, lines = (str(place) for place, _ in places), (line for _, line in texts)
     if json:
-        for answer in trained.predict_json(lines, tokenizer=tokenizer):
+        for answer in trained.predict_json(lines, tokenizer=tokenizer, names=names):
             emit_json(answer)
         return
-    for answer in trained.predict(lines, tokenizer=tokenizer):
+    for answer in trained.predict(lines, tokenizer=tokenizer, names=names):
         typer.echo(trained.task.show(*answer))

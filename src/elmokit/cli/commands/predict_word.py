@@ -7,7 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
-from elmokit.errors import as_input_error
+from elmokit.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
     from elmokit.evaluation.word_prediction import PredictedWords
@@ -20,11 +20,12 @@ def predict_word(
     word: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Index of the token to predict, from 0; default: the next word."
+            metavar="N", help="Number of the token to predict, from 0; default: the next."
         ),
     ] = None,
     insert: Annotated[
-        bool, typer.Option("--insert", help="Predict a word before word N; 0: before the sentence.")
+        bool,
+        typer.Option("--insert", help="Predict a word before token N; 0: before the sentence."),
     ] = False,
     top: Annotated[int, typer.Option(help="Show the K likeliest words.", metavar="K", min=0)] = 10,
     state: Annotated[
@@ -39,6 +40,8 @@ def predict_word(
     p(word | after) / p(word), with p(word) estimated from its rank in the vocabulary. For the next
     word only "forward" is meaningful: the other two take the sentence to end after it.
     """
+    if insert and word is None:
+        raise InputError("--insert needs --word N: the word before which to predict one.")
     from elmokit.evaluation.text_scorer import TextScorer
     from elmokit.evaluation.word_prediction import predict_of_words
     from elmokit.text.given_sentences import split_sentence

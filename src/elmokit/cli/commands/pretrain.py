@@ -10,6 +10,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json, is_main_process
 from elmokit.cli.threads import choose_threads
 from elmokit.cli.training_progress import watch_training
+from elmokit.files.location import counted
 
 if TYPE_CHECKING:
     from elmokit.training.pretraining.run import TrainingResult
@@ -69,6 +70,7 @@ def pretrain(
 
     overrides = [*([f'text.tokenizer.name="{tokenizer}"'] if tokenizer else []), *(set_ or [])]
     config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
+    options.check_agreement(config, {"--tokenizer": ("text.tokenizer.name", tokenizer)})
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
@@ -98,5 +100,6 @@ def _print(result: "TrainingResult", *, as_json: bool) -> None:
         report = result.perplexity
         typer.echo(
             f"held out       perplexity {report.mean:.1f} (forward {report.forward:.1f}, backward "
-            f"{report.backward:.1f}) over {report.tokens:,} targets, OOV {report.oov_rate:.1%}"
+            f"{report.backward:.1f}) over {counted(report.tokens, 'target')}, OOV "
+            f"{report.oov_rate:.1%}"
         )

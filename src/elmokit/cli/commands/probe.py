@@ -28,13 +28,17 @@ def probe(
     ] = False,
     vectors: options.VectorsOption = None,
     test: Annotated[
-        str | None, typer.Option(metavar="SET", help="Test set to use if DIR has several.")
+        str | None,
+        typer.Option(
+            metavar="SET",
+            help="wsd: name of the test set if --data has several, such as semeval2007.",
+        ),
     ] = None,
     units: Annotated[
         str | None,
         typer.Option(help="pos: words or morphemes; default: the units of the model's tokenizer."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed for --random and for samples.", min=0)] = 0,
+    seed: Annotated[int, options.seed_option("of --random and of samples")] = 0,
     state: options.StartStateOption = "reset",
     device: options.DeviceOption = "auto",
     layer_cache: options.LayerCacheOption = None,

@@ -1,6 +1,5 @@
 """`elmokit serve`: a model over HTTP."""
 
-import logging
 import os
 import re
 from pathlib import Path
@@ -16,8 +15,6 @@ from elmokit.server import limits
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
-
-log = logging.getLogger(__name__)
 
 KEY_VARIABLE = "ELMOKIT_API_KEY"
 
@@ -77,7 +74,7 @@ def serve(
         int, typer.Option(help="Maximum requests at once; more get status 429.", min=1)
     ] = limits.MAX_REQUESTS,
     timeout: Annotated[
-        float, typer.Option(help="Seconds after which a request gets status 503.")
+        float, typer.Option(help="Seconds after which a request gets status 503.", min=0.1)
     ] = limits.TIMEOUT_SECONDS,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
@@ -100,7 +97,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed.embedder import Embedder
-    from elmokit.explorer.addresses import url_of
+    from elmokit.explorer.addresses import url_of, warn_if_reachable
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_files import VOCAB_NAME
@@ -120,8 +117,8 @@ def serve(
         vocab = WordVocab.read(path, advice=COPY_AGAIN) if path.exists() else None
         service = Service(embedder, settings, runs=_runs(task or [], device), vocab=vocab)
         url = url_of(host, listener.getsockname()[1])
-        if settings.api_key is None and host not in ("127.0.0.1", "localhost", "::1"):
-            log.warning("anyone who can reach %s may use it; --api-key requires a key", url)
+        if settings.api_key is None:
+            warn_if_reachable(host, url, advice="--api-key requires a key")
         if json:
             emit_json({"url": url, "model": settings.name})
         else:

@@ -19,7 +19,7 @@ def trace(
     sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="A raw sentence.")],
     *,
     word: Annotated[
-        int, typer.Option(metavar="N", help="Index of the word, from 0, among the tokens.")
+        int, typer.Option(metavar="N", help="Number of the token to trace, from 0.")
     ] = 0,
     weights: Annotated[
         str | None,

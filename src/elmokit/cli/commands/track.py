@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json
+from elmokit.files.location import counted
 from elmokit.training.trackers import TRACKERS
 
 
@@ -34,4 +35,4 @@ def track(
     if json:
         emit_json({"run": run, "tracker": tracker, "rows": count})
     else:
-        typer.echo(f"{count:,} rows of {run} sent to {tracker}")
+        typer.echo(f"{counted(count, 'row')} of {run} sent to {tracker}")

@@ -33,7 +33,7 @@ def train(
         Path | None, options.file_option("Dev set, instead of the one in --data.")
     ] = None,
     test: Annotated[
-        Path | None, options.file_option("Test set, scored once, when the training is complete.")
+        Path | None, options.file_option("Test file, scored once, when the training is complete.")
     ] = None,
     model: options.ModelOption = None,
     embeddings: Annotated[
@@ -46,7 +46,7 @@ def train(
     vectors: options.VectorsOption = None,
     epochs: Annotated[int | None, typer.Option(help="Maximum number of epochs.", min=1)] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Random seed for weights, order and dropout.")
+        int | None, options.seed_option("of weights, order and dropout; default: 0")
     ] = None,
     minutes: options.MinutesOption = None,
     resume: options.ResumeRunOption = False,
@@ -94,7 +94,13 @@ def _config(
         "inputs": {"embeddings": embeddings},
         "train": {name: value for name, value in given.items() if value is not None},
     }
-    return from_dict(TaskRunConfig, settings, source="the options", overrides=overrides)
+    config = from_dict(TaskRunConfig, settings, source="the options", overrides=overrides)
+    options.check_agreement(config, {
+        "TASK": ("task", task),
+        "--epochs": ("train.epochs", epochs),
+        "--seed": ("train.seed", seed),
+    })  # fmt: skip
+    return config
 
 
 def _splits(

@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.errors import InputError
 from elmokit.files.location import counted
 
 if TYPE_CHECKING:
@@ -56,9 +57,15 @@ def vectors(
     epochs: Annotated[int, typer.Option(help="Passes over the corpus.", min=1)] = 5,
     negative: Annotated[int, typer.Option(help="Negative samples per target word.", min=1)] = 5,
     buckets: Annotated[
-        int, typer.Option(help="fasttext: hash buckets for character n-grams.", min=1)
-    ] = 500_000,
-    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
+        int | None,
+        typer.Option(
+            help="With --kind fasttext: hash buckets for character n-grams; default: 500,000.",
+            min=1,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, options.seed_option("of initial vectors, windows and negative samples")
+    ] = 0,
     threads: Annotated[
         int, typer.Option(help="CPU threads; results are reproducible only with 1.", min=1)
     ] = 1,
@@ -73,9 +80,11 @@ def vectors(
     """
     from elmokit.vectors.training import VectorsConfig, train_vectors
 
+    if buckets is not None and kind != "fasttext":
+        raise InputError(f"--buckets is for --kind fasttext, not for {kind}.")
     config = VectorsConfig(
         kind=kind, dim=dim, window=window, min_count=min_count, epochs=epochs, negative=negative,
-        buckets=buckets, seed=seed,
+        seed=seed, **({} if buckets is None else {"buckets": buckets}),
     )  # fmt: skip
     with progress_bar("tokenizing") as update:
         report = train_vectors(

@@ -45,10 +45,13 @@ def vocab(
     max_size: Annotated[
         int | None, typer.Option(help="Keep at most this many words, plus three specials.", min=1)
     ] = None,
-    min_count: Annotated[int, typer.Option(help="Minimum occurrences of a word.", min=1)] = 1,
+    min_count: Annotated[
+        int | None, typer.Option(help="Minimum occurrences of a word; default: 1.", min=1)
+    ] = None,
     max_characters: Annotated[
-        int, typer.Option(help="With --check: the model's characters per word.", min=3)
-    ] = 50,
+        int | None,
+        typer.Option(help="With --check: the model's characters per word; default: 50.", min=3),
+    ] = None,
     tokenizer: Annotated[str, typer.Option(help=f"One of {options.TOKENIZERS}.")] = "simple",
     normalization: Annotated[
         Normalization,
@@ -65,9 +68,14 @@ def vocab(
             "vocab needs exactly one of -o FILE (count CORPUS, write the vocabulary) and --check "
             "FILE (check that vocabulary)."
         )
+    if check is not None and (max_size is not None or min_count is not None):
+        raise InputError("--max-size and --min-count are for writing a vocabulary, not --check.")
+    if check is None and max_characters is not None:
+        raise InputError("--max-characters is for --check: a vocabulary has words of any length.")
     if check is None and not corpus:
         raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
     from elmokit.files.sources import find_files
+    from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
     from elmokit.text.tokenizers.registry import build_tokenizer
 
     text = _Text(
@@ -77,10 +85,13 @@ def vocab(
         workers=options.text_workers(workers, engine, address),
     )
     if check is not None:
-        _check(check, text, max_characters=max_characters, json=json)
+        _check(check, text, max_characters=max_characters or DEFAULT_MAX_CHARACTERS, json=json)
     else:
         target = Path(output or "")
-        _count(target, text, overwrite=overwrite, max_size=max_size, min_count=min_count, json=json)
+        _count(
+            target, text, overwrite=overwrite, max_size=max_size, min_count=min_count or 1,
+            json=json,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

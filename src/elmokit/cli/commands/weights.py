@@ -21,14 +21,18 @@ def weights(
         Path | None,
         typer.Option(metavar="FILE.png", help="Also draw a heat map: .png, .pdf or .svg."),
     ] = None,
+    overwrite: options.OverwriteOption = False,
     json: options.JsonOption = False,
 ) -> None:
     """Show the layer weights that task models learned, as a table or a heat map.
 
     Prints softmax-normalized weights and gamma for each RUN and position of ELMo in its network.
     """
+    from elmokit.files.atomic import check_target
     from elmokit.probes.layer_weights import plot_layer_weights, read_layer_weights
 
+    if plot is not None:
+        check_target(plot, overwrite=overwrite)
     found = [read_layer_weights(run) for run in runs]
     if plot is not None:
         plot_layer_weights(found, plot)

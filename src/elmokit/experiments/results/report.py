@@ -19,7 +19,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import write_json
 from elmokit.weights.locate import PACKAGED_MODELS
 
-RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
+REPORT_FILES = RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
 SHOWN_HASH = 12
 
 
@@ -54,10 +54,9 @@ def write_report(
     if on_test is not None:
         tables += _test_tables(experiment, on_test)
     markdown = to_markdown(experiment.title, tables, findings, metadata)
+    options = options_of(experiment, findings, metadata, test_files)
     results = {
-        "experiment": experiment.name,
-        "title": experiment.title,
-        "made": dict(metadata),
+        **options,
         "tables": [vars(table) for table in tables],
         **_comparisons(findings),
         "runs": [_run(run, result) for run, result in findings.finished],
@@ -69,11 +68,7 @@ def write_report(
     }
     if on_test is not None:
         scores = [{"id": run.id, **_score(result)} for run, result in on_test.finished]
-        files = {
-            dataset: {"path": str(file.path), "sha256": file.sha256}
-            for dataset, file in test_files.items()
-        }
-        results["test"] = {"files": files, **_comparisons(on_test), "runs": scores}
+        results["test"] = options["test"] | _comparisons(on_test) | {"runs": scores}
     files = [output / RESULTS_FILE, output / TABLE_FILE]
     write_json(files[0], results)
     with atomic_file(files[1]) as temp_path:
@@ -81,6 +76,28 @@ def write_report(
     if experiment.plot is not None and experiment.plot(findings, output / PLOT_FILE):
         files.append(output / PLOT_FILE)
     return Report(markdown, results, tuple(files))
+
+
+def options_of(
+    experiment: Experiment,
+    findings: Findings,
+    metadata: Mapping[str, str],
+    test_files: Mapping[str, HashedFile],
+) -> dict[str, Any]:
+    """Return what a results file says of the options that decide the results."""
+    options = {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "made": dict(metadata),
+        "tuned": findings.is_tuned,
+        "data": {run.dataset: run.metadata.get("data") for run, _ in findings.runs},
+    }
+    if test_files:
+        options["test"] = {"files": {
+            dataset: {"path": str(file.path), "sha256": file.sha256}
+            for dataset, file in test_files.items()
+        }}  # fmt: skip
+    return options
 
 
 def _test_tables(experiment: Experiment, on_test: Findings) -> list[Table]:

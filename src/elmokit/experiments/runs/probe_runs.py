@@ -63,12 +63,15 @@ class ProbeRuns:
         if run.condition == EXAMPLES:
             return self._examples(started, check_time)
         probe = self.settings.probe
-        measured = probe.measure(self._sources(run, check_time), self._data, 0, self.device)
+        sources = self._sources(run, check_time)
+        measured = probe.measure(sources, self._data, 0, self.device)
         scores = [plain_score(one) for one in measured]
         main = probe.figures[0].name
+        own = {name for source in sources for name in source.names}  # not a baseline
         seconds = time.monotonic() - started
         return RunResult(
-            metric=probe.columns[main], value=max(score[main] for score in scores),
+            metric=probe.columns[main], 
+            value=max(score[main] for score in scores if score["name"] in own),
             details={"scores": scores}, num_examples=len(getattr(self._data, "train", ())),
             seconds=seconds, wall_seconds=seconds, made=provenance(),
             counts=np.stack([getattr(one, probe.counts) for one in measured]),

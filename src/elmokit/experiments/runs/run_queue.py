@@ -76,17 +76,22 @@ class RunQueue:
         self._clock, self._sleep = clock, sleep
         self._deadline = None if minutes is None else clock() + 60 * minutes
         self._runs: Sequence[PlannedRun] = ()
+        self._counted: Sequence[PlannedRun] = ()
         self._finished: list[tuple[PlannedRun, RunResult]] = []
 
-    def run_all(self, runs: Sequence[PlannedRun]) -> dict[str, str]:
+    def run_all(
+        self, runs: Sequence[PlannedRun], *, among: Sequence[PlannedRun] = ()
+    ) -> dict[str, str]:
         """Execute the runs without a result, in order, except those that have diverged.
 
         A run is not started if it or the rest of its comparison would exceed the time limit, as if
         this process had to train all of it. A run of unknown duration is started, and stopped at
-        the limit. Runs that other processes execute are waited for at the end. Returns the ids of
-        the runs that have no result, and why.
+        the limit. Runs that other processes execute are waited for at the end. ``among`` are all
+        runs that the progress counts; none: these. Returns the ids of the runs that have no result,
+        and why.
         """
-        self._runs = runs = list({run.id: run for run in runs}.values())
+        self._runs = runs = _distinct(runs)
+        self._counted = _distinct(among or runs)
         results = [(run, self.store.read(run)) for run in runs]
         self._finished = [(run, result) for run, result in results if result is not None]
         remaining = [run for run, result in results if result is None]
@@ -158,23 +163,27 @@ class RunQueue:
         left = self._seconds_left()
         if left is None:
             return True
-        together = [other for other in self._pending() if other.comparison == run.comparison]
+        pending = self._pending(self._runs)
+        together = [other for other in pending if other.comparison == run.comparison]
         estimates = [estimate(other, self._finished) for other in together]
         return left > 0 and sum(seconds or 0.0 for seconds in estimates) <= left
 
-    def _pending(self) -> list[PlannedRun]:
-        pending = {run.id: run for run in self._runs if not self.store.is_settled(run)}
-        return list(pending.values())
+    def _pending(self, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+        return [run for run in runs if not self.store.is_settled(run)]
 
     def _report(self, run: PlannedRun, result: RunResult | None) -> None:
-        pending = self._pending()
+        pending = self._pending(self._counted)
         estimates = [estimate(other, self._finished) for other in pending]
         known = [seconds for seconds in estimates if seconds is not None]
         left = None
         if known or not pending:  # runs of unknown duration count as the average of the others
             left = sum(known) + (len(pending) - len(known)) * (sum(known) / max(1, len(known)))
-        total = len({other.id for other in self._runs})
+        total = len(self._counted)
         self._on_advance(Advance(total - len(pending), total, left, run, result))
+
+
+def _distinct(runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+    return list({run.id: run for run in runs}.values())
 
 
 def estimate(run: PlannedRun, finished: Sequence[tuple[PlannedRun, RunResult]]) -> float | None:

@@ -50,7 +50,7 @@ def tuning_runs(plan: Callable[[LearningRates], list[PlannedRun]]) -> list[Plann
     """
     runs = []
     for factor in RATE_FACTORS:
-        runs += plan({condition_of(run): factor * _rate(run) for run in plan({})})
+        runs += plan({condition_of(run): factor * run.learning_rate for run in plan({})})
     order = list(dict.fromkeys(run.comparison for run in runs))
     return sorted(runs, key=lambda run: order.index(run.comparison))
 
@@ -67,14 +67,10 @@ def best_rates(runs: Iterable[PlannedRun], store: RunStore) -> ChosenRates:
     for condition, attempts in tried.items():
         if not all(store.is_settled(run) for run in attempts):
             continue
-        results = [(store.read(run), _rate(run)) for run in attempts]
+        results = [(store.read(run), run.learning_rate) for run in attempts]
         scores = [(result.held_out, rate) for result, rate in results if result is not None]
         if scores:
             best[condition] = max(scores, key=lambda pair: pair[0])[1]
         else:
             hopeless.add(condition)
     return ChosenRates(best, frozenset(hopeless))
-
-
-def _rate(run: PlannedRun) -> float:
-    return run.metadata["config"]["train"]["learning_rate"]

@@ -40,7 +40,7 @@ class VariationalDropout(nn.Module):
 def single_width(hidden_dims: tuple[int, ...]) -> int:
     """Return the only width; ValueError if there is not exactly one."""
     if len(hidden_dims) != 1:
-        raise ValueError(f"`hidden_dims` must be one width, got {hidden_dims}.")
+        raise ValueError(f"`hidden_dims` must be one width, got {list(hidden_dims)}.")
     return hidden_dims[0]
 
 

@@ -40,7 +40,9 @@ class RoleLabeler(TagModel):
     ) -> None:
         super().__init__(inputs, labels)
         if len(set(hidden_dims)) != 1:
-            raise ValueError(f"`hidden_dims` must be one width for all layers, got {hidden_dims}.")
+            raise ValueError(
+                f"`hidden_dims` must be one width for all layers, got {list(hidden_dims)}."
+            )
         self.predicate = nn.Embedding(2, PREDICATE_DIM)
         config = HighwayLSTMConfig(
             num_layers=len(hidden_dims), hidden_dim=hidden_dims[0], dropout=dropout

@@ -16,7 +16,6 @@ from typing import Any
 from elmokit.config import from_dict
 from elmokit.errors import InputError, Stopped
 from elmokit.files.atomic import no_room
-from elmokit.files.json_files import read_json
 from elmokit.files.locks import LOCK_NAME
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, epoch_row
@@ -32,7 +31,7 @@ from elmokit.training.run_dir import (
     BEST,
     CHECKPOINTS,
     MARK,
-    NOT_RESUMABLE,
+    check_command,
     check_run,
     exclusive_lock,
     is_recorded,
@@ -113,9 +112,8 @@ def _check_can_be_taken(
 def _check_is_no_bilm_run(run_dir: Path) -> None:
     """Refuse a directory of pre-training or fine-tuning; its files have the names of a task's."""
     if is_recorded(run_dir):
-        record = read_json(run_dir / RUN_FILE, advice=NOT_RESUMABLE, required=("config",))
-        is_task = isinstance(record["config"], dict) and "task" in record["config"]
-        is_other = not is_task or any((run_dir / name).exists() for name in (CONFIG_NAME, BEST))
+        check_command(run_dir, "train")
+        is_other = any((run_dir / name).exists() for name in (CONFIG_NAME, BEST))
     else:  # a marked directory has the text of a biLM's run, or nothing yet
         names = {path.name for path in run_dir.iterdir()} if run_dir.is_dir() else set[str]()
         is_other = MARK in names and not names <= {MARK, LOCK_NAME}

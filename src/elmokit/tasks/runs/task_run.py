@@ -1,37 +1,20 @@
 """`TaskRun`: a trained task, loaded from its directory."""
 
-import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmokit.bilm.device import pick_device
-from elmokit.config import from_dict
-from elmokit.errors import FormatError, InputError
-from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM
+from elmokit.errors import InputError
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.card import run_card
-from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.run_dir import (
-    CONFIG_FILE,
-    KEEPS_VECTORS,
-    WEIGHTS_FILE,
-    check_sizes,
-    check_tensors,
-    input_settings_of,
-    read_metadata,
-    read_static,
-    read_weights,
-    save_run,
-    vectors_of,
-)
+from elmokit.tasks.runs.loading import load_parts
+from elmokit.tasks.runs.run_dir import KEEPS_VECTORS, save_run
 from elmokit.tasks.runs.scoring import check_labels, predict, score_model
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskModel, TaskScore
@@ -40,12 +23,9 @@ from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
-from elmokit.weights.locate import MODELS, PACKAGED_RUNS, TASK_RUNS, path_of
+from elmokit.weights.locate import TASK_RUNS
 from elmokit.weights.result_metadata import result_metadata
 from elmokit.weights.storage import Storage, round_parameters
-from elmokit.weights.versions import adding_version_hint
-
-log = logging.getLogger(__name__)
 
 _NamedText = tuple[str, str | Sequence[Any]]
 LINES_TOGETHER, MAX_LINES_TOGETHER = 256, 1 << 16
@@ -116,50 +96,11 @@ class TaskRun:
             FormatError: if it is damaged, has no weights, or the biLM is another one.
             ConfigError: if ``task.json`` has an unknown setting or a wrong value.
         """
-        run_dir = TASK_RUNS.find(run_dir)
-        cache_dir = None if cache_dir is None else Path(cache_dir)
-        metadata = read_metadata(run_dir)
-        with adding_version_hint(metadata.get("elmokit_version", "")):
-            config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
-            task = find_task(config.task).in_units(config.units)
-            given = vectors_of(metadata, run_dir)
-            config = replace(config, inputs=input_settings_of(metadata, run_dir))
-        if vectors is not None and metadata.get(KEEPS_VECTORS):
-            log.warning("%s has no effect: %s keeps its own vectors", vectors, run_dir)
-        elif given is not None and vectors is not None:
-            given = replace(given, path=str(Path(vectors).absolute()))
-        config = config.resolved(with_static=given is not None)
-        reference = metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"])
-        path = model or (_recorded_bilm(reference, run_dir) if reference else None)
-        precision = reference.precision if reference else "fp32"
-        chosen = pick_device(device)
-        bilm = TaskBiLM.open(
-            config.inputs, path, precision=precision, finetune=config.train.finetune_bilm,
-            device=chosen, cache_dir=cache_dir,
+        parts = load_parts(
+            TASK_RUNS.find(run_dir), model=model, vectors=vectors, device=device,
+            cache_dir=cache_dir,
         )  # fmt: skip
-        if reference and bilm.reference and (
-            difference := reference.difference(
-                bilm.reference, is_needed=config.inputs.sources.needs_bilm
-            )
-        ):  # fmt: skip
-            raise FormatError(
-                f"{path} is not the biLM that {run_dir} was trained with: {difference}. "
-                f"{_advice_for_other_bilm(run_dir, model, metadata)}"
-            )
-        tensors = read_weights(run_dir, sha256=metadata.get("weights_sha256"))
-        check_sizes(metadata["labels"], config.hidden_dims, tensors, run_dir)
-        static = read_static(run_dir, tensors)
-        try:
-            network = build_network(task, config, metadata["labels"], bilm, static)
-        except (RuntimeError, ValueError) as error:
-            raise FormatError(
-                f"{run_dir / WEIGHTS_FILE} does not fit {CONFIG_FILE}: {error}"
-            ) from error
-        check_tensors(network, tensors, run_dir)
-        network.load_state_dict(tensors)
-        network.eval().to(chosen)
-        maker = BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=chosen)
-        return cls(task, network, metadata["labels"], maker, bilm, given, metadata)
+        return cls(**vars(parts))
 
     def result_metadata(self) -> dict[str, Any]:
         """Return the metadata of scores of this run, without its own hash; JSON-able."""
@@ -263,17 +204,18 @@ class TaskRun:
         tokenizer: str | None = None,
         names: Iterable[str] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`.
-
-        ``names`` of the texts are for error messages; none: ``Text 1`` and so on.
-        """
+        """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
         for example, (answer, probs) in self._predict(
             texts, tokenizer, with_probs=True, names=names
         ):
             yield self.task.as_json(example, answer, probs)
 
     def predict(
-        self, texts: Iterable[str | Sequence[Any]], *, tokenizer: str | None = None
+        self,
+        texts: Iterable[str | Sequence[Any]],
+        *,
+        tokenizer: str | None = None,
+        names: Iterable[str] | None = None,
     ) -> Iterator[tuple[Any, Any]]:
         """Yield example and prediction for each text.
 
@@ -284,14 +226,15 @@ class TaskRun:
                 of several texts is a string with tabs or a list of texts, a document also a list of
                 sentences.
             tokenizer: Splits strings instead of the biLM's own, with a warning if it differs.
+            names: Of the texts, for error messages; none: ``Text 1`` and so on.
 
         Raises:
             TypeError: at once if ``texts`` is one string; for a text that is neither string nor
                 list of strings.
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
-                its number.
+                its name.
         """
-        return self._predict(texts, tokenizer, with_probs=False)
+        return self._predict(texts, tokenizer, with_probs=False, names=names)
 
     def _predict(
         self,
@@ -373,29 +316,3 @@ class TaskRun:
         extended = self._maker.static.extended(found)  # ids of earlier words stay
         self._network.inputs.set_static(extended)  # first, for a prediction in another thread
         self._maker.static = extended
-
-
-def _recorded_bilm(reference: BiLMReference, run_dir: Path) -> str:
-    """Return the path of the biLM that a run was trained with."""
-    try:
-        return str(MODELS.find(path_of(reference.path)))
-    except FileNotFoundError as error:
-        error.add_note(
-            f"{run_dir} was trained with this biLM. If it has moved: `elmokit predict` and "
-            "`evaluate` take --model DIR, in Python TaskRun.load(…, model=DIR)."
-        )
-        raise
-
-
-def _advice_for_other_bilm(run_dir: Path, model: str | None, metadata: Mapping[str, Any]) -> str:
-    if model is not None:
-        return "Give the right one with --model."
-    if run_dir.parent == PACKAGED_RUNS:
-        return (
-            "This installation mixes files of different versions: reinstall elmokit, or train the "
-            "task again (`elmokit train`)."
-        )
-    return (
-        f"The run is from elmokit {metadata.get('elmokit_version', '')}. Give the right biLM with "
-        "--model, or train the task again."
-    )

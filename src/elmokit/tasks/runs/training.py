@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from elmokit.config import check_choices, from_dict, known_part
+from elmokit.config import SEEDS, check_choices, check_ranges, from_dict, known_part
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
 from elmokit.tasks.runs.examples import Examples, choose_examples, training_batches
@@ -65,6 +65,7 @@ class TaskTrainConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
+        check_ranges(self, seed=SEEDS)
         for name in ("epochs", "batch_size", "patience"):
             value = getattr(self, name)
             if value is not None and value < 1:

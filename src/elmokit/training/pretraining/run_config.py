@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from elmokit.config import check_choices
+from elmokit.config import SEEDS, check_choices, check_ranges
 from elmokit.corpus.order import Shuffle
 from elmokit.errors import ConfigError
 from elmokit.training.optimizers import OptimizerConfig
@@ -49,6 +49,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
+        check_ranges(self, seed=SEEDS)
         for name in ("batch_size", "unroll_steps", "log_steps", "checkpoint_steps"):
             value = getattr(self, name)
             if value is not None and value < 1:

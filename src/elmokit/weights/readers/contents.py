@@ -1,5 +1,6 @@
 """The files of a model, told apart by what is in them: names in the wild mean little."""
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -160,6 +161,11 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
         try:
             yield Contents(folder=folder, kinds=kinds, choices=choices)
         except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
+            if isinstance(error, FormatError) and _is_text(source):
+                raise FormatError(
+                    f"{source} is a text, not a model. Give a file with weights, an archive, or "
+                    "the directory of a model."
+                ) from error
             if folder in (source, source.parent) or error.args[1:]:
                 raise
             # the user knows the archive, not the folder that it was unpacked to
@@ -230,6 +236,19 @@ def kind_of(path: Path) -> FileKind:
     if archive_kind(path) is not None:
         return "archive"
     return _text_kind(path, head)
+
+
+def _is_text(path: Path) -> bool:
+    """Tell whether a path is a file of UTF-8 text, and no part of a model that is known."""
+    if not path.is_file() or kind_of(path) != "other":
+        return False
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in head
 
 
 def _text_kind(path: Path, head: bytes) -> FileKind:

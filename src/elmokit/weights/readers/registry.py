@@ -27,31 +27,31 @@ class ForeignFormat:
     """What such a model consists of."""
     recognizes: Callable[[Contents], bool]
     read: Callable[[Contents], ImportedModel]
-    has_words: bool
-    """Whether a vocabulary and a softmax can belong to it."""
+    choices: tuple[str, ...] = ()
+    """Which of vocab, softmax and name can be chosen for it."""
 
 
 FORMATS = (
     ForeignFormat(
-        name="bilm-tf release", files="options.json and HDF5 weights", has_words=True,
+        name="bilm-tf release", files="options.json and HDF5 weights", choices=("vocab", "softmax"),
         recognizes=bilm_tf_release.recognizes, read=bilm_tf_release.read,
     ),
     ForeignFormat(
-        name="TF-Hub module", files="saved_model.pb and variables/", has_words=False,
+        name="TF-Hub module", files="saved_model.pb and variables/",
         recognizes=tf_hub.recognizes, read=tf_hub.read,
     ),
     ForeignFormat(
-        name="bilm-tf checkpoint", has_words=True,
+        name="bilm-tf checkpoint", choices=("vocab", "softmax"),
         files="options.json, vocabulary, *.index and *.data-00000-of-00001",
         recognizes=tf_checkpoint.recognizes, read=tf_checkpoint.read,
     ),
     ForeignFormat(
-        name="ELMoForManyLangs folder", has_words=False,
+        name="ELMoForManyLangs folder",
         files="encoder.pkl, token_embedder.pkl, char.dic, word.dic, config.json",
         recognizes=many_langs.recognizes, read=many_langs.read,
     ),
     ForeignFormat(
-        name="AllenNLP archive", files="config.json and weights.th", has_words=False,
+        name="AllenNLP archive", files="config.json and weights.th", choices=("name",),
         recognizes=allennlp.recognizes, read=allennlp.read,
     ),
 )  # fmt: skip
@@ -82,8 +82,8 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
                 f"{contents.folder} is not a known model. It holds {contents.summary()}. What "
                 f"is read: a model directory; {kinds}; a zip or tar archive of one of these."
             )
-        for option in ("vocab", "softmax"):
-            if getattr(choices, option) is not None and not chosen.has_words:
+        for option in ("vocab", "softmax", "name"):
+            if getattr(choices, option) is not None and option not in chosen.choices:
                 raise InputError(
                     f"{source} is of the kind {chosen.name!r}, which has no use for --{option}."
                 )

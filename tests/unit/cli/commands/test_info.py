@@ -2,7 +2,7 @@
 
 import pytest
 
-from elmokit.cli.commands.info import _shown
+from elmokit.cli.commands.info import _print, _shown
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,15 @@ from elmokit.cli.commands.info import _shown
         (["a", "b"], "a, b"),
         ([[1, 32], [2, 64]], "[1, 32], [2, 64]"),
         (((0.9, 0.98765),), "[0.9, 0.9877]"),
+        ({"path": "a.txt", "num_bytes": 20282}, "path a.txt, num_bytes 20,282"),
     ],
 )
 def test_values_as_people_read_them(value, shown):
     assert _shown(value) == shown
+
+
+def test_files_have_a_line_each(capsys):
+    _print({"files": [{"path": f"{number}.txt", "words": 1000} for number in range(12)]})
+    first, second, *_, last = capsys.readouterr().out.splitlines()
+    assert (first, second) == ("files", "  path 0.txt, words 1,000")
+    assert last == "  … and 2 more"

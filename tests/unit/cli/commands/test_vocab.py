@@ -29,6 +29,29 @@ def test_counts_and_writes(run, corpus, tmp_path):
     assert "58.33%" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--min-count", 100), "No word occurs 100 times"),
+        (("--max-characters", 20), "--max-characters is for --check"),
+    ],
+)
+def test_nothing_is_written_for_options_that_leave_nothing(
+    run, corpus, tmp_path, arguments, message
+):
+    output = tmp_path / "vocab.txt"
+    result = run(corpus, "-o", output, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not output.exists()
+
+
+def test_a_check_takes_no_limits_of_a_new_vocabulary(run, corpus):
+    result = run(corpus, "--check", corpus, "--max-size", 3)
+    assert result.exit_code == 2
+    assert "--max-size" in result.stderr
+
+
 def test_json_has_the_facts(run, corpus, tmp_path):
     output = tmp_path / "vocab.txt"
     result = run(corpus, "-o", output, "--min-count", 2, "--tokenizer", "whitespace", "--json")

@@ -1,11 +1,12 @@
 """Runs of probes on data of a few sentences."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from elmokit.experiments.inputs import find_bilm
-from elmokit.experiments.probe_plan import BILM, EXAMPLES, plan_probe
+from elmokit.experiments.probe_plan import BILM, EXAMPLES, STATIC, plan_probe
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.runs.probe_runs import ProbeRuns
 
@@ -26,8 +27,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def execute(folder):
-    def execute(name, family):
+    def execute(name, family, **changes):
         settings = find_experiment(name).probe
+        settings = replace(settings, probe=replace(settings.probe, **changes))
         plan = plan_probe(
             settings, folder / "data", seeds=1, model=find_bilm(str(folder / "model")),
             vectors_hash="v",
@@ -63,7 +65,18 @@ def test_every_number_of_a_score_is_kept(execute):
     layer = result.details["scores"][-1]
     assert {"prior_weight", "num_ties", "semcor_prior_f1", "num_unanswered"} <= set(layer)
     assert result.counts.shape == (5, 4 + 3, 18)  # sentences of the test set, and documents
-    assert result.value == max(score["f1"] for score in result.details["scores"])
+    own = result.details["scores"][2:]  # without the baselines
+    assert result.value == max(score["f1"] for score in own)
+
+
+def test_no_baseline_is_the_value_of_a_run(execute):
+    measure = find_experiment("table6").probe.probe.measure
+
+    def with_good_baseline(*arguments):
+        baseline, *own = measure(*arguments)
+        return replace(baseline, accuracy=100.0), *(replace(one, accuracy=9.0) for one in own)
+
+    assert execute("table6", STATIC, measure=with_good_baseline).value == 9
 
 
 def test_table_4_needs_the_inventory_and_says_so_while_planning(folder, tmp_path):

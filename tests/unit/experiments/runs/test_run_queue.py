@@ -53,6 +53,17 @@ def test_runs_are_made_once_in_their_order(tmp_path):
     assert again.made == []
 
 
+def test_the_progress_counts_all_runs_that_it_is_told_of(tmp_path):
+    told = []
+    queue = runner(tmp_path, Trainer(), on_advance=told.append)
+    queue.run_all(PLAN[:2], among=PLAN)
+    queue.run_all(PLAN[1:], among=PLAN)
+    assert {advance.total for advance in told} == {len(PLAN)}
+    done = [advance.done for advance in told if advance.result is not None]
+    assert done == list(range(1, len(PLAN) + 1))
+    assert told[1].seconds_left == 400 - 100 + 4 * 15  # a tenth of the labels counts as 0.15
+
+
 def test_a_kill_loses_one_run_and_the_end_is_the_same(tmp_path):
     runner(tmp_path / "whole", Trainer()).run_all(PLAN)
     for dies_at in (0, 3, 1):

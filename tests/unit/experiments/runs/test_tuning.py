@@ -20,16 +20,12 @@ def plan(rates):
     ]
 
 
-def rate(run):
-    return run.metadata["config"]["train"]["learning_rate"]
-
-
 def test_every_arm_tries_every_rate():
     runs = tuning_runs(plan)
     expected = {
         (condition, 0.1 * factor) for condition in ("static", "elmo") for factor in RATE_FACTORS
     }
-    assert {(run.condition, rate(run)) for run in runs} == expected
+    assert {(run.condition, run.learning_rate) for run in runs} == expected
     assert len({run.id for run in runs}) == 6
 
 
@@ -45,7 +41,7 @@ def test_the_best_rate_is_chosen_of_those_that_did_not_diverge(tmp_path):
     for run in elmo:
         store.write_divergence(run, "The loss is not finite.")
     chosen = best_rates(runs, store)
-    assert chosen.rates == {("nli", "pairs", "static"): rate(static[1])}
+    assert chosen.rates == {("nli", "pairs", "static"): static[1].learning_rate}
     assert chosen.reason_against(static[0], "static") is None
     assert chosen.reason_against(elmo[0], "elmo") == ALL_DIVERGED
     assert chosen.reason_against(elmo[0], "static") is None  # gets the rate of static

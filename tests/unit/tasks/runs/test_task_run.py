@@ -12,8 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from elmokit.errors import ConfigError, FormatError, InputError
-from elmokit.files.atomic import previous_of
+from elmokit.errors import FormatError, InputError
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
@@ -147,93 +146,6 @@ def test_lower_case_of_a_task_without_words_to_tag_is_refused_before_a_run_begin
     with pytest.raises(InputError, match=r"train\.lowercase_share .*not for nli"):
         train("nli", lowercase_share=0.1)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_run_of_an_earlier_version_is_told(train):
-    run_dir = train("ner")
-    metadata = written(run_dir)
-    del metadata["config"]["inputs"]["layer_norm"]
-    metadata["config"]["inputs"]["positions"] = None
-    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(FormatError, match=r"/task\.json .*inputs\.layer_norm, inputs\.positions"):
-        TaskRun.load(run_dir)
-
-
-@pytest.mark.parametrize(
-    ("kind", "change", "message"),
-    [
-        (FormatError, {"storage": "int4"}, r"/task\.json: unknown setting `storage`"),
-        (
-            ConfigError,
-            {"config": {"task": "ner", "layers": 3}},
-            r"/task\.json: unknown setting `layers`",
-        ),
-        (InputError, {"config": {"task": "parsing"}}, "no task 'parsing'"),
-        (
-            FormatError,
-            {"config": {"task": "ner", "inputs": {"embeddings": "elmo"}}},
-            r"/task\.json does not say inputs\.characters, .*of another version",
-        ),
-    ],
-)
-def test_what_a_newer_version_wrote_is_refused_with_its_version(kind, change, message, train):
-    run_dir = train("ner")
-    path = run_dir / "task.json"
-    metadata = written(run_dir) | change
-    path.write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(kind, match=message) as raised:
-        TaskRun.load(run_dir)
-    assert "elmokit 99.1.0" not in str(raised.value)
-    path.write_text(json.dumps(metadata | {"elmokit_version": "99.1.0"}), encoding="utf-8")
-    with pytest.raises(kind, match=message) as raised:
-        TaskRun.load(run_dir)
-    assert str(raised.value).count("written by elmokit 99.1.0") == 1
-    assert "Train the task again" not in str(raised.value)
-
-
-def test_weights_that_do_not_fit_what_is_written_name_a_tensor(train):
-    run_dir = train("ner")
-    path, metadata = run_dir / "task.json", written(run_dir)
-    fewer = metadata | {"labels": metadata["labels"][:-1]}
-    path.write_text(json.dumps(fewer), encoding="utf-8")
-    with pytest.raises(
-        FormatError, match=r"/model\.safetensors .* labels in task\.json: .*again\.$"
-    ):
-        TaskRun.load(run_dir)
-    path.write_text(json.dumps(metadata), encoding="utf-8")
-    weights = run_dir / "model.safetensors"
-    tensors = load_file(weights)
-    name = next(iter(tensors))
-    save_file(tensors | {"more": tensors[name].clone()}, weights)
-    with pytest.raises(FormatError, match=r"tensor `more` .*not in the network"):
-        TaskRun.load(run_dir)
-    save_file({key: tensors[key] for key in tensors if key != name}, weights)
-    with pytest.raises(FormatError, match=rf"tensor `{name}` is missing"):
-        TaskRun.load(run_dir)
-
-
-def test_a_bilm_that_has_moved_is_told_with_the_run(train):
-    run_dir = train("ner")
-    metadata = written(run_dir)
-    metadata["bilm"]["path"] = "/nowhere/model"
-    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(FileNotFoundError, match="no model '/nowhere/model'") as caught:
-        TaskRun.load(run_dir)
-    (note,) = caught.value.__notes__
-    for part in (str(run_dir), "--model DIR", "TaskRun.load("):
-        assert part in note
-    with pytest.raises(FileNotFoundError, match="no model '/another'"):
-        TaskRun.load(run_dir, model="/another")
-
-
-def test_an_interrupted_save_of_its_bilm_is_told(train, tmp_path):
-    run_dir = train("ner")
-    metadata = written(run_dir)
-    metadata["bilm"]["path"] = str(tmp_path / "bilm")
-    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    toy_model().save(previous_of(tmp_path / "bilm"))
-    with pytest.raises(FileNotFoundError, match="a save was interrupted: the previous model is"):
-        TaskRun.load(run_dir)
 
 
 @pytest.mark.parametrize("embeddings", ["elmo", "static"])
@@ -646,18 +558,6 @@ def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
 def test_no_network_drops_everything(dropout):
     with pytest.raises(ValueError, match=rf"`dropout` .* 0 .* 1, .* {dropout}$"):
         TaskRunConfig(task="ner", dropout=dropout)
-
-
-def test_a_model_of_the_package_is_found_wherever_one_works(tmp_path, monkeypatch, train):
-    run_dir = train("ner")
-    metadata = json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
-    metadata["bilm"]["path"] = "en"
-    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    toy_model().save(tmp_path / "en")  # the very one, and yet not the one that is meant
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FormatError, match=r"/models/en .*/run .*--model"):
-        TaskRun.load(run_dir)
-    assert TaskRun.load(run_dir, model="en").labels
 
 
 class TestCopies:

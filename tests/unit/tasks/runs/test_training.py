@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.errors import InputError
+from elmokit.errors import ConfigError, InputError
 from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
@@ -106,6 +106,12 @@ def test_copies_without_effect_are_told(caplog):
 def test_lower_case_needs_all_labels():
     with pytest.raises(ValueError, match=r"`lowercase_share` .*`label_share`"):
         TaskTrainConfig(lowercase_share=0.5, label_share=0.5)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seeds_are_those_that_every_library_takes(seed):
+    with pytest.raises(ConfigError, match=rf"`seed` .* 0 to 4,294,967,295.* {seed}$"):
+        TaskTrainConfig(seed=seed)
 
 
 def test_prediction_batches_are_bounded_in_words():

@@ -228,7 +228,7 @@ class TestRunDirectory:
 
 def test_a_corpus_smaller_than_a_batch_is_refused_and_does_not_take_the_directory(tmp_path):
     small = write_text(tmp_path / "small.txt", [["a", "boat"]] * 8)
-    with pytest.raises(ValueError, match="batch_size x num_steps = 64 x 20 = 1280"):
+    with pytest.raises(ValueError, match="64 rows x 20 words = 1280"):
         pretrain(
             dataclasses.replace(CONFIG, train=TrainConfig(batch_size=64, unroll_steps=20)),
             [small],

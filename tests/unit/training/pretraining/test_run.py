@@ -321,7 +321,7 @@ class TestBatchGrowth:
         assert longer.updates.state.num_rows == 8
 
     def test_a_corpus_too_small_for_the_largest_batch_is_refused_at_the_start(self, build):
-        with pytest.raises(ValueError, match="batch_size x num_steps = 1000 x 5 = 5000"):
+        with pytest.raises(ValueError, match="1000 rows x 5 words = 5000"):
             build(train={"batch_growth": ((0.5, 1000),)})
 
     def test_processes_share_every_size_evenly(self):

@@ -55,6 +55,11 @@ def test_zips_of_either_kind(folder, tmp_path):
         assert report.source_format == "ELMoForManyLangs folder"
 
 
+def test_a_name_of_one_model_among_others_has_no_use(folder, tmp_path):
+    with pytest.raises(InputError, match="no use for --name"):
+        convert(folder, tmp_path / "model", name="elmo")
+
+
 def test_saved_and_loaded_it_is_the_same(model, tmp_path):
     model.save(tmp_path / "again")
     again = load_model(tmp_path / "again")

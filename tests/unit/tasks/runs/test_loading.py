@@ -1,0 +1,109 @@
+"""Runs whose directory does not fit this version, or whose parts do not fit each other."""
+
+import json
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.files.atomic import previous_of
+from elmokit.tasks.runs.task_run import TaskRun
+
+from ....builders.task_models import toy_model
+
+
+def written(run_dir):
+    return json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
+
+
+def test_a_run_of_an_earlier_version_is_told(ner_run):
+    metadata = written(ner_run)
+    del metadata["config"]["inputs"]["layer_norm"]
+    metadata["config"]["inputs"]["positions"] = None
+    (ner_run / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"/task\.json .*inputs\.layer_norm, inputs\.positions"):
+        TaskRun.load(ner_run)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        (FormatError, {"storage": "int4"}, r"/task\.json: unknown setting `storage`"),
+        (
+            ConfigError,
+            {"config": {"task": "ner", "layers": 3}},
+            r"/task\.json: unknown setting `layers`",
+        ),
+        (InputError, {"config": {"task": "parsing"}}, "no task 'parsing'"),
+        (
+            FormatError,
+            {"config": {"task": "ner", "inputs": {"embeddings": "elmo"}}},
+            r"/task\.json does not say inputs\.characters, .*of another version",
+        ),
+    ],
+)
+def test_what_a_newer_version_wrote_is_refused_with_its_version(kind, change, message, ner_run):
+    path = ner_run / "task.json"
+    metadata = written(ner_run) | change
+    path.write_text(json.dumps(metadata), encoding="utf-8")
+    with pytest.raises(kind, match=message) as raised:
+        TaskRun.load(ner_run)
+    assert "elmokit 99.1.0" not in str(raised.value)
+    path.write_text(json.dumps(metadata | {"elmokit_version": "99.1.0"}), encoding="utf-8")
+    with pytest.raises(kind, match=message) as raised:
+        TaskRun.load(ner_run)
+    assert str(raised.value).count("written by elmokit 99.1.0") == 1
+    assert "Train the task again" not in str(raised.value)
+
+
+def test_weights_that_do_not_fit_what_is_written_name_a_tensor(ner_run):
+    path, metadata = ner_run / "task.json", written(ner_run)
+    fewer = metadata | {"labels": metadata["labels"][:-1]}
+    path.write_text(json.dumps(fewer), encoding="utf-8")
+    with pytest.raises(
+        FormatError, match=r"/model\.safetensors .* labels in task\.json: .*again\.$"
+    ):
+        TaskRun.load(ner_run)
+    path.write_text(json.dumps(metadata), encoding="utf-8")
+    weights = ner_run / "model.safetensors"
+    tensors = load_file(weights)
+    name = next(iter(tensors))
+    save_file(tensors | {"more": tensors[name].clone()}, weights)
+    with pytest.raises(FormatError, match=r"tensor `more` .*not in the network"):
+        TaskRun.load(ner_run)
+    save_file({key: tensors[key] for key in tensors if key != name}, weights)
+    with pytest.raises(FormatError, match=rf"tensor `{name}` is missing"):
+        TaskRun.load(ner_run)
+
+
+def test_a_bilm_that_has_moved_is_told_with_the_run(ner_run):
+    metadata = written(ner_run)
+    metadata["bilm"]["path"] = "/nowhere/model"
+    (ner_run / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match="no model '/nowhere/model'") as caught:
+        TaskRun.load(ner_run)
+    (note,) = caught.value.__notes__
+    for part in (str(ner_run), "--model DIR", "TaskRun.load("):
+        assert part in note
+    with pytest.raises(FileNotFoundError, match="no model '/another'"):
+        TaskRun.load(ner_run, model="/another")
+
+
+def test_an_interrupted_save_of_its_bilm_is_told(ner_run, tmp_path):
+    metadata = written(ner_run)
+    metadata["bilm"]["path"] = str(tmp_path / "bilm")
+    (ner_run / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+    toy_model().save(previous_of(tmp_path / "bilm"))
+    with pytest.raises(FileNotFoundError, match="a save was interrupted: the previous model is"):
+        TaskRun.load(ner_run)
+
+
+def test_a_model_of_the_package_is_found_wherever_one_works(ner_run, tmp_path, monkeypatch):
+    metadata = written(ner_run)
+    metadata["bilm"]["path"] = "en"
+    (ner_run / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+    toy_model().save(tmp_path / "en")  # the very one, and yet not the one that is meant
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FormatError, match=r"/models/en .*/run .*--model"):
+        TaskRun.load(ner_run)
+    assert TaskRun.load(ner_run, model="en").labels
