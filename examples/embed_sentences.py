@@ -16,7 +16,7 @@ ENGLISH = ("bank", [
 ])  # fmt: skip
 KOREAN = ("말", [
     "왕은 흰 말을 타고 있었다.",
-    "농부는 소와 말을 길렀다.",
+    "검은 말이 들판을 달렸다.",
     "그는 아무 말도 하지 않았다.",
 ])  # fmt: skip
 """A word and three sentences; it means the same in the first two, something else in the third."""
