@@ -49,7 +49,7 @@ def widened(
             f"become wider: got {cell_dim} and {projection_dim}."
         )
     if model.softmax_config is None or model.softmax_config.kind != "sampled":
-        raise InputError("The model has no sampled softmax, with which its training could go on.")
+        raise InputError("The model has no sampled softmax, so it cannot be trained further.")
     name = model.tokenizer.name
     tokenizer = TokenizerConfig(name=name, version=build_tokenizer(name).version)
     wide = PretrainedBiLM(

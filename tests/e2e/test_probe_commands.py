@@ -201,11 +201,11 @@ def test_layer_weights_of_runs(folder):
                 "--set",
                 "text.tokenizer.name=whitespace",
             ],
-            "--tokenizer simple and --set text.tokenizer.name=whitespace contradict",
+            "--tokenizer simple contradicts --set text.tokenizer.name=whitespace",
         ),
         (
             ["train", "pos", "--data", "x", "-o", "m", "--seed", "1", "--set", "train.seed=2"],
-            "--seed 1 and --set train.seed=2 contradict",
+            "--seed 1 contradicts --set train.seed=2",
         ),
         (
             ["neighbors", "x", "--word", "a", "--sentence", "b c", "--model", "MODEL"],

@@ -51,18 +51,19 @@ def test_small_presets_build(preset):
 
 WRONG = {
     "annotated_names": ("names.conll", "missing"),
-    "build_wheels": ("file",),
+    "build_wheels": ("plainfile",),
     "join_experiments": ("missing", "-o", "out"),
     "package_model": (
-        "missing", "xx", "--license", "CC0", "--text", "none", "--trained", "no", "--valid", "file",
+        "missing", "xx", "--license", "CC0", "--text", "none", "--trained", "no",
+        "--valid", "plainfile",
     ),
-    "package_tagger": ("pos-en", "--data", "missing", "--work", "runs", "--vectors", "file"),
+    "package_tagger": ("pos-en", "--data", "missing", "--work", "runs", "--vectors", "plainfile"),
     "publish_results": ("missing",),
     "widen_model": ("missing", "wide", "--cell", "8", "--projection", "4"),
     "word_index": ("missing", "-o", "words.parquet"),
-    "../benchmarks/overlap": ("--corpus", "file", "--task", "nli", "--data", "missing.jsonl"),
+    "../benchmarks/overlap": ("--corpus", "plainfile", "--task", "nli", "--data", "missing.jsonl"),
 }  # fmt: skip
-"""Arguments with a path that is not there, or (`file`) not a folder."""
+"""Arguments with a path that is not there, or (`plainfile`) not a folder."""
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -70,7 +71,7 @@ def test_a_script_says_what_is_wrong_without_a_traceback(name, tmp_path, monkeyp
     if name == "word_index":
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     script = ROOT / "recipes" / f"{name}.py"
-    (tmp_path / "file").touch()
+    (tmp_path / "plainfile").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(script.parent)
     monkeypatch.setattr("sys.argv", [str(script), *WRONG[name]])
@@ -78,8 +79,8 @@ def test_a_script_says_what_is_wrong_without_a_traceback(name, tmp_path, monkeyp
         runpy.run_path(str(script), run_name="__main__")
     printed = capsys.readouterr()
     assert (end.value.code, printed.out) == (2, "")
-    assert re.match(r"Error: .*\b(missing|file)\b", printed.err)
-    assert {path.name for path in tmp_path.iterdir()} <= {"file", "runs"}
+    assert re.match(rf"{script.name}: error: .*\b(missing|plainfile)\b", printed.err)
+    assert {path.name for path in tmp_path.iterdir()} <= {"plainfile", "runs"}
 
 
 def test_a_misspelled_setting_is_refused(tmp_path):

@@ -6,7 +6,6 @@ input, 1 for any other error, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIG
 nobody reads the results to their end.
 """
 
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -31,21 +30,25 @@ COMMANDS = (
 )  # fmt: skip
 """In pipeline order."""
 _MAIN_PROCESS_SECONDS = 10.0
-"""That rank 0 has to fail after another rank has failed."""
+"""How long another rank waits for rank 0 to report its error first."""
+_TEXTS = ("sentence", "given")
+"""Parameters that are text themselves."""
 
 
 class _Command(TyperCommand):
-    """Refuses empty arguments, which a path would take for the working directory."""
+    """Refuses empty values, which a path would take for the working directory."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Look at the arguments before they are read; ``--option=`` is empty too."""
-        for before, given in zip(["", *args], args, strict=False):
-            if given == "" or re.fullmatch(r"--[a-z-]+=", given):
-                place = f" after {before}" if before.startswith("-") else ""
-                name = given.removesuffix("=") or f'""{place}'
+        """Look at the values as they were typed; only a text may be empty."""
+        values, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter in self.params:
+            value = values.get(parameter.name)
+            given = value if isinstance(value, list | tuple) else [value]
+            if "" in given and parameter.name not in _TEXTS:
+                name = max(parameter.opts, key=len)
+                shown = name if name.startswith("-") else parameter.metavar or name.upper()
                 raise typer.BadParameter(
-                    f"An argument is empty: {name}. A shell variable that is not set gives one.",
-                    ctx=ctx,
+                    f"{shown} has an empty value. Is a shell variable unset?", ctx=ctx
                 )
         return super().parse_args(ctx, args)
 

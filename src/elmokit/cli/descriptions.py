@@ -91,7 +91,7 @@ def describe(name_or_path: str) -> Description:
         return {"path": path, **describe_file(path)}
     except FormatError as error:
         if describe_file is _by_contents and any(
-            (path.parent / mark).is_file() for mark in DIRECTORIES
+            (path.parent / mark).is_file() for mark in DIRECTORIES if mark != OPTIONS_NAME
         ):
             raise InputError(
                 f"{path} is described with its directory: `elmokit info {path.parent}`."

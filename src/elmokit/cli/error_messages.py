@@ -48,22 +48,21 @@ def note_what_is_safe(saved: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def exit_on_user_error() -> Iterator[None]:
-    """In a script: print the error that its user can mend and exit with code 2, as commands do."""
+    """In a script: print an error that its user can fix, and exit with code 2."""
     try:
         yield
     except Exception as error:
         if not is_user_error(error):
             raise
-        message = describe_error(error).removeprefix("error: ")
-        sys.stderr.write("\n".join([f"Error: {message}", *getattr(error, "__notes__", [])]) + "\n")
+        print_error(error, program=Path(sys.argv[0]).name)
         raise SystemExit(2) from error
 
 
-def print_error(error: BaseException, *, debug: bool) -> None:
+def print_error(error: BaseException, *, debug: bool = False, program: str = "elmokit") -> None:
     """Write the message and notes of `error` to stderr; with `debug`, also the traceback."""
     if debug:
         sys.stderr.write("".join(traceback.format_exception(error)))
-    lines = [f"elmokit: {describe_error(error)}", *getattr(error, "__notes__", [])]
+    lines = [f"{program}: {describe_error(error)}", *getattr(error, "__notes__", [])]
     if not debug and not is_user_error(error) and not isinstance(error, KeyboardInterrupt):
         lines.append("(--debug shows the traceback)")
     sys.stderr.write("\n".join(lines) + "\n")

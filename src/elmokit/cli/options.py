@@ -240,7 +240,7 @@ def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> 
         resolved = operator.attrgetter(setting)(config)
         if value is not None and resolved != value:
             raise InputError(
-                f"{option} {value} and --set {setting}={resolved} contradict. Give one of them."
+                f"{option} {value} contradicts --set {setting}={resolved}. Give one of them."
             )
 
 

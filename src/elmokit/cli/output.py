@@ -18,10 +18,11 @@ def emit_json(result: object) -> None:
 
 def duration(seconds: float) -> str:
     """Return a time in the usual units: ``100 s``, ``12 min``, ``1 h 30 min``."""
-    if seconds < 120:
+    if round(seconds) < 120:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+    parts = [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes)
+    return " ".join(parts)
 
 
 def is_main_process() -> bool:

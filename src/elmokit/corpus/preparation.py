@@ -124,18 +124,18 @@ def find_text(
         corpus=describe_files([] if shards is not None else found(corpus)),
         valid=describe_files(found(valid) if valid else []),
     )
-    _tell_of_shared_files(sources)
+    _warn_of_shared_files(sources)
     return sources
 
 
-def _tell_of_shared_files(sources: TextSources) -> None:
+def _warn_of_shared_files(sources: TextSources) -> None:
     """Warn of validation text that is trained on."""
-    trained_on = {file["sha256"]: file["path"] for file in sources.corpus if file["sha256"]}
+    trained_on = {file["sha256"]: file["path"] for file in sources.corpus if file["num_bytes"]}
     for file in sources.valid:
         if file["sha256"] in trained_on:
             log.warning(
-                "the validation text %s is also in the corpus, as %s: its perplexity is that of "
-                "text the model was trained on", file["path"], trained_on[file["sha256"]],
+                "the validation text %s is also in the corpus (%s): its perplexity is measured on "
+                "training text", file["path"], trained_on[file["sha256"]],
             )  # fmt: skip
 
 
@@ -297,7 +297,7 @@ def _count_words(
         counts = counter.most_common(max_size=config.max_size, min_count=config.min_count)
     if not counts:
         raise FormatError(
-            f"No word occurs {config.min_count} times in this corpus, so the vocabulary would be "
-            "empty. Give more text, or --set vocab.min_count=1."
+            f"No word occurs at least {config.min_count} times in this corpus, so the vocabulary "
+            "would be empty. Give more text, or --set vocab.min_count=1."
         )
     return WordVocab.build(counts)

@@ -101,18 +101,18 @@ class TextShards:
         tokenizer = shards.tokenizer or wanted
         normalization = shards.metadata.get("normalization", form)
         if not wanted.matches(tokenizer) and wanted.name != AUTO:
-            found, needed = f"the tokenizer {tokenizer}", str(wanted)
+            found, needed = f"the tokenizer {tokenizer}", f"the tokenizer {wanted}"
         elif normalization_is_fixed and normalization != form:
-            found, needed = f"the normalization {normalization!r}", repr(form)
+            found, needed = f"the normalization {normalization!r}", f"the normalization {form!r}"
         else:
             text = dataclasses.replace(self.text, tokenizer=tokenizer)
             return dataclasses.replace(self, text=text, normalization=normalization)
-        whose, advice = "asked for", "no tokenizer: `pretrain` then uses that of the shards"
+        who, advice = "you asked for", "leave out --tokenizer: `pretrain` then uses the shards' own"
         if normalization_is_fixed:
-            whose, advice = "the model's", "a model that reads text as these shards do"
+            who, advice = "the model uses", "give a model that reads text as these shards do"
         raise ConfigError(
-            f"The shards in {shards.shard_dir} were made with {found}, but {needed} is {whose}. "
-            f"Give the raw text, shards made with {needed}, or {advice}."
+            f"The shards in {shards.shard_dir} were made with {found}, but {who} {needed}. "
+            f"Give the raw text or shards made with that, or {advice}."
         )
 
     def make(

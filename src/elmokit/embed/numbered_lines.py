@@ -65,7 +65,7 @@ class NumberedLines:
         return total
 
     def located(self) -> Iterator[tuple[Location, str]]:
-        """Yield every line with its place, which is not its number; instead of iterating."""
+        """Yield every line with its file and its number there; use this or iterate, not both."""
         for path in self.files:
             for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
                 line = text_of_line(raw, path, number, reason=WHY_NOT_SKIPPED)

@@ -242,9 +242,7 @@ class _Session:
         options = options_of(
             self.experiment, findings, self._metadata(findings), self.test_files
         )  # fmt: skip
-        check_earlier_report(
-            self.options.output, options, self.plan.runs, seeds=self.options.seeds
-        )  # fmt: skip
+        check_earlier_report(self.options.output, options, self.plan.runs)
 
     def _findings(self, reasons: Mapping[str, str]) -> Findings:
         runs = [(run, self._result(run)) for run in self.plan.runs]

@@ -10,7 +10,7 @@ from elmokit.files.json_files import read_json
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, read_log
 from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
-from elmokit.training.run_dir import MARK, command_of, is_recorded
+from elmokit.training.run_dir import MARK, command_of
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
 
 NGRAM_NAME = "ngram.json"
@@ -96,8 +96,7 @@ def check_run_dir(directory: Path) -> None:
     """
     if not directory.is_dir():
         raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
-    is_of_task = (directory / RUN_CONFIG_NAME).exists()
-    if is_of_task or (is_recorded(directory) and command_of(directory) == "train"):
+    if (directory / RUN_CONFIG_NAME).exists() or command_of(directory) == "train":
         raise InputError(
             f"{directory} is a run of `elmokit train`, which has no perplexities to draw. Give a "
             f"run of `elmokit pretrain` or `finetune`; `elmokit explore --task {directory}` shows "

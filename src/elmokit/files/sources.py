@@ -61,7 +61,7 @@ def find_files(
     places = [place.resolve() for place in exclude]
     for given in [paths] if isinstance(paths, str | os.PathLike) else paths:
         if os.fspath(given) == "":
-            raise InputError("a path of the corpus is empty. Give . for the working directory.")
+            raise InputError("A path is empty. Give . for the working directory.")
         path = as_file(given)
         if isinstance(path, RemoteFile):
             found = path.found()
@@ -164,7 +164,7 @@ def read_pieces(path: AnyFile) -> Iterator[bytes]:
     try:
         for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
             if num_bytes == 0:
-                check_begin(path, piece)
+                check_magic(path, piece)
             num_bytes += len(piece)
             yield piece
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
@@ -224,7 +224,7 @@ def _damaged(path: AnyFile, num_bytes: int, reason: str) -> FormatError:
     )
 
 
-def check_begin(path: AnyFile, piece: bytes) -> None:
+def check_magic(path: AnyFile, piece: bytes) -> None:
     """Refuse what begins like a file that is no plain text; `FormatError` says what it is."""
     for magic, meaning in _MAGIC_BYTES.items():
         if piece.startswith(magic):

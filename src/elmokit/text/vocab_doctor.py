@@ -199,8 +199,8 @@ def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -
     if report.num_duplicates:
         word, lines = report.duplicates[0]
         errors.append(
-            f"{counted(report.num_duplicates, 'word')} with more than one line, such as {word!r} "
-            f"(lines {', '.join(map(str, lines))}): keep the first of each."
+            f"{counted(report.num_duplicates, 'repeated word')}, such as {word!r} (lines "
+            f"{', '.join(map(str, lines))}): keep the first line of each."
         )
     warnings = []
     late = [word for word, line in report.special_lines.items() if line is not None and line > 3]
@@ -215,10 +215,9 @@ def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -
         )
     if report.num_not_normalized:
         warnings.append(
-            f"text with normalization {form} never holds "
-            f"{counted(report.num_not_normalized, 'word')} of the vocabulary: write it again with "
-            f"`elmokit vocab --normalization {form}`, or train with the normalization of these "
-            "words."
+            f"{counted(report.num_not_normalized, 'vocabulary word')} cannot occur in text with "
+            f"normalization {form}: write the vocabulary again with `elmokit vocab "
+            f"--normalization {form}`, or train with the normalization of these words."
         )
     fit = report.corpus
     num_seen = 0 if fit is None else report.num_words - len(SPECIAL_WORDS) - fit.num_unseen

@@ -135,8 +135,8 @@ def build_vocab(
         num_words = counter.num_words
     if not counts:
         raise FormatError(
-            f"No word occurs {min_count} times in this text, so the vocabulary would be empty. "
-            "Give more text, or a lower `min_count`."
+            f"No word occurs at least {min_count} times in this text, so the vocabulary would be "
+            "empty. Give more text, or a lower minimum."
             if num_words else "There is no word in this text, so the vocabulary would be empty."
         )  # fmt: skip
     coverage = sum(count for _, count in counts) / num_words

@@ -5,6 +5,7 @@ the words by descending frequency, which the log-uniform sampler relies on. The 
 its line index, so that 0 is padding; its softmax row is the line index, ``word_id - 1``.
 """
 
+import codecs
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.hashing import text_sha256
 from elmokit.files.lines import text_of_line
-from elmokit.files.sources import check_begin
+from elmokit.files.sources import check_magic
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"
@@ -160,15 +161,17 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
         "`elmokit vocab CORPUS -o FILE` writes one."
     )
     data = read_bounded(path, MAX_WORD_LIST_BYTES, missing=missing)
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         if advice is None:
-            check_begin(Path(path), data)
+            check_magic(Path(path), data)
             text_of_line(data.split(b"\n")[line - 1], Path(path), line)
         raise FormatError(
-            f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). {advice}"
+            f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason})."
+            f"{'' if advice is None else f' {advice}'}"
         ) from error
     words = [line.strip() for line in text.removesuffix("\n").split("\n")]
     if words == [""]:

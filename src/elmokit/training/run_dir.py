@@ -39,9 +39,13 @@ def is_recorded(run_dir: Path) -> bool:
     return (run_dir / RUN_FILE).exists()
 
 
-def command_of(run_dir: Path) -> str:
-    """Return the command that wrote a recorded run: pretrain, finetune or train."""
-    return _command_of(_read_record(run_dir / RUN_FILE)["config"])
+def command_of(run_dir: Path) -> str | None:
+    """Return the command that wrote a run: pretrain, finetune or train; None if it does not say."""
+    if not is_recorded(run_dir):
+        return None
+    record = read_json(run_dir / RUN_FILE, advice="Copy it again.")
+    config = record.get("config")
+    return _command_of(config) if isinstance(config, Mapping) else None
 
 
 def _command_of(config: Mapping[str, Any]) -> str:
@@ -54,7 +58,7 @@ def _command_of(config: Mapping[str, Any]) -> str:
 def check_command(run_dir: Path, command: str) -> None:
     """Refuse a recorded run of another command; `FileExistsError` names both."""
     written_by = command_of(run_dir)
-    if written_by != command:
+    if written_by is not None and written_by != command:
         raise FileExistsError(
             f"{run_dir} holds a run of `elmokit {written_by}`, which `elmokit {command}` neither "
             f"continues nor replaces. Continue it with `elmokit {written_by} … -o {run_dir} "

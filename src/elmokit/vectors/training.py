@@ -30,7 +30,7 @@ from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
 from elmokit.vectors.vector_files import check_suffix, write_vectors
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME, find_model
-from elmokit.weights.model_files import read_config
+from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
 Kind = Literal["skipgram", "cbow", "fasttext"]
 Stage = Literal["tokenizing", "training"]
@@ -175,7 +175,9 @@ def open_corpus_of_model(
                 f"{one} is a training run. The text that it was trained on is in {one / SHARDS}: "
                 "give that directory."
             )
-        if any((one / name).is_file() for name in (CONFIG_NAME, RUN_CONFIG_NAME)):
+        if (one / WEIGHTS_NAME).is_file() and any(
+            (one / name).is_file() for name in (CONFIG_NAME, RUN_CONFIG_NAME)
+        ):
             raise InputError(
                 f"{one} is a model, not text. Give text files, or the shards of training runs "
                 f"(DIR/{SHARDS})."

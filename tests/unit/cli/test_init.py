@@ -44,11 +44,18 @@ def test_results_and_logs_take_different_streams(run):
     assert result.stderr == "elmokit: working\n"
 
 
-@pytest.mark.parametrize("arguments", [("",), ("x", "--layers="), ("x", "--layers", "")])
-def test_an_empty_argument_is_not_the_working_directory(run, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [(("",), "KIND"), (("x", "--layers="), "--layers"), (("x", "--layers", ""), "--layers")],
+)
+def test_an_empty_value_is_not_the_working_directory(run, arguments, name):
     result = run("demo", *arguments)
     assert result.exit_code == 2
-    assert "argument is empty" in result.stderr
+    assert f"{name} has an empty value" in result.stderr
+
+
+def test_a_text_may_look_like_an_empty_option(run):
+    assert run("demo", "--", "--x=").stdout == "done --x= 3\n"
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ def test_json_is_ascii_where_the_stream_is(monkeypatch):
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [
-        (0, "0 s"), (119.4, "119 s"), (120, "2 min"), (3569, "59 min"), (3571, "1 h 0 min"),
+        (0, "0 s"), (119.4, "119 s"), (119.6, "2 min"), (120, "2 min"),
+        (3569, "59 min"), (3571, "1 h"),
         (5400, "1 h 30 min"), (100_000, "27 h 47 min"),
     ],
 )  # fmt: skip

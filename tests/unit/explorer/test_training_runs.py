@@ -28,6 +28,12 @@ def test_a_fine_tuning_run_has_perplexities_before_and_after(run_dir):
     assert read_training_run(run_dir).after == {"in_domain": 90.0}
 
 
+def test_a_run_that_does_not_say_its_command_is_drawn(run_dir):
+    rows = len(read_training_run(run_dir).rows)
+    (run_dir / "run.json").write_text('{"elmokit_version": "0.1"}')
+    assert len(read_training_run(run_dir).rows) == rows
+
+
 def test_a_long_log_is_thinned_but_for_its_perplexities(run_dir):
     rows = []
     for step in range(1, 5001):

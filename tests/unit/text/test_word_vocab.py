@@ -97,6 +97,7 @@ def test_files_of_others_are_read(tmp_path):
         (b"\x89HDF\r\n\x1a\n\0\xff", ": .*HDF5"),
         (b"\x7fELF\x80\x81\0\x90\n", ", line 1: .*binary"),
         ("<S>\n</S>\n<UNK>\nбанк\n".encode("cp1251"), ", line 4: .*iconv -f CP1251"),
+        (b"\xef\xbb\xbf<S>\n</S>\n\xff\n", r", line 3: not UTF-8(?!.*None)"),
         (b"<S>\n<UNK>\na\n", ": .* </S>: .*elmokit vocab"),
         (b"<S>\n</S>\n<UNK>\na\nb\nb\n", ": .* 2 .*'b'"),
     ],

@@ -256,5 +256,6 @@ def test_a_run_in_place_of_a_text_is_told(tmp_path, file, message):
     path = tmp_path / "model" / file
     path.parent.mkdir(parents=True)
     path.write_text("{}")
+    (path.parent / "model.safetensors").touch()
     with pytest.raises(InputError, match=message):
         open_corpus_of_model([tmp_path / "model"], None, None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json, is_main_process
+from elmokit.cli.output import duration, emit_json, is_main_process
 from elmokit.cli.threads import choose_threads
 from elmokit.cli.training_progress import watch_training
 from elmokit.files.location import counted
@@ -93,7 +93,7 @@ def _print(result: "TrainingResult", *, as_json: bool) -> None:
         f"read           {result.progress.tokens:,} words and sentence ends "
         f"({result.num_epochs:.2f} epochs)"
     )
-    typer.echo(f"time           {result.progress.seconds / 60:.1f} minutes")
+    typer.echo(f"time           {duration(result.progress.seconds)}")
     if result.stopped_early:
         typer.echo("stopped early: held-out perplexity stopped improving")
     if result.perplexity is not None:

@@ -37,12 +37,12 @@ def train(
     ] = None,
     model: options.ModelOption = None,
     embeddings: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Word inputs: elmo, static, static_output, static_projected, layer0, random, "
-            "top, average or none."
+            "top, average or none; default: elmo."
         ),
-    ] = "elmo",
+    ] = None,
     vectors: options.VectorsOption = None,
     epochs: Annotated[int | None, typer.Option(help="Maximum number of epochs.", min=1)] = None,
     seed: Annotated[
@@ -80,23 +80,24 @@ def train(
 
 
 def _config(
-    task: str, embeddings: str, *, epochs: int | None, seed: int | None, overrides: list[str]
+    task: str, embeddings: str | None, *, epochs: int | None, seed: int | None, overrides: list[str]
 ) -> "TaskRunConfig":
     from elmokit.config import from_dict
     from elmokit.tasks.inputs.settings import EmbeddingKind
     from elmokit.tasks.runs.config import TaskRunConfig
 
-    if embeddings not in (kinds := get_args(EmbeddingKind)):
+    if embeddings not in (None, *(kinds := get_args(EmbeddingKind))):
         raise InputError(f"--embeddings must be one of {', '.join(kinds)}, got {embeddings!r}.")
     given = {"epochs": epochs, "seed": seed}
     settings = {
         "task": task,
-        "inputs": {"embeddings": embeddings},
+        "inputs": {} if embeddings is None else {"embeddings": embeddings},
         "train": {name: value for name, value in given.items() if value is not None},
     }
     config = from_dict(TaskRunConfig, settings, source="the options", overrides=overrides)
     options.check_agreement(config, {
         "TASK": ("task", task),
+        "--embeddings": ("inputs.embeddings", embeddings),
         "--epochs": ("train.epochs", epochs),
         "--seed": ("train.seed", seed),
     })  # fmt: skip

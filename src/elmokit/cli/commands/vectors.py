@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
+from elmokit.cli.output import duration, emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.errors import InputError
 from elmokit.files.location import counted
@@ -111,4 +111,4 @@ def _print(report: "VectorsReport") -> None:
         f"{report.coverage:.2%} of them with a vector"
     )
     typer.echo(f"tokenizer      {tokenizer.name} {tokenizer.version}, {report.normalization}")
-    typer.echo(f"time           {report.seconds / 60:.1f} minutes")
+    typer.echo(f"time           {duration(report.seconds)}")

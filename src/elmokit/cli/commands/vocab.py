@@ -68,8 +68,10 @@ def vocab(
             "vocab needs exactly one of -o FILE (count CORPUS, write the vocabulary) and --check "
             "FILE (check that vocabulary)."
         )
-    if check is not None and (max_size is not None or min_count is not None):
-        raise InputError("--max-size and --min-count are for writing a vocabulary, not --check.")
+    if check is not None and (overwrite or max_size is not None or min_count is not None):
+        raise InputError(
+            "--max-size, --min-count and --overwrite are for writing a vocabulary, not --check."
+        )
     if check is None and max_characters is not None:
         raise InputError("--max-characters is for --check: a vocabulary has words of any length.")
     if check is None and not corpus:

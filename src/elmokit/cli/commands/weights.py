@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
+from elmokit.errors import InputError
 
 if TYPE_CHECKING:
     from elmokit.probes.layer_weights import LayerWeights
@@ -33,6 +34,8 @@ def weights(
 
     if plot is not None:
         check_target(plot, overwrite=overwrite)
+    elif overwrite:
+        raise InputError("--overwrite is for --plot: nothing else is written.")
     found = [read_layer_weights(run) for run in runs]
     if plot is not None:
         plot_layer_weights(found, plot)

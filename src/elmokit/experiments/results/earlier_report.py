@@ -11,12 +11,13 @@ from elmokit.experiments.results.report import REPORT_FILES, RESULTS_FILE
 from elmokit.files.json_files import read_json
 
 HASH = re.compile(r"hash ([0-9a-f]+)")
+_CELL = ("task", "dataset", "condition", "share", "seed")
 MAX_SHOWN = 5
 """Differences in an error message."""
 
 
 def check_earlier_report(
-    output: Path, options: Mapping[str, Any], runs: Sequence[PlannedRun], *, seeds: int | None
+    output: Path, options: Mapping[str, Any], runs: Sequence[PlannedRun]
 ) -> None:
     """Check before any run that only a report of the same options would be replaced.
 
@@ -27,7 +28,6 @@ def check_earlier_report(
         output: Folder of the report.
         options: What the results file will say of the options, see `options_of`.
         runs: All planned runs.
-        seeds: The number of seeds that the user asks for.
 
     Raises:
         FileExistsError: if the folder has files of these names that no experiment wrote, or results
@@ -36,29 +36,37 @@ def check_earlier_report(
     there = [name for name in REPORT_FILES if (output / name).exists()]
     if not there:
         return
-    try:
-        path = output / RESULTS_FILE
-        earlier = read_json(path, advice="", required=("experiment", "made", "runs"))
-    except FormatError as error:
+    earlier = _read_report(output / RESULTS_FILE)
+    if earlier is None:
         raise FileExistsError(
             f"{output} has files that no experiment wrote, and that this one would replace: "
             f"{', '.join(there)}. Move them away, or give another --output."
-        ) from error
-    found = list(dict.fromkeys(_differences(earlier, options, runs, seeds)))
+        )
+    found = list(dict.fromkeys(_differences(earlier, options, runs)))
     if found:
         more = [f"and {len(found) - MAX_SHOWN} more"] if len(found) > MAX_SHOWN else []
         raise FileExistsError(
-            f"{output} has the results of other options, which would be replaced:\n  "
+            f"{output} holds results made with other options; they would be replaced:\n  "
             + "\n  ".join([*found[:MAX_SHOWN], *more])
             + f"\nGive the earlier options, or another --output: in {output.parent} too, so that "
             "finished runs that both need are not repeated."
         )
 
 
+def _read_report(path: Path) -> Mapping[str, Any] | None:
+    """Return the results of an experiment; None if the file is missing or holds something else."""
+    try:
+        report = read_json(path, advice="", required=("experiment", "made", "runs"))
+    except FormatError:
+        return None
+    runs, tables = report["runs"], (report["made"], report.get("data", {}), report.get("test", {}))
+    is_report = isinstance(runs, list) and all(isinstance(one, Mapping) for one in [*tables, *runs])
+    return report if is_report else None
+
+
 def _differences(
-    earlier: Mapping[str, Any], now: Mapping[str, Any], runs: Sequence[PlannedRun],
-    seeds: int | None,
-) -> Iterator[str]:  # fmt: skip
+    earlier: Mapping[str, Any], now: Mapping[str, Any], runs: Sequence[PlannedRun]
+) -> Iterator[str]:
     if earlier["experiment"] != now["experiment"]:
         yield _differs("experiment", earlier["experiment"], now["experiment"])
         return
@@ -76,21 +84,23 @@ def _differences(
         other = now.get("test", {}).get("files", {}).get(dataset)
         if other is None or other["sha256"] != file["sha256"]:
             yield _differs(f"--test: {dataset}", file["path"], other and other["path"])
-    yield from _differences_of_runs(earlier["runs"], runs, seeds, is_tuned=now["tuned"])
+    yield from _differences_of_runs(earlier["runs"], runs, is_tuned=now["tuned"])
 
 
 def _differences_of_runs(
-    earlier: Sequence[Mapping[str, Any]], runs: Sequence[PlannedRun], seeds: int | None, *,
-    is_tuned: bool,
-) -> Iterator[str]:  # fmt: skip
+    earlier: Sequence[Mapping[str, Any]], runs: Sequence[PlannedRun], *, is_tuned: bool
+) -> Iterator[str]:
     tasks = {run.task for run in runs}
     planned = {_cell(vars(run)): run for run in runs}
     for one in earlier:
+        if not one.keys() >= set(_CELL):
+            continue
         if one["task"] not in tasks:
             yield f"--tasks: without {one['task']}, which has results"
-        elif seeds is not None and one["seed"] >= seeds:
-            yield f"--seeds: {seeds} now, without seed {one['seed']}, which has results"
-        elif (run := planned.get(_cell(one))) is not None:
+        elif (run := planned.get(_cell(one))) is None:
+            cell = f"{one['task']} ({one['dataset']}), {one['condition']}, seed {one['seed']}"
+            yield f"{cell} has results and is not planned now"
+        else:
             before, now = (dict(_flat(of.get("config") or {})) for of in (one, run.metadata))
             for key, value in before.items():
                 is_chosen = is_tuned and key == "train.learning_rate"
@@ -99,7 +109,7 @@ def _differences_of_runs(
 
 
 def _cell(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(run[name] for name in ("task", "dataset", "condition", "share", "seed"))
+    return tuple(run[name] for name in _CELL)
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -70,7 +70,7 @@ class ProbeRuns:
         own = {name for source in sources for name in source.names}  # not a baseline
         seconds = time.monotonic() - started
         return RunResult(
-            metric=probe.columns[main], 
+            metric=probe.columns[main],
             value=max(score[main] for score in scores if score["name"] in own),
             details={"scores": scores}, num_examples=len(getattr(self._data, "train", ())),
             seconds=seconds, wall_seconds=seconds, made=provenance(),

@@ -163,8 +163,8 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
         except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
             if isinstance(error, FormatError) and _is_text(source):
                 raise FormatError(
-                    f"{source} is a text, not a model. Give a file with weights, an archive, or "
-                    "the directory of a model."
+                    f"{source} is a text file, not a model. Give a file with weights, an archive, "
+                    "or the directory of a model."
                 ) from error
             if folder in (source, source.parent) or error.args[1:]:
                 raise
