@@ -265,5 +265,5 @@ def test_a_text_in_place_of_a_model_is_told(original, tmp_path):
         folder.mkdir(exist_ok=True)
         (folder / "corpus.txt").write_text("the bank of the river\n")
         (folder / "more.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
-        with pytest.raises(FormatError, match=r"corpus\.txt is a text, not a model"):
+        with pytest.raises(FormatError, match=r"corpus\.txt is a text file, not a model"):
             convert(folder / "corpus.txt", tmp_path / "out")
