@@ -259,3 +259,11 @@ def test_a_run_in_place_of_a_text_is_told(tmp_path, file, message):
     (path.parent / "model.safetensors").touch()
     with pytest.raises(InputError, match=message):
         open_corpus_of_model([tmp_path / "model"], None, None)
+
+
+def test_a_folder_of_texts_may_hold_a_file_of_that_name(tmp_path):
+    from elmokit.vectors.training import open_corpus_of_model
+
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "text.txt").write_text("the bank\n")
+    open_corpus_of_model([tmp_path], None, None)
