@@ -12,7 +12,9 @@ def reverse_sequences(
     positions = torch.arange(x.shape[1], device=x.device).unsqueeze(0)  # (1, T)
     ends = lengths.unsqueeze(1)  # (B, 1)
     index = torch.where(positions < ends, ends - 1 - positions, positions)  # (B, T)
-    return x.gather(1, index.unsqueeze(2).expand_as(x))
+    rows = torch.arange(x.shape[0], device=x.device).unsqueeze(1)  # (B, 1)
+    # whole vectors: on the CPU `gather` moves numbers one by one, forwards and backwards
+    return x.flatten(0, 1).index_select(0, (index + rows * x.shape[1]).flatten()).view_as(x)
 
 
 def mask_of(ids: Int[Tensor, "B T C"] | Int[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
