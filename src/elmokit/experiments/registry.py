@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "figure1_korean": "Figure 1 in Korean: score over the number of labels",
     "figure2": "Figure 2: what the tasks make of the layers",
     "controls": "Controls of table 1: what else could explain the gain of ELMo",
+    "gum": "Coreference on GUM: static word vectors, and ELMo beside them",
     "korean": "Korean: static word vectors, and ELMo beside them",
 }
 """Name -> title."""

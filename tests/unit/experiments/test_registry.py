@@ -1,5 +1,6 @@
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,15 @@ def test_the_korean_curve_shares_the_runs_of_the_korean_table():
     assert set(curve.tasks) < set(table.tasks)
     assert (curve.language, curve.conditions) == (table.language, table.conditions)
     assert set(curve.shares) > set(table.shares)
+
+
+def test_gum_repeats_the_coreference_of_table_1_on_other_documents():
+    gum, table = find_experiment("gum"), find_experiment("table1")
+    (task,) = gum.tasks
+    assert task.dataset == "coref-en-gum"
+    same = replace(task, dataset="coref-en-litbank", content="LitBank in the CoNLL-2012 format")
+    assert same in table.tasks
+    assert (gum.conditions, gum.shares) == (table.conditions, table.shares)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
