@@ -17,8 +17,8 @@ from torch import Tensor
 
 from elmokit.bilm.layer_mixes import LayerChoice
 from elmokit.bilm.masking import mask_of
-from elmokit.config import check_choice
 from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.field_checks import check_choice
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.elmo import ELMo
 from elmokit.weights.model_dir import PretrainedBiLM, load_model

@@ -11,9 +11,8 @@ classes, without.
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -21,53 +20,35 @@ from torch import Tensor, nn
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.masking import mask_of
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, InputError, MissingExtraError
-from elmokit.files.atomic import atomic_file
+from elmokit.errors import FormatError, MissingExtraError
 from elmokit.inference.packed_weights import PackedWeights
-from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
-from elmokit.text.given_sentences import GivenSentence, split_sentences
-from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.integrations.transformers_folder import (
+    CODE_NAME,
+    OwnCode,
+    convertible,
+    write_code,
+)
+from elmokit.integrations.transformers_tokenizer import ElmoTokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_dir import PretrainedBiLM
 
 try:
     from transformers import (
         AutoConfig,
         AutoModel,
         AutoTokenizer,
-        BatchEncoding,
         PreTrainedConfig,
         PreTrainedModel,
-        PreTrainedTokenizer,
     )
     from transformers.modeling_outputs import BaseModelOutput
-    from transformers.utils.generic import PaddingStrategy
 except ImportError as error:
     raise MissingExtraError("transformers", extra="transformers") from error
 
-CODE_NAME = "elmokit_model.py"
-"""The file of code in a saved folder."""
-_CODE = """\
-\"\"\"Classes of this model; needs: pip install "elmokit[transformers]".\"\"\"
-
-from elmokit.integrations.transformers import ElmoConfig, ElmoModel, ElmoTokenizer
-
 __all__ = ["ElmoConfig", "ElmoModel", "ElmoTokenizer"]
-"""
-_PAD = "<pad>"
 
 
-class _OwnCode:
-    """Keeps transformers from copying our source files into folders; we write `CODE_NAME`."""
-
-    @classmethod
-    def register_for_auto_class(cls, auto_class: object = None) -> None:
-        """Do nothing: ``auto_map`` names `CODE_NAME` in any case."""
-
-
-class ElmoConfig(_OwnCode, PreTrainedConfig):
+class ElmoConfig(OwnCode, PreTrainedConfig):
     """Shape and text processing of an `ElmoModel`, as plain dictionaries.
 
     Args:
@@ -104,11 +85,11 @@ class ElmoConfig(_OwnCode, PreTrainedConfig):
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Write config.json and the file of code."""
         saved = super().save_pretrained(save_directory, **kwargs)
-        _write_code(save_directory)
+        write_code(save_directory)
         return saved
 
 
-class ElmoModel(_OwnCode, PreTrainedModel):
+class ElmoModel(OwnCode, PreTrainedModel):
     """A biLM as a transformers model: layers of words, with gradients unless they are off.
 
     Without gradients, in fp32 on the CPU, it runs through the compiled kernels and equals
@@ -159,7 +140,7 @@ class ElmoModel(_OwnCode, PreTrainedModel):
         cls, model: PretrainedBiLM | str | os.PathLike[str] | None = None
     ) -> "ElmoModel":
         """Return a model with the weights of an elmokit model, its directory or name."""
-        source = _supported(model)
+        source = convertible(model)
         config = ElmoConfig(
             bilm=to_dict(source.config),
             tokenizer=to_dict(source.tokenizer),
@@ -212,192 +193,6 @@ class ElmoModel(_OwnCode, PreTrainedModel):
 
     def _init_weights(self, module: nn.Module) -> None:
         """Leave the weights as the biLM drew them, or as they were loaded."""
-
-
-class ElmoTokenizer(_OwnCode, PreTrainedTokenizer):
-    """Text or words to the ids of an `ElmoModel`: a row of characters (C) for every token.
-
-    A string is split by the tokenizer of the model's training text; in a list (with
-    ``is_split_into_words=True`` if it stands alone) every string is one word. Ids of a word-input
-    model are single numbers, from its vocabulary.
-
-    Args:
-        char_vocab: `CharVocabConfig`.
-        tokenizer: `TokenizerConfig`.
-        vocab_file: ``vocab.txt`` of a word-input model.
-    """
-
-    vocab_files_names = {"vocab_file": "vocab.txt"}  # noqa: RUF012 (as in transformers)
-    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
-
-    def __init__(
-        self,
-        char_vocab: dict[str, Any] | None = None,
-        tokenizer: dict[str, Any] | None = None,
-        vocab_file: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        kwargs.pop("auto_map", None)
-        text = from_dict(CharVocabConfig, char_vocab or {}, source="`char_vocab`")
-        splitter = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
-        self._chars = CharVocab(text)
-        self._words = None
-        if vocab_file is not None:
-            self._words = WordVocab.read(Path(vocab_file), advice=COPY_AGAIN)
-        self._splitter = NormalizingTokenizer(build_tokenizer(splitter), text.normalization)
-        kwargs["pad_token"] = _PAD
-        settings = {"char_vocab": to_dict(text), "tokenizer": to_dict(splitter)}
-        super().__init__(**settings, **kwargs)
-
-    @classmethod
-    def from_elmokit(
-        cls, model: PretrainedBiLM | str | os.PathLike[str] | None = None
-    ) -> "ElmoTokenizer":
-        """Return the tokenizer of an elmokit model, its directory or name."""
-        source = _supported(model)
-        made = cls(to_dict(source.config.char_vocab), to_dict(source.tokenizer))
-        if source.config.char_cnn is None:
-            made._words = source.word_vocab
-        return made
-
-    @property
-    def vocab_size(self) -> int:
-        """Distinct ids without padding: words, or bytes and marks."""
-        return NUM_CHARS if self._words is None else len(self._words)
-
-    def get_vocab(self) -> dict[str, int]:
-        """Return the ids of words, for a word-input model; characters have no names."""
-        words = [] if self._words is None else self._words.words
-        return {_PAD: 0, **{word: number for number, word in enumerate(words, 1)}}
-
-    def tokenize(self, text: str, **_: Any) -> list[str]:
-        """Split text into words, as the training text was split."""
-        return next(split_sentences([text], self._splitter.tokenize))
-
-    def convert_tokens_to_ids(self, tokens: str | Sequence[str]) -> Any:
-        """Return the ids of one word or of several."""
-        if tokens == _PAD:
-            return 0
-        found = self._ids([tokens] if isinstance(tokens, str) else tokens)
-        return found[0] if isinstance(tokens, str) else found
-
-    def _ids(self, words: Sequence[str]) -> list[Any]:
-        if self._words is None:
-            return self._chars.encode_words(words).tolist()
-        form = self._chars.config.normalization
-        return self._words.encode([normalize(word, form) for word in words]).tolist()
-
-    def _boundaries(self) -> tuple[Any, Any]:
-        if self._words is not None:
-            return self._words.sentence_begin_id, self._words.sentence_end_id
-        return self._chars.sentence_begin.tolist(), self._chars.sentence_end.tolist()
-
-    def _encode_plus(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self,
-        text: GivenSentence | Sequence[GivenSentence],
-        text_pair: object = None,
-        *,
-        add_special_tokens: bool = True,
-        padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
-        truncation_strategy: Any = None,
-        max_length: int | None = None,
-        is_split_into_words: bool = False,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
-        return_tensors: Any = None,
-        return_attention_mask: bool | None = None,
-        return_special_tokens_mask: bool = False,
-        return_length: bool = False,
-        **others: Any,
-    ) -> BatchEncoding:
-        if text_pair is not None:
-            raise InputError("ELMo reads single sentences; `text_pair` is not supported.")
-        for name in ("return_offsets_mapping", "return_overflowing_tokens"):
-            if others.get(name):
-                raise InputError(f"`{name}` is not supported. Leave it out.")
-        is_words = is_split_into_words and all(isinstance(word, str) for word in text)
-        is_single = isinstance(text, str) or is_words
-        edges = self._boundaries() if add_special_tokens else None
-        cut = truncation_strategy is not None and truncation_strategy.value != "do_not_truncate"
-        room = max_length - 2 * (edges is not None) if cut and max_length is not None else None
-        if room is not None and room < 0:
-            raise InputError(
-                f"`max_length` must be at least 2, for the sentence's boundaries, got {max_length}."
-            )
-        batch: dict[str, list[Any]] = {"input_ids": []}
-        for words in split_sentences([text] if is_single else text, self._splitter.tokenize):  # pyright: ignore[reportArgumentType]
-            if room is not None and len(words) > room:
-                words = (
-                    words[len(words) - room :] if self.truncation_side == "left" else words[:room]
-                )
-            rows = self._ids(words)
-            if edges is not None:
-                rows = [edges[0], *rows, edges[1]]
-            batch["input_ids"].append(rows)
-            if return_special_tokens_mask:
-                inner = len(rows) - 2 * (edges is not None)
-                mark = [1] * (edges is not None)
-                batch.setdefault("special_tokens_mask", []).append([*mark, *[0] * inner, *mark])
-            if return_length:
-                batch.setdefault("length", []).append(len(rows))
-        padded = self.pad(
-            batch, padding=padding_strategy.value, max_length=max_length,
-            pad_to_multiple_of=pad_to_multiple_of, padding_side=padding_side,
-            return_attention_mask=return_attention_mask,
-        )  # fmt: skip
-        if return_tensors is not None:
-            if len({len(rows) for rows in padded["input_ids"]}) > 1:
-                raise InputError("Sentences of different lengths make no tensor: set padding=True.")
-            padded = {name: np.array(values) for name, values in padded.items()}  # faster than rows
-            return BatchEncoding(padded, tensor_type=return_tensors)
-        return BatchEncoding({n: v[0] for n, v in padded.items()} if is_single else padded)  # pyright: ignore[reportArgumentType]
-
-    def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        padded = super()._pad(encoded_inputs, *args, **kwargs)
-        if self._words is None:  # a row of zeros, not one zero
-            zeros = [0] * self._chars.config.max_characters
-            padded["input_ids"] = [zeros if isinstance(r, int) else r for r in padded["input_ids"]]
-        return padded
-
-    def _decode(self, token_ids: Any, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError("ids of ELMo are rows of bytes of words; keep the words instead")
-
-    def save_vocabulary(
-        self, save_directory: str, filename_prefix: str | None = None
-    ) -> tuple[str, ...]:
-        """Write ``vocab.txt`` of a word-input model; return the paths written."""
-        if self._words is None:
-            return ()
-        name = self.vocab_files_names["vocab_file"]
-        path = Path(save_directory) / (f"{filename_prefix}-{name}" if filename_prefix else name)
-        self._words.write(path)
-        return (str(path),)
-
-    def save_pretrained(
-        self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
-    ) -> tuple[str, ...]:
-        """Write settings, vocabulary and the file of code."""
-        self._auto_map = {"AutoTokenizer": [f"{Path(CODE_NAME).stem}.ElmoTokenizer", None]}
-        saved = super().save_pretrained(save_directory, *args, **kwargs)
-        return (*saved, _write_code(save_directory))
-
-
-def _supported(model: PretrainedBiLM | str | os.PathLike[str] | None) -> PretrainedBiLM:
-    """Return a model, its directory or name; InputError for one that cannot be converted."""
-    source = model if isinstance(model, PretrainedBiLM) else load_model(model)
-    if source.config.lexicon is not None:
-        raise InputError(
-            "A model with lists of characters and words (ELMoForManyLangs) cannot be converted to "
-            "transformers; elmokit.Embedder and elmokit.ELMo read it."
-        )
-    return source
-
-
-def _write_code(directory: str | os.PathLike[str]) -> str:
-    path = Path(directory) / CODE_NAME
-    with atomic_file(path) as temp_path:
-        Path(temp_path).write_text(_CODE, encoding="utf-8")
-    return str(path)
 
 
 AutoConfig.register(ElmoConfig.model_type, ElmoConfig, exist_ok=True)
