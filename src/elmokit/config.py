@@ -1,4 +1,4 @@
-"""Dataclass ⇄ TOML/JSON: strict keys, strict types, ranges, dotted overrides.
+"""Dataclass ⇄ TOML/JSON: strict keys, strict types, dotted overrides.
 
 Everything that is read back from a file goes through a dataclass: settings through `from_dict`,
 files that elmokit wrote through `parse_record`. An unknown or missing key, a value of another type
@@ -17,10 +17,11 @@ import operator
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import GenericAlias, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import GenericAlias
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.errors import ConfigError, FormatError
+from elmokit.field_checks import KINDS, alternatives
 from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
 from elmokit.files.location import shown
 
@@ -28,8 +29,6 @@ T = TypeVar("T")
 _LARGEST_INT = 2**63 - 1
 _MIN_LIKENESS = 0.7
 """Of a key and the name that is suggested instead; less is another word, not a typing error."""
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
-"""How messages name what a setting must be."""
 
 
 def from_dict(
@@ -100,78 +99,6 @@ def known_part(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
             value = known_part(nested, value)
         known[name] = value
     return known
-
-
-SEEDS = (0, 2**32 - 1)
-"""Range of random seeds: what NumPy, PyTorch and gensim all take."""
-
-
-def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
-    """Check fields of a dataclass against (lowest, highest) values.
-
-    Two ints mean that the field holds whole numbers. None is allowed where the field's type has it.
-
-    Raises:
-        ConfigError: for the first value outside its range, of another type, or not finite.
-    """
-    for name, (low, high) in allowed.items():
-        value = getattr(config, name)
-        kind = int if isinstance(low, int) and isinstance(high, int) else float
-        is_valid = (
-            type(None) in get_args(get_type_hints(type(config))[name])
-            if value is None
-            else is_number(value, whole=kind is int) and low <= value <= high
-        )
-        if not is_valid:
-            raise ConfigError(
-                f"`{name}` must be {_KINDS[kind]} from {_number(low)} to {_number(high)}, got "
-                f"{shown(value)}"
-            )
-
-
-def check_choice(value: T, choices: Any, *, name: str) -> T:
-    """Return ``value``; raise `InputError` with the choices if it is none of a ``Literal``."""
-    allowed = get_args(choices)
-    if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"`{name}` must be one of {', '.join(allowed)}, got {shown(value)}.")
-    return value
-
-
-def check_choices(config: object) -> None:
-    """Check all fields of a dataclass that hold one of some names (``Literal``).
-
-    Raises:
-        ConfigError: for the first other value.
-    """
-    for name, (choices, may_be_none) in _choices_of(type(config)).items():
-        value = getattr(config, name)
-        if not (value is None and may_be_none):
-            try:
-                check_choice(value, choices, name=name)
-            except InputError as error:
-                raise ConfigError(str(error)) from None
-
-
-@functools.cache
-def _choices_of(cls: type) -> dict[str, tuple[Any, bool]]:
-    """Return the ``Literal`` of each field that has one, and whether None is allowed, too."""
-    found = {}
-    for name, hint in get_type_hints(cls).items():
-        kinds = _alternatives(hint)
-        literals = [kind for kind in kinds if get_origin(kind) is Literal]
-        if len(literals) == 1 and set(kinds) <= {literals[0], type(None)}:
-            found[name] = literals[0], type(None) in kinds
-    return found
-
-
-def is_number(value: object, *, whole: bool = False) -> bool:
-    """Return whether a value is a (whole) number, NumPy's included; True and False are none."""
-    kind = numbers.Integral if whole else numbers.Real
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -332,7 +259,7 @@ def _converted(given: Any, built: Any, path: str = "") -> Iterator[tuple[str, An
         for index, (value, element) in enumerate(zip(given, built, strict=True)):
             yield from _converted(value, element, f"{path}.{index}")
     elif type(given) is not type(built) and (type(given), type(built)) != (int, float):
-        yield path, given, _KINDS.get(type(built), type(built).__name__)
+        yield path, given, KINDS.get(type(built), type(built).__name__)
     elif type(given) is int and abs(given) > _LARGEST_INT:
         yield path, given, f"at most {_LARGEST_INT:,}"
 
@@ -362,10 +289,5 @@ def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> N
 
 def _dataclass_in(hint: Any) -> type | None:
     """Return the dataclass in ``X`` or ``X | None``."""
-    types = (kind for kind in _alternatives(hint) if isinstance(kind, type))
+    types = (kind for kind in alternatives(hint) if isinstance(kind, type))
     return next(filter(dataclasses.is_dataclass, types), None)
-
-
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union, or the only one."""
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from elmokit.cli import COMMANDS, app, commands
-from elmokit.config import SEEDS
+from elmokit.field_checks import SEEDS
 
 
 def _python(code):

@@ -5,19 +5,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
 import pytest
 
-from elmokit.config import (
-    apply_overrides,
-    check_ranges,
-    from_dict,
-    known_part,
-    parse_record,
-    read_toml,
-    to_dict,
-)
+from elmokit.config import apply_overrides, from_dict, known_part, parse_record, read_toml, to_dict
 from elmokit.errors import ConfigError, FormatError
+from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import read_json
 
 
@@ -234,47 +226,6 @@ class Strict:
         check_ranges(self, count=(1, 100), share=(0.0, 1.0))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Optional:
-    limit: int | None = None
-    share: float | None = None
-
-    def __post_init__(self):
-        check_ranges(self, limit=(1, 100), share=(0.0, 1.0))
-
-
-class TestCheckRanges:
-    @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
-    def test_whole_numbers_of_numpy(self, kind):
-        built = Strict(count=kind(7), share=kind(1))
-        assert to_dict(built) == to_dict(Strict(count=7, share=1))
-        with pytest.raises(ConfigError, match=r"`count`.* 1 to 100, .*101"):
-            Strict(count=kind(101))
-
-    @pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
-    def test_numbers_of_numpy(self, kind):
-        assert to_dict(Strict(share=kind(0.25))) == to_dict(Strict(share=0.25))
-        for settings in ({"share": kind("nan")}, {"share": kind(2)}, {"count": kind(2)}):
-            with pytest.raises(ConfigError, match=f"`{next(iter(settings))}`"):
-                Strict(**settings)
-
-    @pytest.mark.parametrize("value", [True, np.True_, "1", [1], 1j, None])
-    @pytest.mark.parametrize("name", ["count", "share"])
-    def test_what_is_no_number(self, name, value):
-        with pytest.raises(ConfigError, match=rf"`{name}` .*got "):
-            Strict(**{name: value})
-
-    def test_none_is_allowed_where_the_type_has_it(self):
-        assert (Optional(limit=None).limit, Optional(share=None).share) == (None, None)
-        for settings in ({"limit": 0}, {"share": 2.0}, {"limit": True}):
-            with pytest.raises(ConfigError, match=f"`{next(iter(settings))}`"):
-                Optional(**settings)
-
-    def test_what_json_has_no_place_for_is_told(self):
-        with pytest.raises(TypeError, match="object"):
-            to_dict(Strict(free={"a": object()}))
-
-
 class TestStrictTypes:
     @pytest.mark.parametrize(
         ("data", "key"),
@@ -298,6 +249,10 @@ class TestStrictTypes:
         data = {"share": 1, "free": {"a": [math.inf, "\ud800", None]}}
         built = from_dict(Strict, data)
         assert (built.share, built.free) == (1.0, data["free"])
+
+    def test_what_json_has_no_place_for_is_told(self):
+        with pytest.raises(TypeError, match="object"):
+            to_dict(Strict(free={"a": object()}))
 
     def test_dates_of_toml_are_no_settings(self):
         with pytest.raises(ConfigError, match="name"):

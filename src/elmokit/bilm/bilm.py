@@ -15,8 +15,8 @@ from torch.nn import functional
 from elmokit.bilm.char_cnn import ROW_BLOCK, CharCNNConfig, CharTokenEncoder, WordTokenEncoder
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.masking import lengths_of, mask_of, reverse_sequences
-from elmokit.config import check_ranges, is_number
 from elmokit.errors import ConfigError
+from elmokit.field_checks import check_ranges, is_number
 from elmokit.files.location import shown
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.lexicon import Lexicon, LexiconConfig, LexiconVocab

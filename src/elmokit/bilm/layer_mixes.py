@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from elmokit.bilm.scalar_mix import LayerNorm, ScalarMix
-from elmokit.config import check_choice
+from elmokit.field_checks import check_choice
 
 LayerChoice = Literal["mix", "average", "top", "layer0"]
 """The layers of a mixture.

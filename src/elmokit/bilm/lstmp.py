@@ -13,8 +13,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.config import check_ranges, is_number
 from elmokit.errors import ConfigError
+from elmokit.field_checks import check_ranges, is_number
 from elmokit.files.location import shown
 
 MAX_LAYERS, MAX_DIM = 100, 1 << 16

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.config import check_choice
+from elmokit.field_checks import check_choice
 
 LayerNorm = Literal["none", "token", "batch", "batch_with_boundaries"]
 """How layers are normalized before mixing, without gain or bias.

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.config import check_choices, check_ranges, is_number
+from elmokit.field_checks import check_choices, check_ranges, is_number
 from elmokit.files.location import shown
 
 MAX_CLUSTERS = 100  # of an adaptive softmax

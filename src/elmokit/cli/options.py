@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from elmokit.cli.output import configure_logging
-from elmokit.config import SEEDS
 from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
 from elmokit.errors import InputError, as_input_error
+from elmokit.field_checks import SEEDS
 from elmokit.files.sources import find_files
 from elmokit.tasks.registry import TASKS
 from elmokit.text.given_sentences import check_text

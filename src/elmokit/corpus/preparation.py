@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.config import check_ranges
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
@@ -24,6 +23,7 @@ from elmokit.corpus.text_shards import (
     TextShards,
 )
 from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.field_checks import check_ranges
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization

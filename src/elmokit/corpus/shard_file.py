@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.config import check_ranges
 from elmokit.errors import FormatError
+from elmokit.field_checks import check_ranges
 from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import check_file
 

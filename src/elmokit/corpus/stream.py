@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.config import check_ranges, parse_record
+from elmokit.config import parse_record
 from elmokit.corpus.order import SentenceOrder, Shuffle
 from elmokit.corpus.packing import RowPacker
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable
 from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.field_checks import check_ranges
 from elmokit.files.changes import changes
 from elmokit.files.location import counted
 from elmokit.text.char_vocab import CharVocab

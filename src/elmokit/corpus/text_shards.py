@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from elmokit.config import check_ranges
 from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
+from elmokit.field_checks import check_ranges
 from elmokit.files.hashing import text_sha256
 from elmokit.files.location import counted
 from elmokit.files.remote import as_file

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState
-from elmokit.config import check_choice
+from elmokit.field_checks import check_choice
 from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.engine import Engine

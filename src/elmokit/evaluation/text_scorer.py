@@ -17,8 +17,8 @@ from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState, Direction
 from elmokit.bilm.device import pick_device
-from elmokit.config import check_choice
 from elmokit.errors import InputError
+from elmokit.field_checks import check_choice
 from elmokit.inference.batching import batch_by_length, fill_buffers
 from elmokit.inference.distinct_words import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM

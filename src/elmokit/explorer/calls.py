@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from elmokit.config import is_number
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import ElmokitError, FormatError, InputError, MissingExtraError
 from elmokit.evaluation.surprisal import surprisal_of_words
@@ -17,6 +16,7 @@ from elmokit.evaluation.word_prediction import predict_of_words
 from elmokit.explorer.catalog import MAX_BYTES, MAX_NAMED, MAX_TOP, MAX_WORDS, ExploredModel
 from elmokit.explorer.corpus_index import CorpusIndex
 from elmokit.explorer.training_runs import read_training_run
+from elmokit.field_checks import is_number
 from elmokit.files.json_files import jsonable
 from elmokit.files.remote import AnyFile
 from elmokit.inspection.tokens import tokenize

@@ -14,7 +14,7 @@ from typing import cast
 import torch
 
 from elmokit.bilm.bilm import BiLM
-from elmokit.config import check_choice
+from elmokit.field_checks import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
 from elmokit.inference.torch_backend import ModuleNetwork

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.config import check_ranges
 from elmokit.errors import FormatError
+from elmokit.field_checks import check_ranges
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.hashing import text_sha256
 from elmokit.files.json_files import json_bytes, parse_json

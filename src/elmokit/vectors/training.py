@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import elmokit
-from elmokit.config import SEEDS, check_choices, check_ranges, to_dict
+from elmokit.config import to_dict
 from elmokit.corpus.preparation import SHARDS
 from elmokit.corpus.sentence_file import (
     SentenceFile,
@@ -23,6 +23,7 @@ from elmokit.corpus.sentence_file import (
 )
 from elmokit.corpus.shards import MANIFEST_NAME
 from elmokit.errors import ConfigError, InputError, MissingExtraError
+from elmokit.field_checks import SEEDS, check_choices, check_ranges
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.json_files import write_json
 from elmokit.files.temporary import scratch_directory

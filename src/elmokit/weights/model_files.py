@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from elmokit.bilm.bilm import MAX_WORDS, BiLMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.config import check_ranges, from_dict
+from elmokit.config import from_dict
 from elmokit.errors import FormatError
+from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME, packaged_models

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
-from elmokit.config import check_choice
+from elmokit.field_checks import check_choice
 
 Storage = Literal["float32", "float16", "int8", "int6"]
 """How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from elmokit.bilm.layer_mixes import LayerChoice
-from elmokit.config import check_choices
 from elmokit.evaluation.text_scorer import StartState
+from elmokit.field_checks import check_choices
 
 EmbeddingKind = Literal[
     "elmo", "static", "static_output", "static_projected", "layer0", "random", "top", "average",

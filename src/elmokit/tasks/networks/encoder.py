@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import lengths_of, reverse_sequences
-from elmokit.config import check_choices
+from elmokit.field_checks import check_choices
 from elmokit.tasks.networks.gru import gru_steps
 
 FORGET_BIAS = 1.0

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from elmokit.config import SEEDS, check_choices, check_ranges, from_dict, known_part
+from elmokit.config import from_dict, known_part
+from elmokit.field_checks import SEEDS, check_choices, check_ranges
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
 from elmokit.tasks.runs.examples import Examples, choose_examples, training_batches

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from elmokit.config import SEEDS, check_choices, check_ranges
 from elmokit.corpus.order import Shuffle
 from elmokit.errors import ConfigError
+from elmokit.field_checks import SEEDS, check_choices, check_ranges
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.precision import TrainingPrecision
 from elmokit.training.pretraining.validation import ValidationConfig
