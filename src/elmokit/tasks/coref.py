@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import FormatError, InputError
-from elmokit.files.location import Location
+from elmokit.files.location import Location, counted
 from elmokit.metrics.coref import average_f1_of, score_clusters
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
 from elmokit.tasks.inputs.settings import InputSettings
@@ -61,10 +61,8 @@ class CorefTask(Task[CorefDocument]):
             num_dropped += _num_mentions(given.clusters) - _num_mentions(clusters)
             documents.append(replace(given, clusters=clusters))
         if num_dropped:
-            log.warning(
-                "%s: %d mentions are in a second cluster, where they are ignored",
-                path, num_dropped,
-            )  # fmt: skip
+            mentions = counted(num_dropped, "mention")
+            log.warning("%s: %s ignored in a second cluster", path, mentions)
         clusters = [cluster for document in documents for cluster in document.clusters]
         if training and max(map(len, clusters), default=0) < 2:
             raise FormatError(

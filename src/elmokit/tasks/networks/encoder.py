@@ -1,6 +1,7 @@
 """The sentence encoder of the task models: recurrent layers with variational dropout."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -141,12 +142,12 @@ class SentenceEncoder(PaddedEncoder):
             weight = next(layer.parameters())
             with torch.autocast("cpu", enabled=False):
                 return self._read(layer, x.to(weight.dtype), lengths)
-        back = reverse_sequences(x, lengths)
         # without gradients torch's GRU is as fast as `gru_steps`
         if self.config.cell == "gru" and x.device.type == "cpu" and torch.is_grad_enabled():
-            forward, backward = _run_gru(layer, x, back)
+            forward, backward = _run_gru(layer, x, lengths)
         else:
-            forward, backward = _run(layer, x, "l0"), _run(layer, back, "l0_reverse")
+            forward = _run(layer, x, "l0")
+            backward = _run(layer, reverse_sequences(x, lengths), "l0_reverse")
         return torch.cat([forward, reverse_sequences(backward, lengths)], dim=2)
 
 
@@ -164,14 +165,18 @@ def _run(layer: nn.Module, x: Tensor, name: str) -> Tensor:
     return torch.gru(x, start, *rest)[0]
 
 
-def _run_gru(layer: nn.Module, *inputs: Tensor) -> list[Tensor]:
-    """Run both directions of a GRU together, each over its own (B, T, X)."""
+def _run_gru(layer: nn.Module, x: Tensor, lengths: Tensor) -> Sequence[Tensor]:
+    """Run both directions of a GRU together: (B, T, X) -> two (B, T, H), the second from the end.
+
+    Both take their gates from one product; the gates are reversed, being narrower than ``x``.
+    """
     names = ("l0", "l0_reverse")
     of_input, of_state, input_bias, state_bias = (
         torch.stack(parts) for parts in zip(*(_weights(layer, name) for name in names), strict=True)
     )
-    by_step = torch.stack(inputs).transpose(1, 2)  # (D, T, B, X)
-    flat = torch.baddbmm(input_bias.unsqueeze(1), by_step.flatten(1, 2), of_input.transpose(1, 2))
-    gates_in = flat.unflatten(1, by_step.shape[1:3]).transpose(0, 1).contiguous()
+    gates = functional.linear(x, of_input.flatten(0, 1), input_bias.flatten())  # (B, T, 2G)
+    ahead, back = gates.chunk(2, dim=2)
+    by_step = (one.transpose(0, 1) for one in (ahead, reverse_sequences(back, lengths)))
+    gates_in = torch.stack(tuple(by_step), dim=1)  # (T, D, B, G)
     states = gru_steps(gates_in, of_state, state_bias)  # (T, D, B, H)
     return [one.transpose(0, 1) for one in states.unbind(dim=1)]
