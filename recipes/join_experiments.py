@@ -26,6 +26,7 @@ from elmokit.experiments.experiment import Experiment
 from elmokit.experiments.plan import PlannedRun, plan_tasks
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.results.comparison import Cell, Comparison, Difference, GainChange
+from elmokit.experiments.results.earlier_report import read_earlier_report
 from elmokit.experiments.results.findings import Findings, cells_key
 from elmokit.experiments.results.report import (
     RESULTS_FILE,
@@ -52,8 +53,9 @@ def join(parts: Sequence[Part], output: Path) -> Report:
 
     Raises:
         FormatError: if a part is damaged.
+        FileExistsError: if ``output`` has files that no experiment wrote.
         InputError: if parts do not belong together (of another experiment or biLM, some tuned and
-            some not), or ``output`` is one of them.
+            some not), or ``output`` is one of them or holds another experiment.
         MissingExtraError: if the experiment has a plot and matplotlib is missing.
     """
     if (output / RESULTS_FILE).resolve() in [part.path.resolve() for part in parts]:
@@ -61,6 +63,12 @@ def join(parts: Sequence[Part], output: Path) -> Report:
             f"{output} is the folder of a part, which would be overwritten. Give another --output."
         )
     name = _shared(parts, "experiment", lambda part: part.results["experiment"])
+    earlier = read_earlier_report(output)
+    if earlier is not None and earlier["experiment"] != name:
+        raise InputError(
+            f"{output} holds results of {earlier['experiment']}, not of {name}. Give another "
+            "--output."
+        )
     _shared(parts, "hash of the biLM", lambda part: part.bilm_hash)
     _shared(parts, "scored data", lambda part: part.results["made"]["scored"])
     _check_tasks(parts)

@@ -188,6 +188,21 @@ def test_a_part_is_not_overwritten(recipe, published, write):
     assert (folder / "results.json").read_bytes() == before
 
 
+def test_only_a_report_of_the_experiment_is_replaced(recipe, published, write, tmp_path):
+    part = recipe.read_part(write("part", part_of(published, "qa")))
+    joined = tmp_path / "joined"
+    recipe.join([part], joined)
+    recipe.join([part], joined)  # it may grow
+    before = joined / "results.json"
+    before.write_text(json.dumps(json.loads(before.read_text()) | {"experiment": "table1"}))
+    with pytest.raises(InputError, match=r"joined holds results of table1, not of korean"):
+        recipe.join([part], joined)
+    before.write_text('{"accuracy": 1}')
+    with pytest.raises(FileExistsError, match=r"joined has files that no experiment wrote"):
+        recipe.join([part], joined)
+    assert before.read_text() == '{"accuracy": 1}'
+
+
 def test_a_figure_needs_the_plots_before_anything_is_written(
     recipe, published, write, tmp_path, monkeypatch
 ):

@@ -33,15 +33,9 @@ def check_earlier_report(
         FileExistsError: if the folder has files of these names that no experiment wrote, or results
             that other options gave.
     """
-    there = [name for name in REPORT_FILES if (output / name).exists()]
-    if not there:
-        return
-    earlier = _read_report(output / RESULTS_FILE)
+    earlier = read_earlier_report(output)
     if earlier is None:
-        raise FileExistsError(
-            f"{output} has files that no experiment wrote, and that this one would replace: "
-            f"{', '.join(there)}. Move them away, or give another --output."
-        )
+        return
     found = list(dict.fromkeys(_differences(earlier, options, runs)))
     if found:
         more = [f"and {len(found) - MAX_SHOWN} more"] if len(found) > MAX_SHOWN else []
@@ -51,6 +45,22 @@ def check_earlier_report(
             + f"\nGive the earlier options, or another --output: in {output.parent} too, so that "
             "finished runs that both need are not repeated."
         )
+
+
+def read_earlier_report(output: Path) -> Mapping[str, Any] | None:
+    """Return the results in a folder of a report; None if it has no file of a report.
+
+    Raises:
+        FileExistsError: if the folder has files of these names that no experiment wrote.
+    """
+    there = [name for name in REPORT_FILES if (output / name).exists()]
+    earlier = _read_report(output / RESULTS_FILE) if there else None
+    if there and earlier is None:
+        raise FileExistsError(
+            f"{output} has files that no experiment wrote, and that this one would replace: "
+            f"{', '.join(there)}. Move them away, or give another --output."
+        )
+    return earlier
 
 
 def _read_report(path: Path) -> Mapping[str, Any] | None:
