@@ -229,7 +229,10 @@ def _cannot_be_replaced(target: Path) -> bool:
 
 
 def _holds_working_directory(target: Path) -> bool:
-    return target.is_dir() and Path.cwd().is_relative_to(target.resolve())
+    try:
+        return target.is_dir() and Path.cwd().is_relative_to(target.resolve())
+    except FileNotFoundError:  # there is no working directory any more
+        return False
 
 
 def previous_of(target: Path) -> Path:

@@ -71,12 +71,13 @@ def find_files(
             found = [path]
         else:
             matches = map(Path, sorted(glob.glob(os.fspath(given), recursive=True)))
-            matches = list(matches)
-            found = [match for match in matches if match.is_file()]
-            if not found:  # a pattern of folders
-                found = [
-                    file for match in matches if match.is_dir() for file in _files_below(match)
-                ]
+            found = [
+                file
+                for match in matches
+                for file in (_files_below(match) if match.is_dir() else [match])
+                if file.is_file()
+            ]
+            found = list(dict.fromkeys(found))  # `**` matches a folder and its files
         if places and found != [path]:
             found = [file for file in found if not _is_in(places, file)]
         if not found and missing_ok:
@@ -234,8 +235,8 @@ def check_magic(path: AnyFile, piece: bytes) -> None:
 def _files_below(directory: Path) -> list[Path]:
     """Return the files below a directory, sorted, without hidden ones.
 
-    Links to folders are followed after all others, so that no file is read twice and its path does
-    not depend on the file system.
+    Links to folders are followed after all others, and of a file and links to it the file is taken,
+    so that no file is read twice and its path does not depend on the file system.
     """
     found, seen, waiting = [], set(), [directory]
     while waiting:
@@ -250,4 +251,9 @@ def _files_below(directory: Path) -> list[Path]:
             links += [path for name in folders if (path := Path(folder, name)).is_symlink()]
             found += [Path(folder, name) for name in names if not name.startswith(".")]
         waiting = sorted(links)
-    return sorted(path for path in found if path.is_file())
+    files = sorted((path for path in found if path.is_file()), key=_links_last)
+    return sorted({os.path.realpath(path): path for path in reversed(files)}.values())
+
+
+def _links_last(path: Path) -> tuple[bool, Path]:
+    return path.is_symlink(), path

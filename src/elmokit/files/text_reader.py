@@ -12,7 +12,7 @@ from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.damage import reason_of
 from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
 from elmokit.files.json_files import is_json
-from elmokit.files.lines import BadLine, decode_line, raw_lines
+from elmokit.files.lines import MAX_LINE_BYTES, BadLine, decode_line, raw_lines
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import file_kind
 
@@ -80,21 +80,27 @@ class FileReader:
             yield from self._decode(self._text_lines())
         self._check_end()
 
-    def _raw_lines(self) -> Iterator[bytes | None]:
-        for raw in raw_lines(self.path, self.max_line_bytes):
+    def _raw_lines(self, max_bytes: int) -> Iterator[bytes | None]:
+        for raw in raw_lines(self.path, max_bytes):
             self._count()
             yield raw
 
     def _text_lines(self) -> Iterator[bytes | None]:
         """Yield the lines of a text; refuse JSON lines, whose braces and keys would be words."""
         is_first = True
-        for raw in self._raw_lines():
+        for raw in self._raw_lines(self.max_line_bytes):
             if is_first and raw is not None and raw.strip():
                 is_first = False
-                if raw.lstrip().startswith(b"{") and is_json(raw, dict):
+                start = raw.lstrip()
+                if start[:1] == b"{" and is_json(raw, dict):
                     raise FormatError(
                         f"{self.path}: the first line is a JSON object. JSON lines are read from "
                         f"files named .jsonl; or pass their text on: jq -r .{self.text_field} IN."
+                    )
+                if start[:1] == b"[" and ".json" in str(self.path).lower():
+                    raise FormatError(
+                        f"{self.path}: the file is a JSON array. Write a record on each line of a "
+                        "file named .jsonl: jq -c '.[]' IN > OUT.jsonl."
                     )
             yield raw
 
@@ -119,7 +125,8 @@ class FileReader:
         return self._decode(lines())
 
     def _json_values(self) -> Iterator[bytes]:
-        for raw in self._raw_lines():
+        # a record may hold a whole book: the limit is that of the lines of its text
+        for raw in self._raw_lines(max(MAX_LINE_BYTES, self.max_line_bytes)):
             if raw is None or not raw.strip():
                 self._skip("too_long" if raw is None else "blank")
                 continue

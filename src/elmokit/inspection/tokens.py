@@ -32,8 +32,8 @@ class Token:
     """What made ``text`` of ``raw`` (``“`` → ``"``: normalization; ``갔다`` → ``가 었 다``:
     tokenizer); none if they are the same, or the place is unknown."""
     char_ids: tuple[int, ...]
-    """What the character CNN reads, without padding: word begin, the UTF-8 bytes + 1, word end.
-    Empty for a word-input model."""
+    """What the character CNN reads, without padding: word begin, the UTF-8 bytes + 1 (or the
+    characters' ids in a lexicon), word end. Empty for a word-input model."""
     is_cut: bool
     """It has more bytes than the model's ``max_characters`` - 2; the rest is not read."""
     is_known: bool | None
@@ -126,6 +126,7 @@ def _describe(
 ) -> tuple[Token, ...]:
     form, vocab = model.config.char_vocab.normalization, model.word_vocab
     has_characters = model.config.char_cnn is not None
+    width = model.config.char_vocab.max_characters  # a lexicon's rows end in the word's own id
     texts = [normalize(word, form) for word in words]
     rows = model.char_vocab.encode_words(texts).tolist() if has_characters else [[]] * len(texts)
     tokens = []
@@ -136,7 +137,7 @@ def _describe(
             Token(
                 text=text, start=start, end=end, raw=written,
                 changed_by=_changed_by(text, written, form),
-                char_ids=tuple(one for one in row if one != model.char_vocab.padding_id),
+                char_ids=tuple(one for one in row[:width] if one != model.char_vocab.padding_id),
                 is_cut=has_characters and model.char_vocab.is_truncated(text),
                 is_known=None if vocab is None else text in vocab,
             )

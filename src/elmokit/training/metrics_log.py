@@ -10,7 +10,7 @@ from typing import Any
 from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file, named
-from elmokit.files.json_files import parse_json
+from elmokit.files.json_files import jsonable, parse_json
 
 METRICS_FILE, RUN_FILE = "metrics.jsonl", "run.json"
 """The log of a run, and its settings beside it."""
@@ -27,12 +27,16 @@ class RunLog:
         self.path = path
         kept = [row for row in read_log(path) if row["step"] <= resume_step] if resume_step else []
         with atomic_file(path) as temp_path:
-            temp_path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+            temp_path.write_text("".join(map(_line, kept)), encoding="utf-8")
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Append one row; it must have ``step``."""
+        """Append one row; it must have ``step``. What is not finite is null."""
         with named(self.path), self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(dict(row)) + "\n")
+            file.write(_line(row))
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(jsonable(row)) + "\n"
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ def model_card(model: Any) -> str:
         header.append(f"license: {json.dumps(license_name)}")
     reads = "words (embedding table)"
     if config.char_cnn is not None:
-        most = config.char_vocab.max_characters
+        most = model.char_vocab.max_bytes
         kind = "bytes of UTF-8" if config.lexicon is None else "by list"
         words = "" if config.lexicon is None else f", and {config.lexicon.num_words:,} words"
         reads = f"characters ({kind}), at most {most} per word{words}"

@@ -127,9 +127,10 @@ def convert(
         ValueError: if the destination's format cannot hold the model, the source would be
             replaced, or an option has no use.
     """
-    path = Path(os.path.expanduser(source))
-    target = Path(os.path.expanduser(destination))
-    target = target.resolve() if target == Path() else target
+    path, target = (
+        given if given.name else given.resolve()  # the working directory, or the one above
+        for given in (Path(os.path.expanduser(one)) for one in (source, destination))
+    )
     if dtype is not None and target.suffix != ".onnx":
         raise InputError(
             f"`dtype` (--dtype) is for ONNX files (*.onnx), got the destination {target}."
@@ -235,10 +236,10 @@ def _to_original(
     model = load_model(source)
     if destination.is_dir():
         _check_no_other_softmax(destination, written_paths)
+    write_bilm_tf(model, options_path, weights_path, softmax=softmax_path)
     if model.word_vocab is None:
         vocab_path.unlink(missing_ok=True)  # of the files that are replaced
-    write_bilm_tf(model, options_path, weights_path, softmax=softmax_path)
-    if model.word_vocab is not None:
+    else:
         model.word_vocab.write(vocab_path)
         vocab = vocab_path
     written = read_bilm_tf(options_path, weights_path, vocab=vocab, softmax=softmax_path)

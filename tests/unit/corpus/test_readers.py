@@ -184,6 +184,31 @@ def test_lines_of_megabytes_only_are_an_error(read):
         read(b"word " * 300_000)
 
 
+def test_a_json_record_may_be_a_book_of_short_lines(tmp_path):
+    from elmokit.corpus.readers import ReadReport, read_text_lines
+
+    book = "\n".join(["a line of a book"] * 100)
+    path, report = tmp_path / "books.jsonl", ReadReport()
+    path.write_text(json.dumps({"text": book}) + "\n" + json.dumps({"text": "x" * 101}) + "\n")
+    lines = list(read_text_lines([path], report, max_line_bytes=100))
+    assert len(lines) == 100
+    assert report.skipped == {"too_long": 1}
+
+
+def test_a_json_array_is_no_text(tmp_path):
+    from elmokit.corpus.readers import ReadReport, read_text_lines
+    from elmokit.errors import FormatError
+
+    path = tmp_path / "texts.json"
+    for text in ('[{"text": "a"}]', '[\n {"text": "a"}\n]'):
+        path.write_text(text)
+        with pytest.raises(FormatError, match=r"texts\.json: .*array.*\.jsonl"):
+            list(read_text_lines([path], ReadReport()))
+    text = tmp_path / "notes.txt"
+    text.write_text("[1]\n[\n")
+    assert [line.text for line in read_text_lines([text], ReadReport())] == ["[1]", "["]
+
+
 @pytest.mark.parametrize("data", [b"", b"\n\n \n"])
 def test_an_entirely_empty_corpus_is_an_error(read, data):
     from elmokit.errors import FormatError

@@ -256,6 +256,16 @@ class TestDirectory:
             raise AssertionError("nothing may be done")
         assert names(old) == ["old.txt", "sub"]
 
+    def test_a_working_directory_that_is_gone_matters_to_relative_paths_alone(
+        self, old, tmp_path, monkeypatch
+    ):
+        (tmp_path / "gone").mkdir()
+        monkeypatch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        with atomic_directory(old) as temp_path:
+            (temp_path / "new.txt").write_text("new")
+        assert names(old) == ["new.txt"]
+
     def test_what_a_kill_left_is_cleared(self, old):
         previous_of(old).mkdir()
         (previous_of(old) / "half.txt").write_text("half")

@@ -222,6 +222,30 @@ def test_linked_folders_are_read_once_and_patterns_may_match_folders(tree, tmp_p
     assert find_files(str(folder / "sub/**")) == [folder / "sub/own.txt"]
 
 
+def test_a_pattern_means_files_and_folders_as_in_a_shell(tmp_path):
+    from elmokit.files.sources import find_files
+
+    folder, file = tmp_path / "part_a", tmp_path / "part_b.txt"
+    folder.mkdir()
+    (folder / "x.txt").write_text("x", encoding="utf-8")
+    file.write_text("y", encoding="utf-8")
+    (tmp_path / "part_c").symlink_to(tmp_path / "nothing")
+    assert find_files(str(tmp_path / "part_*")) == [folder / "x.txt", file]
+    assert find_files(str(tmp_path / "**"), exclude=[file]) == [folder / "x.txt"]
+
+
+def test_of_a_file_and_links_to_it_the_file_is_read(tmp_path):
+    from elmokit.files.sources import find_files
+
+    (tmp_path / "b.txt").write_text("x", encoding="utf-8")
+    for name in ("a.txt", "c.txt"):
+        (tmp_path / name).symlink_to(tmp_path / "b.txt")
+    assert find_files(tmp_path) == [tmp_path / "b.txt"]
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/a.txt").symlink_to(tmp_path / "b.txt")
+    assert find_files(tmp_path / "links") == [tmp_path / "links/a.txt"]
+
+
 class TestOneFile:
     def test_a_missing_file_is_named(self, tmp_path):
         from elmokit.files.sources import existing_file

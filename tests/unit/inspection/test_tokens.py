@@ -1,13 +1,16 @@
 """Tokens as a model reads them, and their places in the raw text."""
 
 import unicodedata
+from dataclasses import replace
 
 import pytest
 
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.inspection.tokens import count_tokens, tokenize, tokenize_lines_of
-from elmokit.text.char_vocab import WORD_BEGIN, WORD_END
+from elmokit.text.char_vocab import WORD_BEGIN, WORD_END, CharVocabConfig
+from elmokit.text.lexicon import Lexicon
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.weights.model_dir import PretrainedBiLM
 
 from ...builders.training_models import toy_model
 
@@ -69,6 +72,14 @@ def test_a_cut_token_ends_at_a_whole_character(simple):
 def test_a_model_of_words_reads_no_characters_and_cuts_nothing():
     (token,) = tokenize(reading_as("simple", word_input=True), "강" * 30).tokens
     assert (token.char_ids, token.is_cut, token.is_known) == ((), False, False)
+
+
+def test_characters_of_a_lexicon_are_shown_without_the_id_of_the_word():
+    lexicon = Lexicon(("a", "b", "c"), ("ab", "c"))
+    chars = CharVocabConfig(max_characters=8, normalization="none")
+    config = replace(toy_model().config, char_vocab=chars, lexicon=lexicon.config(word_dim=4))
+    found = tokenize(PretrainedBiLM(config, lexicon=lexicon), "ab c zz").tokens
+    assert [token.char_ids for token in found] == [(2, 7, 8, 3), (2, 9, 3), (2, 6, 6, 3)]
 
 
 def test_a_model_without_vocabulary_knows_of_no_word_whether_it_is_known():

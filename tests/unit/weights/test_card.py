@@ -42,6 +42,14 @@ def test_the_card_says_what_the_model_is():
     assert "original_options" not in card
 
 
+def test_the_limit_is_that_of_a_word_without_its_two_boundaries():
+    model = PretrainedBiLM(CONFIG)
+    assert model.config.char_vocab.max_characters == 50
+    assert "at most 48 per word" in model.card()
+    assert not model.char_vocab.is_truncated("a" * 48)
+    assert model.char_vocab.is_truncated("a" * 49)
+
+
 def test_task_scores_have_a_table():
     scores = {"named entities (F1)": "71.5 ± 0.2", "a|b": 48.251}
     metadata = {"scores": scores, "limits": "small", "scores_note": "in percent"}

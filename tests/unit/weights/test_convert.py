@@ -11,6 +11,7 @@ from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError, InputError
 from elmokit.text.char_vocab import CharVocabConfig
+from elmokit.text.lexicon import Lexicon
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights import convert as convert_module
 from elmokit.weights.bilm_tf import write_bilm_tf
@@ -35,6 +36,17 @@ def build(*, words=False, raw=True, **settings):
         lstm=LSTM,
     )
     return PretrainedBiLM(config, **settings)
+
+
+def with_lexicon():
+    lexicon = Lexicon(("a", "b", "c"), ("ab", "c"))
+    config = BiLMConfig(
+        char_vocab=CharVocabConfig(max_characters=8, normalization="none"),
+        char_cnn=CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5)), num_highway=0),
+        lexicon=lexicon.config(word_dim=4),
+        lstm=LSTM,
+    )
+    return PretrainedBiLM(config, lexicon=lexicon)
 
 
 @pytest.fixture
@@ -118,6 +130,27 @@ def test_a_folder_is_not_called_like_a_file(original, name, tmp_path):
         with pytest.raises(ValueError, match=r"name of a file.*without such an ending; only ONNX"):
             convert(source, tmp_path / name)
     assert not (tmp_path / name).exists()
+
+
+def test_a_model_that_cannot_be_written_leaves_the_older_export_whole(tmp_path):
+    build().save(tmp_path / "model")
+    (tmp_path / "out").mkdir()
+    for name in ("options.json", "weights.hdf5", "vocab.txt"):
+        (tmp_path / "out" / name).write_text(name)
+    with_lexicon().save(tmp_path / "lexicon")
+    with pytest.raises(InputError, match="lexicon"):
+        convert(tmp_path / "lexicon", tmp_path / "out", overwrite=True)
+    for name in ("options.json", "weights.hdf5", "vocab.txt"):
+        assert (tmp_path / "out" / name).read_text() == name
+
+
+def test_the_working_directory_is_converted(original, tmp_path, monkeypatch):
+    convert(original, tmp_path / "model")
+    for folder, target in ((original, "again"), (tmp_path / "model", "back")):
+        monkeypatch.chdir(folder)
+        convert(".", tmp_path / target)
+    assert (tmp_path / "again/config.json").is_file()
+    assert (tmp_path / "back/options.json").is_file()
 
 
 def test_nothing_of_an_older_export_stays_beside_the_new_weights(original, tmp_path):

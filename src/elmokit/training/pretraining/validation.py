@@ -1,9 +1,10 @@
 """Validation during training: when it is due, its results, and keeping the best model."""
 
 import dataclasses
+import logging
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from elmokit.config import from_dict, known_part
 from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.files.atomic import atomic_file
+from elmokit.files.json_files import jsonable
 from elmokit.files.temporary import remove_whole
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.training.distributed import World
@@ -24,6 +26,8 @@ from elmokit.training.schedules import Progress
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import read_config
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +165,12 @@ class Validation:
                 self._score_best(on_validation)
                 publish_best(self.run_dir)
             figures = read_config(self.run_dir).training["perplexity"]
-            report = None if figures is None else PerplexityReport(**figures)
+            report = None if figures is None else _report_of(figures)
+            if report is not None and math.isinf(report.mean):
+                log.warning(
+                    "the perplexity on held-out text is too large for a number: the training has "
+                    "diverged. Give a lower optimizer.learning_rate."
+                )
         self.processes.barrier()
         return report
 
@@ -181,7 +190,7 @@ class Validation:
             best, self.text.valid.sentences(), precision="fp32",
             on_sentences=_counting(on_validation, self.text.valid.num_sentences),
         )  # fmt: skip
-        best.training_metadata["perplexity"] = dataclasses.asdict(report)
+        best.training_metadata["perplexity"] = jsonable(report)
         best.save(self.run_dir / BEST)
 
     def _save(self, progress: Progress, report: PerplexityReport | None) -> None:
@@ -196,9 +205,15 @@ class Validation:
             "steps": progress.step,
             "seconds": round(progress.seconds, 1),
             "seed": self.seed,
-            "perplexity": None if report is None else dataclasses.asdict(report),
+            "perplexity": jsonable(report),
         }
         self.model.save(self.run_dir / BEST)
+
+
+def _report_of(figures: Mapping[str, Any]) -> PerplexityReport:
+    """Return a stored report; JSON has null for infinity."""
+    whole = {name: math.inf if value is None else value for name, value in figures.items()}
+    return PerplexityReport(**whole)
 
 
 def publish_best(run_dir: Path) -> None:

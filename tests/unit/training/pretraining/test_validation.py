@@ -1,5 +1,6 @@
 """Validation while training: when, and which model is kept."""
 
+import json
 import math
 
 import pytest
@@ -9,6 +10,7 @@ from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.metrics.perplexity import PerplexityCounter
 from elmokit.training.distributed import World
+from elmokit.training.metrics_log import RunLog
 from elmokit.training.precision import matmul_precision
 from elmokit.training.pretraining import validation as validation_module
 from elmokit.training.pretraining.validation import Validation, ValidationConfig, publish_best
@@ -200,6 +202,22 @@ class TestBest:
         assert validation.validate(Progress(step=1), 0.5) is None
         assert validation.is_out_of_patience
         assert validation.best == 5
+
+    def test_a_training_that_diverged_is_told_and_its_files_are_json(self, build, tmp_path, caplog):
+        validation = build()
+        with torch.no_grad():  # every word is 1,000 nats away
+            validation.model.softmax.bias.fill_(-1000)
+            validation.model.softmax.bias[VOCAB.sentence_begin_id - 1] = 0
+        report = validation.validate(Progress(step=1), 1.0)
+        RunLog(tmp_path / "metrics.jsonl").write({"step": 1, "valid_mean": report.mean})
+        report = validation.finish(Progress(step=1))
+        assert report.mean == math.inf
+        assert "diverged" in caplog.text
+        (log,) = (tmp_path / "metrics.jsonl").read_text().splitlines()
+        (config,) = tmp_path.glob("**/config.json")
+        for text in (log, config.read_text(encoding="utf-8")):
+            json.loads(text, parse_constant=pytest.fail)
+        assert json.loads(log)["valid_mean"] is None
 
     def test_training_metadata_say_where_the_model_comes_from(self, build, text, tmp_path):
         validation = build()
