@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import FormatError
+from elmokit.experiments.results.tables import NOTHING
 from elmokit.files.json_files import json_bytes
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
@@ -73,9 +74,10 @@ def results() -> dict[str, Any]:
             "rows": [
                 {
                     "task": row[0], "percent": float(row[2].split()[0]), "metric": row[3],
-                    "static": float(row[5]), "elmo": float(row[6]),
+                    "static": float(row[5].split()[0]), "elmo": float(row[6].split()[0]),
                 }
                 for row in labels["tables"][0]["rows"]
+                if NOTHING not in row[5:7]
             ],
         },
     }  # fmt: skip

@@ -229,7 +229,7 @@ def _row(one: Mapping[str, Any]) -> tuple[str, str, float, str]:
 
 
 def _is_tuned(part: Part) -> bool:
-    return " --tune" in part.results["made"]["command"]
+    return part.results.get("tuned", " --tune" in part.results["made"]["command"])
 
 
 def _shared(parts: Sequence[Part], name: str, value_of: Callable[[Part], Value]) -> Value:

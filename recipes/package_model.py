@@ -10,6 +10,7 @@ scores come to the card afterwards, from the published experiments (recipes/publ
 
 import argparse
 import dataclasses
+import tempfile
 from pathlib import Path
 
 from elmokit.cli.error_messages import exit_on_user_error
@@ -46,6 +47,13 @@ def package(model: PretrainedBiLM, options: argparse.Namespace) -> Path:
     }
     target = PACKAGED_MODELS / options.name
     target.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:  # the packaged one stays if this one is too large
+        model.save(Path(folder) / "model", dtype="int8")
+        size = sum(path.stat().st_size for path in (Path(folder) / "model").iterdir())
+    if size > MAX_BYTES:
+        raise SystemExit(
+            f"The model has {size:,} bytes, more than {MAX_BYTES:,}: too large to ship."
+        )
     model.save(target, dtype="int8")
     return target
 
@@ -68,10 +76,6 @@ def main() -> None:
     options = parser.parse_args()
     target = package(load_model(options.model), options)
     size = sum(path.stat().st_size for path in target.iterdir())
-    if size > MAX_BYTES:
-        raise SystemExit(
-            f"{target} has {size:,} bytes, more than {MAX_BYTES:,}: too large to ship."
-        )
     print(f"{target}: {size:,} bytes\n{(target / 'README.md').read_text(encoding='utf-8')}")
 
 

@@ -198,6 +198,36 @@ def test_a_candidate_replaces_its_word_alone(browser_page, exported_site):
     assert page.locator(pressed).count() == 1
 
 
+def test_a_candidate_does_not_grow_together_with_its_neighbor(browser_page, exported_site):
+    page = browser_page(f"{exported_site}#lang=en&text=It+was+dark.&word=3")
+    page.wait_for_selector("#predict")
+    page.evaluate("document.getElementById('predict').scrollIntoView()")
+    page.wait_for_selector("#predict .bars li")
+    candidates = page.locator("#predict .bars button:enabled")
+    letters = next(
+        one for one in candidates.all() if one.locator(".name").inner_text().strip().isalpha()
+    )
+    word = letters.locator(".name").inner_text()
+    letters.click()
+    assert page.input_value("#sentence") == f"It was dark {word}"
+
+
+def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, exported_site):
+    page = browser_page(f"{exported_site}#lang=en&model=en")
+
+    def own_sentences(model):
+        page.locator("select").first.select_option(model)
+        page.wait_for_function("(name) => location.hash.includes(`model=${name}`)", arg=model)
+        page.wait_for_selector("#map")
+        page.evaluate("document.getElementById('map').scrollIntoView()")
+        page.wait_for_selector("#map textarea")
+        return page.locator("#map textarea")
+
+    own_sentences("en").fill("A bank of clouds.")
+    assert own_sentences("ko").input_value() == ""  # each language has its own
+    assert own_sentences("en").input_value() == "A bank of clouds."
+
+
 def test_an_address_holds_what_its_reader_sees(browser_page, exported_site):
     page = browser_page(f"{exported_site}#text=a+light+bag", locale="en")
     page.wait_for_function("/lang=en/.test(location.hash) && /model=en/.test(location.hash)")

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.e2e
 
 def test_models_of_both_languages_show_their_neighbors(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "EPOCHS", 0.05)
-    shown = elmokit("demo", "--language", "en", "-o", tmp_path / "kept").stdout
+    kept = tmp_path / "kept"
+    shown = elmokit("demo", "--language", "en", "--language", "en", "-o", kept).stdout
+    assert f"--model {kept / 'en'}" in shown
     assert "English: " in shown
     assert shown.count("nearest neighbor has the same sense: ") == 1
     assert (tmp_path / "kept/en/config.json").exists()

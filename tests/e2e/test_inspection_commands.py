@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -303,6 +304,10 @@ def test_explore_tells_what_is_wrong_before_it_serves(places, tmp_path):
     assert "training run" in elmokit("explore", "-m", model, "--run", tmp_path, expect=2).stderr
     missing = tmp_path / "missing.txt"
     assert "missing.txt" in elmokit("explore", "-m", model, "--corpus", missing, expect=2).stderr
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    told = elmokit("explore", "-m", model, "--corpus", pipe, expect=2).stderr
+    assert "not standard input or a pipe" in told
     site = ("--export", tmp_path / "site", "--weights", "int4")
     assert "int6, int8, stored" in elmokit("explore", "-m", model, *site, expect=2).stderr
     with socket.socket() as taken:

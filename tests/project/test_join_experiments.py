@@ -188,6 +188,13 @@ def test_a_part_is_not_overwritten(recipe, published, write):
     assert (folder / "results.json").read_bytes() == before
 
 
+def test_whether_rates_were_tuned_is_what_the_part_says(recipe, published, write, tmp_path):
+    part = write("part", part_of(published | {"tuned": True}, "qa", command="``"))
+    report = recipe.join([recipe.read_part(part)], tmp_path / "joined")
+    assert report.results["tuned"] is True
+    assert "learning rate and epoch were chosen" in report.results["made"]["scored"]
+
+
 def test_only_a_report_of_the_experiment_is_replaced(recipe, published, write, tmp_path):
     part = recipe.read_part(write("part", part_of(published, "qa")))
     joined = tmp_path / "joined"

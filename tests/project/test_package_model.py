@@ -52,7 +52,10 @@ def test_held_out_text_is_named_by_its_files_unless_it_is_said(package):
     assert load_model(package()).training_metadata["held_out"] == "heldout.txt"
 
 
-def test_a_model_too_large_to_ship_is_told(package, monkeypatch):
+def test_a_model_too_large_to_ship_leaves_the_packaged_one(package, monkeypatch):
+    packaged = package() / "README.md"
+    before = packaged.read_bytes()
     monkeypatch.setattr(package.recipe, "MAX_BYTES", 1000)
-    with pytest.raises(SystemExit, match=r"/xx .*,.* 1,000"):
-        package()
+    with pytest.raises(SystemExit, match=r",.* 1,000: too large"):
+        package("--held-out", "others")
+    assert packaged.read_bytes() == before

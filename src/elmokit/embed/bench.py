@@ -93,7 +93,7 @@ def bench(
 def _files_to_read_twice(text: sources.Paths) -> list[AnyFile]:
     paths = sources.find_files(text)
     for path in paths:
-        if path == sources.STANDARD_INPUT or not path.is_file():
+        if sources.is_read_once(path):
             raise InputError(
                 f"{path} can be read only once, but the text is read for a sample and again for "
                 "its size. Give files."

@@ -32,7 +32,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.hashing import text_sha256
 from elmokit.files.location import counted, shown
-from elmokit.files.sources import STANDARD_INPUT, Paths
+from elmokit.files.sources import Paths, is_read_once
 from elmokit.files.temporary import remove_leftovers
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 
@@ -153,7 +153,7 @@ def embed_lines(
 
 def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) -> dict[str, float]:
     """Read the text once before it is embedded, to count its words."""
-    if any(path == STANDARD_INPUT or not path.is_file() for path in lines.files):
+    if any(map(is_read_once, lines.files)):
         raise InputError(
             'pool="sif" reads the text twice, first to count its words: give files, not standard '
             "input or a pipe."

@@ -13,11 +13,11 @@ from elmokit.files.lines import MAX_LINE_BYTES, raw_lines, text_of_line
 from elmokit.files.location import Location
 from elmokit.files.sources import (
     COMPRESSIONS,
-    STANDARD_INPUT,
     Paths,
     file_kind,
     file_size,
     find_files,
+    is_read_once,
 )
 
 WHY_NOT_SKIPPED = "The line cannot be skipped, because its number identifies its result."
@@ -57,7 +57,7 @@ class NumberedLines:
         """Final value of ``num_bytes``; None if unknown (compressed files, pipes, some servers)."""
         total = 0
         for path in self.files:
-            if path == STANDARD_INPUT or not path.is_file() or path.suffix.lower() in COMPRESSIONS:
+            if is_read_once(path) or path.suffix.lower() in COMPRESSIONS:
                 return None
             if (size := file_size(path)) is None:
                 return None

@@ -74,7 +74,8 @@ def divide_training_set(
     data = _divide_training(source, task, subset)
     order, num_examples = _draw_order(data), sum(map(data.size, data.units))
     most = min(max_held_out, round(held_out_share * num_examples))
-    held_out = _take(data, order[:-1], most)
+    last = max(at for at, index in enumerate(order) if data.size(data.units[index]))
+    held_out = _take(data, order[:last], most)  # an example is left to train on
     train = _take(data, order[len(held_out) :], limit)
     return TrainingParts(
         train=_write(data, train, source, directory),
@@ -84,11 +85,12 @@ def divide_training_set(
 
 def _divide_training(source: Path, task: str, subset: str) -> DataFile:
     data = _divide(source, task, subset)
-    if len(data.units) < 2:
+    num_units = sum(data.size(unit) > 0 for unit in data.units)
+    if num_units < 2:
         raise InputError(
             f"{source} cannot be divided into examples to train on and examples that choose the "
-            f"epoch: it has {len(data.units)} units ({task}: sentences, paragraphs, documents or "
-            "texts), but needs at least 2."
+            f"epoch: {num_units} of its units ({task}: sentences, paragraphs, documents or texts) "
+            "have any, but 2 are needed."
         )
     return data
 
@@ -106,13 +108,14 @@ def _draw_order(data: DataFile) -> list[int]:
 
 
 def _take(data: DataFile, order: Sequence[int], limit: int | None) -> list[int]:
-    """Return the first units in this order, up to one that would exceed the limit."""
+    """Return the first units in this order: with an example, and no more than the limit."""
     taken, total = [], 0
     for index in order:
-        total += data.size(data.units[index])
-        if limit is not None and taken and total > limit:
+        size = data.size(data.units[index])
+        if limit is not None and total and total + size > limit:
             break
         taken.append(index)
+        total += size
     return taken
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
+from elmokit.errors import FormatError
 from elmokit.files.remote import AnyFile
 from elmokit.probes.neighbors import is_same_text
 from elmokit.probes.rows import batched, unit_rows
@@ -136,13 +137,15 @@ class CorpusIndex:
         tokens: dict[str, np.ndarray] = {}
         lengths: list[int] = []
         dim = self._model.output_dim
-        for block in batched(self._distinct(), _SENTENCES_TOGETHER):
-            num_words = sum(lengths) + sum(map(len, block))
-            new = {word for sentence in block for word in sentence if word not in tokens}
-            num_forms = len(tokens) + len(new)
-            if dim * (2 * len(layers) * num_words + 4 * num_forms) > self._max_bytes:
-                self._is_whole = False
-                break
+        for read in batched(self._distinct(), _SENTENCES_TOGETHER):
+            block, num_words, forms = [], sum(lengths), set(tokens)
+            for sentence in read:
+                num_words += len(sentence)
+                forms.update(sentence)
+                if dim * (2 * len(layers) * num_words + 4 * len(forms)) > self._max_bytes:
+                    self._is_whole = False
+                    break
+                block.append(sentence)
             for sentence, own in zip(block, self._embedder.embed(block), strict=True):
                 for rows, layer in zip(layers, own[1:], strict=True):
                     rows.append(unit_rows(layer.astype(np.float32)).astype(np.float16))
@@ -151,6 +154,13 @@ class CorpusIndex:
                         tokens[word] = vector.copy()  # a view would keep the whole sentence
                 self._sentences.append(sentence)
                 lengths.append(len(sentence))
+            if not self._is_whole:
+                break
+        if not self._sentences and not self._is_whole:
+            raise FormatError(
+                "The first sentence of the corpus has more words than the index holds. Put one "
+                "sentence on each line."
+            )
         if self._sentences:
             self._layers = [np.concatenate(rows) for rows in layers]
             self._starts = np.concatenate([[0], np.cumsum(lengths)])

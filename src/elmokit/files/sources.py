@@ -100,6 +100,11 @@ def _is_in(places: Sequence[Path], file: AnyFile) -> bool:
     return any(resolved.is_relative_to(place) for place in places)
 
 
+def is_read_once(file: AnyFile) -> bool:
+    """Tell whether a file is standard input or a pipe, which cannot be read a second time."""
+    return file == STANDARD_INPUT or not file.is_file()
+
+
 def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: bool = False) -> Path:
     """Return the path of one file; ``what`` it holds is for error messages.
 

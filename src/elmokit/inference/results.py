@@ -10,16 +10,22 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 
 from elmokit.errors import InputError
+from elmokit.field_checks import is_number
 
 Layers = Literal["all", "top", "average"] | int
 """Layers to return: all, the last, their plain mean, or one by its number."""
 
 
-def check_layers(layers: str | int, num_layers: int) -> Layers:
-    """Return ``layers``; raise `InputError` with the choices if a model of L layers lacks them."""
-    named = isinstance(layers, str) and layers in ("all", "top", "average")
-    numbered = isinstance(layers, int) and not isinstance(layers, bool) and 0 <= layers < num_layers
-    if not (named or numbered):
+def check_layers(layers: object, num_layers: int) -> Layers:
+    """Return ``layers``; raise `InputError` with the choices if a model of L layers lacks them.
+
+    A number may be one of NumPy's.
+    """
+    if is_number(layers, whole=True):
+        number = int(cast(int, layers))
+        if 0 <= number < num_layers:
+            return number
+    if not (isinstance(layers, str) and layers in ("all", "top", "average")):
         raise InputError(
             f'`layers` must be "all", "top", "average" or a number from 0 (the token layer) to '
             f"{num_layers - 1} for this model, got {layers!r}."

@@ -82,6 +82,8 @@ def keyed_vectors(
         rows = {word: rows[word] for word in wanted}
     found = [word for word, row in rows.items() if counts[row] >= max(min_count, 1)]
     if not found:
+        if wanted == []:
+            raise InputError("`words` is empty. Give the words, or None for those of `sentences`.")
         raise InputError(f"No word occurs {max(min_count, 1)} or more times in `sentences`.")
     if wanted is None:
         found.sort(key=lambda word: -counts[rows[word]])

@@ -190,7 +190,7 @@ def _cosine(one: Any, other: Any) -> float:
 
 def _rows(embedder: Embedder, docs: list[Doc], layers: Layers) -> list[np.ndarray]:
     """Return the vectors of all tokens: (W, 2D) each, or (W, L, 2D) with all layers."""
-    check_layers(layers, embedder.num_layers)
+    layers = check_layers(layers, embedder.num_layers)
     pieces = [
         (doc, [token for token in piece if not token.is_space])
         for doc in docs

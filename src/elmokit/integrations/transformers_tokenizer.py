@@ -168,8 +168,15 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         if return_tensors is not None:
             if len({len(rows) for rows in padded["input_ids"]}) > 1:
                 raise InputError("Sentences of different lengths make no tensor: set padding=True.")
-            padded = {name: np.array(values) for name, values in padded.items()}  # faster than rows
-            return BatchEncoding(padded, tensor_type=return_tensors)
+            arrays = {name: np.array(rows) for name, rows in padded.items()}  # faster than rows
+            if not arrays["input_ids"].size:  # no token: nothing tells the number of characters
+                shape = (len(padded["input_ids"]), 0)
+                row = () if self._words is not None else (self._chars.config.max_characters,)
+                masks = ["attention_mask"] * (return_attention_mask is not False)
+                masks += ["special_tokens_mask"] * return_special_tokens_mask
+                arrays |= {name: np.zeros(shape, np.int64) for name in masks}
+                arrays["input_ids"] = np.zeros((*shape, *row), np.int64)
+            return BatchEncoding(arrays, tensor_type=return_tensors)
         return BatchEncoding({n: v[0] for n, v in padded.items()} if is_single else padded)  # pyright: ignore[reportArgumentType]
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:

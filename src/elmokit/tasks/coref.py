@@ -5,7 +5,7 @@ An example is a whole document. Of a long one, an update reads a random window o
 
 import logging
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class CorefTask(Task[CorefDocument]):
         documents, num_dropped = [], 0
         for given in read_coreference(path):
             clusters = _distinct(given.clusters)
-            num_dropped += _num_mentions(given.clusters) - _num_mentions(clusters)
+            num_dropped += _num_mentions(map(set, given.clusters)) - _num_mentions(clusters)
             documents.append(replace(given, clusters=clusters))
         if num_dropped:
             mentions = counted(num_dropped, "mention")
@@ -151,7 +151,7 @@ def _distinct(clusters: Iterable[Sequence[Span]]) -> tuple[tuple[Span, ...], ...
     return tuple(result)
 
 
-def _num_mentions(clusters: Iterable[Sequence[Span]]) -> int:
+def _num_mentions(clusters: Iterable[Collection[Span]]) -> int:
     return sum(map(len, clusters))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from elmokit.files.lines import numbered_lines, read_text
 from elmokit.files.location import Location
+from elmokit.tasks.formats.conll import DOCUMENT_MARK, is_comment
 from elmokit.tasks.formats.records import Record, read_records
 
 
@@ -50,11 +51,18 @@ def records_of(
 
 
 def sentences_of(path: Path) -> DataFile:
-    """Divide columns into sentences; each ends with a blank line."""
+    """Divide columns into sentences; each ends with a blank line.
+
+    Marks of documents and comments between blank lines are units without an example.
+    """
     units = _blocks(path, lambda line: not line.strip())
     if units and units[-1][-1].strip():
         units[-1].append("")  # the last sentence may lack its blank line
-    return DataFile(units, _join_blocks)
+    return DataFile(units, _join_blocks, lambda unit: int(any(map(_is_row, unit))))
+
+
+def _is_row(line: str) -> bool:
+    return bool(line.strip()) and not (is_comment(line) or line.startswith(DOCUMENT_MARK))
 
 
 def documents_of(path: Path) -> DataFile:

@@ -185,17 +185,20 @@ def check_suffix(path: str | os.PathLike[str]) -> str:
 def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np.ndarray) -> None:
     """Write vectors in word2vec's form, binary (.bin) or text (.txt, .vec), atomically.
 
-    Words must not be empty or contain a blank, line feed or NUL; ``values`` is (len(words), S).
+    Words must not be empty or contain a blank, line feed or NUL, in text also no tab; ``values`` is
+    (len(words), S).
 
     Raises:
         InputError: for another suffix.
         ValueError: for words that cannot be written, or another number of rows.
     """
-    writer = WRITERS[check_suffix(path)]
+    suffix = check_suffix(path)
+    writer = WRITERS[suffix]
+    refused = " \n\0" if suffix == ".bin" else " \t\n\0"
     if values.ndim != 2 or len(values) != len(words):
         raise ValueError(f"{len(words)} words need as many rows, got {values.shape}.")
     for word in words:
-        if not word or any(mark in word for mark in " \n\0"):
+        if not word or any(mark in word for mark in refused):
             raise ValueError(f"{word!r:.40} is not allowed in a file of word vectors.")
     with atomic_file(path) as temp_path, temp_path.open("wb") as file:
         file.write(f"{len(words)} {values.shape[1]}\n".encode("ascii"))

@@ -10,7 +10,8 @@ import torch
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import check_state_policy
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
+from elmokit.inference.results import check_layers
 
 from ...builders.embedding_models import (
     largest_difference,
@@ -294,6 +295,13 @@ def test_a_model_of_another_type_is_converted():
     expected = Embedder(toy_model()).embed(sentences)
     for got, wanted in zip(Embedder(toy_model().double()).embed(sentences), expected, strict=True):
         assert np.abs(got - wanted).max() <= 2e-6
+
+
+def test_the_number_of_a_layer_may_be_one_of_numpy():
+    assert [check_layers(layer, 3) for layer in np.arange(3)] == [0, 1, 2]
+    for wrong in (np.int64(3), np.int64(-1), np.True_, np.float64(1)):
+        with pytest.raises(InputError, match="`layers`"):
+            check_layers(wrong, 3)
 
 
 @pytest.mark.parametrize(("layers", "shape"), [("all", (3, 0, 16)), ("top", (0, 16))])

@@ -267,7 +267,7 @@ def test_the_training_file_is_no_test_file(options, tmp_path):
     ("name", "content", "message"),
     [
         ("train.csv", "text,label\ngood,1\nbad,0\n", r"/train\.csv: .*CSV.*TSV .*JSON"),
-        ("train.tsv", "text\tlabel\ngood\t1\n", r"/train\.tsv .* 1 units \(sentiment.* 2\."),
+        ("train.tsv", "text\tlabel\ngood\t1\n", r"/train\.tsv .* 1 of its units \(sentiment.* 2 "),
     ],
 )
 def test_a_training_set_that_cannot_be_divided_is_told_before_anything(

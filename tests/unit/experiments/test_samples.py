@@ -166,10 +166,37 @@ def test_the_pairs_of_a_premise_stay_together(tmp_path, ending):
     assert not {premise for premise, _ in train} & {premise for premise, _ in held_out}
 
 
+@pytest.mark.parametrize("number", [2, 3, 8])
+def test_marks_of_documents_are_no_sentences(tmp_path, number):
+    text = "".join(f"-DOCSTART- O\n\n# of {n}\n\nRain{n} B-PER\nfalls O\n\n" for n in range(number))
+    source = write(tmp_path / "train.txt", text)
+    parts = divided(source, tmp_path / "out", task="ner")
+    read = [list(read_columns(path)) for path in (parts.train, parts.held_out)]
+    assert [len(sentences) for sentences in read] == [number - 1, 1]
+    sample = sample_file(source, tmp_path / "sample", task="ner", limit=2)
+    assert len(list(read_columns(sample))) == 2
+
+
+@pytest.mark.parametrize("number", [4, 7, 30])
+def test_either_part_has_an_example_though_sentences_have_none(tmp_path, number):
+    verb = [{"index": 1, "tags": ["B-ARG0", "B-V"]}]
+    records = [
+        {"tokens": ["He", "sat"], "pos": ["PRP", "VBD"], "predicates": [] if n % 3 else verb}
+        for n in range(number)
+    ]
+    text = "".join(f"{json.dumps(record)}\n" for record in records)
+    parts = divided(write(tmp_path / "train.jsonl", text), tmp_path, task="srl", subset="verbs")
+    for path in (parts.train, parts.held_out):
+        assert list(read_propbank(path))
+    few = write(tmp_path / "few.jsonl", "".join(text.splitlines(keepends=True)[:3]))
+    with pytest.raises(InputError, match=r"1 of its units \(srl"):
+        divided(few, tmp_path, task="srl", subset="verbs")
+
+
 def test_a_single_document_cannot_be_divided(tmp_path):
     text = "#begin document (a); part 0\na\t0\t0\tHe\t(0)\n\n#end document\n"
     source = write(tmp_path / "train.conll", text)
-    with pytest.raises(InputError, match=r"train\.conll .* 1 units \(coref.* 2\."):
+    with pytest.raises(InputError, match=r"train\.conll .* 1 of its units \(coref.* 2 "):
         divided(source, tmp_path / "out", task="coref")
 
 

@@ -64,10 +64,17 @@ def test_an_empty_corpus_is_told(model, tmp_path):
         index_of(model, tmp_path, [])
 
 
-def test_a_long_corpus_is_cut_and_says_so(model, tmp_path):
-    index = index_of(model, tmp_path, SENTENCES, max_bytes=10)
-    found = index.nearest(SENTENCES[0], 0, layer=1, top=5)
-    assert (found.is_whole, found.num_words) == (False, 0)
+def test_what_fits_of_a_corpus_is_indexed_sentence_by_sentence(model, tmp_path):
+    path = tmp_path / "long.txt"
+    lines = [" ".join(f"{letter}{n}" for n in range(140)) for letter in "wv"]
+    path.write_text("\n".join([*lines, "last one"]), encoding="utf-8")
+    num_bytes = model.output_dim * (2 * (model.num_layers - 1) + 4)  # of a word and its form
+    index = CorpusIndex(model, [path], max_bytes=200 * num_bytes)
+    assert index.wait(60)
+    found = index.nearest(["w0"], 0, layer=1, top=3)
+    assert (found.num_sentences, found.num_words, found.is_whole) == (1, 140, False)
+    with pytest.raises(FormatError, match="more words than the index holds"):
+        CorpusIndex(model, [path], max_bytes=100 * num_bytes).wait(60)
 
 
 def test_vectors_of_word_forms_count_as_well(model, tmp_path):

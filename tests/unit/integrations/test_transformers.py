@@ -224,6 +224,18 @@ def test_bad_input_is_refused(model):
         ElmoConfig(bilm={"lstmm": {}})
 
 
+def test_no_token_at_all_has_the_shape_of_the_model(model):
+    tokenizer, elmo = ElmoTokenizer.from_elmokit(model), ElmoModel.from_elmokit(model)
+    options = {"add_special_tokens": False, "padding": True, "return_tensors": "pt"}
+    for texts in (["", ""], []):
+        batch = tokenizer(texts, return_special_tokens_mask=True, **options)
+        assert batch.pop("special_tokens_mask").shape == (len(texts), 0)
+        assert batch["attention_mask"].shape == (len(texts), 0)
+        top = elmo(**batch).last_hidden_state
+        assert top.shape == (len(texts), 0, elmo.config.hidden_size)
+    assert tokenizer(["", ""], return_length=True, **options)["length"].tolist() == [0, 0]
+
+
 def test_a_damaged_vocabulary_is_not_to_be_converted(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes(b"<S>\n</S>\n<UNK>\nb\xe1nk\n")

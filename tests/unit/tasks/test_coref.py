@@ -57,6 +57,10 @@ def test_a_mention_of_two_clusters_stays_in_the_first(read, caplog):
     # clusters in the order of their first mentions: 1, 2, 3, 4
     assert TASK.gold(found) == [[(0, 1), (1, 2)], [(2, 3), (4, 5)], [(3, 4)], [(5, 6)]]
     assert "3 mentions ignored in a second cluster" in caplog.text
+    caplog.clear()
+    (twice,) = read(written("a|(1)|(1) b|(1)"))
+    assert TASK.gold(twice) == [[(0, 1), (1, 2)]]
+    assert caplog.text == ""
     assert TASK.score([TASK.gold(found)], [TASK.gold(found)]).value == 100
 
 

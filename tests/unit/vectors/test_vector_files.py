@@ -173,6 +173,14 @@ def test_words_that_would_break_the_file_are_refused(tmp_path, word):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_tab_would_end_a_word_in_text_alone(tmp_path):
+    for name in ("v.txt", "v.vec"):
+        with pytest.raises(ValueError, match=r"'a\\tb' is not allowed"):
+            write_vectors(tmp_path / name, ["a\tb"], VALUES[:1])
+    write_vectors(tmp_path / "v.bin", ["a\tb"], VALUES[:1])
+    assert read_vectors(tmp_path / "v.bin").words == ["a\tb"]
+
+
 def test_the_number_of_rows_is_checked(tmp_path):
     with pytest.raises(ValueError, match=r"\b4 .*\(2, 3\)"):
         write_vectors(tmp_path / "v.bin", WORDS, VALUES[:2])

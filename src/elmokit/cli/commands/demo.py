@@ -48,7 +48,7 @@ def demo(
     json: JsonOption = False,
 ) -> None:
     """Pre-train a toy model on packaged text and show neighbors of ambiguous words (offline)."""
-    chosen = language or list(LANGUAGES)
+    chosen = list(dict.fromkeys(language or LANGUAGES))
     unknown = [name for name in chosen if name not in LANGUAGES]
     if unknown:
         raise InputError(f"There is no demo in {unknown[0]!r}; choose en or ko.")
@@ -70,7 +70,8 @@ def demo(
     typer.echo("How to do this on your own text, and more: docs/quickstart.md")
     if output is not None:
         typer.echo(
-            f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model {output}/en"
+            f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model "
+            f"{output / chosen[0]}"
         )
 
 

@@ -24,7 +24,7 @@ Block = list[tuple[int, str]]
 _COMMENT = re.compile(r"#+( |$)")
 _IOB_TAG = re.compile(r"O|[BI]-\S+")
 _TAG = re.compile(r"O|[BILUES]-\S+")
-_DOCUMENT_MARK = "-DOCSTART-"
+DOCUMENT_MARK = "-DOCSTART-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,16 +138,21 @@ class _ColumnReader:
 
     def sentences(self) -> Iterator[TaggedSentence]:
         for block in read_blocks(self.path, self._is_comment):
-            rows = [row for row in block if not row[1].startswith(_DOCUMENT_MARK)]
+            rows = [row for row in block if not row[1].startswith(DOCUMENT_MARK)]
             sentence = self._sentence(rows) if rows else None
             if sentence is not None:
                 yield sentence
 
     def _is_comment(self, line: str) -> bool:
-        """Tell a comment from a row of the word ``#``: columns, the last of them a tag."""
+        """Tell a comment from a row of the word ``#``: columns, the last of them a tag.
+
+        Before the first row, how many columns there are is not known.
+        """
+        if not is_comment(line):
+            return False
         fields = line.split()
-        is_row = len(fields) == (self.num_columns or 2) and _TAG.fullmatch(fields[-1])
-        return is_comment(line) and not is_row
+        is_wide = len(fields) == self.num_columns if self.num_columns else "=" not in fields
+        return not (is_wide and len(fields) > 1 and _TAG.fullmatch(fields[-1]))
 
     def _sentence(self, rows: Block) -> TaggedSentence | None:
         tokens: list[str] = []

@@ -41,7 +41,7 @@ def read_conllu(
 
 def _read(path: Path, column: ConlluColumn) -> Iterator[TaggedSentence]:
     tag_column = _CONLLU_COLUMNS[column]
-    for block in read_blocks(path):
+    for block in read_blocks(path, lambda line: line.startswith("#")):
         tokens: list[str] = []
         tags: list[str] = []
         for number, line in block:

@@ -212,7 +212,9 @@ class Validation:
 
 def _report_of(figures: Mapping[str, Any]) -> PerplexityReport:
     """Return a stored report; JSON has null for infinity."""
-    whole = {name: math.inf if value is None else value for name, value in figures.items()}
+    whole: dict[str, Any] = {
+        n: math.inf if value is None else value for n, value in figures.items()
+    }
     return PerplexityReport(**whole)
 
 

@@ -32,6 +32,12 @@ class TestColumns:
         (sentence,) = read_columns(path)
         assert sentence.tokens == ("#", "#강")
 
+    def test_a_hash_may_begin_a_file_of_many_columns(self, write):
+        path = write("# text = the O\n# NN O B-ORG\nMeToo NN O I-ORG\n\n# NN O O\nok JJ O O\n")
+        first, second = read_columns(path)
+        assert (first.tokens, first.tags) == (("#", "MeToo"), ("B-ORG", "I-ORG"))
+        assert second.tokens == ("#", "ok")
+
     def test_document_marks_are_no_words(self, write):
         path = write("-DOCSTART- -X- O O\n\nRain NN B-NP O\n\n-DOCSTART- -X- O O\nSun NN B-NP O\n")
         assert [sentence.tokens for sentence in read_columns(path)] == [("Rain",), ("Sun",)]

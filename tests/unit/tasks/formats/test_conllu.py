@@ -13,7 +13,7 @@ def row(number, word, tag="NOUN", *, lemma="_", xpos="_", deprel="_"):
 class TestConllu:
     def test_sentences_with_comments(self, write):
         path = write(
-            "# sent_id = a-1\n# text = 강이 = 길다.\n"
+            "#newpar\n#sent_id=a-1\n# text = 강이 = 길다.\n"
             + row(1, "강이", xpos="NNG+JKS")
             + row(2, "길다.", "ADJ", xpos="VA+EF")
             + "\n"
@@ -21,8 +21,8 @@ class TestConllu:
         )
         first, second = read_conllu(path)
         assert (first.tokens, first.tags) == (("강이", "길다."), ("NOUN", "ADJ"))
-        assert first.location.line == 3
-        assert (second.tokens, second.location.line) == (("Rain",), 6)
+        assert first.location.line == 4
+        assert (second.tokens, second.location.line) == (("Rain",), 7)
 
     def test_multiword_tokens_and_empty_nodes_are_passed_over(self, write):
         path = write(

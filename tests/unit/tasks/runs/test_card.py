@@ -1,6 +1,9 @@
 """The card of a task run."""
 
-from elmokit.tasks.runs.card import run_card
+import pytest
+
+from elmokit.tasks.registry import TASKS
+from elmokit.tasks.runs.card import HUB_TAGS, run_card
 
 METADATA = {
     "config": {"task": "ner", "units": "words", "hidden_dims": [8]},
@@ -31,6 +34,25 @@ def test_it_says_what_a_run_is_and_what_it_is_worth():
     assert r"| PER | people \| animals | 100.00 | 33.33 | 50.00 | 3,000 |" in body
     assert """echo '"Hi", said Minji.' | elmokit predict ner-xx -""" in body
     assert r"""predict_json(["\"Hi\", said Minji."])""" in body
+
+
+@pytest.mark.parametrize(
+    ("task", "tag", "network"),
+    [
+        ("ner", "token-classification", "biLSTM"), ("srl", "token-classification", "highway LSTM"),
+        ("nli", "text-classification", "biLSTM"), ("qa", "question-answering", "biGRU with attent"),
+        ("coref", "coreference-resolution", "biLSTM"),
+    ],
+)  # fmt: skip
+def test_each_task_has_its_tag_and_network(task, tag, network):
+    made = METADATA | {"config": METADATA["config"] | {"task": task}}
+    text = run_card(made, tokenizer="simple 1", num_parameters=1)
+    assert f"tags: [elmo, {tag}]" in text
+    assert f"| Network | {network}" in text
+
+
+def test_every_task_has_a_tag():
+    assert set(HUB_TAGS) == set(TASKS)
 
 
 def test_a_run_without_facts_says_that_none_are_stated():

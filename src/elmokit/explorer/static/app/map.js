@@ -2,13 +2,13 @@
 
 import { cosine, layersOf, usePrepared, vector } from "./occurrences.js";
 import { project } from "./projection.js";
-import { Calculation, Failure, Slider, html, number, percent, useAsync, useMemo, usePage, useState } from "./ui.js";
+import { Calculation, Failure, Slider, html, number, percent, useAsync, useKept, useMemo, usePage, useState } from "./ui.js";
 
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
 export function MapOfMeanings() {
-  const { t, lang, compute, state, set, info, words, index } = usePage();
-  const [own, setOwn] = useState("");
+  const { t, lang, compute, state, set, info, language, words, index } = usePage();
+  const [own, setOwn] = useKept(`own sentences, ${language}`, "");
   const [chosen, setChosen] = useState(0);
   const pack = usePrepared(info);
   const { entries } = pack;

@@ -1,11 +1,11 @@
 /** Change one word: how far the change travels in each direction and layer. */
 
 import { layersOf } from "./occurrences.js";
-import { Calculation, Failure, Result, Words, html, number, useAsync, useEffect, usePage, useRef, useState } from "./ui.js";
+import { Calculation, Failure, Result, Words, html, number, useAsync, useEffect, useKept, usePage, useRef } from "./ui.js";
 
 export function Reach() {
-  const { t, compute, words, index, set, info, examples } = usePage();
-  const [typed, setTyped] = useState(examples.replacement);
+  const { t, compute, words, index, set, info, language, examples } = usePage();
+  const [typed, setTyped] = useKept(`replacement, ${language}`, examples.replacement);
   const checked = useAsync(async () => (await compute.tokenize(typed)).sentences.flat().map((one) => one.text), [typed, info.name]);
   const one = checked.value?.length === 1 ? checked.value[0] : null;
   const changed = useAsync(async () => {

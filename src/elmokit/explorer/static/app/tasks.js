@@ -3,15 +3,15 @@
 import { Answer } from "./answer.js";
 import { Curves } from "./curves.js";
 import { readPack } from "./occurrences.js";
-import { Calculation, Failure, Source, html, number, useAsync, usePage, useState } from "./ui.js";
+import { Calculation, Failure, Source, html, number, useAsync, useKept, usePage } from "./ui.js";
 
 const OTHER_TEXT = { nli: "tasks.hypothesis", qa: "tasks.question" }; // tasks that read two texts
 
 export function Tasks() {
   const { t, compute, settled: text, words, index } = usePage();
   const { tasks } = compute.catalog;
-  const [name, setName] = useState(tasks[0]?.name);
-  const [other, setOther] = useState("");
+  const [name, setName] = useKept("task", tasks[0]?.name);
+  const [other, setOther] = useKept("second text", "");
   const task = tasks.find((one) => one.name === name)?.task;
   const given = asGiven(task, text, words, index, other);
   const answer = useAsync(() => compute.predict(name, given), [name, given], name !== undefined && given.trim() !== "");

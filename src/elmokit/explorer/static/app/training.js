@@ -1,12 +1,12 @@
 /** Loss and held-out perplexity of a training run; only where a server gives one. */
 
 import { Curves } from "./curves.js";
-import { Calculation, Failure, html, number, useAsync, useEffect, usePage, useState } from "./ui.js";
+import { Calculation, Failure, html, number, useAsync, useEffect, useKept, usePage, useState } from "./ui.js";
 
 export function Training() {
   const { t, compute } = usePage();
   const { runs } = compute.catalog;
-  const [name, setName] = useState(runs[0]?.name);
+  const [name, setName] = useKept("run", runs[0]?.name);
   const [turn, setTurn] = useState(0);
   const run = useAsync(() => compute.run(name), [name, turn], name !== undefined);
   useEffect(() => {

@@ -29,6 +29,14 @@ export const number = (value, digits = 2) =>
 export const percent = (value) =>
   value >= 0.001 ? `${(100 * value).toFixed(1)} %` : value > 0 ? "< 0.1 %" : "0 %";
 
+const kept = new Map();
+
+/** State with a name, which outlives its panel: panels go while another model loads. */
+export function useKept(name, initial) {
+  const [value, setValue] = useState(() => (kept.has(name) ? kept.get(name) : initial));
+  return [value, (next) => { kept.set(name, next); setValue(next); }];
+}
+
 /**
  * The result of an asynchronous call, called anew when `keys` change; the last one to start wins.
  * @returns {{value: any, error: Error|null, busy: boolean}}  The old value stays while it is busy.
