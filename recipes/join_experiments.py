@@ -72,6 +72,13 @@ def join(parts: Sequence[Part], output: Path) -> Report:
     _shared(parts, "hash of the biLM", lambda part: part.bilm_hash)
     _shared(parts, "scored data", lambda part: part.results["made"]["scored"])
     _check_tasks(parts)
+    given = {task for part in parts for task in part.tasks}
+    for run in earlier["runs"] if earlier is not None else ():
+        if (run["task"], run["dataset"]) not in given:
+            raise InputError(
+                f"{output} has results of {run['task']} ({run['dataset']}), which no part has. Add "
+                "it to the parts, and give another --output."
+            )
     experiment = find_experiment(name)
     if not experiment.tasks:
         raise InputError(f"{name} trains no task, so it has no parts to join.")

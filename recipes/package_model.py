@@ -15,6 +15,7 @@ from pathlib import Path
 
 from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.corpus.readers import read_sentences
+from elmokit.errors import InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.locate import PACKAGED_MODELS
@@ -49,13 +50,18 @@ def package(model: PretrainedBiLM, options: argparse.Namespace) -> Path:
     target.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:  # the packaged one stays if this one is too large
         model.save(Path(folder) / "model", dtype="int8")
-        size = sum(path.stat().st_size for path in (Path(folder) / "model").iterdir())
+        size = num_bytes(Path(folder) / "model")
     if size > MAX_BYTES:
-        raise SystemExit(
+        raise InputError(
             f"The model has {size:,} bytes, more than {MAX_BYTES:,}: too large to ship."
         )
     model.save(target, dtype="int8")
     return target
+
+
+def num_bytes(directory: Path) -> int:
+    """Return the size of the files in a directory."""
+    return sum(path.stat().st_size for path in directory.iterdir())
 
 
 def main() -> None:
@@ -75,8 +81,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     target = package(load_model(options.model), options)
-    size = sum(path.stat().st_size for path in target.iterdir())
-    print(f"{target}: {size:,} bytes\n{(target / 'README.md').read_text(encoding='utf-8')}")
+    card = (target / "README.md").read_text(encoding="utf-8")
+    print(f"{target}: {num_bytes(target):,} bytes\n{card}")
 
 
 if __name__ == "__main__":

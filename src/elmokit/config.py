@@ -21,7 +21,7 @@ from types import GenericAlias
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from elmokit.errors import ConfigError, FormatError
-from elmokit.field_checks import KINDS, alternatives
+from elmokit.field_checks import KIND_NAMES, union_members
 from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
 from elmokit.files.location import shown
 
@@ -259,7 +259,7 @@ def _converted(given: Any, built: Any, path: str = "") -> Iterator[tuple[str, An
         for index, (value, element) in enumerate(zip(given, built, strict=True)):
             yield from _converted(value, element, f"{path}.{index}")
     elif type(given) is not type(built) and (type(given), type(built)) != (int, float):
-        yield path, given, KINDS.get(type(built), type(built).__name__)
+        yield path, given, KIND_NAMES.get(type(built), type(built).__name__)
     elif type(given) is int and abs(given) > _LARGEST_INT:
         yield path, given, f"at most {_LARGEST_INT:,}"
 
@@ -289,5 +289,5 @@ def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> N
 
 def _dataclass_in(hint: Any) -> type | None:
     """Return the dataclass in ``X`` or ``X | None``."""
-    types = (kind for kind in alternatives(hint) if isinstance(kind, type))
+    types = (kind for kind in union_members(hint) if isinstance(kind, type))
     return next(filter(dataclasses.is_dataclass, types), None)

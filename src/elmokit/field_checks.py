@@ -9,7 +9,7 @@ from elmokit.errors import ConfigError, InputError
 from elmokit.files.location import shown
 
 T = TypeVar("T")
-KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 """How messages name what a setting must be."""
 SEEDS = (0, 2**32 - 1)
 """Range of random seeds: what NumPy, PyTorch and gensim all take."""
@@ -33,7 +33,7 @@ def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
         )
         if not is_valid:
             raise ConfigError(
-                f"`{name}` must be {KINDS[kind]} from {_number(low)} to {_number(high)}, got "
+                f"`{name}` must be {KIND_NAMES[kind]} from {_number(low)} to {_number(high)}, got "
                 f"{shown(value)}"
             )
 
@@ -66,7 +66,7 @@ def _choices_of(cls: type) -> dict[str, tuple[Any, bool]]:
     """Return the ``Literal`` of each field that has one, and whether None is allowed, too."""
     found = {}
     for name, hint in get_type_hints(cls).items():
-        kinds = alternatives(hint)
+        kinds = union_members(hint)
         literals = [kind for kind in kinds if get_origin(kind) is Literal]
         if len(literals) == 1 and set(kinds) <= {literals[0], type(None)}:
             found[name] = literals[0], type(None) in kinds
@@ -83,6 +83,6 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def alternatives(hint: Any) -> tuple[Any, ...]:
+def union_members(hint: Any) -> tuple[Any, ...]:
     """Return the types of a union, or the only one."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

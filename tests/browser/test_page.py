@@ -182,6 +182,10 @@ def test_an_address_names_the_panel_to_open(browser_page, exported_site):
     assert -0.5 * height < top < 0.5 * height
 
 
+def wait_for_text(page, text):
+    page.wait_for_function("(text) => document.getElementById('sentence').value === text", arg=text)
+
+
 def test_a_candidate_replaces_its_word_alone(browser_page, exported_site):
     page = browser_page(f"{exported_site}#lang=en&text=A++bank+of+the+river.&word=1")
     page.wait_for_selector("#predict")
@@ -190,7 +194,7 @@ def test_a_candidate_replaces_its_word_alone(browser_page, exported_site):
     candidate = page.locator("#predict .forward .bars button:enabled").first
     word = candidate.locator(".name").inner_text()
     candidate.click()
-    assert page.input_value("#sentence") == f"A  {word} of the river."
+    wait_for_text(page, f"A  {word} of the river.")
     pressed = ".sentence .word[aria-pressed=true]"
     page.wait_for_function(
         "([at, word]) => document.querySelector(at)?.innerText === word", arg=[pressed, word]
@@ -209,7 +213,33 @@ def test_a_candidate_does_not_grow_together_with_its_neighbor(browser_page, expo
     )
     word = letters.locator(".name").inner_text()
     letters.click()
-    assert page.input_value("#sentence") == f"It was dark {word}"
+    wait_for_text(page, f"It was dark {word}")
+
+
+@pytest.mark.parametrize(
+    ("text", "index", "word", "wanted"),
+    [
+        ("It was dark.", 2, ".", "It was . ."), ("We don't know.", 1, "did", "We didn't know."),
+        ("It cost $5.", 2, "about", "It cost about 5."), ("A bank.", 1, "river", "A river."),
+    ],
+)  # fmt: skip
+def test_no_other_token_changes_with_a_word(
+    shared_browser_page, exported_site, text, index, word, wanted
+):
+    page = shared_browser_page(f"{exported_site}#lang=en")
+    page.wait_for_selector("#follow .steps")
+    found = page.evaluate(
+        """async ([text, index, word]) => {
+          const { connect } = await import("./compute/client.js");
+          const { replaced } = await import("./app/replace.js");
+          const compute = await connect();
+          await compute.open("en");
+          const tokens = (await compute.tokenize(text)).sentences.flat();
+          return replaced(compute, { text, tokens }, index, word);
+        }""",
+        [text, index, word],
+    )
+    assert found == wanted
 
 
 def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, exported_site):

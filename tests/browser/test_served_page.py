@@ -79,8 +79,8 @@ def test_a_candidate_keeps_what_follows_the_words_that_are_computed(served, brow
     page.evaluate("document.getElementById('predict').scrollIntoView()")
     page.wait_for_selector("#predict .bars li button:enabled")
     page.locator("#predict .forward .bars button:enabled").first.click()
+    page.wait_for_function("document.getElementById('sentence').value.startsWith('나 는 가 ')")
     value = page.input_value("#sentence")
-    assert value.startswith("나 는 가 ")
     assert value.endswith(" 끝")
 
 

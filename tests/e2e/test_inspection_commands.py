@@ -306,7 +306,7 @@ def test_explore_tells_what_is_wrong_before_it_serves(places, tmp_path):
     assert "missing.txt" in elmokit("explore", "-m", model, "--corpus", missing, expect=2).stderr
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    told = elmokit("explore", "-m", model, "--corpus", pipe, expect=2).stderr
+    told = elmokit("explore", "-m", model, "-m", "ko", "--corpus", pipe, expect=2).stderr
     assert "not standard input or a pipe" in told
     site = ("--export", tmp_path / "site", "--weights", "int4")
     assert "int6, int8, stored" in elmokit("explore", "-m", model, *site, expect=2).stderr

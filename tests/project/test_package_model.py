@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from elmokit.errors import InputError
+
 RECIPE = Path(__file__).parents[2] / "recipes/package_model.py"
 
 
@@ -56,6 +58,6 @@ def test_a_model_too_large_to_ship_leaves_the_packaged_one(package, monkeypatch)
     packaged = package() / "README.md"
     before = packaged.read_bytes()
     monkeypatch.setattr(package.recipe, "MAX_BYTES", 1000)
-    with pytest.raises(SystemExit, match=r",.* 1,000: too large"):
+    with pytest.raises(InputError, match=r",.* 1,000: too large"):
         package("--held-out", "others")
     assert packaged.read_bytes() == before

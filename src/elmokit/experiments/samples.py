@@ -13,13 +13,13 @@ from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.sources import COMPRESSIONS
-from elmokit.tasks.formats.records import plain_suffix
+from elmokit.files.sources import COMPRESSIONS, plain_suffix
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.sampling import DataFile
 
 SAMPLE_VERSION = 4
-"""Increased when the same file would give a different sample."""
+"""Increased when the same file would give a different sample. Not on 2026-11-26, when units without
+an example stopped counting: the data of the published runs give the same samples."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def divide_training_set(
     unit; the sample is of the others, as in `sample_file`.
 
     Raises:
-        InputError: for CSV, and for a file with a single unit.
+        InputError: for CSV, and for a file with fewer than two units that have an example.
         FormatError: if the file is damaged.
     """
     data = _divide_training(source, task, subset)
@@ -90,7 +90,7 @@ def _divide_training(source: Path, task: str, subset: str) -> DataFile:
         raise InputError(
             f"{source} cannot be divided into examples to train on and examples that choose the "
             f"epoch: {num_units} of its units ({task}: sentences, paragraphs, documents or texts) "
-            "have any, but 2 are needed."
+            "has an example; 2 are needed."
         )
     return data
 
@@ -108,7 +108,7 @@ def _draw_order(data: DataFile) -> list[int]:
 
 
 def _take(data: DataFile, order: Sequence[int], limit: int | None) -> list[int]:
-    """Return the first units in this order: with an example, and no more than the limit."""
+    """Return the first units in this order, up to the limit, but at least one example."""
     taken, total = [], 0
     for index in order:
         size = data.size(data.units[index])

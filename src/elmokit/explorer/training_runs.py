@@ -33,9 +33,10 @@ class TrainingRun:
     is_running: bool
     ngram: dict[str, Any] | None
     """Name and perplexity of the n-gram model that it is compared with, if there is one."""
-    before: dict[str, float]
-    """Fine-tuning: perplexities of the base model, ``in_domain`` and ``out_of_domain``."""
-    after: dict[str, float]
+    before: dict[str, float | None]
+    """Fine-tuning: perplexities of the base model, ``in_domain`` and ``out_of_domain``; None if one
+    is infinite."""
+    after: dict[str, float | None]
     """The same of the fine-tuned model, at the end."""
 
 
@@ -76,9 +77,12 @@ def _ngram(path: Path) -> dict[str, Any] | None:
         raise FormatError(f"{path}: not a result of bench_ngram.py: {error}") from error
 
 
-def _perplexities(path: Path) -> dict[str, float]:
+def _perplexities(path: Path) -> dict[str, float | None]:
     try:
-        return {name: float(report["mean"]) for name, report in (_read(path) or {}).items()}
+        return {
+            name: None if report["mean"] is None else float(report["mean"])
+            for name, report in (_read(path) or {}).items()
+        }
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"{path}: not perplexities of `elmokit finetune`: {error}") from error
 

@@ -35,6 +35,12 @@ def is_json(text: str | bytes, kind: type) -> bool:
         return False
 
 
+def begins_json_list(line: str | bytes) -> bool:
+    """Tell whether the first line of a file begins a JSON list of records, or is one."""
+    bracket = b"[" if isinstance(line, bytes) else "["
+    return line.strip() == bracket or is_json(line, list)  # pyright: ignore[reportOperatorIssue]
+
+
 def jsonable(value: Any) -> Any:
     """Return dataclasses, arrays, paths and collections as JSON has them; NaN is null."""
     if dataclasses.is_dataclass(value):

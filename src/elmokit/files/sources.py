@@ -8,7 +8,7 @@ import os
 import select
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -70,14 +70,9 @@ def find_files(
         elif path == STANDARD_INPUT or path.exists():  # or a pipe, as from process substitution
             found = [path]
         else:
-            matches = map(Path, sorted(glob.glob(os.fspath(given), recursive=True)))
-            found = [
-                file
-                for match in matches
-                for file in (_files_below(match) if match.is_dir() else [match])
-                if file.is_file()
-            ]
-            found = list(dict.fromkeys(found))  # `**` matches a folder and its files
+            matches = map(Path, glob.glob(os.fspath(given), recursive=True))
+            parts = (_files_below(one) if one.is_dir() else [one] for one in matches)
+            found = _each_once(file for part in parts for file in part if file.is_file())
         if places and found != [path]:
             found = [file for file in found if not _is_in(places, file)]
         if not found and missing_ok:
@@ -101,7 +96,7 @@ def _is_in(places: Sequence[Path], file: AnyFile) -> bool:
 
 
 def is_read_once(file: AnyFile) -> bool:
-    """Tell whether a file is standard input or a pipe, which cannot be read a second time."""
+    """Tell whether what is read is no regular file but standard input or a pipe."""
     return file == STANDARD_INPUT or not file.is_file()
 
 
@@ -145,6 +140,14 @@ def describe_files(files: Sequence[AnyFile]) -> list[dict[str, Any]]:
 def file_size(path: AnyFile) -> int | None:
     """Return the size of a file in bytes; None if a server does not tell."""
     return path.num_bytes if isinstance(path, RemoteFile) else path.stat().st_size
+
+
+def plain_suffix(path: AnyFile) -> str:
+    """Return the suffix of a file in lower case, without that of a compression."""
+    name = path.name.lower()
+    for suffix in COMPRESSIONS:
+        name = name.removesuffix(suffix)
+    return Path(name).suffix
 
 
 def file_kind(path: AnyFile) -> FileKind:
@@ -256,9 +259,10 @@ def _files_below(directory: Path) -> list[Path]:
             links += [path for name in folders if (path := Path(folder, name)).is_symlink()]
             found += [Path(folder, name) for name in names if not name.startswith(".")]
         waiting = sorted(links)
-    files = sorted((path for path in found if path.is_file()), key=_links_last)
-    return sorted({os.path.realpath(path): path for path in reversed(files)}.values())
+    return _each_once(path for path in found if path.is_file())
 
 
-def _links_last(path: Path) -> tuple[bool, Path]:
-    return path.is_symlink(), path
+def _each_once(files: Iterable[Path]) -> list[Path]:
+    """Return the files, sorted; of a file and links to it the file."""
+    links_first = sorted(files, key=lambda path: (path.is_symlink(), path), reverse=True)
+    return sorted({os.path.realpath(path): path for path in links_first}.values())

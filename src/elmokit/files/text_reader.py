@@ -11,10 +11,10 @@ from typing import Any, Literal
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.damage import reason_of
 from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
-from elmokit.files.json_files import is_json
+from elmokit.files.json_files import begins_json_list, is_json
 from elmokit.files.lines import MAX_LINE_BYTES, BadLine, decode_line, raw_lines
 from elmokit.files.remote import AnyFile
-from elmokit.files.sources import file_kind
+from elmokit.files.sources import file_kind, plain_suffix
 
 SkipReason = Literal[
     "blank", "not_utf8", "nul", "too_long", "bad_json", "no_text", "empty_sentence"
@@ -25,6 +25,9 @@ _MAX_BAD_LINES = 100  # beyond this number and share of all lines, reading stops
 _MAX_BAD_SHARE = 0.01
 _MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
 _MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
+_ONE_RECORD_A_LINE = (
+    "Write a record on each line of a file named .jsonl: jq -c '.[]' IN > OUT.jsonl."
+)
 
 
 @dataclass
@@ -91,17 +94,13 @@ class FileReader:
         for raw in self._raw_lines(self.max_line_bytes):
             if is_first and raw is not None and raw.strip():
                 is_first = False
-                start = raw.lstrip()
-                if start[:1] == b"{" and is_json(raw, dict):
+                if raw.lstrip().startswith(b"{") and is_json(raw, dict):
                     raise FormatError(
                         f"{self.path}: the first line is a JSON object. JSON lines are read from "
                         f"files named .jsonl; or pass their text on: jq -r .{self.text_field} IN."
                     )
-                if start[:1] == b"[" and ".json" in str(self.path).lower():
-                    raise FormatError(
-                        f"{self.path}: the file is a JSON array. Write a record on each line of a "
-                        "file named .jsonl: jq -c '.[]' IN > OUT.jsonl."
-                    )
+                if plain_suffix(self.path) == ".json" and begins_json_list(raw):
+                    raise FormatError(f"{self.path}: a JSON array. {_ONE_RECORD_A_LINE}")
             yield raw
 
     def _decode(self, lines: Iterable[bytes | None]) -> Iterator[str]:
@@ -226,8 +225,13 @@ class FileReader:
 
     def _advice(self, worst: SkipReason) -> str:
         if worst == "too_long":
+            if plain_suffix(self.path) == ".json":
+                return _ONE_RECORD_A_LINE
+            records = ""
+            if file_kind(self.path) == "jsonl":
+                records = f", and records at most {max(MAX_LINE_BYTES, self.max_line_bytes)}"
             return (
-                f"Lines may have at most {self.max_line_bytes} bytes. Put one sentence or "
+                f"Lines may have at most {self.max_line_bytes} bytes{records}. Put one sentence or "
                 "paragraph on each line."
             )
         if worst == "bad_json":

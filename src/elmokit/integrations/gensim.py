@@ -57,6 +57,8 @@ def keyed_vectors(
         check_is_list(words, name="words")
     wanted = None if words is None else list(dict.fromkeys(words))
     names: dict[str, list[str]] = {}  # of the wanted words, by what the model reads
+    if wanted == []:
+        raise InputError("`words` is empty. Give the words, or None for those of `sentences`.")
     for word in wanted or ():
         names.setdefault(normalize(word, embedder.normalization), []).append(word)
     if sentences is None:
@@ -82,8 +84,6 @@ def keyed_vectors(
         rows = {word: rows[word] for word in wanted}
     found = [word for word, row in rows.items() if counts[row] >= max(min_count, 1)]
     if not found:
-        if wanted == []:
-            raise InputError("`words` is empty. Give the words, or None for those of `sentences`.")
         raise InputError(f"No word occurs {max(min_count, 1)} or more times in `sentences`.")
     if wanted is None:
         found.sort(key=lambda word: -counts[rows[word]])

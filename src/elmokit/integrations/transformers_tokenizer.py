@@ -144,7 +144,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             raise InputError(
                 f"`max_length` must be at least 2, for the sentence's boundaries, got {max_length}."
             )
-        batch: dict[str, list[Any]] = {"input_ids": []}
+        batch: dict[str, list[Any]] = {"input_ids": []} | ({"length": []} if return_length else {})
         for words in split_sentences([text] if is_single else text, self._splitter.tokenize):  # pyright: ignore[reportArgumentType]
             if room is not None and len(words) > room:
                 words = (
@@ -159,7 +159,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
                 mark = [1] * (edges is not None)
                 batch.setdefault("special_tokens_mask", []).append([*mark, *[0] * inner, *mark])
             if return_length:
-                batch.setdefault("length", []).append(len(rows))
+                batch["length"].append(len(rows))
         padded = self.pad(
             batch, padding=padding_strategy.value, max_length=max_length,
             pad_to_multiple_of=pad_to_multiple_of, padding_side=padding_side,

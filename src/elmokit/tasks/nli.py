@@ -44,6 +44,7 @@ class NliTask(ClassificationTask[TokenizedPair]):
 
     name, num_texts = "nli", 2
     network, default_dropout = ESIM, DROPOUT
+    hub_tag = "text-classification"
     positions = ("input", "output", "both")
     # the paper does not say how it normalizes the layers; this norm is independent of the batch
     paper_inputs = InputSettings(

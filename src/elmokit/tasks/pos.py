@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.conllu import read_conllu
+from elmokit.tasks.formats.conllu import is_comment, read_conllu
 from elmokit.tasks.formats.morphemes import read_morphemes
+from elmokit.tasks.sampling import DataFile, sentences_of
 from elmokit.tasks.tagging import TaggingTask
 from elmokit.tasks.task import Tokenize
 
@@ -14,6 +15,10 @@ class PosTask(TaggingTask[TaggedSentence]):
 
     name, suffixes = "pos", (".conllu",)
     all_units = ("words", "morphemes")
+
+    @staticmethod
+    def divided_by(path: Path) -> DataFile:
+        return sentences_of(path, is_comment=is_comment)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         return list(read_conllu(path) if self.units == "words" else read_morphemes(path))

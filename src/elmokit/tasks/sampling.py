@@ -8,7 +8,7 @@ from typing import Any
 
 from elmokit.files.lines import numbered_lines, read_text
 from elmokit.files.location import Location
-from elmokit.tasks.formats.conll import DOCUMENT_MARK, is_comment
+from elmokit.tasks.formats import conll
 from elmokit.tasks.formats.records import Record, read_records
 
 
@@ -50,7 +50,7 @@ def records_of(
     return DataFile(list(groups.values()), join, len)
 
 
-def sentences_of(path: Path) -> DataFile:
+def sentences_of(path: Path, *, is_comment: Callable[[str], bool] = conll.is_comment) -> DataFile:
     """Divide columns into sentences; each ends with a blank line.
 
     Marks of documents and comments between blank lines are units without an example.
@@ -58,11 +58,12 @@ def sentences_of(path: Path) -> DataFile:
     units = _blocks(path, lambda line: not line.strip())
     if units and units[-1][-1].strip():
         units[-1].append("")  # the last sentence may lack its blank line
-    return DataFile(units, _join_blocks, lambda unit: int(any(map(_is_row, unit))))
 
+    def is_row(line: str) -> bool:
+        is_mark = is_comment(line) or line.startswith(conll.DOCUMENT_MARK)
+        return bool(line.strip()) and not is_mark
 
-def _is_row(line: str) -> bool:
-    return bool(line.strip()) and not (is_comment(line) or line.startswith(DOCUMENT_MARK))
+    return DataFile(units, _join_blocks, lambda unit: int(any(map(is_row, unit))))
 
 
 def documents_of(path: Path) -> DataFile:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.files.location import Location
-from elmokit.files.sources import existing_file
+from elmokit.files.sources import existing_file, plain_suffix
 from elmokit.tasks.classification import (
     ClassificationTask,
     check_length,
     read_at,
     with_probs,
 )
-from elmokit.tasks.formats.records import first_line, first_named, plain_suffix, read_records
+from elmokit.tasks.formats.records import first_line, first_named, read_records
 from elmokit.tasks.formats.text_labels import LabeledText, read_sentiment_trees, read_text_labels
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.bcn import BCN, DROPOUT
@@ -35,6 +35,7 @@ class SentimentTask(ClassificationTask[LabeledText]):
 
     name = "sentiment"
     network, default_dropout = BCN, DROPOUT
+    hub_tag = "text-classification"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(positions="both", characters=False)
 

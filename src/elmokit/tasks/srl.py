@@ -31,6 +31,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
     name, metric = "srl", "F1"
     prefixes, field_names = "BI", ("roles", "role")
     network, default_dropout = RoleLabeler, DROPOUT
+    encoder = "highway LSTM"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(characters=False)
     default_hidden_dims = (300,) * 8

@@ -90,6 +90,10 @@ class Task(ABC, Generic[Example]):
     metric: ClassVar[str]
     """Of `score`."""
     network: ClassVar[Callable[..., TaskModel]]
+    encoder: ClassVar[str] = "biLSTM"
+    """What cards call the recurrent layers of ``network``."""
+    hub_tag: ClassVar[str] = "token-classification"
+    """What model hubs call the task."""
     subsets: ClassVar[tuple[str, ...]] = ("all",)
     """Parts of a data file's examples that `divide` can keep."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)

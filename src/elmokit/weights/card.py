@@ -1,6 +1,7 @@
 """The model card: README.md of a model directory, made from the model's own data."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,7 +94,8 @@ def cell(value: Any) -> str:
 
 def _perplexity(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {plain(number)}" for name, number in value.items()) or UNKNOWN
+        figures = {name: math.inf if found is None else found for name, found in value.items()}
+        return ", ".join(f"{name} {plain(number)}" for name, number in figures.items()) or UNKNOWN
     return UNKNOWN if value is None else plain(value)
 
 

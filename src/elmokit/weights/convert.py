@@ -128,7 +128,7 @@ def convert(
             replaced, or an option has no use.
     """
     path, target = (
-        given if given.name else given.resolve()  # the working directory, or the one above
+        given.resolve() if given == Path() else given  # the working directory has no name as "."
         for given in (Path(os.path.expanduser(one)) for one in (source, destination))
     )
     if dtype is not None and target.suffix != ".onnx":
@@ -140,8 +140,8 @@ def convert(
             f"{target} is the name of a file, but what is written is a folder of several. Give a "
             "name without such an ending; only ONNX is one file (.onnx)."
         )
-    if path.with_name(path.name + INDEX_SUFFIX).is_file() and not path.exists():
-        path = path.with_name(path.name + INDEX_SUFFIX)
+    if Path(f"{path}{INDEX_SUFFIX}").is_file() and not path.exists():
+        path = Path(f"{path}{INDEX_SUFFIX}")
     elif not path.is_file():
         path = find_model(source)
     if path.is_dir() and _may_be_model_dir(path):

@@ -6,6 +6,7 @@ import pytest
 from elmokit.errors import FormatError, InputError
 from elmokit.experiments.samples import divide_training_set, sample_file
 from elmokit.tasks.formats.conll import read_columns
+from elmokit.tasks.formats.conllu import read_conllu
 from elmokit.tasks.formats.ontonotes import read_coreference
 from elmokit.tasks.formats.propbank import read_propbank
 from elmokit.tasks.formats.squad import read_squad
@@ -175,6 +176,15 @@ def test_marks_of_documents_are_no_sentences(tmp_path, number):
     assert [len(sentences) for sentences in read] == [number - 1, 1]
     sample = sample_file(source, tmp_path / "sample", task="ner", limit=2)
     assert len(list(read_columns(sample))) == 2
+
+
+@pytest.mark.parametrize("number", [2, 3, 8])
+def test_comments_of_treebanks_are_no_sentences(tmp_path, number):
+    row = "1\tRain\train\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
+    source = write(tmp_path / "train.conllu", f"#newdoc id=0\n\n{row}" * number)
+    parts = divided(source, tmp_path / "out", task="pos")
+    read = [list(read_conllu(path)) for path in (parts.train, parts.held_out)]
+    assert [len(sentences) for sentences in read] == [number - 1, 1]
 
 
 @pytest.mark.parametrize("number", [4, 7, 30])

@@ -244,6 +244,9 @@ def test_of_a_file_and_links_to_it_the_file_is_read(tmp_path):
     (tmp_path / "links").mkdir()
     (tmp_path / "links/a.txt").symlink_to(tmp_path / "b.txt")
     assert find_files(tmp_path / "links") == [tmp_path / "links/a.txt"]
+    (tmp_path / "again").symlink_to(tmp_path / "links")
+    for pattern in ("**", "*", "*.txt"):
+        assert find_files(str(tmp_path / pattern)) == [tmp_path / "b.txt"]
 
 
 class TestOneFile:

@@ -1,5 +1,6 @@
 """`elmokit demo`: pre-train a toy model on packaged text and show nearest neighbors."""
 
+import shlex
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ def demo(
     if output is not None:
         typer.echo(
             f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model "
-            f"{output / chosen[0]}"
+            f"{shlex.quote(str(output / chosen[0]))}"
         )
 
 

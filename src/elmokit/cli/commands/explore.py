@@ -127,12 +127,12 @@ def _server(
     from elmokit.explorer.server import ExplorerServer
     from elmokit.explorer.task_runs import load_task_run
     from elmokit.explorer.training_runs import check_run_dir
-    from elmokit.files.sources import find_files, is_read_once
+    from elmokit.files.sources import STANDARD_INPUT, find_files, is_read_once
 
     for one in runs:
         check_run_dir(one)
     texts = find_files(corpus) if corpus else []
-    if any(map(is_read_once, texts)):
+    if STANDARD_INPUT in texts or (len(names) > 1 and any(map(is_read_once, texts))):
         raise InputError(
             "--corpus is read once for each model: give a file, not standard input or a pipe."
         )

@@ -1,4 +1,4 @@
-"""Coreference on GUM: table 1's comparison on three times as many documents as LitBank has."""
+"""Coreference on GUM: table 1's comparison with 30 dev documents, of which LitBank has ten."""
 
 from dataclasses import replace
 

@@ -3,6 +3,7 @@
 Two or more columns with tags of spans; `elmokit.tasks.formats.conllu` reads treebanks.
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -137,22 +138,28 @@ class _ColumnReader:
     num_columns: int = 0  # of the first row
 
     def sentences(self) -> Iterator[TaggedSentence]:
-        for block in read_blocks(self.path, self._is_comment):
-            rows = [row for row in block if not row[1].startswith(DOCUMENT_MARK)]
+        for block in read_blocks(self.path, lambda line: False):
+            rows = self._rows(block)
             sentence = self._sentence(rows) if rows else None
             if sentence is not None:
                 yield sentence
 
-    def _is_comment(self, line: str) -> bool:
-        """Tell a comment from a row of the word ``#``: columns, the last of them a tag.
+    def _rows(self, block: Block) -> Block:
+        """Return the rows of a block, without marks of documents and comments before the first.
 
-        Before the first row, how many columns there are is not known.
+        A row of the word ``#`` has as many columns as others, the last of them a tag.
         """
-        if not is_comment(line):
-            return False
-        fields = line.split()
-        is_wide = len(fields) == self.num_columns if self.num_columns else "=" not in fields
-        return not (is_wide and len(fields) > 1 and _TAG.fullmatch(fields[-1]))
+        rows = [row for row in block if not row[1].startswith(DOCUMENT_MARK)]
+        others = (line for _, line in rows if not is_comment(line))
+        first = next(others, "")
+        width = self.num_columns or len(first.split("\t" if "\t" in first else None))
+
+        def is_row(line: str) -> bool:
+            fields = line.split()
+            is_word = len(fields) == width > 1 and _TAG.fullmatch(fields[-1])
+            return not is_comment(line) or bool(is_word)
+
+        return list(itertools.dropwhile(lambda row: not is_row(row[1]), rows))
 
     def _sentence(self, rows: Block) -> TaggedSentence | None:
         tokens: list[str] = []

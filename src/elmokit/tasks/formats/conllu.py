@@ -39,9 +39,14 @@ def read_conllu(
     return read_examples(path, lambda path, _: _read(path, column), report)
 
 
+def is_comment(line: str) -> bool:
+    """Tell whether a line is a comment: words begin with a digit."""
+    return line.startswith("#")
+
+
 def _read(path: Path, column: ConlluColumn) -> Iterator[TaggedSentence]:
     tag_column = _CONLLU_COLUMNS[column]
-    for block in read_blocks(path, lambda line: line.startswith("#")):
+    for block in read_blocks(path, is_comment):
         tokens: list[str] = []
         tags: list[str] = []
         for number, line in block:

@@ -13,10 +13,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from elmokit.files.json_files import is_json
+from elmokit.files.json_files import begins_json_list, is_json
 from elmokit.files.lines import MAX_LINE_BYTES, numbered_lines
 from elmokit.files.location import Location, shown
-from elmokit.files.sources import COMPRESSIONS, file_kind
+from elmokit.files.sources import file_kind, plain_suffix
 from elmokit.tasks.formats.reading import ExampleReport
 
 
@@ -207,7 +207,7 @@ def check_unicode(text: str, location: Location) -> str:
 
 def _is_json(path: Path, number: int, line: str) -> bool:
     """Tell a JSON object from the header of a table."""
-    if line.strip() == "[" or is_json(line, list):
+    if begins_json_list(line):
         raise Location(path=path, line=number).error(
             "a list in JSON, but each line must be an object of its own (JSON lines). Convert it: "
             "jq -c '.[]' IN > OUT.jsonl."
@@ -219,14 +219,6 @@ def first_line(path: Path) -> tuple[int, str]:
     """Return the first line that is not blank, with its number; an empty one if there is none."""
     lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
     return next(lines, (0, ""))
-
-
-def plain_suffix(path: Path) -> str:
-    """Return the suffix of a file in lower case, without that of a compression."""
-    name = path.name.lower()
-    for suffix in COMPRESSIONS:
-        name = name.removesuffix(suffix)
-    return Path(name).suffix
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -1,7 +1,6 @@
 """The sentence encoder of the task models: recurrent layers with variational dropout."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -165,10 +164,10 @@ def _run(layer: nn.Module, x: Tensor, name: str) -> Tensor:
     return torch.gru(x, start, *rest)[0]
 
 
-def _run_gru(layer: nn.Module, x: Tensor, lengths: Tensor) -> Sequence[Tensor]:
+def _run_gru(layer: nn.Module, x: Tensor, lengths: Tensor) -> list[Tensor]:
     """Run both directions of a GRU together: (B, T, X) -> two (B, T, H), the second from the end.
 
-    Both take their gates from one product; the gates are reversed, being narrower than ``x``.
+    Both take their gates from one product; the gates are reversed, which are narrower than ELMo.
     """
     names = ("l0", "l0_reverse")
     of_input, of_state, input_bias, state_bias = (

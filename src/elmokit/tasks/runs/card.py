@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from elmokit.tasks.registry import find_task
 from elmokit.weights.card import UNKNOWN, cell, plain
 
 NOT_LISTED = (
@@ -18,18 +19,6 @@ NOT_LISTED = (
     "scored",
 )
 """Entries that the list under "Training" leaves out."""
-HUB_TAGS = {
-    "pos": "token-classification",
-    "ner": "token-classification",
-    "srl": "token-classification",
-    "sentiment": "text-classification",
-    "nli": "text-classification",
-    "qa": "question-answering",
-    "coref": "coreference-resolution",
-}
-"""What model hubs call the tasks."""
-NETWORKS = {"srl": "highway LSTM", "qa": "biGRU with attention"}
-"""Recurrent layers of the tasks whose encoder is no biLSTM."""
 HELD_OUT = "held-out"
 """The dev file in ``data``, for runs whose epoch was chosen on a part of the training set."""
 
@@ -47,8 +36,8 @@ def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int
     """
     entries, config, bilm = metadata.get("card", {}), metadata["config"], metadata["bilm"]
     name = str(entries.get("name") or "path/to/this/directory")
-    task = config["task"]
-    header = ["library_name: elmokit", f"tags: [elmo, {HUB_TAGS.get(task, task)}]"]
+    task = find_task(config["task"])
+    header = ["library_name: elmokit", f"tags: [elmo, {task.hub_tag}]"]
     header += [
         f"{key}: {json.dumps(str(entries[key]), ensure_ascii=False)}"
         for key in ("language", "license")
@@ -56,13 +45,12 @@ def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int
     ]
     reads = "no biLM" if bilm is None else f"`{bilm['path']}`, hash `{bilm['model_hash']}`"
     rows = {
-        "Task": f"`{task}`, {config['units']}",
+        "Task": f"`{task.name}`, {config['units']}",
         "Language": entries.get("language") or UNKNOWN,
         "License": entries.get("license") or UNKNOWN,
         "biLM": reads,
         "Tokenizer of raw text": tokenizer,
-        "Network": f"{NETWORKS.get(task, 'biLSTM')} {config['hidden_dims']}, {num_parameters:,} "
-        "parameters",
+        "Network": f"{task.encoder} {config['hidden_dims']}, {num_parameters:,} parameters",
         "Weights": metadata.get("weights", "float32"),
     }
     table = "\n".join(f"| {key} | {cell(value)} |" for key, value in rows.items())

@@ -17,7 +17,7 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError
 from elmokit.evaluation.perplexity import perplexity
-from elmokit.files.json_files import read_json, write_json
+from elmokit.files.json_files import jsonable, read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
@@ -224,4 +224,4 @@ def _before(
 
 
 def _write(path: Path, reports: dict[str, PerplexityReport]) -> None:
-    write_json(path, {name: dataclasses.asdict(report) for name, report in reports.items()})
+    write_json(path, jsonable(reports))

@@ -211,7 +211,7 @@ class Validation:
 
 
 def _report_of(figures: Mapping[str, Any]) -> PerplexityReport:
-    """Return a stored report; JSON has null for infinity."""
+    """Return a stored report: numbers, finite or infinite, for which JSON has null."""
     whole: dict[str, Any] = {
         n: math.inf if value is None else value for n, value in figures.items()
     }

@@ -33,10 +33,19 @@ class TestColumns:
         assert sentence.tokens == ("#", "#강")
 
     def test_a_hash_may_begin_a_file_of_many_columns(self, write):
-        path = write("# text = the O\n# NN O B-ORG\nMeToo NN O I-ORG\n\n# NN O O\nok JJ O O\n")
+        path = write("# the O\n# NN O B-ORG\nMeToo NN O I-ORG\n\n# NN O O\nok JJ O O\n")
         first, second = read_columns(path)
         assert (first.tokens, first.tags) == (("#", "MeToo"), ("B-ORG", "I-ORG"))
         assert second.tokens == ("#", "ok")
+        (sentence,) = read_columns(write("# = B-ORG\nMeToo NN I-ORG\n"))
+        assert sentence.tokens == ("#", "MeToo")
+
+    @pytest.mark.parametrize(
+        "comment", ["# The tags are B-PER and O", "# outside is O", "# Vitamin B-12", "#", "## 1"]
+    )
+    def test_a_comment_may_end_like_a_row(self, write, comment):
+        (sentence,) = read_columns(write(f"{comment}\nRain B-PER\nfalls O\n\n{comment}\n"))
+        assert sentence.tokens == ("Rain", "falls")
 
     def test_document_marks_are_no_words(self, write):
         path = write("-DOCSTART- -X- O O\n\nRain NN B-NP O\n\n-DOCSTART- -X- O O\nSun NN B-NP O\n")

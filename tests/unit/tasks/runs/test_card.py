@@ -2,8 +2,7 @@
 
 import pytest
 
-from elmokit.tasks.registry import TASKS
-from elmokit.tasks.runs.card import HUB_TAGS, run_card
+from elmokit.tasks.runs.card import run_card
 
 METADATA = {
     "config": {"task": "ner", "units": "words", "hidden_dims": [8]},
@@ -49,10 +48,6 @@ def test_each_task_has_its_tag_and_network(task, tag, network):
     text = run_card(made, tokenizer="simple 1", num_parameters=1)
     assert f"tags: [elmo, {tag}]" in text
     assert f"| Network | {network}" in text
-
-
-def test_every_task_has_a_tag():
-    assert set(HUB_TAGS) == set(TASKS)
 
 
 def test_a_run_without_facts_says_that_none_are_stated():

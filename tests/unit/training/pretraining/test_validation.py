@@ -219,6 +219,12 @@ class TestBest:
             json.loads(text, parse_constant=pytest.fail)
         assert json.loads(log)["valid_mean"] is None
 
+    def test_a_sound_training_is_not_said_to_have_diverged(self, build, caplog):
+        validation = build()
+        validation.validate(Progress(step=1), 1.0)
+        assert math.isfinite(validation.finish(Progress(step=1)).mean)
+        assert "diverged" not in caplog.text
+
     def test_training_metadata_say_where_the_model_comes_from(self, build, text, tmp_path):
         validation = build()
         report = validation.validate(Progress(step=7, tokens=300, seconds=2.04), 0.5)

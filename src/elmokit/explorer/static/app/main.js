@@ -10,6 +10,7 @@ import { Mixture } from "./mixture.js";
 import { Near } from "./near.js";
 import { Predict } from "./predict.js";
 import { Reach } from "./reach.js";
+import { replaced } from "./replace.js";
 import { MAX_WORDS, Sentence } from "./sentence.js";
 import { Surprise } from "./surprise.js";
 import { Tasks } from "./tasks.js";
@@ -89,7 +90,7 @@ function App() {
   const page = {
     t, lang, state, shown, set, compute, name, info, language, text, settled, tokens: read, words, index, dark,
     examples: { ...examples, sentences },
-    replaceWord: (i, word) => set({ text: replaced(tokens.value.text, all, i, word, PARTS_OF_WORDS.has(info.tokenizer_name)), word: i }),
+    replaceWord: async (i, word) => set({ text: await replaced(compute, tokens.value, i, word), word: i }),
   }; // prettier-ignore
   const failed = opened.busy ? null : opened.error;
   const shownPanel = useRef(null); // once: another model does not scroll the page
@@ -129,24 +130,6 @@ function App() {
 function whereComputed(info, { tasks, corpus }) {
   if (info.compute === "server") return "page.served";
   return info.tokenized_by === "server" || tasks.length > 0 || corpus ? "page.partly" : "page.private";
-}
-
-const PARTS_OF_WORDS = new Set(["korean"]); // tokenizers whose tokens may be parts of written words
-
-/**
- * A text with another word in place of one; where words share a place, the words between spaces.
- * A space keeps the word apart from a neighbor that would become one word with it, unless the
- * tokens are parts of words.
- */
-function replaced(text, tokens, i, word, areParts) {
-  const { start, end } = tokens[i];
-  const isApart = (other) => other.start !== null && (other.end <= start || other.start >= end);
-  if (start !== null && tokens.every((other, j) => j === i || isApart(other))) {
-    const [before, after] = [text.slice(0, start), text.slice(end)];
-    const gap = (left, right) => (!areParts && /[\p{L}\p{N}]$/u.test(left) && /^[\p{L}\p{N}]/u.test(right) ? " " : "");
-    return before + gap(before, word) + word + gap(word, after) + after;
-  }
-  return tokens.map((token) => token.text).with(i, word).join(" ");
 }
 
 /** Whether the page is dark, by choice or by the system. */

@@ -40,7 +40,7 @@ export function Training() {
 /** Perplexity of a fine-tuning run's base model, and at the end that of the new one. */
 function BeforeAfter({ before, after }) {
   const { t } = usePage();
-  const shown = (value) => (value === undefined ? "–" : number(value, 1));
+  const shown = (value) => (value === undefined ? "–" : value === null ? "∞" : number(value, 1));
   return html`<p class="seen" id="training-finetuned">${t("training.finetuned")}</p><table aria-labelledby="training-finetuned">
     <thead><tr><th scope="col">${t("training.text")}</th><th scope="col">${t("training.before")}</th><th scope="col">${t("training.after")}</th></tr></thead>
     <tbody>${Object.keys(before).map((name) => html`<tr key=${name}><th scope="row">${t(`training.${name}`)}</th>
