@@ -67,7 +67,7 @@ def test_saved_and_loaded_it_is_the_same(model, tmp_path):
     assert again.char_vocab.lexicon == model.char_vocab.lexicon
     words = ["the", "강", "unheard", "<S>", "", "x" * 60]
     assert (again.char_vocab.encode_words(words) == model.char_vocab.encode_words(words)).all()
-    assert "characters (by list), at most 30 per word, and 5 words" in model.card()
+    assert "characters (by list), at most 28 per word, and 5 words" in model.card()
 
 
 def test_lists_of_another_model_are_refused(model, tmp_path):
