@@ -15,6 +15,7 @@ from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.results.earlier_report import check_earlier_report
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.report import Report, metadata_of, options_of, write_report
+from elmokit.experiments.results.tuned_rates import read_tuned_rates
 from elmokit.experiments.runs.probe_runs import ProbeRuns
 from elmokit.experiments.runs.run_queue import Advance, Execute, RunQueue
 from elmokit.experiments.runs.scores_on_test import ScoresOnTest
@@ -30,6 +31,7 @@ from elmokit.files.pictures import check_matplotlib
 from elmokit.probes.data import SplitFiles
 from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
 
+RATE_SETTING = "train.learning_rate="
 MODEL_IS_GONE = "because the trained models are gone (delete the runs to train them again)"
 
 
@@ -56,6 +58,8 @@ class ExperimentOptions:
     """Empty: all tasks of the experiment."""
     tune: bool = False
     """Try `RATE_FACTORS` for every condition with seed 0 and use the best on the held-out part."""
+    rates: Path | None = None
+    """Results of an earlier command, whose tuned learning rates are used instead of tuning."""
     overrides: tuple[str, ...] = ()
     """Dotted settings of `TaskRunConfig`; they override those of the experiment."""
     device: str = "auto"
@@ -70,7 +74,14 @@ class ExperimentOptions:
             raise InputError(f"`seeds` must be at least 1, got {self.seeds}.")
         if self.minutes is not None and self.minutes <= 0:
             raise InputError(f"`minutes` must be above 0, got {self.minutes}.")
+        if self.rates is not None and self.tune:
+            raise InputError("Give `rates` or `tune`, not both: the given rates are tuned ones.")
         pick_device(self.device)  # raises
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether learning rates are chosen on a part of the training set, here or before."""
+        return self.tune or self.rates is not None
 
 
 @dataclass(frozen=True)
@@ -144,8 +155,11 @@ class _Session:
                 self.metadata[one.dataset] = task_metadata(
                     one, self.files[one.dataset], self.model, self.vectors_hash
                 )
-        elif options.tune or options.overrides or options.test_dir is not None:
-            raise InputError(f"{experiment.name} trains no task: remove --tune, --set and --test.")
+        elif any((options.tune, options.rates, options.overrides, options.test_dir)):
+            raise InputError(
+                f"{experiment.name} trains no task: remove --tune, --rates, --set and --test."
+            )
+        self.known_rates = ChosenRates(self._known_rates())
         self.test_files = {} if self.on_test is None else self.on_test.files
         self.queue = RunQueue(
             self.store, self._execute(), minutes=options.minutes, on_advance=self._on_advance
@@ -156,7 +170,7 @@ class _Session:
 
     def run(self) -> Report:
         tuning = self._tuning_runs() if self.options.tune else []
-        self.plan = self._make_plan(ChosenRates({}))
+        self.plan = self._make_plan(self.known_rates)
         self._check_output()
         self._tell_plan(tuning)
         reasons = {}
@@ -168,6 +182,22 @@ class _Session:
             for run in ready:  # those of earlier commands
                 self.on_test.add(run)
         return self._write(reasons | self.queue.run_all(ready, among=[*tuning, *ready]))
+
+    def _known_rates(self) -> LearningRates:
+        """Return the rates that the user gives, by a file; none with or without tuning."""
+        if self.options.rates is None:
+            return {}
+        if any(one.replace(" ", "").startswith(RATE_SETTING) for one in self.options.overrides):
+            raise InputError(
+                f"--rates and --set {RATE_SETTING} exclude each other: both set the learning rate."
+            )
+        needed = {
+            (task.task, task.dataset, condition.tuned_name): None
+            for task in self.tasks
+            for condition in self.experiment.conditions
+            if not condition.tasks or task.task in condition.tasks
+        }
+        return read_tuned_rates(self.options.rates, needed)
 
     def _scores_on_test(self, test_dir: Path) -> ScoresOnTest:
         options = self.options
@@ -251,7 +281,7 @@ class _Session:
         reasons = self.plan.reasons | dict(reasons) | diverged
         return Findings(
             runs, self.experiment.reference, reasons, self._known["dev"],
-            is_tuned=self.options.tune,
+            is_tuned=self.options.is_tuned,
         )  # fmt: skip
 
     def _write(self, reasons: Mapping[str, str]) -> Report:
@@ -267,7 +297,7 @@ class _Session:
     def _metadata(self, findings: Findings) -> dict[str, str]:
         return metadata_of(
             self.experiment, findings, command=self.options.command, model=self.model,
-            vectors=self.vectors, test_files=self.test_files,
+            vectors=self.vectors, rates=self.options.rates, test_files=self.test_files,
         )  # fmt: skip
 
     def _with_scores(self, findings: Findings, on_test: ScoresOnTest) -> Findings:

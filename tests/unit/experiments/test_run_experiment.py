@@ -486,6 +486,30 @@ def test_the_learning_rate_is_chosen_on_the_held_out_part(options, tmp_path):
         assert scores[run["condition"], rate] == best
 
 
+def test_rates_that_an_earlier_command_tuned_are_used(options, folder, tmp_path):
+    usual = NLI.learning_rate
+    earlier = {"experiment": "table1", "tuned": True, "runs": [
+        {"task": "nli", "dataset": "nli-snli-sample", "condition": condition,
+         "config": {"train": {"learning_rate": factor * usual}}}
+        for condition, factor in (("static", 2), ("elmo", 0.5))
+    ]}  # fmt: skip
+    path = tmp_path / "earlier.json"
+    path.write_text(json.dumps(earlier), encoding="utf-8")
+    given = {"tasks": ("nli",), "overrides": FAST, "rates": path}
+    report = run_experiment("controls", options("controls", **given))
+    assert not report.results["missing"]
+    rates = {
+        run["condition"]: run["config"]["train"]["learning_rate"] for run in report.results["runs"]
+    }
+    assert {rates[name] for name in ("static", "static, at the output too")} == {2 * usual}
+    assert {rates[name] for name in ("elmo", "untrained biLM", "layer 0")} == {usual / 2}
+    assert report.results["tuned"] is True
+    assert str(path) in report.results["made"]["learning rates"]
+    assert "learning rate and epoch were chosen on a part" in report.results["made"]["scored"]
+    with pytest.raises(InputError, match=r"earlier\.json .*ner, ner-en-uner-ewt, static"):
+        run_experiment("table1", options("table1", **{**given, "tasks": ("ner",)}))
+
+
 @pytest.mark.parametrize(
     ("name", "rows"),
     [
@@ -557,6 +581,12 @@ def test_a_folder_without_a_split_is_told(options, tmp_path):
         ("korean", {"model": None}, "korean .*'ko'.*--model.*--vectors"),
         ("table6", {"tune": True}, "table6 .*--tune.*--set"),
         ("table5", {"test_dir": Path("test")}, "table5 .*--test"),
+        ("table6", {"rates": Path("results.json")}, "table6 .*--rates"),
+        (
+            "table1",
+            {"rates": Path("results.json"), "overrides": ("train.learning_rate = 0.1",)},
+            r"--rates .*--set train\.learning_rate",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(options, monkeypatch, name, changes, message):
@@ -578,6 +608,8 @@ def test_what_does_not_go_together_is_refused(options, monkeypatch, name, change
 def test_impossible_options_are_refused(options, name, value, message):
     with pytest.raises(InputError, match=message):
         options("table1", **{name: value})
+    with pytest.raises(InputError, match="`rates` or `tune`"):
+        options("table1", rates=Path("results.json"), tune=True)
 
 
 def test_without_a_vector_of_the_word_the_rest_of_table_4_stands(options, folder, tmp_path):

@@ -85,6 +85,14 @@ def experiment(
             "part of the training set.",
         ),
     ] = False,
+    rates: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead of --tune: the learning rates that an earlier command tuned, from its "
+            "results.json.",
+        ),
+    ] = None,
     set_: options.SetOption = None,
     device: options.DeviceOption = "auto",
     layer_cache: options.LayerCacheOption = None,
@@ -103,7 +111,7 @@ def experiment(
     target = output or Path("experiments") / name
     chosen = ExperimentOptions(
         data_dir=data, output=target, model=model, vectors=vectors, test_dir=test, seeds=seeds,
-        minutes=minutes, tune=tune, overrides=tuple(set_ or ()), device=device,
+        minutes=minutes, tune=tune, rates=rates, overrides=tuple(set_ or ()), device=device,
         tasks=tuple(task.strip() for task in (tasks or "").split(",") if task.strip()),
         cache_dir=layer_cache, command=_command(sys.argv[1:]),
     )  # fmt: skip
@@ -112,7 +120,7 @@ def experiment(
         return f"Finished runs are safe in {target.parent / 'runs'}; the same command continues."
 
     with note_what_is_safe(what_is_safe), progress_bar("runs") as update:
-        shown = _Shown(update, with_rate=tune)
+        shown = _Shown(update, with_rate=chosen.is_tuned)
         listeners = Listeners(
             on_plan=lambda text: typer.echo(text, err=True),
             on_advance=shown.advance, on_status=shown.status,

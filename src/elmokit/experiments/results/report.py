@@ -125,6 +125,7 @@ def metadata_of(
     command: str,
     model: BiLMMetadata,
     vectors: Path,
+    rates: Path | None,
     test_files: Mapping[str, HashedFile],
 ) -> dict[str, str]:
     """Return how the numbers were produced: command, models, all machines and versions."""
@@ -138,6 +139,8 @@ def metadata_of(
     }
     if experiment.probe is not None:
         return metadata | {"scored": "data that nothing was chosen by"}
+    if rates is not None:
+        metadata["learning rates"] = f"tuned by an earlier command, from {rates}"
     if test_files:
         metadata["test files"] = "; ".join(
             f"{dataset}: {file.path}, SHA-256 {file.sha256}" for dataset, file in test_files.items()
