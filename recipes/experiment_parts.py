@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from publish_results import scored_hash
+from published_scores import scored_hash
 
 from elmokit.config import parse_record, to_dict
 from elmokit.errors import FormatError, InputError

@@ -10,21 +10,20 @@ models. A test holds both equal to their sources.
 from pathlib import Path
 from typing import Any
 
-from publish_results import (
+from publish_results import between, write_text
+from published_scores import (
     LABELS,
     MISSING_SEEDS,
     NOT_RUN,
     PAGES,
     ROOT,
     SOURCES,
-    between,
     columns_of,
     controls_note,
     is_made_with,
     missing_tasks,
     read_published,
     scored_hash,
-    write_text,
 )
 
 from elmokit.experiments.results.tables import NOTHING
