@@ -1,4 +1,4 @@
-"""Join parts of an experiment, each with tasks of its own, into one report.
+r"""Join parts of an experiment, each with tasks of its own, into one report.
 
     elmokit experiment table1 --tune --tasks ner,nli --vectors vectors.bin … -o one/table1
     elmokit experiment table1 --tune --tasks qa --vectors vectors.bin … -o two/table1
@@ -9,6 +9,11 @@ only within a task. They must have the same biLM and the settings of this versio
 are taken from the parts; p-values are adjusted (Holm) for all tasks of the experiment, including
 those in no part. A part is the folder of an experiment or its results file. A joint report can be
 a part itself, also a published one: further tasks are joined to it as they finish.
+
+An experiment whose runs are all among those of another one needs no runs of its own:
+
+    python recipes/join_experiments.py docs/results/experiments/table1.json \
+        --experiment figure2 -o joined/figure2
 """
 
 import argparse
@@ -43,13 +48,15 @@ from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT
 from elmokit.files.pictures import check_matplotlib
 
 IN_NO_PART = "in no part"
+RATES = "learning rates"
+OF_ANOTHER = "not among the runs of {}"
 Value = TypeVar("Value")
 Key = tuple[str, str, str, float, int]
 """Task, data set, condition, share of the labels, seed."""
 
 
-def join(parts: Sequence[Part], output: Path) -> Report:
-    """Write the joint report of parts.
+def join(parts: Sequence[Part], output: Path, *, name: str | None = None) -> Report:
+    """Write the joint report of parts, or that of another experiment, ``name``, with their runs.
 
     Raises:
         FormatError: if a part is damaged.
@@ -62,7 +69,8 @@ def join(parts: Sequence[Part], output: Path) -> Report:
         raise InputError(
             f"{output} is the folder of a part, which would be overwritten. Give another --output."
         )
-    name = _shared(parts, "experiment", lambda part: part.results["experiment"])
+    given_name = _shared(parts, "experiment", lambda part: part.results["experiment"])
+    name = name or given_name
     earlier = read_earlier_report(output)
     if earlier is not None and earlier["experiment"] != name:
         raise InputError(
@@ -94,6 +102,8 @@ def join(parts: Sequence[Part], output: Path) -> Report:
         "word vectors": _by_tasks(parts, "word vectors"),
         "scored": what_is_scored(findings),
     }
+    if with_rates := [part for part in parts if RATES in part.results["made"]]:
+        metadata[RATES] = _by_tasks(with_rates, RATES)
     output.mkdir(parents=True, exist_ok=True)
     return write_report(experiment, findings, metadata, output, on_test=None, test_files={})
 
@@ -111,6 +121,8 @@ def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
     }  # fmt: skip
     runs: list[tuple[PlannedRun, RunResult | None]] = []
     reasons: dict[str, str] = {}
+    of_another = {part.path: part.results["experiment"] for part in parts}
+    of_another = {path: name for path, name in of_another.items() if name != experiment.name}
     planned = _plan(experiment, stored)
     by_task = {task: part for part in parts for task in part.tasks}
     for run in planned:
@@ -123,6 +135,8 @@ def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
         elif (lost := missing[owner.path].get(run.describe())) is not None:
             run = with_id(run, lost["id"])
             reasons[run.id] = lost["reason"]
+        elif owner.path in of_another:
+            reasons[run.id] = OF_ANOTHER.format(of_another[owner.path])
         else:
             raise InputError(
                 f"{owner.path} was made without {run.describe()}, probably with --seeds. Parts "
@@ -130,6 +144,8 @@ def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
             )
         runs.append((run, None))
     for run, part in stored.values():
+        if part.path in of_another:
+            continue
         raise InputError(
             f"{part.path} has a run that is not planned in {experiment.name}, maybe because of "
             f"--seeds: {run['task']} ({run['dataset']}), {run['condition']}, seed {run['seed']}."
@@ -273,7 +289,7 @@ def _check_tasks(parts: Sequence[Part]) -> None:
 
 def _check_settings(findings: Findings, parts: Sequence[Part]) -> None:
     """Refuse parts whose table of settings is not that of this version: sizes, held-out part."""
-    now = settings_table(findings)
+    now = settings_table(replace(findings, runs=findings.finished))
     for part in parts:
         tables = [table for table in part.results["tables"] if table["title"] == now.title]
         rows = [tuple(row[:-1]) for table in tables for row in table["rows"]]  # without rates
@@ -308,8 +324,12 @@ def main() -> None:
     )
     parser.add_argument("parts", type=Path, nargs="+", help="folders or results files")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the report")
+    parser.add_argument(
+        "--experiment", metavar="NAME", help="another experiment, which shares runs with the parts"
+    )
     options = parser.parse_args()
-    report = join([read_part(path) for path in options.parts], options.output)
+    parts = [read_part(path) for path in options.parts]
+    report = join(parts, options.output, name=options.experiment)
     print("\n".join(map(str, report.files)))
 
 

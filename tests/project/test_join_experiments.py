@@ -105,6 +105,35 @@ def test_tasks_that_no_part_has_are_missing_and_count_as_tests(recipe, published
     assert reasons["ner (ner-ko-kmou), elmo, seed 2"] == "no time left"
 
 
+def test_an_experiment_can_be_shown_with_the_runs_of_another_one(recipe, tmp_path):
+    pages = KOREAN.parent
+    parts = [recipe.read_part(pages / "table1.json")]
+    pytest.importorskip("matplotlib")
+    recipe.join(parts, tmp_path / "joined", name="figure2")
+    joined = json.loads((tmp_path / "joined/results.json").read_text(encoding="utf-8"))
+    published = json.loads((pages / "figure2.json").read_text(encoding="utf-8"))
+    for name in ("experiment", "tables", "comparisons", "missing"):
+        assert joined[name] == published[name], name
+    assert {run["condition"] for run in joined["runs"]} == {"elmo"}
+    assert (tmp_path / "joined/plot.png").stat().st_size > 0
+
+
+def test_runs_that_the_other_experiment_has_not_planned_are_missing(
+    recipe, published, write, tmp_path
+):
+    part = part_of(published, "pos", **{"learning rates": "tuned before"})
+    parts = [recipe.read_part(write("one", part))]
+    pytest.importorskip("matplotlib")
+    report = recipe.join(parts, tmp_path / "joined", name="figure1_korean")
+    assert {run["share"] for run in report.results["runs"]} == {1.0, 0.1}
+    reasons = {one["run"]: one["reason"] for one in report.results["missing"]}
+    assert reasons["pos (ud-ko-kaist), elmo, 0.3 of the labels, seed 0"] == (
+        "not among the runs of korean"
+    )
+    assert reasons["ner (ner-ko-kmou), elmo, seed 0"] == "in no part"
+    assert report.results["made"]["learning rates"] == "tuned before"
+
+
 def test_a_missing_run_is_told_by_the_part_that_has_its_task(recipe, published, write, tmp_path):
     whole, other = part_of(published, "ner"), part_of(published, "pos")
     lose_seed(other, "pos", 2, reason="diverged")

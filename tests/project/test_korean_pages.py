@@ -111,14 +111,9 @@ def test_anchors_exist(page):
 
 
 def test_what_the_pages_say_of_our_models_is_published():
-    """Sections 3 and 8 of the notes: where our small models differ from the paper."""
+    """Section 3 of the notes: where the weights of our small model differ from the paper."""
     weights = json.loads(read(DOCS / "results/experiments/figure2.json"))["tables"][0]["rows"]
     by_task = {row[1]: [float(cell.split()[0]) for cell in row[3:6]] for row in weights[::-1]}
-    for task in ("coref", "sentiment"):
-        assert by_task[task].index(max(by_task[task])) == 0
-    table = json.loads(read(DOCS / "results/experiments/table3.json"))["tables"][0]
-    (qa,) = (row for row in table["rows"] if row[0] == "qa")
-    scores = dict(zip(table["header"], qa, strict=True))
-    assert float(scores["output"].split()[0]) == max(
-        float(scores[name].split()[0]) for name in ("input", "input and output", "output")
-    )
+    largest = {task: weights.index(max(weights)) for task, weights in by_task.items()}
+    assert max(by_task["ner"]) - min(by_task["ner"]) < 0.03
+    assert largest == {"ner": 2, "srl": 1, "sentiment": 0, "nli": 1, "qa": 1, "coref": 0}

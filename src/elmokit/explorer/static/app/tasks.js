@@ -49,9 +49,9 @@ function Labels() {
       const series = [["elmo", "forward", "ELMo"], ["static", "backward", t("tasks.static")]].map(([key, kind, text]) => ({ name: text, kind, points: own.map((row) => [row.percent, row[key]]) }));
       return html`<figure key=${task}><h4>${t(`taskNames.${task}`)} (${own[0].metric})</h4>
         <${Curves} series=${series} logX label=${`${t(`taskNames.${task}`)}: ${own.map((row) => `${row.percent} %: ELMo ${row.elmo}, ${t("tasks.static")} ${row.static}`).join("; ")}`}
-          ticksX=${[1, 10, 100]} formatX=${(value) => `${value} %`} formatY=${(value) => number(value, 0)} x=${t("tasks.share")} y="" /></figure>`;
+          ticksX=${[10, 100]} formatX=${(value) => `${value} %`} formatY=${(value) => number(value, 0)} x=${t("tasks.share")} y="" /></figure>`;
     })}</div>
-    <${Source} made=${results.value.labels} page="figure1" />
+    <${Source} made=${results.value.labels} page="table1" />
     <${Calculation}>${names.map((task) => {
       const full = rows.find((row) => row.task === task && row.percent === 100);
       return html`<p class="numbers" key=${task}>${t(`taskNames.${task}`)}: (${number(full.elmo)} − ${number(full.static)}) / (100 − ${number(full.static)}) = ${number((100 * (full.elmo - full.static)) / (100 - full.static), 1)} %</p>`;
