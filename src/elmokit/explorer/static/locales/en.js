@@ -86,7 +86,7 @@ export const en = {
     figure: "Triangle of layer weights: s₀ = {s0}, s₁ = {s1}, s₂ = {s2}. The sliders set the same weights.",
     caption: "Large dot: your mixture. Small dots: weights that six tasks learned (table below).",
     gamma: "Length of the mixed vector: {norm}. γ changes the length, not the direction, so the neighbors stay the same.",
-    reset: "Equal weights", near: "Prepared occurrences nearest to “{word}”", learned: "Weights that six English tasks learned at the input (means of three seeds)",
+    reset: "Equal weights", near: "Prepared occurrences nearest to “{word}”", learned: "Weights that six English tasks learned at the input (means of two to five seeds)",
     task: "Task", set: "Show", setTo: "Show the weights of {task}",
     note: "The penalty is on w, before the softmax. Nothing is trained here: the sliders show what each value would mean.",
   },
