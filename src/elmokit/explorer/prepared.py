@@ -21,11 +21,16 @@ STATIC = Path(__file__).resolve().parent / "static"
 """The files of the page."""
 PREPARED_NAME = "prepared.safetensors"
 _LARGEST = 127
+LANGUAGES_OF_TOKENIZERS = {"korean": "ko"}
 
 
 def pack_language(model: PretrainedBiLM) -> str:
-    """Return the language of the prepared sentences for a model; English if there are none."""
-    language = str(model.training_metadata.get("language"))
+    """Return the language of the prepared sentences for a model; English if there are none.
+
+    A model that does not state its language has that of its tokenizer.
+    """
+    of_tokenizer = LANGUAGES_OF_TOKENIZERS.get(model.tokenizer.name)
+    language = str(model.training_metadata.get("language") or of_tokenizer)
     return language if (STATIC / f"packs/senses.{language}.json").is_file() else "en"
 
 

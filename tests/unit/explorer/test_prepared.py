@@ -6,6 +6,7 @@ from safetensors.numpy import load
 
 import elmokit
 from elmokit.explorer.prepared import STATIC, pack_language, prepared_layers
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.training_models import toy_model
 
@@ -44,3 +45,7 @@ def test_a_model_gets_the_sentences_of_its_language():
     assert pack_language(model) == "ko"
     model.training_metadata["language"] = "fi"
     assert pack_language(model) == "en"
+    model.tokenizer = TokenizerConfig(name="korean")
+    assert pack_language(model) == "en"  # what the model states counts
+    del model.training_metadata["language"]
+    assert pack_language(model) == "ko"

@@ -20,7 +20,7 @@ export function hashOf(state) {
 }
 
 export function writeAddress(state) {
-  const hash = hashOf(state);
-  if (hash.length > 20_000) return; // a link of this length would not be opened everywhere
+  let hash = hashOf(state);
+  if (hash.length > 20_000) hash = hashOf({ ...state, text: undefined, word: undefined }); // not opened everywhere
   if (location.hash.slice(1) !== hash) history.replaceState(null, "", hash ? `#${hash}` : location.pathname);
 }

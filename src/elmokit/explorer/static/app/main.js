@@ -88,9 +88,12 @@ function App() {
   const first = state.text === undefined ? Number(examples.word) : 0;
   const index = Math.max(0, Math.min(state.word ?? first, words.length - 1));
   const page = {
-    t, lang, state, shown, set, compute, name, info, language, text, settled, tokens: read, words, index, dark,
+    t, lang, state, shown, set, compute, name, info, language, textLanguage: entry?.language, text, settled, tokens: read, words, index, dark,
     examples: { ...examples, sentences },
-    replaceWord: async (i, word) => set({ text: await replaced(compute, tokens.value, i, word), word: i }),
+    replaceWord: async (i, word) => {
+      const changed = await replaced(compute, tokens.value, i, word);
+      setState((old) => (old.text === state.text ? { ...old, text: changed, word: i } : old)); // nothing typed since
+    },
   }; // prettier-ignore
   const failed = opened.busy ? null : opened.error;
   const shownPanel = useRef(null); // once: another model does not scroll the page

@@ -138,9 +138,10 @@ export function Cosine({ a, b }) {
 
 /** A word in its sentence, with at most `around` words on each side. */
 export function Context({ words, index, around = 12 }) {
+  const { textLanguage } = usePage();
   const first = Math.max(0, index - around);
   const [before, after] = [words.slice(first, index), words.slice(index + 1, index + 1 + around)];
-  return html`<span>${first > 0 ? "… " : ""}${before.join(" ")} <mark>${words[index]}</mark> ${after.join(" ")}${index + 1 + around < words.length ? " …" : ""}</span>`;
+  return html`<span lang=${textLanguage}>${first > 0 ? "… " : ""}${before.join(" ")} <mark>${words[index]}</mark> ${after.join(" ")}${index + 1 + around < words.length ? " …" : ""}</span>`;
 }
 
 function Mark({ shape }) {

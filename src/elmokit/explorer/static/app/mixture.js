@@ -21,14 +21,15 @@ export function Mixture() {
   const gamma = state.gamma ?? 1;
   const lambda = state.lambda ?? 0.001;
   const own = useAsync(() => layersOf(compute, words), [words, info.name], words.length > 0);
+  const isRead = own.value !== null && index < words.length && own.value.shape[1] === words.length;
   const near = useMemo(() => {
-    if (!own.value || index >= own.value.shape[1] || own.value.shape[1] !== words.length) return [];
+    if (!isRead) return [];
     const target = mixtureOf(own.value, index, weights); // γ does not change the direction
     return pack.sentences
       .filter((one) => one.words.join(" ") !== words.join(" "))
       .map((one) => ({ ...one, value: cosine(target, mixtureOf(one.read, one.index, weights)) }))
       .sort((a, b) => b.value - a.value).slice(0, 5);
-  }, [own.value, pack.sentences, weights.join(), index]);
+  }, [isRead, own.value, pack.sentences, weights.join(), index]);
   if (info.num_layers !== 3) return html`<p class="note">${t("mixture.three", { count: info.num_layers })}</p>`;
   const place = (share) => [0, 1].map((axis) => share.reduce((sum, value, j) => sum + value * CORNERS[j][axis], 0));
   const choose = (event) => {
@@ -45,7 +46,7 @@ export function Mixture() {
   const tasks = results.value?.mixture.rows ?? [];
   const penalty = lambda * raw.reduce((sum, value) => sum + value * value, 0);
   const [x, y] = place(weights);
-  const ownMix = own.value && index < own.value.shape[1] ? mixtureOf(own.value, index, weights, gamma) : null;
+  const ownMix = isRead ? mixtureOf(own.value, index, weights, gamma) : null;
   return html`<div class="columns">
     <figure>
       <svg viewBox="0 0 400 320" class="triangle" role="img" aria-label=${t("mixture.figure", { s0: number(weights[0]), s1: number(weights[1]), s2: number(weights[2]) })}

@@ -6,7 +6,7 @@ const WAYS = ["forward", "backward", "both"];
 const ARROWS = { forward: "→", backward: "←", both: "↔" };
 
 export function Predict() {
-  const { t, compute, words, index, set, replaceWord, info } = usePage();
+  const { t, compute, words, index, set, replaceWord, info, textLanguage } = usePage();
   const found = useAsync(() => compute.predictWord(words, index, { top: 10 }), [words, index, info.name], words.length > 0);
   const [way, setWay] = useState("forward");
   const unseen = (i) => (way === "forward" && i > index) || (way === "backward" && i < index);
@@ -17,9 +17,9 @@ export function Predict() {
         ${WAYS.map((one) => html`<div key=${one} class=${one} onMouseEnter=${() => setWay(one)} onFocusIn=${() => setWay(one)}>
           <h3><span aria-hidden="true">${ARROWS[one]}</span> ${t(`page.${one}`)}</h3>
           <p class="seen">${t(`predict.${one}`)}</p>
-          <ol class="bars">${value[one].top.map(({ word, probability }) => html`<li key=${word}>
+          <ol class="bars" lang=${textLanguage}>${value[one].top.map(({ word, probability }) => html`<li key=${word}>
             <button type="button" aria-label=${t("predict.put", { word, p: percent(probability) })}
-              onClick=${() => replaceWord(index, word)} disabled=${word.startsWith("<")}>
+              onClick=${() => found.busy || replaceWord(index, word)} disabled=${word.startsWith("<")}>
               <span class="name">${word}</span><span class="bar" style="--share:${probability / value[one].top[0].probability}" />
               <span class="value">${percent(probability)}</span></button></li>`)}</ol>
         </div>`)}

@@ -10,7 +10,7 @@ export function Reach() {
   const one = checked.value?.length === 1 ? checked.value[0] : null;
   const changed = useAsync(async () => {
     const [before, after] = [await layersOf(compute, words), await layersOf(compute, words.with(index, one))];
-    return { before, after, ratios: compare(before, after), words, one };
+    return { before, after, ratios: compare(before, after), words, index, one };
   }, [words, index, one, info.name], one !== null && words.length > 0);
   return html`<${Words} words=${words} chosen=${index} label=${t("page.chooseWord")} onChoose=${(i) => set({ word: i })} />
     <label class="typed short"><span>${t("reach.replace", { word: words[index] ?? "–" })}</span>
@@ -35,8 +35,8 @@ function compare({ layers, shape }, after) {
   })));
 }
 
-function Table({ value: { ratios, words, one } }) {
-  const { t, index } = usePage();
+function Table({ value: { ratios, words, index, one } }) {
+  const { t } = usePage();
   const rows = ratios.flatMap((sides, j) => (j === 0 ? [[t("reach.layer0"), "", sides[0]]] :
     [[t("reach.row", { layer: j, arrow: "→" }), "forward", sides[0]], [t("reach.row", { layer: j, arrow: "←" }), "backward", sides[1]]]));
   const next = Math.min(index + 1, words.length - 1);

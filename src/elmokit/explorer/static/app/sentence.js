@@ -6,7 +6,7 @@ import { Failure, Words, html, usePage } from "./ui.js";
 export const MAX_WORDS = 120;
 
 export function Sentence({ models, name, loaded, busy, count, error }) {
-  const { t, lang, set, text, words, tokens, index, info, language, examples } = usePage();
+  const { t, lang, set, text, words, tokens, index, info, language, textLanguage, examples } = usePage();
   const choose = (name) => {
     const chosen = models.find((one) => one.name === name);
     const isSame = (chosen.language === "ko") === (language === "ko");
@@ -18,7 +18,7 @@ export function Sentence({ models, name, loaded, busy, count, error }) {
     <div class="fields">
       <label class="typed">
         <span>${t("page.sentence")}</span>
-        <textarea id="sentence" rows="2" dir="auto" value=${text} spellcheck="false" autocomplete="off"
+        <textarea id="sentence" rows="2" dir="auto" lang=${textLanguage} value=${text} spellcheck="false" autocomplete="off"
           aria-describedby="sentence-notes"
           onInput=${(event) => set({ text: event.target.value, word: undefined })} />
       </label>

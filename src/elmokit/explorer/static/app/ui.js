@@ -153,7 +153,8 @@ export function Slider({ label, value, min, max, step, onInput, shown }) {
 
 /** Words in a row, each a button; the row is one tab stop, and arrow keys go from word to word. */
 export function Words({ words, chosen, onChoose, label, classOf = () => "", style = () => "" }) {
-  return html`<div class="words" role="group" dir="auto" aria-label=${label} onKeyDown=${goAlong}>
+  const { textLanguage } = usePage();
+  return html`<div class="words" role="group" dir="auto" lang=${textLanguage} aria-label=${label} onKeyDown=${goAlong}>
     ${words.map(
       (word, i) => html`<button key=${i} type="button" class="word ${classOf(i)}" style=${style(i)}
         tabindex=${i === chosen ? 0 : -1} aria-pressed=${i === chosen} onClick=${() => onChoose(i)}>${word}</button>`,
