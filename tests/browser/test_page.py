@@ -290,3 +290,135 @@ def test_an_address_with_nonsense_opens_the_page(browser_page, exported_site):
 
 def test_what_is_typed_goes_nowhere_and_the_page_says_so(pages):
     assert pages("en").locator(".private").inner_text().endswith("sent to no server.")
+
+
+HOLD = """() => {
+  const post = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (data) {
+    (window.asked ??= []).push(data.method);
+    if (data.method === window.held) window.release = () => post.call(this, data);
+    else post.call(this, data);
+  };
+}"""
+"""Keeps the calls of the method `window.held` from the worker; `release` sends the last of them.
+`asked` has the methods of all calls."""
+
+
+@pytest.fixture
+def held_page(browser_page, exported_site):
+    """A page whose calls can be held back, with a panel computed."""
+
+    def open_at(panel, text):
+        page = browser_page(exported_site + "blank.html")
+        page.add_init_script(f"({HOLD})()")
+        page.goto(f"{exported_site}#lang=en&text={text}&word=1")
+        page.wait_for_selector(f"#{panel}")
+        page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
+        page.wait_for_selector(f"#{panel} .result[aria-busy=false]")
+        return page
+
+    return open_at
+
+
+def test_words_that_are_scored_again_are_not_shown_as_the_end(held_page):
+    page = held_page("surprise", "the+children+fished+from+the+bank")
+    page.evaluate("window.held = 'surprisal'")
+    page.fill("#sentence", "the bank")
+    page.wait_for_function("window.release !== undefined")
+    words = page.locator("#surprise .surprisal li span:first-child").all_inner_texts()
+    assert (len(words), words.index("</S>")) == (7, 6)
+    page.evaluate("window.release()")
+    page.wait_for_function("document.querySelectorAll('#surprise .surprisal li').length === 3")
+
+
+def test_a_candidate_of_the_word_before_is_not_put_in_place_of_another(held_page):
+    page = held_page("predict", "the+children+fished+from+the+bank")
+    page.evaluate("window.held = 'predict_word'")
+    page.locator("#predict .word").nth(3).click()
+    page.wait_for_function("window.release !== undefined")
+    page.evaluate("window.asked = []")
+    page.locator("#predict .bars button:enabled").first.click()
+    assert page.evaluate("window.asked") == []  # not even how the new text is divided
+    page.evaluate("window.held = null; window.release()")
+    page.wait_for_selector("#predict .result[aria-busy=false]")
+    page.locator("#predict .bars button:enabled").first.click()
+    page.wait_for_function(
+        "!document.getElementById('sentence').value.includes('from')"
+        " && document.getElementById('sentence').value.startsWith('the children fished ')"
+    )
+
+
+def test_a_candidate_does_not_undo_what_is_typed_meanwhile(held_page):
+    page = held_page("predict", "the+children+fished")
+    page.evaluate("window.held = 'tokenize'")
+    page.locator("#predict .bars button:enabled").first.click()
+    page.wait_for_function("window.release !== undefined")
+    page.evaluate("window.sent = window.release; window.held = null")
+    page.fill("#sentence", "an old boat on the lake")
+    page.evaluate("window.sent()")
+    page.wait_for_function(SETTLED, arg=6)
+    assert page.input_value("#sentence") == "an old boat on the lake"
+
+
+def test_the_changed_word_is_marked_where_the_numbers_are_of(held_page):
+    page = held_page("reach", "the+children+fished+from+the+bank")
+    page.evaluate("window.held = 'layers'")
+    page.locator("#reach .word").nth(3).click()
+    page.wait_for_function("window.release !== undefined")
+    assert page.locator("#reach th.chosen s").inner_text() == "children"
+    page.evaluate("window.held = null; window.release()")
+    page.wait_for_function("document.querySelector('#reach th.chosen s').innerText === 'from'")
+
+
+def test_not_every_letter_that_is_typed_into_a_panel_is_computed(held_page):
+    page = held_page("predict", "the+children+fished")
+    page.evaluate("document.getElementById('map').scrollIntoView()")
+    page.wait_for_selector("#map svg.map")
+    page.evaluate(
+        """async () => {
+          const box = document.querySelector("#map textarea");
+          window.asked = [];
+          for (const letter of "A bank of clouds.") {
+            box.value += letter;
+            box.dispatchEvent(new InputEvent("input", { bubbles: true }));
+            await new Promise((done) => setTimeout(done, 10));
+          }
+        }"""
+    )
+    page.wait_for_function(
+        "document.querySelector('#map .concordance').innerText.includes('clouds')"
+    )
+    assert page.evaluate("asked.filter((one) => one === 'tokenize').length") < 6
+
+
+def test_an_empty_sentence_has_no_mixture(held_page):
+    page = held_page("predict", "the+bank")
+    page.evaluate("document.getElementById('mixture').scrollIntoView()")
+    page.wait_for_function(
+        "/vector: [0-9.]+\\. /.test(document.getElementById('mixture').innerText)"
+    )
+    page.fill("#sentence", "")
+    page.wait_for_function(SETTLED, arg=0)
+    assert "mixed vector: –." in page.locator("#mixture").inner_text()
+
+
+def test_a_text_too_long_for_an_address_leaves_no_other_in_it(browser_page, exported_site):
+    page = browser_page(f"{exported_site}#lang=en&text=a+light+bag&word=1")
+    page.wait_for_function(SETTLED, arg=3)
+    page.fill("#sentence", "배 " * 5000)
+    page.wait_for_function("!location.hash.includes('text=')")
+    page.get_by_label("한국어").check()
+    page.wait_for_function("location.hash.includes('lang=ko')")
+
+
+def test_text_is_marked_with_the_language_of_its_model(shared_browser_page, exported_site):
+    """So that it is read aloud, and broken into lines, as its language is."""
+    page = shared_browser_page(f"{exported_site}#lang=en&model=ko")
+    for panel, content in {"surprise": ".surprisal", "map": ".concordance"}.items():
+        page.wait_for_selector(f"#{panel}")
+        page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
+        page.wait_for_selector(f"#{panel} {content}")
+    for at in ("#sentence", ".sentence .words", "#surprise .surprisal", "#map li span span"):
+        assert page.locator(at).first.get_attribute("lang") == "ko", at
+    shown = page.locator(".sentence .word").first
+    assert shown.evaluate("(word) => getComputedStyle(word).wordBreak") == "keep-all"

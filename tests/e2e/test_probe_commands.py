@@ -189,6 +189,7 @@ def test_layer_weights_of_runs(folder):
         (["neighbors", "x", "--word", "a", "--any-word"], "--any-word needs --sentence"),
         (["neighbors", "x", "--word", "a", "--sentence", "a", "--show", "2"], "--show is for all"),
         (["predict-word", "m", "a b", "--insert"], "--insert needs --word"),
+        (["surprisal", "m", "a.txt", "--overwrite"], "--overwrite is for -o"),
         (["weights", "run", "--overwrite"], "--overwrite is for --plot"),
         (["vectors", "x", "-o", "v.bin", "--buckets", "9"], "--buckets is for --kind fasttext"),
         (

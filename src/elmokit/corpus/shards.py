@@ -202,11 +202,16 @@ def _read_manifest(directory: Path) -> ShardSet:
             f"{directory} is not a finished shard set: it has no {MANIFEST_NAME}, which is written "
             "last. Write the shards again from the text."
         )
-    data = read_json(path, advice=MENDING, required=("format", "version"))
-    if (data["format"], data["version"]) != (_FORMAT, _VERSION):
+    data = read_json(path, advice=MENDING)
+    if "format" not in data:
+        raise FormatError(
+            f"{path}: not the manifest of elmokit's shards, which has `format`: {_FORMAT!r}. If "
+            f"{directory} holds raw text, move this file out of it, or give the text files."
+        )
+    if (data["format"], data.get("version")) != (_FORMAT, _VERSION):
         raise FormatError(
             f"{path}: expected format {_FORMAT!r} version {_VERSION}, found "
-            f"{data['format']!r} version {data['version']!r}. {MENDING}"
+            f"{data['format']!r} version {data.get('version')!r}. {MENDING}"
         )
     manifest = parse_record(_Manifest, data, source=path, advice=MENDING)
     if not manifest.shards:

@@ -72,7 +72,7 @@ class ExperimentOptions:
     def __post_init__(self) -> None:
         if self.seeds is not None and self.seeds < 1:
             raise InputError(f"`seeds` must be at least 1, got {self.seeds}.")
-        if self.minutes is not None and self.minutes <= 0:
+        if self.minutes is not None and not self.minutes > 0:  # nor NaN
             raise InputError(f"`minutes` must be above 0, got {self.minutes}.")
         if self.rates is not None and self.tune:
             raise InputError("Give `rates` or `tune`, not both: the given rates are tuned ones.")

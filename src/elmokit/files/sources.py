@@ -176,6 +176,8 @@ def read_pieces(path: AnyFile) -> Iterator[bytes]:
                 check_magic(path, piece)
             num_bytes += len(piece)
             yield piece
+        if num_bytes == 0 and suffix in (".gz", ".zst") and file_size(path) == 0:
+            raise EOFError("the file is empty")  # which these two decompressors take for no text
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise _damaged(path, num_bytes, str(error)) from error
     except OSError as error:

@@ -99,8 +99,14 @@ class FileReader:
                         f"{self.path}: the first line is a JSON object. JSON lines are read from "
                         f"files named .jsonl; or pass their text on: jq -r .{self.text_field} IN."
                     )
-                if plain_suffix(self.path) == ".json" and begins_json_list(raw):
-                    raise FormatError(f"{self.path}: a JSON array. {_ONE_RECORD_A_LINE}")
+                if plain_suffix(self.path) == ".json":
+                    if begins_json_list(raw):
+                        raise FormatError(f"{self.path}: a JSON array. {_ONE_RECORD_A_LINE}")
+                    if raw.lstrip().startswith(b"{"):
+                        raise FormatError(
+                            f"{self.path}: a JSON object over several lines, which is no text. "
+                            "Leave the file out, or write its text to one named .txt."
+                        )
             yield raw
 
     def _decode(self, lines: Iterable[bytes | None]) -> Iterator[str]:

@@ -47,7 +47,8 @@ class ElmoEmbeddings(TokenEmbeddings):
         check_one_layer(layers)
         self.embedder = model if isinstance(model, Embedder) else Embedder.load(model)
         self.layers = check_layers(layers, self.embedder.num_layers)
-        self.name = f"elmokit-{layers}"
+        # of its own for every model: flair computes nothing where a token has vectors of this name
+        self.name = f"elmokit-{self.embedder.metadata()['model_hash'][:8]}-{layers}"
         self.static_embeddings = True
         self.eval()
 

@@ -19,6 +19,7 @@ from elmokit.inference.results import Layers, check_one_layer
 from elmokit.integrations.word_stream import words_and_vectors
 from elmokit.text.alignment import align
 from elmokit.text.given_sentences import check_is_list
+from elmokit.text.normalization import normalize
 from elmokit.weights.result_metadata import METADATA_KEY, FileKind
 
 try:
@@ -45,7 +46,8 @@ def occurrence_batches(
         embedder: The model; its tokenizer splits the texts.
         texts: One sentence each.
         layers: ``"average"``, ``"top"`` or the number of a layer.
-        words: Only these, as the tokenizer writes them; default: all.
+        words: Only these, as the tokenizer divides the text; found in any spelling that the model
+            reads alike; default: all.
         rows: Rows of a batch; the last has fewer.
 
     Yields:
@@ -62,7 +64,9 @@ def occurrence_batches(
     schema = _schema(embedder, layers)
     if isinstance(words, str):
         raise InputError(f"`words` must be a list of words, got one string: {words!r:.60}.")
-    wanted = None if words is None else frozenset(words)
+    wanted = None
+    if words is not None:
+        wanted = frozenset(normalize(word, embedder.normalization) for word in words)
     found = _occurrences(embedder, texts, layers, wanted)
     return _batches(found, schema, rows)
 

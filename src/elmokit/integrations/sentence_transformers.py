@@ -83,7 +83,10 @@ class ElmoWords(InputModule):
         """Return ids (B, W, C) without boundaries, and the mask (B, W)."""
         texts = self._prepend_prompt(list(inputs), prompt) if prompt else inputs
         ids = self.bilm.encode(texts, boundaries=False)[:, : self.max_seq_length]
+        if ids.shape[1] == 0:  # (B, 1, C): a pooling needs a position
+            ids = ids.new_zeros(len(ids), 1, *ids.shape[2:])
         mask = mask_of(ids)
+        mask[:, 0] = True  # of an empty text one position, which is zeros: else its maximum is -inf
         return {"input_ids": ids, "attention_mask": mask.to(torch.int64)}
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:

@@ -88,8 +88,8 @@ class ElmoComponent:
         return self._embed([doc])[0]
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int | None = None) -> Iterator[Doc]:
-        """Process documents in batches."""
-        for docs in minibatch(stream, batch_size or self.batch_size):
+        """Process documents in batches; those of `nlp.pipe` are divided if they are larger."""
+        for docs in minibatch(stream, min(batch_size or self.batch_size, self.batch_size)):
             yield from self._embed(docs)
 
     def _embed(self, docs: list[Doc]) -> list[Doc]:
@@ -133,7 +133,7 @@ def make_elmo(
         name: Of the component.
         model: Directory or name; default: the English model in the package.
         layers: ``"average"``, ``"top"`` or the number of a layer.
-        batch_size: Documents that are computed together.
+        batch_size: Documents that are computed together, at most.
     """
     number = int(layers) if str(layers).isdecimal() else layers
     if number not in ("average", "top") and not (isinstance(number, int) and number >= 0):

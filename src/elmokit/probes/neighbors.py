@@ -167,7 +167,8 @@ def find_neighbors(
     compared; sentences that repeat the query's are taken out of the text.
 
     Raises:
-        InputError: if the text has too few occurrences of the word, or ``layers`` are all.
+        InputError: if the text has too few occurrences of the word, ``layers`` are all, or
+            ``num_neighbors`` or ``limit`` is too small.
     """
     check_one_layer(layers)
     least = 2 if query is None else 1
@@ -215,8 +216,10 @@ def neighborhoods(
     does not distinguish them. Not of two, whose cosine would be -1 whatever they are.
 
     Raises:
+        InputError: if ``num_neighbors`` is below 1.
         ValueError: if there are fewer than two occurrences.
     """
+    _check_count(num_neighbors)
     if len(occurrences) < 2:
         raise ValueError(f"Neighbors need at least two occurrences, got {len(occurrences)}.")
     vectors = np.stack([
@@ -256,7 +259,11 @@ def nearest_occurrences(
 
     Each sentence contributes its nearest word. Repeated sentences are skipped, and those that are
     or contain the query's, whatever their case and punctuation.
+
+    Raises:
+        InputError: if ``num_neighbors`` is below 1.
     """
+    _check_count(num_neighbors)
     (own,) = _embed(embedder, [query], layers)
     direction = unit_rows(query.vector(own))
     best: list[tuple[float, int, Occurrence]] = []
@@ -309,6 +316,11 @@ def share_of_same_sense(found: Sequence[Neighborhood], *, among: int = 1) -> flo
     """Return the share of the ``among`` nearest neighbors with the occurrence's sense."""
     hits = [other.sense == one.occurrence.sense for one in found for other in one.neighbors[:among]]
     return sum(hits) / len(hits)
+
+
+def _check_count(num_neighbors: int) -> None:
+    if num_neighbors < 1:
+        raise InputError(f"`num_neighbors` must be at least 1, got {num_neighbors}.")
 
 
 def _embed(

@@ -93,7 +93,7 @@ def neighbors_of_word(
         FileNotFoundError: if a file is missing.
         FormatError: if one is damaged.
         InputError: if the word is empty, or occurs too rarely; for ``any_word`` without a sentence,
-            or layers that the model does not have.
+            layers that the model does not have, or numbers that are too small.
     """
     if sentence is None and any_word:
         raise InputError("`any_word` needs `sentence`: the occurrence whose neighbors to find.")

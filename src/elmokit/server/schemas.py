@@ -1,12 +1,15 @@
 """Bodies of requests: what clients of OpenAI and of Text Embeddings Inference send."""
 
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
 from elmokit.server.answers import RequestError
 
-Words = list[StrictStr]
+Item = TypeVar("Item")
+Many = Annotated[list[Item], Field(fail_fast=True)]
+"""A list whose first wrong item is the only one reported: a million take minutes."""
+Words = Many[StrictStr]
 """A text that is split already."""
 Schema = TypeVar("Schema", bound=BaseModel)
 
@@ -18,7 +21,7 @@ class _Request(BaseModel):
 class EmbedRequest(_Request):
     """Of /embed and /embed_all."""
 
-    inputs: StrictStr | list[StrictStr | Words]
+    inputs: StrictStr | Many[StrictStr | Words]
     truncate: StrictBool | None = False
     truncation_direction: Literal["Right", "right"] | None = None
     normalize: StrictBool | None = None
@@ -29,7 +32,7 @@ class EmbedRequest(_Request):
 class TokenizeRequest(_Request):
     """Of /tokenize."""
 
-    inputs: StrictStr | list[StrictStr]
+    inputs: StrictStr | Many[StrictStr]
     add_special_tokens: StrictBool = True
     prompt_name: None = None
 
@@ -37,13 +40,13 @@ class TokenizeRequest(_Request):
 class PredictRequest(_Request):
     """Of /predict/{run}."""
 
-    inputs: StrictStr | list[StrictStr | list[StrictStr | Words]]
+    inputs: StrictStr | Many[StrictStr | Many[StrictStr | Words]]
 
 
 class OpenAIRequest(_Request):
     """Of /v1/embeddings."""
 
-    input: StrictStr | list[StrictStr]
+    input: StrictStr | Many[StrictStr]
     model: StrictStr
     encoding_format: Literal["float", "base64"] | None = "float"
     dimensions: StrictInt | None = None

@@ -1,5 +1,6 @@
 """What a server answers, and how much of it."""
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -52,8 +53,10 @@ class ServerSettings:
         for name in ("max_words", "max_texts", "batch_tokens", "max_requests"):
             if getattr(self, name) < 1:
                 raise InputError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
-        if self.timeout_seconds <= 0:
-            raise InputError(f"`timeout_seconds` must be positive, got {self.timeout_seconds}.")
+        if not 0 < self.timeout_seconds < math.inf:
+            raise InputError(
+                f"`timeout_seconds` must be positive and finite, got {self.timeout_seconds}."
+            )
         key = self.api_key
         if key is not None and not (key.isascii() and key.isprintable() and key and " " not in key):
             raise InputError(

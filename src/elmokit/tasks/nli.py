@@ -23,7 +23,7 @@ from elmokit.tasks.written import WrittenWords
 FIELDS = (
     ("premise", "sentence1", "text", "Text"),
     ("hypothesis", "sentence2", "Question"),
-    ("label", "gold_label", "Label"),
+    ("label", "gold_label", "Label", "Answer"),
 )  # fmt: skip
 """Possible names of the columns; the first that exists is used."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import islice
 
-from elmokit.text.normalization import KEPT_JOINER, combining_marks, normalize
+from elmokit.text.normalization import KEPT_JOINER, combining_marks, normalize, plain_1_rules
 from elmokit.text.tokenizers.korean import places_of_morphemes
 
 MAX_ALTERED = 80
@@ -85,13 +85,16 @@ class _PlainText:
 def cluster_pattern() -> re.Pattern[str]:
     """Find the smallest pieces that normalization takes together.
 
-    Treebank signs; a joiner that stays, because of its neighbors; a character with what composition
-    may join to it: marks, the vowel and the final of a Hangul syllable.
+    Treebank signs, of any characters that become their quotes; a joiner that stays, because of its
+    neighbors; a character with what composition may join to it: marks, also half-width ones, the
+    vowel and the final of a Hangul syllable.
     """
+    signs = plain_1_rules().signs
+    quotes = "".join(["'", "`", *(sign for sign, plain in signs.items() if plain in ("'", "`"))])
     return re.compile(
         rf"(?P<kept_joiner>{KEPT_JOINER}) |"
-        r"(?<!\w)-[LRlr][RSCrsc][Bb]-(?!\w) | (?<!['`])['`]{2}(?!['`]) | \\+[/*]"
-        rf"| (?s:.)[{combining_marks()}\u1160-\u11ff\ud7b0-\ud7fb]*",
+        rf"(?<!\w)-[LRlr][RSCrsc][Bb]-(?!\w) | (?<![{quotes}])[{quotes}]{{2}}(?![{quotes}])"
+        rf"| \\+[/*] | (?s:.)[{combining_marks()}\uff9e\uff9f\u1160-\u11ff\ud7b0-\ud7fb]*",
         re.VERBOSE,
     )
 

@@ -19,6 +19,7 @@ from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, UNKNOWN_WOR
 
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
+_LOWER_CASE_UNK = "<unk>"
 _MIN_RANKED_WORDS = 100  # too few say little about the order
 
 
@@ -113,7 +114,7 @@ def check_vocab(
         errors=(),
         warnings=(),
     )
-    return _with_verdict(report, form=form, has_lower_case_unk="<unk>" in lines_of_word)
+    return _with_verdict(report, form=form, has_lower_case_unk=_LOWER_CASE_UNK in lines_of_word)
 
 
 def _fit(
@@ -128,6 +129,8 @@ def _fit(
         for sentence in sentences:
             counter.add(sentence)
             num_sentences += 1
+            if _LOWER_CASE_UNK in counts:  # which the counter leaves out
+                counts[_LOWER_CASE_UNK] += sentence.count(_LOWER_CASE_UNK)
         num_words = counter.num_words
         for word, count in counter.totals():
             sizes[_num_bytes(word)] += count

@@ -152,8 +152,14 @@ def convert(
                 raise InputError("An ONNX file has no options, weights, vocabulary or softmax.")
             return _to_onnx(path, target, dtype or "float32", overwrite=overwrite)
         return _to_original(path, target, options, weights, vocab, softmax, overwrite=overwrite)
-    if path.is_file() and archive_kind(path) is None and weights is None:
-        weights = path.name
+    if path.is_file() and archive_kind(path) is None:
+        kind = kind_of(path)
+        if kind == "options":
+            options = options or path.name
+        elif kind == "word list":
+            vocab = vocab or path.name
+        elif kind not in ("JSON", "id list"):  # these stand for the folder
+            weights = weights or path.name
     if target.suffix == ".onnx":
         raise InputError(
             f"ONNX is written from a model directory: convert {path} to one first, then that to "

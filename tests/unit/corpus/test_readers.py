@@ -209,6 +209,17 @@ def test_a_json_array_is_no_text(tmp_path):
     assert [line.text for line in read_text_lines([text], ReadReport())] == ["[1]", "["]
 
 
+@pytest.mark.parametrize("text", ['{\n "splits": 3\n}\n', '{"splits":\n 3}\n', '{"splits": 3}\n'])
+def test_a_json_object_is_no_text(tmp_path, text):
+    from elmokit.corpus.readers import ReadReport, read_text_lines
+    from elmokit.errors import FormatError
+
+    path = tmp_path / "dataset_info.json"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=r"dataset_info\.json: .*JSON object"):
+        list(read_text_lines([path], ReadReport()))
+
+
 @pytest.mark.parametrize("data", [b"", b"\n\n \n"])
 def test_an_entirely_empty_corpus_is_an_error(read, data):
     from elmokit.errors import FormatError

@@ -205,6 +205,16 @@ def test_a_wrong_manifest_is_refused(written, change, message):
         ShardSet.open(written.shard_dir)
 
 
+def test_a_manifest_of_another_program_is_told_from_a_damaged_one(written):
+    from elmokit.corpus.shards import ShardSet
+    from elmokit.errors import FormatError
+
+    (written.shard_dir / "manifest.json").write_text('{"files": ["a.txt"]}', encoding="ascii")
+    with pytest.raises(FormatError, match=r"manifest\.json: .*elmokit.*raw text") as raised:
+        ShardSet.open(written.shard_dir)
+    assert "damaged" not in str(raised.value)
+
+
 def test_a_manifest_that_is_not_json_is_refused(written):
     from elmokit.corpus.shards import ShardSet
     from elmokit.errors import FormatError

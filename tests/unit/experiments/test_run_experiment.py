@@ -602,6 +602,7 @@ def test_what_does_not_go_together_is_refused(options, monkeypatch, name, change
     [
         ("seeds", 0, r"`seeds` .* 0\."),
         ("minutes", 0.0, r"`minutes` .* 0\.0\."),
+        ("minutes", float("nan"), r"`minutes` .* nan\."),
         ("device", "gpu", "'gpu'"),
     ],
 )

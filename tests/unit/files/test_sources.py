@@ -54,6 +54,18 @@ def test_a_cut_compressed_file_is_an_error(tmp_path, suffix, keep):
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_compressed_file_of_no_bytes_is_damaged(tmp_path, suffix):
+    from elmokit.files.sources import read_pieces
+
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(COMPRESS[suffix](b""))
+    assert list(read_pieces(path)) == []
+    path.write_bytes(b"")  # as after a failed download
+    with pytest.raises(FormatError, match=rf"a\.txt\{suffix}: damaged"):
+        list(read_pieces(path))
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
 def test_a_file_that_is_not_compressed_as_named_is_an_error(tmp_path, suffix):
     from elmokit.files.sources import read_pieces
 

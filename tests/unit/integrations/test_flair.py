@@ -44,6 +44,17 @@ def test_tokens_get_the_embedders_vectors(embedder, layers):
     assert embeddings.embedding_length == embedder.dim
 
 
+def test_another_model_gives_the_same_sentence_its_own_vectors(embedder):
+    other = Embedder(toy_model(words=True))
+    sentence = Sentence(["the", "bank"])
+    for one in (embedder, other):
+        embeddings = ElmoEmbeddings(one)
+        embeddings.embed(sentence)
+        (expected,) = one.embed([["the", "bank"]], layers="average")
+        found = [token.get_embedding([embeddings.name]).cpu().numpy() for token in sentence]
+        assert np.array_equal(np.stack(found), expected)
+
+
 def test_they_are_saved_with_their_model(embedder):
     embeddings = ElmoEmbeddings(embedder, layers="top")
     loaded = load_embeddings(embeddings.save_embeddings())

@@ -1,6 +1,7 @@
 """A row for every occurrence, in Arrow, Parquet and the stores that read them."""
 
 import json
+import unicodedata
 
 import numpy as np
 import pytest
@@ -48,6 +49,11 @@ def test_places_lead_to_the_word_in_its_sentence(embedder):
         assert row["sentence"][row["start"] : row["end"]] == row["word"].replace(
             "'", "’"
         )  # normalized
+
+
+def test_chosen_words_are_found_as_the_model_reads_them(embedder):
+    decomposed = unicodedata.normalize("NFD", "갔다")
+    assert table(embedder, words=[decomposed]).equals(table(embedder, words=["갔다"]))
 
 
 def test_only_some_words_and_batches_of_a_size(embedder):

@@ -63,10 +63,13 @@ def test_prompts_are_put_before_the_text(model):
     assert np.abs(prompted - built.encode(["by the bank"])).max() < 1e-6
 
 
-def test_empty_texts_are_zeros(model):
-    found = sentence_model(ElmoWords(model)).encode(["", "the bank", ""])
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls", "lasttoken"])
+def test_empty_texts_are_zeros(model, pooling):
+    built = sentence_model(ElmoWords(model), pooling)
+    found = built.encode(["", "the bank", ""])
     assert not found[[0, 2]].any()
     assert found[1].any()
+    assert not built.encode(["", ""]).any()
 
 
 def test_multi_vectors_are_the_words_vectors(model, tmp_path):

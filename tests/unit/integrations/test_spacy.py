@@ -53,6 +53,16 @@ def test_tensors_are_the_embedders_vectors(folder, embedder, layers, sentences):
         assert not doc.tensor[[token.i for token in doc if token.is_space]].any()
 
 
+@pytest.mark.parametrize(("asked", "computed"), [(None, [3, 3, 1]), (2, [2, 2, 2, 1])])
+def test_its_batches_are_not_larger_than_its_setting(folder, monkeypatch, asked, computed):
+    nlp = pipeline(folder, batch_size=3)
+    component, sizes = nlp.get_pipe("elmo"), []
+    embed = component._embed
+    monkeypatch.setattr(component, "_embed", lambda docs: sizes.append(len(docs)) or embed(docs))
+    assert len(list(nlp.pipe(["a"] * 7, batch_size=asked))) == 7
+    assert sizes == computed
+
+
 def test_vectors_of_tokens_spans_and_documents(folder):
     doc = pipeline(folder)(TEXTS[0])
     read = [token.i for token in doc if not token.is_space]

@@ -184,7 +184,7 @@ def test_static_neighbors_are_words():
 
 def test_what_cannot_be_found_is_told():
     from elmokit.errors import InputError
-    from elmokit.probes.neighbors import find_neighbors, occurrence_in
+    from elmokit.probes.neighbors import find_neighbors, nearest_occurrences, occurrence_in
 
     with pytest.raises(InputError, match=r"'bank'.*'the river'"):
         occurrence_in(["the", "river"], "bank")
@@ -199,6 +199,13 @@ def test_what_cannot_be_found_is_told():
         find_neighbors(FakeEmbedder(), text, "bank", limit=1)
     with pytest.raises(InputError, match="`limit` must be at least 1"):
         find_neighbors(FakeEmbedder(), text, "bank", query=occurrence_in(text[0], "bank"), limit=0)
+    for count in (0, -1):
+        with pytest.raises(InputError, match=rf"`num_neighbors` must be at least 1, got {count}"):
+            find_neighbors(FakeEmbedder(), [*text, ["cash", "bank"]], "bank", num_neighbors=count)
+        with pytest.raises(InputError, match=rf"`num_neighbors` must be at least 1, got {count}"):
+            nearest_occurrences(
+                FakeEmbedder(), occurrence_in(text[0], "bank"), text, num_neighbors=count
+            )
     with pytest.raises(InputError, match=r"^No sentence .*'가 었 다'.*`elmokit tokenize`"):
         find_neighbors(FakeEmbedder(), text, ["가", "었", "다"])
 

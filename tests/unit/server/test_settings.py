@@ -13,6 +13,8 @@ from elmokit.server.settings import ServerSettings
         ({"layers": "all"}, "top.*average.*all"),
         ({"max_requests": 0}, "max_requests.*1.*0"),
         ({"timeout_seconds": 0.0}, "timeout_seconds"),
+        ({"timeout_seconds": float("nan")}, "timeout_seconds"),
+        ({"timeout_seconds": float("inf")}, "timeout_seconds"),
         ({"api_key": ""}, "not empty"),
         ({"api_key": "a b"}, "spaces"),
         ({"api_key": "열쇠"}, "ASCII"),

@@ -240,3 +240,11 @@ def test_joiners_that_stay_do_not_join_the_places_of_words():
     for word in ("می‌خواهم", "می‌رود", "خانه‌اش"):
         assert places[word] == word
     assert (places["..."], places["ab"]) == ("…", "a\u200cb")
+
+
+@pytest.mark.parametrize("text", ["ｶﾞｽ ﾊﾟﾝ ﾊﾞｽ x", "´´ ‘‘ ＇` x"])
+def test_signs_that_normalization_joins_keep_a_place_of_their_own(text):
+    words = NormalizingTokenizer(SimpleTokenizer(), "plain-1").tokenize(text)
+    offsets = align(words, text)
+    assert offsets is not None
+    assert [text[start:end] for start, end in offsets] == text.split()

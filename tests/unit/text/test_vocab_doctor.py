@@ -83,6 +83,14 @@ def test_coverage_and_unknown_words(write):
     assert report.corpus.num_unseen == 1
 
 
+def test_a_lower_case_unk_of_the_vocabulary_is_counted(write):
+    sentences = [["a", "<unk>", "b", "<unk>"], ["a", "x"]]
+    corpus = check_vocab(write([*SPECIALS, "a", "<unk>", "b"]), sentences).corpus
+    assert corpus.coverage == pytest.approx(5 / 6)
+    assert corpus.num_unseen == 0
+    assert corpus.is_sorted
+
+
 def test_decomposed_words_are_found_out(write):
     path = write([*SPECIALS, "e\u0301te\u0301", "ok"])
     assert (

@@ -300,3 +300,17 @@ def test_a_text_in_place_of_a_model_is_told(original, tmp_path):
         (folder / "more.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
         with pytest.raises(FormatError, match=r"corpus\.txt is a text file, not a model"):
             convert(folder / "corpus.txt", tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["options.json", "vocab.txt", "weights.hdf5"])
+def test_any_file_of_a_model_stands_for_the_model(original, name, tmp_path):
+    report = convert(original / name, tmp_path / "model")
+    assert report.same_bits
+    assert report.vocabulary == 5
+
+
+def test_the_options_that_are_given_are_those_that_are_read(original, tmp_path):
+    (original / "other.json").write_text('{"lstm": {}}')
+    assert convert(original / "options.json", tmp_path / "model").same_bits
+    with pytest.raises(FormatError, match=r"other\.json"):
+        convert(original / "other.json", tmp_path / "model2")

@@ -11,6 +11,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
+from elmokit.errors import InputError
 from elmokit.files.location import counted
 
 
@@ -59,6 +60,8 @@ def surprisal(
     if output is not None:
         files.check_format(output)
         check_target(output, inputs=find_files(text) if text else (), overwrite=overwrite)
+    elif overwrite:
+        raise InputError("--overwrite is for -o: nothing is written without it.")
     choose_threads(threads)
     read = ReadReport()
     lines = options.text_lines(text, given, read)

@@ -229,6 +229,7 @@ class _XmlReader:
             yield from self._finished
             self._finished = []
         self._parse(b"", True)
+        yield from self._finished  # what the parser put off until it knew the end
 
     def _parse(self, piece: bytes, is_last: bool) -> None:
         try:

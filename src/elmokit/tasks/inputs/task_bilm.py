@@ -103,7 +103,8 @@ class TaskBiLM:
 
         Args:
             settings: With the condition.
-            model: Model directory; optional in conditions that need no biLM.
+            model: Directory or name of a model; none: the English one in the package, where the
+                condition needs a biLM.
             precision: Of the layers.
             finetune: Whether the biLM is trained with the task.
             device: Where it computes.
@@ -111,7 +112,7 @@ class TaskBiLM:
             on_layers: Called while layers are computed.
 
         Raises:
-            FileNotFoundError: if the model is missing, or not given but needed.
+            FileNotFoundError: if the model is missing.
             FormatError: if it is damaged.
             ValueError: for an unknown precision; if ``finetune`` is asked for in another precision
                 than fp32, from the warm state, or where no biLM is read.

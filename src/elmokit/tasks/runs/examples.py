@@ -92,7 +92,8 @@ def lowercase_copies(
     if not share:
         return []
     task = check_tags_words(task, wanted=LOWERCASE_SHARE)
-    chosen = random.Random(seed).sample(range(len(training)), round(share * len(training)))
+    count = min(len(training), max(1, round(share * len(training))))
+    chosen = random.Random(seed).sample(range(len(training)), count)
     copies = ((training[index], task.lowercased(training[index])) for index in sorted(chosen))
     changed = [lower for given, lower in copies if task.sentences(lower) != task.sentences(given)]
     if not changed:

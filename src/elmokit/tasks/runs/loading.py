@@ -69,6 +69,9 @@ def load_parts(
         given = replace(given, path=str(Path(vectors).absolute()))
     config = config.resolved(with_static=given is not None)
     reference = metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"])
+    if model is not None and not (reference or config.inputs.sources.needs_bilm):
+        log.warning("the biLM %s has no effect: %s was trained without one", model, run_dir)
+        model = None
     path = model or (_recorded_bilm(reference, run_dir) if reference else None)
     precision = reference.precision if reference else "fp32"
     chosen = pick_device(device)

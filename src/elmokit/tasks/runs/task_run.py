@@ -86,7 +86,8 @@ class TaskRun:
         Args:
             run_dir: Its path, or the name of a packaged run, such as ``ner-ko``.
             model: The biLM's directory if it has moved; for a condition that needs no biLM, any
-                with the same tokenizer and character settings.
+                with the same tokenizer and character settings. No effect, with a warning, on a run
+                that was trained without one.
             vectors: The file of its static vectors if it has moved.
             device: Of the task model and the biLM.
             cache_dir: Where layers are kept.
@@ -261,8 +262,10 @@ class TaskRun:
     ) -> Iterator[tuple[Any, Any]]:
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
         num_lines, bad = LINES_TOGETHER, None
-        while bad is None and (block := list(islice(named, num_lines))):
-            examples, bad = self._examples(block, tokenizer)
+        while bad is None:
+            examples, bad = self._examples(islice(named, num_lines), tokenizer)
+            if not examples:
+                break
             if self._look_up(examples) and self.task.batched_by != "document":
                 num_lines = min(2 * num_lines, MAX_LINES_TOGETHER)
             for start in range(0, len(examples), together):
@@ -274,15 +277,18 @@ class TaskRun:
             raise bad
 
     def _examples(
-        self, block: Sequence[_NamedText], tokenizer: Tokenizer
+        self, block: Iterable[_NamedText], tokenizer: Tokenizer
     ) -> tuple[list[Any], Exception | None]:
-        """Return the examples before the first text that cannot be read, and its error."""
+        """Return the examples before the first text that cannot be read, and its error.
+
+        The error may be that of the texts' source, such as a damaged line of a file.
+        """
         examples = []
-        for name, text in block:
-            try:
+        try:
+            for name, text in block:
                 examples.append(self._example(name, text, tokenizer))
-            except (InputError, TypeError) as error:
-                return examples, error
+        except Exception as error:  # raised after the answers
+            return examples, error
         return examples, None
 
     def _example(self, name: str, text: str | Sequence[Any], tokenizer: Tokenizer) -> Any:

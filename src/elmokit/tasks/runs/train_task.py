@@ -63,7 +63,8 @@ def train_task(
         dev_path: For early stopping.
         run_dir: A new directory, or one to resume. What a training left that was stopped in its
             first epoch is replaced.
-        model: biLM directory; conditions without a biLM use only its tokenizer, if given.
+        model: Directory or name of the biLM; none: the English one in the package. Conditions
+            without a biLM use only its tokenizer and character settings, if it is given.
         precision: Of the biLM.
         vectors: File of static word vectors, see `read_vectors`; required by the ``static…``
             conditions, refused by ``none``.

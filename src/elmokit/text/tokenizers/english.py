@@ -7,16 +7,21 @@ closer to the treebanks. Nothing is escaped (``&`` stays ``&``).
 
 import functools
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from elmokit.errors import MissingExtraError
 from elmokit.text.tokenizers.long_text import cut_long_text
 from elmokit.text.tokenizers.protocol import ShownTokenizer
 
 _MAX_TEXT_CHARACTERS = 20_000
+_NEUTRAL = str.maketrans(dict.fromkeys("ȸȹ∮∯☄☇☈☉☝♨♬♭", "\u25a1"))
+"""Signs that pySBD itself uses as marks, so that it loses sentences that hold them, and another."""
 
 
 class EnglishTokenizer(ShownTokenizer):
     """Moses tokens by sacremoses, sentences by pySBD.
+
+    Version 1, whose version string is that of the libraries, left out what pySBD loses.
 
     Raises:
         MissingExtraError: if one of the two is not installed.
@@ -26,13 +31,23 @@ class EnglishTokenizer(ShownTokenizer):
 
     def __init__(self) -> None:
         try:
-            self.version = f"sacremoses {version('sacremoses')}, pysbd {version('pysbd')}"
+            self._libraries = f"sacremoses {version('sacremoses')}, pysbd {version('pysbd')}"
             import pysbd
             from sacremoses import MosesTokenizer
         except (PackageNotFoundError, ImportError) as error:
             raise MissingExtraError("sacremoses and pysbd", extra="en") from error
+        self.version, self._keeps_all = f"2, {self._libraries}", True
         self._segmenter = functools.partial(pysbd.Segmenter, language="en", clean=False)
         self._moses = MosesTokenizer(lang="en")
+
+    @classmethod
+    def of_version(cls, version: str) -> "EnglishTokenizer | None":
+        """Return the tokenizer of version 1."""
+        if not version.startswith("sacremoses"):
+            return None
+        tokenizer = cls()
+        tokenizer.version, tokenizer._keeps_all = tokenizer._libraries, False
+        return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
         """Split one sentence into tokens."""
@@ -44,6 +59,18 @@ class EnglishTokenizer(ShownTokenizer):
             part
             for line in text.splitlines()
             for piece in cut_long_text(line, _MAX_TEXT_CHARACTERS)
-            for part in self._segmenter().segment(piece)  # it keeps the text: one per call
+            for part in self._parts(piece)
         )
         return [tokens for part in parts if (tokens := self.tokenize(part))]
+
+    def _parts(self, text: str) -> list[str]:
+        """Return the sentences of a text, which joined are the text (in version 1: most of it)."""
+        segmenter: Any = self._segmenter()  # it keeps the text: one per call
+        if not self._keeps_all:
+            return segmenter.segment(text)
+        neutral, parts, at = text.translate(_NEUTRAL), [], 0
+        for sentence in segmenter.segment(neutral):
+            if (start := neutral.find(sentence, at)) >= 0:
+                parts.append(text[at : start + len(sentence)])
+                at = start + len(sentence)
+        return [*parts, text[at:]]

@@ -17,6 +17,7 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import jsonable, read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.metrics.perplexity import PerplexityReport
@@ -54,6 +55,9 @@ class FinetuneConfig(RunConfig):
     train: TrainConfig = field(default_factory=lambda: TrainConfig(batch_size=16, num_epochs=1.0))
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=1e-3))
     validation: ValidationConfig = field(default_factory=lambda: ValidationConfig(num_times=4))
+
+    def __post_init__(self) -> None:
+        check_ranges(self, softmax_first_share=(0.0, 1.0))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from elmokit.errors import FormatError
+from elmokit.tasks.formats import senses
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
 
 HEAD = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n<text id="d0">\n'
@@ -45,6 +46,17 @@ class TestSenses:
         assert (second.tokens, second.occurrences[0].name) == (("물", "."), "d0.s1.t0")
         assert (first.location.line, second.location.line) == (4, 11)
         assert report.examples == 3  # annotated words, not sentences
+
+    def test_sentences_that_the_parser_gives_last_are_read(self, read, monkeypatch):
+        pieces, parse = [], senses._XmlReader._parse
+
+        def put_off(reader, piece, is_last):  # as expat does from 2.6 on, with the last piece
+            pieces.append(piece)
+            if is_last:
+                parse(reader, b"".join(pieces), True)
+
+        monkeypatch.setattr(senses._XmlReader, "_parse", put_off)
+        assert len(read(HEAD + FIRST + SECOND + TAIL)) == 2
 
     def test_sentences_know_their_document(self, read):
         nameless = f"</text>\n<text>\n{SECOND}"

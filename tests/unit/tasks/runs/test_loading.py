@@ -7,7 +7,11 @@ from safetensors.torch import load_file, save_file
 
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.atomic import previous_of
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import train_task
+from elmokit.tasks.runs.training import TaskTrainConfig
 
 from ....builders.task_models import toy_model
 
@@ -107,3 +111,18 @@ def test_a_model_of_the_package_is_found_wherever_one_works(ner_run, tmp_path, m
     with pytest.raises(FormatError, match=r"/models/en .*/run .*--model"):
         TaskRun.load(ner_run)
     assert TaskRun.load(ner_run, model="en").labels
+
+
+def test_a_bilm_for_a_run_without_one_changes_nothing(tmp_path, caplog):
+    data = tmp_path / "texts.tsv"
+    data.write_text("text\tlabel\nIt's “good”.\t+\nBad.\t-\n", encoding="utf-8")
+    config = TaskRunConfig(
+        task="sentiment", hidden_dims=(4,), inputs=InputSettings(embeddings="none"),
+        train=TaskTrainConfig(epochs=1),
+    )  # fmt: skip
+    train_task(config, data, data, tmp_path / "run")
+    toy_model().save(tmp_path / "bilm")  # which splits at spaces alone
+    run = TaskRun.load(tmp_path / "run", model=str(tmp_path / "bilm"))
+    assert "/bilm has no effect" in caplog.text
+    alone = TaskRun.load(tmp_path / "run")
+    assert list(run.predict(["It's “good”."])) == list(alone.predict(["It's “good”."]))

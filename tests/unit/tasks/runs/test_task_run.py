@@ -592,6 +592,17 @@ def test_answers_before_a_bad_text_are_given(train):
         next(answers)
 
 
+def test_answers_before_a_fault_of_their_source_are_given(train):
+    def texts():
+        yield from ("a\tb", "c\td")
+        raise FormatError("a.txt, line 3: not UTF-8")
+
+    answers = TaskRun.load(train("nli")).predict(texts())
+    assert len([next(answers), next(answers)]) == 2
+    with pytest.raises(FormatError, match="line 3"):
+        next(answers)
+
+
 def test_a_list_of_words_is_not_a_document(train):
     run = TaskRun.load(train("coref"))
     with pytest.raises(InputError, match=r"Text 1: .*list of words.*'Anna'"):

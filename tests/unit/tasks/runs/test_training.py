@@ -80,6 +80,14 @@ def test_a_share_of_the_sentences_is_read_in_lower_case_too():
     assert len(every) == 40
 
 
+def test_of_few_sentences_a_small_share_is_one(caplog):
+    given = [sentence_of("In", "Oslo")] * 8
+    assert [one.tokens for one in lowercase_copies(PosTask(), given, share=0.05, seed=0)] == [
+        ("in", "oslo")
+    ]
+    assert not caplog.text
+
+
 def test_what_tags_go_with_stays_with_the_words():
     srl = find_task("srl")
     given = srl.from_text("They *Sat* by the Bank", build_tokenizer("whitespace"))

@@ -25,8 +25,21 @@ def test_sentences(tokenizer):
 
 
 def test_versions_are_named(tokenizer):
-    assert tokenizer.version.startswith("sacremoses ")
+    assert tokenizer.version.startswith("2, sacremoses ")
     assert ", pysbd " in tokenizer.version
+    earlier = EnglishTokenizer.of_version(tokenizer.version.removeprefix("2, "))
+    assert earlier is not None
+    assert earlier.version == tokenizer.version.removeprefix("2, ")
+    assert earlier.sentences("It left. ♬ Hello!") == [["It", "left", "."]]
+    assert EnglishTokenizer.of_version(tokenizer.version) is None
+
+
+@pytest.mark.parametrize("sign", "ȸȹ∮∯☄☇☈☉☝♨♬♭&ᓰ☎□")
+def test_no_sign_loses_its_sentence(tokenizer, sign):
+    for text in (f"{sign} Hello there", f"I like {sign} songs. They sing.", f"He left.{sign} She!"):
+        found = "".join(word for sentence in tokenizer.sentences(text) for word in sentence)
+        assert found == text.replace(" ", "")
+    assert len(tokenizer.sentences(f"I like {sign} songs. They sing.")) == 2
 
 
 def test_a_missing_library_is_named(monkeypatch):

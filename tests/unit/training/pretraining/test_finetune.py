@@ -363,6 +363,11 @@ class TestWhatHasNoEffect:
                 finetune(config, str(tmp_path / "model"), [tmp_path / "none.txt"], tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
+    @pytest.mark.parametrize("share", [-0.1, 30])
+    def test_a_share_is_no_percentage(self, share):
+        with pytest.raises(ConfigError, match=rf"`softmax_first_share` .*, got {share}"):
+            FinetuneConfig(softmax_first_share=share)
+
     def test_general_text_is_read_twice(self, tmp_path):
         toy_model().save(tmp_path / "model")
         os.mkfifo(tmp_path / "pipe")

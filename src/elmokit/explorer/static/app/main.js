@@ -17,7 +17,7 @@ import { Tasks } from "./tasks.js";
 import { Training } from "./training.js";
 import { hashOf, readAddress, writeAddress } from "./address.js";
 import {
-  Choice, Failure, Page, Panel, html, render, translator, useAsync, useEffect, useLayoutEffect, useMemo, useRef, useState,
+  Choice, Failure, Page, Panel, html, render, translator, useAsync, useEffect, useLayoutEffect, useMemo, useRef, useSettled, useState,
 } from "./ui.js"; // prettier-ignore
 
 const LANGUAGES = { en, ko };
@@ -73,11 +73,7 @@ function App() {
   const { examples } = LANGUAGES[language];
   const sentences = (entry?.tokenizer === "as-typed" && examples.split) || examples.sentences;
   const text = state.text ?? sentences[0];
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), 250);
-    return () => clearTimeout(timer);
-  }, [text]);
+  const settled = useSettled(text);
   const tokens = useAsync(async () => {
     const { sentences } = await compute.tokenize(settled);
     return { model: name, text: settled, tokens: sentences.flat() };

@@ -2,13 +2,14 @@
 
 import { cosine, layersOf, usePrepared, vector } from "./occurrences.js";
 import { project } from "./projection.js";
-import { Calculation, Failure, Slider, html, number, percent, useAsync, useKept, useMemo, usePage, useState } from "./ui.js";
+import { Calculation, Failure, Slider, html, number, percent, useAsync, useKept, useMemo, usePage, useSettled, useState } from "./ui.js";
 
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
 export function MapOfMeanings() {
   const { t, lang, compute, state, set, info, language, words, index } = usePage();
   const [own, setOwn] = useKept(`own sentences, ${language}`, "");
+  const lines = useSettled(own);
   const [chosen, setChosen] = useState(0);
   const pack = usePrepared(info);
   const { entries } = pack;
@@ -18,7 +19,7 @@ export function MapOfMeanings() {
   const found = useAsync(async () => {
     const given = entry.sentences.map((one) => ({ ...one, own: false }));
     const typed = [];
-    for (const line of own.split("\n").filter((one) => one.trim())) {
+    for (const line of lines.split("\n").filter((one) => one.trim())) {
       typed.push((await compute.tokenize(line)).sentences.flat().map((token) => token.text).slice(0, 120));
     }
     const same = (one) => one.toLowerCase() === entry.word;
@@ -26,7 +27,7 @@ export function MapOfMeanings() {
     const typedIn = mine.map((one) => ({ words: one, own: true, sense: null, index: one === words && same(words[index]) ? index : one.findIndex(same) }));
     for (const one of typedIn) one.read = await layersOf(compute, one.words);
     return { entry, all: [...typedIn, ...given], missed: typed.filter((one) => !one.some(same)).length };
-  }, [entry, own, words, index, info.name], entry !== undefined);
+  }, [entry, lines, words, index, info.name], entry !== undefined);
   if (pack.error ?? found.error) return html`<${Failure} error=${pack.error ?? found.error} />`;
   const all = found.value?.entry === entry ? (found.value?.all ?? []) : [];
   return html`<div class="fields">

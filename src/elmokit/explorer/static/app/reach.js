@@ -1,12 +1,13 @@
 /** Change one word: how far the change travels in each direction and layer. */
 
 import { layersOf } from "./occurrences.js";
-import { Calculation, Failure, Result, Words, html, number, useAsync, useEffect, useKept, usePage, useRef } from "./ui.js";
+import { Calculation, Failure, Result, Words, html, number, useAsync, useEffect, useKept, usePage, useRef, useSettled } from "./ui.js";
 
 export function Reach() {
   const { t, compute, words, index, set, info, language, examples } = usePage();
   const [typed, setTyped] = useKept(`replacement, ${language}`, examples.replacement);
-  const checked = useAsync(async () => (await compute.tokenize(typed)).sentences.flat().map((one) => one.text), [typed, info.name]);
+  const settled = useSettled(typed);
+  const checked = useAsync(async () => (await compute.tokenize(settled)).sentences.flat().map((one) => one.text), [settled, info.name]);
   const one = checked.value?.length === 1 ? checked.value[0] : null;
   const changed = useAsync(async () => {
     const [before, after] = [await layersOf(compute, words), await layersOf(compute, words.with(index, one))];

@@ -3,7 +3,7 @@
 import { Answer } from "./answer.js";
 import { Curves } from "./curves.js";
 import { readPack } from "./occurrences.js";
-import { Calculation, Failure, Source, html, number, useAsync, useKept, usePage } from "./ui.js";
+import { Calculation, Failure, Source, html, number, useAsync, useKept, usePage, useSettled } from "./ui.js";
 
 const OTHER_TEXT = { nli: "tasks.hypothesis", qa: "tasks.question" }; // tasks that read two texts
 
@@ -13,7 +13,7 @@ export function Tasks() {
   const [name, setName] = useKept("task", tasks[0]?.name);
   const [other, setOther] = useKept("second text", "");
   const task = tasks.find((one) => one.name === name)?.task;
-  const given = asGiven(task, text, words, index, other);
+  const given = asGiven(task, text, words, index, useSettled(other));
   const answer = useAsync(() => compute.predict(name, given), [name, given], name !== undefined && given.trim() !== "");
   return html`${name === undefined
       ? html`<p class="note">${t("tasks.none")}</p><p class="note"><code>elmokit explore --task RUN</code></p>`

@@ -37,6 +37,16 @@ export function useKept(name, initial) {
   return [value, (next) => { kept.set(name, next); setValue(next); }];
 }
 
+/** What was typed, once it stays the same for a moment: not every letter is worth a computation. */
+export function useSettled(value) {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), 250);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
 /**
  * The result of an asynchronous call, called anew when `keys` change; the last one to start wins.
  * @returns {{value: any, error: Error|null, busy: boolean}}  The old value stays while it is busy.
@@ -47,7 +57,7 @@ export function useAsync(call, keys, enabled = true) {
     if (!enabled) return undefined;
     let current = true;
     setResult((old) => ({ ...old, busy: true }));
-    call(() => current).then(
+    call().then(
       (value) => current && setResult({ value, error: null, busy: false }),
       (error) => current && setResult({ value: null, error, busy: false }),
     );
