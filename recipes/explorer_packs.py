@@ -19,6 +19,8 @@ from elmokit.weights.model_dir import load_model
 ROOT = Path(__file__).parents[1]
 PACKS = ROOT / "src/elmokit/explorer/static/packs"
 RESULTS = ROOT / "docs/results/experiments"
+SOURCES = ("figure2", "table1")
+"""Of the layer weights, and of the scores."""
 
 
 def senses(language: str) -> dict[str, Any]:
@@ -55,7 +57,7 @@ def _sense(label: str) -> dict[str, str]:
 
 def results() -> dict[str, Any]:
     """Layer weights that tasks learned at the input; scores with a tenth and all of the labels."""
-    weights, labels = (json.loads((RESULTS / f"{name}.json").read_bytes()) for name in FIGURES)
+    weights, labels = (json.loads((RESULTS / f"{name}.json").read_bytes()) for name in SOURCES)
     return {
         "mixture": {
             **_made(weights),
@@ -81,9 +83,6 @@ def results() -> dict[str, Any]:
             ],
         },
     }  # fmt: skip
-
-
-FIGURES = ("figure2", "table1")
 
 
 def _made(result: dict[str, Any]) -> dict[str, Any]:

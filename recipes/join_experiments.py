@@ -49,7 +49,6 @@ from elmokit.files.pictures import check_matplotlib
 
 IN_NO_PART = "in no part"
 RATES = "learning rates"
-OF_ANOTHER = "not among the runs of {}"
 Value = TypeVar("Value")
 Key = tuple[str, str, str, float, int]
 """Task, data set, condition, share of the labels, seed."""
@@ -103,7 +102,7 @@ def join(parts: Sequence[Part], output: Path, *, name: str | None = None) -> Rep
         "scored": what_is_scored(findings),
     }
     if with_rates := [part for part in parts if RATES in part.results["made"]]:
-        metadata[RATES] = _by_tasks(with_rates, RATES)
+        metadata[RATES] = _by_tasks(with_rates, RATES, among=parts)
     output.mkdir(parents=True, exist_ok=True)
     return write_report(experiment, findings, metadata, output, on_test=None, test_files={})
 
@@ -136,13 +135,18 @@ def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
             run = with_id(run, lost["id"])
             reasons[run.id] = lost["reason"]
         elif owner.path in of_another:
-            reasons[run.id] = OF_ANOTHER.format(of_another[owner.path])
+            raise InputError(
+                f"{owner.path} has the runs of {of_another[owner.path]}, without {run.describe()}, "
+                f"which {experiment.name} needs. Run `elmokit experiment {experiment.name}`."
+            )
         else:
             raise InputError(
                 f"{owner.path} was made without {run.describe()}, probably with --seeds. Parts "
                 "must have all runs of their tasks, or say why one is missing."
             )
         runs.append((run, None))
+    if not any(result for _, result in runs):
+        raise InputError(f"No part has a run of {experiment.name}.")
     for run, part in stored.values():
         if part.path in of_another:
             continue
@@ -302,10 +306,13 @@ def _check_settings(findings: Findings, parts: Sequence[Part]) -> None:
                 )
 
 
-def _by_tasks(parts: Sequence[Part], name: str) -> str:
-    """Return how parts were made, each with its tasks, or once if all are alike."""
+def _by_tasks(parts: Sequence[Part], name: str, *, among: Sequence[Part] = ()) -> str:
+    """Return how parts were made, each with its tasks, or once if all are alike.
+
+    Among more parts, the tasks are always named.
+    """
     values = [(part, part.results["made"][name]) for part in parts]
-    if len({value for _, value in values}) == 1:
+    if len({value for _, value in values}) == 1 and len(parts) >= len(among):
         return values[0][1]
     return "; ".join(_with_tasks(part, value) for part, value in values)
 
@@ -325,7 +332,7 @@ def main() -> None:
     parser.add_argument("parts", type=Path, nargs="+", help="folders or results files")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the report")
     parser.add_argument(
-        "--experiment", metavar="NAME", help="another experiment, which shares runs with the parts"
+        "--experiment", metavar="NAME", help="another experiment, all of whose runs the parts have"
     )
     options = parser.parse_args()
     parts = [read_part(path) for path in options.parts]

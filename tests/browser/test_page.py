@@ -360,6 +360,23 @@ def test_a_candidate_does_not_undo_what_is_typed_meanwhile(held_page):
     assert page.input_value("#sentence") == "an old boat on the lake"
 
 
+def test_a_candidate_of_a_text_that_has_changed_since_does_nothing(held_page):
+    page = held_page("predict", "the+children+fished")
+    page.evaluate(
+        """() => {
+            const box = document.getElementById("sentence");
+            box.value = "an old boat on the lake";
+            box.dispatchEvent(new Event("input", { bubbles: true }));
+            return new Promise((done) => setTimeout(() => {
+                document.querySelector("#predict .bars button:enabled").click();
+                done();
+            }, 60));
+        }"""
+    )
+    page.wait_for_function(SETTLED, arg=6)
+    assert page.input_value("#sentence") == "an old boat on the lake"
+
+
 def test_the_changed_word_is_marked_where_the_numbers_are_of(held_page):
     page = held_page("reach", "the+children+fished+from+the+bank")
     page.evaluate("window.held = 'layers'")

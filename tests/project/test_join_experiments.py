@@ -118,20 +118,30 @@ def test_an_experiment_can_be_shown_with_the_runs_of_another_one(recipe, tmp_pat
     assert (tmp_path / "joined/plot.png").stat().st_size > 0
 
 
-def test_runs_that_the_other_experiment_has_not_planned_are_missing(
-    recipe, published, write, tmp_path
-):
-    part = part_of(published, "pos", **{"learning rates": "tuned before"})
-    parts = [recipe.read_part(write("one", part))]
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "figure1_korean",
+            r"korean\.json has the runs of korean, without pos .* 0\.3 of the labels",
+        ),
+        ("gum", "No part has a run of gum"),
+    ],
+)
+def test_an_experiment_with_other_runs_is_refused(recipe, tmp_path, name, message):
     pytest.importorskip("matplotlib")
-    report = recipe.join(parts, tmp_path / "joined", name="figure1_korean")
-    assert {run["share"] for run in report.results["runs"]} == {1.0, 0.1}
-    reasons = {one["run"]: one["reason"] for one in report.results["missing"]}
-    assert reasons["pos (ud-ko-kaist), elmo, 0.3 of the labels, seed 0"] == (
-        "not among the runs of korean"
-    )
-    assert reasons["ner (ner-ko-kmou), elmo, seed 0"] == "in no part"
-    assert report.results["made"]["learning rates"] == "tuned before"
+    with pytest.raises(InputError, match=message):
+        recipe.join([recipe.read_part(KOREAN)], tmp_path / "joined", name=name)
+    assert not (tmp_path / "joined").exists()
+
+
+def test_rates_of_an_earlier_command_are_told_with_their_tasks(recipe, published, write, tmp_path):
+    parts = [
+        write("one", part_of(published, "pos", **{"learning rates": "tuned before"})),
+        write("two", part_of(published, "ner")),
+    ]
+    report = recipe.join([recipe.read_part(path) for path in parts], tmp_path / "out")
+    assert report.results["made"]["learning rates"] == "pos: tuned before"
 
 
 def test_a_missing_run_is_told_by_the_part_that_has_its_task(recipe, published, write, tmp_path):

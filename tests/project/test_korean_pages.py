@@ -114,6 +114,7 @@ def test_what_the_pages_say_of_our_models_is_published():
     """Section 3 of the notes: where the weights of our small model differ from the paper."""
     weights = json.loads(read(DOCS / "results/experiments/figure2.json"))["tables"][0]["rows"]
     by_task = {row[1]: [float(cell.split()[0]) for cell in row[3:6]] for row in weights[::-1]}
+    alike = by_task.pop("ner")
+    assert max(alike) - min(alike) < 0.03
     largest = {task: weights.index(max(weights)) for task, weights in by_task.items()}
-    assert max(by_task["ner"]) - min(by_task["ner"]) < 0.03
-    assert largest == {"ner": 2, "srl": 1, "sentiment": 0, "nli": 1, "qa": 1, "coref": 0}
+    assert largest == {"srl": 1, "sentiment": 0, "nli": 1, "qa": 1, "coref": 0}

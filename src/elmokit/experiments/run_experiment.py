@@ -184,19 +184,19 @@ class _Session:
         return self._write(reasons | self.queue.run_all(ready, among=[*tuning, *ready]))
 
     def _known_rates(self) -> LearningRates:
-        """Return the rates that the user gives, by a file; none with or without tuning."""
+        """Return the rates in the file of `--rates`; empty without it."""
         if self.options.rates is None:
             return {}
         if any(one.replace(" ", "").startswith(RATE_SETTING) for one in self.options.overrides):
             raise InputError(
                 f"--rates and --set {RATE_SETTING} exclude each other: both set the learning rate."
             )
-        needed = {
-            (task.task, task.dataset, condition.tuned_name): None
+        needed = dict.fromkeys(
+            (task.task, task.dataset, condition.tuned_name)
             for task in self.tasks
             for condition in self.experiment.conditions
             if not condition.tasks or task.task in condition.tasks
-        }
+        )
         return read_tuned_rates(self.options.rates, needed)
 
     def _scores_on_test(self, test_dir: Path) -> ScoresOnTest:

@@ -15,7 +15,7 @@ from safetensors.numpy import save as tensor_bytes
 from elmokit import __version__
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import MissingExtraError
-from elmokit.explorer.prepared import PREPARED_NAME, pack_language, prepared_layers
+from elmokit.explorer.prepared import PREPARED_NAME, language_of, pack_language, prepared_layers
 from elmokit.files.remote import AnyFile
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.warm_state import warm_state, warm_text
@@ -102,7 +102,7 @@ class ExploredModel:
         return {
             "name": self.name,
             "title": self.name,
-            "language": model.training_metadata.get("language"),
+            "language": language_of(model),
             "compressed": WEIGHTS_NAME + COMPRESSED in files,
             "path": "" if compute == "server" else f"models/{quote(self.name)}/",
             "prepared": f"models/{quote(self.name)}/{PREPARED_NAME}",

@@ -24,14 +24,18 @@ _LARGEST = 127
 LANGUAGES_OF_TOKENIZERS = {"korean": "ko"}
 
 
-def pack_language(model: PretrainedBiLM) -> str:
-    """Return the language of the prepared sentences for a model; English if there are none.
+def language_of(model: PretrainedBiLM) -> str | None:
+    """Return the language that a model states, as ``ko`` for ``ko-KR``; else of its tokenizer."""
+    stated = str(model.training_metadata.get("language") or "").lower()
+    return stated.split("-")[0] or LANGUAGES_OF_TOKENIZERS.get(model.tokenizer.name)
 
-    A model that does not state its language has that of its tokenizer.
-    """
-    of_tokenizer = LANGUAGES_OF_TOKENIZERS.get(model.tokenizer.name)
-    language = str(model.training_metadata.get("language") or of_tokenizer)
-    return language if (STATIC / f"packs/senses.{language}.json").is_file() else "en"
+
+def pack_language(model: PretrainedBiLM) -> str:
+    """Return the language of the prepared sentences for a model; English if there are none."""
+    language = language_of(model)
+    if language is None or not (STATIC / f"packs/senses.{language}.json").is_file():
+        return "en"
+    return language
 
 
 def prepared_layers(model: PretrainedBiLM) -> bytes:

@@ -12,7 +12,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers, check_one_layer
 from elmokit.integrations.word_stream import words_and_vectors
-from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
+from elmokit.text.given_sentences import GivenSentence, check_words
 from elmokit.text.normalization import normalize
 
 try:
@@ -53,10 +53,7 @@ def keyed_vectors(
     check_one_layer(layers)
     if words is None and sentences is None:
         raise InputError("Give `words`, `sentences` or both: there is no vocabulary to embed.")
-    wanted = None
-    if words is not None:
-        check_is_list(words, name="words")
-        wanted = list(dict.fromkeys(split_sentence(words, None, where="`words`")))
+    wanted = None if words is None else list(dict.fromkeys(check_words(words)))
     names: dict[str, list[str]] = {}  # of the wanted words, by what the model reads
     if wanted == []:
         raise InputError("`words` is empty. Give the words, or None for those of `sentences`.")

@@ -18,7 +18,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.inference.results import Layers, check_one_layer
 from elmokit.integrations.word_stream import words_and_vectors
 from elmokit.text.alignment import align
-from elmokit.text.given_sentences import check_is_list
+from elmokit.text.given_sentences import check_is_list, check_words
 from elmokit.text.normalization import normalize
 from elmokit.weights.result_metadata import METADATA_KEY, FileKind
 
@@ -62,11 +62,9 @@ def occurrence_batches(
         raise InputError(f"`rows` must be at least 1, got {rows}.")
     check_is_list(texts, name="texts")
     schema = _schema(embedder, layers)
-    if isinstance(words, str):
-        raise InputError(f"`words` must be a list of words, got one string: {words!r:.60}.")
     wanted = None
     if words is not None:
-        wanted = frozenset(normalize(word, embedder.normalization) for word in words)
+        wanted = frozenset(normalize(word, embedder.normalization) for word in check_words(words))
     found = _occurrences(embedder, texts, layers, wanted)
     return _batches(found, schema, rows)
 

@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from elmokit.server.answers import RequestError
 
 Item = TypeVar("Item")
-Many = Annotated[list[Item], Field(fail_fast=True)]
-"""A list whose first wrong item is the only one reported: a million take minutes."""
-Words = Many[StrictStr]
+FailFast = Annotated[list[Item], Field(fail_fast=True)]
+"""A list whose first wrong item is the only one reported: reporting a million takes minutes."""
+Words = FailFast[StrictStr]
 """A text that is split already."""
 Schema = TypeVar("Schema", bound=BaseModel)
 
@@ -21,7 +21,7 @@ class _Request(BaseModel):
 class EmbedRequest(_Request):
     """Of /embed and /embed_all."""
 
-    inputs: StrictStr | Many[StrictStr | Words]
+    inputs: StrictStr | FailFast[StrictStr | Words]
     truncate: StrictBool | None = False
     truncation_direction: Literal["Right", "right"] | None = None
     normalize: StrictBool | None = None
@@ -32,7 +32,7 @@ class EmbedRequest(_Request):
 class TokenizeRequest(_Request):
     """Of /tokenize."""
 
-    inputs: StrictStr | Many[StrictStr]
+    inputs: StrictStr | FailFast[StrictStr]
     add_special_tokens: StrictBool = True
     prompt_name: None = None
 
@@ -40,13 +40,13 @@ class TokenizeRequest(_Request):
 class PredictRequest(_Request):
     """Of /predict/{run}."""
 
-    inputs: StrictStr | Many[StrictStr | Many[StrictStr | Words]]
+    inputs: StrictStr | FailFast[StrictStr | FailFast[StrictStr | Words]]
 
 
 class OpenAIRequest(_Request):
     """Of /v1/embeddings."""
 
-    input: StrictStr | Many[StrictStr]
+    input: StrictStr | FailFast[StrictStr]
     model: StrictStr
     encoding_format: Literal["float", "base64"] | None = "float"
     dimensions: StrictInt | None = None

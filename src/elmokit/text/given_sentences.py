@@ -68,6 +68,18 @@ def check_is_list(sentences: object, *, name: str = "sentences") -> None:
         )
 
 
+def check_words(words: Iterable[object]) -> list[str]:
+    """Return a list of words.
+
+    Raises:
+        TypeError: for one string, or a word that is no string.
+        InputError: for a word with NUL or half a surrogate pair.
+    """
+    if isinstance(words, str | bytes):
+        raise TypeError(f"`words` must be a list of words, got one string: {words!r:.60}.")
+    return split_sentence(list(words), None, where="`words`")
+
+
 def split_sentence(
     sentence: object,
     tokenize: Tokenize | None,

@@ -5,7 +5,7 @@ from safetensors import safe_open
 from safetensors.numpy import load
 
 import elmokit
-from elmokit.explorer.prepared import STATIC, pack_language, prepared_layers
+from elmokit.explorer.prepared import STATIC, language_of, pack_language, prepared_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.training_models import toy_model
@@ -48,4 +48,6 @@ def test_a_model_gets_the_sentences_of_its_language():
     model.tokenizer = TokenizerConfig(name="korean")
     assert pack_language(model) == "en"  # what the model states counts
     del model.training_metadata["language"]
-    assert pack_language(model) == "ko"
+    assert (language_of(model), pack_language(model)) == ("ko", "ko")
+    model.training_metadata["language"] = "ko-KR"
+    assert (language_of(model), pack_language(model)) == ("ko", "ko")

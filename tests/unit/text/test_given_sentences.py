@@ -2,7 +2,12 @@
 
 import pytest
 
-from elmokit.text.given_sentences import check_is_list, split_sentence, split_sentences
+from elmokit.text.given_sentences import (
+    check_is_list,
+    check_words,
+    split_sentence,
+    split_sentences,
+)
 
 
 def test_strings_are_split_and_lists_are_words():
@@ -39,3 +44,10 @@ def test_words_that_were_given_are_shown_to_a_listener():
     seen: list[list[str]] = []
     list(split_sentences([["a", "b"], "c d"], str.split, on_words=seen.append))
     assert seen == [["a", "b"]]
+
+
+@pytest.mark.parametrize("words", ["bank", b"bank", ["bank", 5], [None]])
+def test_words_are_a_list_of_strings(words):
+    with pytest.raises(TypeError, match="`words`"):
+        check_words(words)
+    assert check_words(iter(["a", "b"])) == ["a", "b"]

@@ -90,7 +90,7 @@ def experiment(
         typer.Option(
             metavar="FILE",
             help="Instead of --tune: the learning rates that an earlier command tuned, from its "
-            "results.json.",
+            "results.json or its folder.",
         ),
     ] = None,
     set_: options.SetOption = None,

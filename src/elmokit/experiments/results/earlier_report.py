@@ -86,7 +86,7 @@ def _differences(
         if all(hashes) and hashes[0] != hashes[1]:
             yield _differs(name, *values)
     if earlier.get("tuned", now["tuned"]) != now["tuned"]:
-        yield f"--tune: learning rates are {'' if earlier['tuned'] else 'not '}tuned there"
+        yield f"--tune, --rates: learning rates are {'' if earlier['tuned'] else 'not '}tuned there"
     for dataset, data in earlier.get("data", {}).items():
         if now["data"].get(dataset, data) != data:
             yield f"data: other files in {dataset}"
@@ -94,7 +94,8 @@ def _differences(
         other = now.get("test", {}).get("files", {}).get(dataset)
         if other is None or other["sha256"] != file["sha256"]:
             yield _differs(f"--test: {dataset}", file["path"], other and other["path"])
-    yield from _differences_of_runs(earlier["runs"], runs, is_tuned=now["tuned"])
+    is_tuned_now = now["tuned"] and "learning rates" not in now["made"]
+    yield from _differences_of_runs(earlier["runs"], runs, is_tuned=is_tuned_now)
 
 
 def _differences_of_runs(

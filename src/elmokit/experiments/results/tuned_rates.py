@@ -1,5 +1,6 @@
 """Learning rates that another command has tuned, read from the results it wrote."""
 
+import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def _rate(run: Any, path: Path) -> tuple[ConditionKey, float]:
         rate = run["config"]["train"]["learning_rate"]
     except (KeyError, TypeError) as error:
         raise FormatError(f"{path}: a run has no learning rate. {ADVICE}") from error
-    is_rate = isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0
+    is_rate = isinstance(rate, int | float) and not isinstance(rate, bool) and 0 < rate < math.inf
     if not is_rate or not all(isinstance(name, str) for name in key):
         raise FormatError(f"{path}: a run has the learning rate {rate!r}. {ADVICE}")
     return key, float(rate)

@@ -15,7 +15,7 @@ from elmokit.text.tokenizers.protocol import ShownTokenizer
 
 _MAX_TEXT_CHARACTERS = 20_000
 _NEUTRAL = str.maketrans(dict.fromkeys("ȸȹ∮∯☄☇☈☉☝♨♬♭", "\u25a1"))
-"""Signs that pySBD itself uses as marks, so that it loses sentences that hold them, and another."""
+"""Signs that pySBD uses as marks of its own, so that it loses their sentence or the next."""
 
 
 class EnglishTokenizer(ShownTokenizer):

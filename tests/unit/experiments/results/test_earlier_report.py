@@ -55,7 +55,7 @@ def check(tmp_path):
         ({"now": {"experiment": "table2"}}, "experiment: table1 there, table2 now"),
         ({"now": {"made": {"biLM": "m, hash 00ff"}}}, f"biLM: {BILM} there, m, hash 00ff now"),
         ({"now": {"made": {"word vectors": "v, hash 00ff"}}}, f"word vectors: {VECTORS} there"),
-        ({"now": {"tuned": True}}, "--tune: learning rates are not tuned there"),
+        ({"now": {"tuned": True}}, "--tune, --rates: learning rates are not tuned there"),
         ({"now": {"data": {"nli-snli-sample": {"train": "3"}}}}, "data: .* nli-snli-sample"),
         ({"plan": [planned(epochs=5)]}, r"nli, train\.epochs: 3 there, 5 now"),
         ({"plan": [planned(rate=0.1)]}, r"nli, train\.learning_rate: 0\.001 there, 0\.1 now"),

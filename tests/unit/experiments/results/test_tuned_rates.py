@@ -56,6 +56,7 @@ def test_what_was_not_tuned_or_has_not_run_is_refused(write):
         (["elmo"], "no learning rate"),
         ([run(ELMO, "high")], "'high'"),
         ([run(ELMO, -1.0)], r"-1\.0"),
+        ([run(ELMO, float("inf"))], "inf"),
         ([run(ELMO, True)], "True"),
         ([run(("nli", ["pairs"], "elmo"), 0.1)], r"learning rate 0\.1"),
         ([run(ELMO, 0.1), run(ELMO, 0.2)], "nli, pairs, elmo .*several"),

@@ -87,6 +87,7 @@ function App() {
     t, lang, state, shown, set, compute, name, info, language, textLanguage: entry?.language, text, settled, tokens: read, words, index, dark,
     examples: { ...examples, sentences },
     replaceWord: async (i, word) => {
+      if (tokens.value.text !== text || tokens.value.model !== name) return; // typed since: the candidate is of another text
       const changed = await replaced(compute, tokens.value, i, word);
       setState((old) => (old.text === state.text ? { ...old, text: changed, word: i } : old)); // nothing typed since
     },
