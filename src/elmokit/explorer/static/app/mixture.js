@@ -20,8 +20,8 @@ export function Mixture() {
   const weights = softmax(raw);
   const gamma = state.gamma ?? 1;
   const lambda = state.lambda ?? 0.001;
-  const own = useAsync(async () => ({ words, ...(await layersOf(compute, words)) }), [words, info.name], words.length > 0);
-  const isRead = own.value?.words === words && index < words.length;
+  const own = useAsync(() => layersOf(compute, words), [words, info.name], words.length > 0);
+  const isRead = own.value !== null && index < words.length && own.value.shape[1] === words.length;
   const near = useMemo(() => {
     if (!isRead) return [];
     const target = mixtureOf(own.value, index, weights); // γ does not change the direction
