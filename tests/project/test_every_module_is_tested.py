@@ -34,7 +34,7 @@ COVERED_BY = {
     "unit/training/test_trackers.py": "cli/commands/track",
     # Members of families, which all pass the same tests.
     "contracts/test_tasks.py": (
-        "tasks/classification tasks/ner tasks/nli tasks/registry tasks/srl"
+        "tasks/classification tasks/ner tasks/registry"
         " tasks/tagging tasks/task tasks/networks/bcn tasks/networks/classifier"
         " tasks/networks/initialization tasks/networks/role_labeler tasks/runs/config"
     ),
@@ -59,7 +59,7 @@ COVERED_BY = {
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
     "unit/evaluation/test_surprisal.py": "inference/word_distributions",
     "unit/explorer/test_export.py": "explorer/text_rules",
-    "unit/server/test_routes.py": "server/answers server/computations server/limits server/schemas",
+    "unit/server/test_routes.py": "server/answers server/computations server/limits",
     "unit/experiments/results/test_tables.py": (
         "experiments/results/findings experiments/results/markdown experiments/results/mix_tables"
     ),
