@@ -34,7 +34,7 @@ COVERED_BY = {
     "unit/training/test_trackers.py": "cli/commands/track",
     # Members of families, which all pass the same tests.
     "contracts/test_tasks.py": (
-        "tasks/classification tasks/ner tasks/registry"
+        "tasks/classification tasks/ner tasks/registry tasks/srl"
         " tasks/tagging tasks/task tasks/networks/bcn tasks/networks/classifier"
         " tasks/networks/initialization tasks/networks/role_labeler tasks/runs/config"
     ),

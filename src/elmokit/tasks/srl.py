@@ -123,15 +123,12 @@ def _sentences_of(path: Path, *, only_verbs: bool) -> DataFile:
     """Divide a file into sentences with their predicates, which are the examples."""
     units = []
     for record in read_records(path):
-        tokens = record.strings("tokens")
-        pos = record.strings("pos") if only_verbs else tokens
+        pos = record.strings("pos")
         kept = []
         for one in record.records("predicates"):
             index = one.integer("index")
             if not 0 <= index < len(pos):
-                raise one.location.error(
-                    f"index {index} is outside the sentence of {len(pos)} tokens."
-                )
+                raise one.location.error(f"index {index} is outside the {len(pos)} tokens.")
             if not only_verbs or is_verb(pos[index]):
                 kept.append(one.fields)
         line = json.dumps({**record.fields, "predicates": kept}, ensure_ascii=False)
