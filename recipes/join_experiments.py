@@ -34,6 +34,7 @@ from elmokit.experiments.results.comparison import Cell, Comparison, Difference,
 from elmokit.experiments.results.earlier_report import read_earlier_report
 from elmokit.experiments.results.findings import Findings, cells_key
 from elmokit.experiments.results.report import (
+    RATES_KEY,
     RESULTS_FILE,
     Report,
     made_with,
@@ -48,7 +49,6 @@ from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT
 from elmokit.files.pictures import check_matplotlib
 
 IN_NO_PART = "in no part"
-RATES = "learning rates"
 Value = TypeVar("Value")
 Key = tuple[str, str, str, float, int]
 """Task, data set, condition, share of the labels, seed."""
@@ -101,8 +101,8 @@ def join(parts: Sequence[Part], output: Path, *, name: str | None = None) -> Rep
         "word vectors": _by_tasks(parts, "word vectors"),
         "scored": what_is_scored(findings),
     }
-    if with_rates := [part for part in parts if RATES in part.results["made"]]:
-        metadata[RATES] = _by_tasks(with_rates, RATES, among=parts)
+    if with_rates := [part for part in parts if RATES_KEY in part.results["made"]]:
+        metadata[RATES_KEY] = _by_tasks(with_rates, RATES_KEY, among=parts)
     output.mkdir(parents=True, exist_ok=True)
     return write_report(experiment, findings, metadata, output, on_test=None, test_files={})
 
@@ -120,8 +120,8 @@ def findings_of(experiment: Experiment, parts: Sequence[Part]) -> Findings:
     }  # fmt: skip
     runs: list[tuple[PlannedRun, RunResult | None]] = []
     reasons: dict[str, str] = {}
-    of_another = {part.path: part.results["experiment"] for part in parts}
-    of_another = {path: name for path, name in of_another.items() if name != experiment.name}
+    names = {part.path: part.results["experiment"] for part in parts}
+    of_another = {path: name for path, name in names.items() if name != experiment.name}
     planned = _plan(experiment, stored)
     by_task = {task: part for part in parts for task in part.tasks}
     for run in planned:

@@ -7,7 +7,7 @@ from typing import Any
 
 from elmokit.errors import FormatError
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.results.report import REPORT_FILES, RESULTS_FILE
+from elmokit.experiments.results.report import RATES_KEY, REPORT_FILES, RESULTS_FILE
 from elmokit.files.json_files import read_json
 
 HASH = re.compile(r"hash ([0-9a-f]+)")
@@ -94,7 +94,7 @@ def _differences(
         other = now.get("test", {}).get("files", {}).get(dataset)
         if other is None or other["sha256"] != file["sha256"]:
             yield _differs(f"--test: {dataset}", file["path"], other and other["path"])
-    is_tuned_now = now["tuned"] and "learning rates" not in now["made"]
+    is_tuned_now = now["tuned"] and RATES_KEY not in now["made"]
     yield from _differences_of_runs(earlier["runs"], runs, is_tuned=is_tuned_now)
 
 

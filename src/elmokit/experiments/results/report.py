@@ -21,6 +21,8 @@ from elmokit.weights.locate import PACKAGED_MODELS
 
 REPORT_FILES = RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
 SHOWN_HASH = 12
+RATES_KEY = "learning rates"
+"""Of what a report says of how it was made, where rates are those of an earlier command."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def metadata_of(
     if experiment.probe is not None:
         return metadata | {"scored": "data that nothing was chosen by"}
     if rates is not None:
-        metadata["learning rates"] = f"tuned by an earlier command, from {rates}"
+        metadata[RATES_KEY] = f"tuned by an earlier command, from {rates}"
     if test_files:
         metadata["test files"] = "; ".join(
             f"{dataset}: {file.path}, SHA-256 {file.sha256}" for dataset, file in test_files.items()

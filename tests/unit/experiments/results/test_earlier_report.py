@@ -60,6 +60,14 @@ def check(tmp_path):
         ({"plan": [planned(epochs=5)]}, r"nli, train\.epochs: 3 there, 5 now"),
         ({"plan": [planned(rate=0.1)]}, r"nli, train\.learning_rate: 0\.001 there, 0\.1 now"),
         ({"runs": [recorded(planned(), task="qa")]}, "--tasks: without qa"),
+        (
+            {
+                "earlier": {"tuned": True},
+                "now": {"tuned": True, "made": {"learning rates": "from x.json"}},
+                "plan": [planned(rate=0.1)],
+            },
+            r"nli, train\.learning_rate: 0\.001 there, 0\.1 now",
+        ),
         ({"runs": [recorded(planned(seed=1))]}, "elmo, seed 1 has results and is not planned"),
         ({"earlier": {"test": {"files": {"nli": TEST}}}}, r"nli: .*test\.jsonl there, none"),
     ],
