@@ -46,7 +46,7 @@ def test_words_that_were_given_are_shown_to_a_listener():
     assert seen == [["a", "b"]]
 
 
-@pytest.mark.parametrize("words", ["bank", b"bank", ["bank", 5], [None]])
+@pytest.mark.parametrize("words", ["bank", b"bank", ["bank", 5], [None], ["bank", float("nan")]])
 def test_words_are_a_list_of_strings(words):
     with pytest.raises(TypeError, match="`words`"):
         check_words(words)
