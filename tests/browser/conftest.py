@@ -88,6 +88,21 @@ def shared_browser_page(browser):
 
 
 @pytest.fixture(scope="session")
+def show():
+    """Return a function that scrolls to a panel until it has what is sought, a CSS selector."""
+
+    def show_panel(page, panel, content):
+        page.wait_for_selector(f"#{panel}")
+        page.wait_for_function(  # panels above fill in and push it away
+            "([id, content]) => { document.getElementById(id).scrollIntoView();"
+            " return document.querySelector(`#${id} ${content}`) !== null; }",
+            arg=[panel, content],
+        )
+
+    return show_panel
+
+
+@pytest.fixture(scope="session")
 def serve_folder():
     """Return a function that serves a folder as `python -m http.server` does, and gives its URL."""
     servers = []

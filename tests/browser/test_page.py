@@ -18,7 +18,7 @@ SETTLED = """(count) => document.querySelectorAll("#sentence-notes").length === 
 
 
 @pytest.fixture(scope="module")
-def pages(shared_browser_page, exported_site):
+def pages(shared_browser_page, exported_site, show):
     """One page a language, with every panel computed."""
     opened = {}
 
@@ -27,8 +27,7 @@ def pages(shared_browser_page, exported_site):
             page = shared_browser_page(exported_site, locale=language)
             page.wait_for_selector("#follow .steps")
             for panel, content in PANELS.items():
-                page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
-                page.wait_for_selector(f"#{panel} {content}")
+                show(page, panel, content)
             opened[language] = page
         return opened[language]
 
@@ -120,7 +119,7 @@ def test_a_rectangle_on_the_map_chooses_occurrences(pages):
 
 
 def test_prepared_layers_of_another_model_are_refused(
-    browser, exported_folder, serve_folder, tmp_path
+    browser, exported_folder, serve_folder, tmp_path, show
 ):
     folder = tmp_path / "mixed"
     shutil.copytree(exported_folder, folder)
@@ -129,9 +128,7 @@ def test_prepared_layers_of_another_model_are_refused(
     page = browser.new_context(locale="en").new_page()
     page.goto(serve_folder(folder))
     page.wait_for_selector("#sentence-notes")
-    page.wait_for_selector("#map")
-    page.evaluate("document.getElementById('map').scrollIntoView()")
-    page.wait_for_selector("#map .failure")
+    show(page, "map", ".failure")
     assert "another model" in page.locator("#map .failure").inner_text()
     page.context.close()
 
@@ -186,11 +183,9 @@ def wait_for_text(page, text):
     page.wait_for_function("(text) => document.getElementById('sentence').value === text", arg=text)
 
 
-def test_a_candidate_replaces_its_word_alone(browser_page, exported_site):
+def test_a_candidate_replaces_its_word_alone(browser_page, exported_site, show):
     page = browser_page(f"{exported_site}#lang=en&text=A++bank+of+the+river.&word=1")
-    page.wait_for_selector("#predict")
-    page.evaluate("document.getElementById('predict').scrollIntoView()")
-    page.wait_for_selector("#predict .bars li")
+    show(page, "predict", ".bars li")
     candidate = page.locator("#predict .forward .bars button:enabled").first
     word = candidate.locator(".name").inner_text()
     candidate.click()
@@ -202,11 +197,9 @@ def test_a_candidate_replaces_its_word_alone(browser_page, exported_site):
     assert page.locator(pressed).count() == 1
 
 
-def test_a_candidate_does_not_grow_together_with_its_neighbor(browser_page, exported_site):
+def test_a_candidate_does_not_grow_together_with_its_neighbor(browser_page, exported_site, show):
     page = browser_page(f"{exported_site}#lang=en&text=It+was+dark.&word=3")
-    page.wait_for_selector("#predict")
-    page.evaluate("document.getElementById('predict').scrollIntoView()")
-    page.wait_for_selector("#predict .bars li")
+    show(page, "predict", ".bars li")
     candidates = page.locator("#predict .bars button:enabled")
     letters = next(
         one for one in candidates.all() if one.locator(".name").inner_text().strip().isalpha()
@@ -242,15 +235,13 @@ def test_no_other_token_changes_with_a_word(
     assert found == wanted
 
 
-def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, exported_site):
+def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, exported_site, show):
     page = browser_page(f"{exported_site}#lang=en&model=en")
 
     def own_sentences(model):
         page.locator("select").first.select_option(model)
         page.wait_for_function("(name) => location.hash.includes(`model=${name}`)", arg=model)
-        page.wait_for_selector("#map")
-        page.evaluate("document.getElementById('map').scrollIntoView()")
-        page.wait_for_selector("#map textarea")
+        show(page, "map", "textarea")
         return page.locator("#map textarea")
 
     own_sentences("en").fill("A bank of clouds.")
@@ -279,13 +270,12 @@ def test_words_are_one_tab_stop_with_arrow_keys(browser_page, exported_site):
     assert page.locator(".sentence .word[tabindex='0']").all_inner_texts() == ["bag"]
 
 
-def test_an_address_with_nonsense_opens_the_page(browser_page, exported_site):
+def test_an_address_with_nonsense_opens_the_page(browser_page, exported_site, show):
     hash = "lang=constructor&model=constructor&panel=constructor&layer=-1&word=1.5&text=a+b+c"
     page = browser_page(f"{exported_site}#{hash}", locale="en")
     page.wait_for_selector("#follow .steps")
     assert page.locator('.sentence .word[aria-pressed="true"]').inner_text() == "b"
-    page.evaluate("document.getElementById('map').scrollIntoView()")
-    page.wait_for_selector("#map svg.map")
+    show(page, "map", "svg.map")
 
 
 def test_what_is_typed_goes_nowhere_and_the_page_says_so(pages):
@@ -305,16 +295,14 @@ HOLD = """() => {
 
 
 @pytest.fixture
-def held_page(browser_page, exported_site):
+def held_page(browser_page, exported_site, show):
     """A page whose calls can be held back, with a panel computed."""
 
     def open_at(panel, text):
         page = browser_page(exported_site + "blank.html")
         page.add_init_script(f"({HOLD})()")
         page.goto(f"{exported_site}#lang=en&text={text}&word=1")
-        page.wait_for_selector(f"#{panel}")
-        page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
-        page.wait_for_selector(f"#{panel} .result[aria-busy=false]")
+        show(page, panel, ".result[aria-busy=false]")
         return page
 
     return open_at
@@ -387,10 +375,9 @@ def test_the_changed_word_is_marked_where_the_numbers_are_of(held_page):
     page.wait_for_function("document.querySelector('#reach th.chosen s').innerText === 'from'")
 
 
-def test_not_every_letter_that_is_typed_into_a_panel_is_computed(held_page):
+def test_not_every_letter_that_is_typed_into_a_panel_is_computed(held_page, show):
     page = held_page("predict", "the+children+fished")
-    page.evaluate("document.getElementById('map').scrollIntoView()")
-    page.wait_for_selector("#map svg.map")
+    show(page, "map", "svg.map")
     page.evaluate(
         """async () => {
           const box = document.querySelector("#map textarea");
@@ -408,9 +395,9 @@ def test_not_every_letter_that_is_typed_into_a_panel_is_computed(held_page):
     assert page.evaluate("asked.filter((one) => one === 'tokenize').length") < 6
 
 
-def test_an_empty_sentence_has_no_mixture(held_page):
+def test_an_empty_sentence_has_no_mixture(held_page, show):
     page = held_page("predict", "the+bank")
-    page.evaluate("document.getElementById('mixture').scrollIntoView()")
+    show(page, "mixture", "svg.triangle")
     page.wait_for_function(
         "/vector: [0-9.]+\\. /.test(document.getElementById('mixture').innerText)"
     )
@@ -428,13 +415,11 @@ def test_a_text_too_long_for_an_address_leaves_no_other_in_it(browser_page, expo
     page.wait_for_function("location.hash.includes('lang=ko')")
 
 
-def test_text_is_marked_with_the_language_of_its_model(shared_browser_page, exported_site):
+def test_text_is_marked_with_the_language_of_its_model(shared_browser_page, exported_site, show):
     """So that it is read aloud, and broken into lines, as its language is."""
     page = shared_browser_page(f"{exported_site}#lang=en&model=ko")
     for panel, content in {"surprise": ".surprisal", "map": ".concordance"}.items():
-        page.wait_for_selector(f"#{panel}")
-        page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
-        page.wait_for_selector(f"#{panel} {content}")
+        show(page, panel, content)
     for at in ("#sentence", ".sentence .words", "#surprise .surprisal", "#map li span span"):
         assert page.locator(at).first.get_attribute("lang") == "ko", at
     shown = page.locator(".sentence .word").first

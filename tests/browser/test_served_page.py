@@ -54,15 +54,6 @@ def page(served, shared_browser_page):
     return shared_browser_page(served, locale="ko")
 
 
-def show(page, panel, content):
-    page.wait_for_selector(f"#{panel}")
-    page.wait_for_function(  # panels above fill in and push it away
-        "([id, content]) => { document.getElementById(id).scrollIntoView();"
-        " return document.querySelector(`#${id} ${content}`) !== null; }",
-        arg=[panel, content],
-    )
-
-
 def test_kiwi_splits_what_is_typed(page):
     page.wait_for_selector(".sentence .word")
     page.fill("#sentence", "나는 밥을 먹었다.")
@@ -70,21 +61,20 @@ def test_kiwi_splits_what_is_typed(page):
     assert page.locator("#sentence-notes").inner_text().count("형태소 분석기") == 0
 
 
-def test_a_candidate_keeps_what_follows_the_words_that_are_computed(served, browser_page):
+def test_a_candidate_keeps_what_follows_the_words_that_are_computed(served, browser_page, show):
     page = browser_page(served, locale="ko")
     page.wait_for_selector(".sentence .word")
     page.fill("#sentence", "나는 갔다. " * 60 + "끝")
     words_of(page, 120)
     page.locator(".sentence .word").nth(3).click()  # one syllable with the word before it
-    page.evaluate("document.getElementById('predict').scrollIntoView()")
-    page.wait_for_selector("#predict .bars li button:enabled")
+    show(page, "predict", ".bars li button:enabled")
     page.locator("#predict .forward .bars button:enabled").first.click()
     page.wait_for_function("document.getElementById('sentence').value.startsWith('나 는 가 ')")
     value = page.input_value("#sentence")
     assert value.endswith(" 끝")
 
 
-def test_neighbors_come_from_the_corpus(page):
+def test_neighbors_come_from_the_corpus(page, show):
     page.fill("#sentence", "우리는 배를 보았다.")
     words_of(page, 8)
     show(page, "near", ".found li")
@@ -95,7 +85,7 @@ def test_neighbors_come_from_the_corpus(page):
     page.wait_for_selector(f"{found}:first-child:last-child")
 
 
-def test_a_run_is_shown_while_it_trains(page, run_dir):
+def test_a_run_is_shown_while_it_trains(page, run_dir, show):
     show(page, "training", "[role=status]")
     assert "0행" in page.locator("#training [role=status]").inner_text()
     with (run_dir / "metrics.jsonl").open("a") as file:
@@ -111,7 +101,7 @@ def test_a_run_is_shown_while_it_trains(page, run_dir):
 
 
 @pytest.mark.parametrize(("language", "text"), [("en", "no output layer"), ("ko", "출력층이 없어")])
-def test_a_model_without_softmax_says_so_in_its_panels(served, browser_page, language, text):
+def test_a_model_without_softmax_says_so_in_its_panels(served, browser_page, language, text, show):
     page = browser_page(f"{served}#model=bare&lang={language}&text=a+b+c")
     for panel in ("predict", "surprise"):
         show(page, panel, ".failure")
@@ -122,7 +112,7 @@ def test_a_model_without_softmax_says_so_in_its_panels(served, browser_page, lan
     assert page.locator("#follow .failure, #map .failure, #reach .failure").count() == 0
 
 
-def test_words_that_the_corpus_lacks_have_neighbors_all_the_same(page):
+def test_words_that_the_corpus_lacks_have_neighbors_all_the_same(page, show):
     page.fill("#sentence", " ".join(random_sentences(1)[0]))
     show(page, "near", ".found li")
     assert page.locator(".failure").count() == 0
