@@ -7,6 +7,7 @@ fixtures import elmokit inside the fixture.
 
 import dataclasses
 import functools
+import gc
 import inspect
 import os
 import signal
@@ -88,6 +89,21 @@ def pytest_configure() -> None:
     """Hear Ctrl-C where a shell started us in the background: it has SIGINT ignored then."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Leave what is imported to the end of the tests out of garbage collection.
+
+    Going through 750,000 such objects took a fifth of the time of collecting the tests, and a tenth
+    of that of running them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
