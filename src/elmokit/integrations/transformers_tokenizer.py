@@ -3,7 +3,7 @@
 # pyright: reportMissingImports=false
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -178,6 +178,21 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
                 arrays["input_ids"] = np.zeros((*shape, *row), np.int64)
             return BatchEncoding(arrays, tensor_type=return_tensors)
         return BatchEncoding({n: v[0] for n, v in padded.items()} if is_single else padded)  # pyright: ignore[reportArgumentType]
+
+    def pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Pad an encoded text, or a batch of them, as every tokenizer of transformers does."""
+        if not self._is_single(encoded_inputs):
+            return super().pad(encoded_inputs, *args, **kwargs)
+        # transformers tells a batch by its lists of lists, which the ids of one text are here
+        batch = super().pad({name: [v] for name, v in encoded_inputs.items()}, *args, **kwargs)
+        return BatchEncoding({name: values[0] for name, values in batch.items()})
+
+    def _is_single(self, encoded: Any) -> bool:
+        if not isinstance(encoded, Mapping):
+            return False
+        ids = encoded.get("input_ids", ())
+        first = next((one for one in ids if np.ndim(one) == 0 or len(one)), None)
+        return first is not None and np.ndim(first) == (1 if self._words is None else 0)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         padded = super()._pad(encoded_inputs, *args, **kwargs)

@@ -149,6 +149,25 @@ def test_a_collator_pads_what_was_tokenized_one_by_one(model):
     assert torch.equal(batch["labels"] == -100, at_once["attention_mask"] == 0)
 
 
+@pytest.mark.parametrize("kind", [None, "np", "pt"])
+def test_one_text_is_padded_like_a_batch_of_one(model, kind):
+    tokenizer = ElmoTokenizer.from_elmokit(model)
+    one = tokenizer("the bank", return_special_tokens_mask=True)
+    if kind is not None:
+        one = transformers.BatchEncoding(dict(one), tensor_type=kind)
+    for options in ({}, {"padding": "max_length", "max_length": 6}):
+        for side in ("left", "right"):
+            padded = tokenizer.pad(one, padding_side=side, **options)
+            whole = tokenizer(
+                ["the bank"], return_special_tokens_mask=True, padding_side=side, **options
+            )
+            assert {type(value) for value in padded.values()} == {type(one["input_ids"])}
+            assert padded.keys() == whole.keys()
+            for name, values in whole.items():
+                assert np.asarray(padded[name]).tolist() == values[0], (name, side)
+    assert len(one["input_ids"]) == 4
+
+
 def test_the_feature_pipeline_runs(folder, model):
     features = transformers.pipeline("feature-extraction", model=str(folder))(TEXTS[0])
     expected = Embedder(model).embed(TEXTS[:1], layers="top")[0]
