@@ -244,11 +244,15 @@ class TestCache:
         unsent = cache / "uploads/0123456789abcdef/x.h5"
         unsent.parent.mkdir(parents=True)
         unsent.write_bytes(b"123")
+        parts = cache / "uploads/fedcba9876543210/y.h5.parts"
+        parts.mkdir(parents=True)
+        (parts / "part-000000000000-000000000001.npz").write_bytes(b"12345")
+        (parts.parent / ".elmokit-lock").touch()
         shown = elmokit("cache", "--clear").stdout
         assert "removed" in shown
         assert "kept" in shown
         found = json.loads(elmokit("cache", "--json").stdout)["unsent"]
-        assert (found["entries"], found["bytes"]) == (1, 3)
+        assert (found["entries"], found["bytes"]) == (2, 8)
         assert str(cache / "layers") in shown
         assert os.listdir(cache / "layers") == []
         assert os.listdir(cache / "native") == ["notes.txt"]

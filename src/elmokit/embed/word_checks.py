@@ -18,6 +18,7 @@ import numpy as np
 from elmokit.errors import MissingExtraError
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.distinct_words import DistinctTokens
+from elmokit.inference.word_cache import MAX_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.scripts import script_of
@@ -134,7 +135,8 @@ class _GluedPunctuation:
             return
         self._num_words += len(words)
         for word in words:
-            if word and word[-1] in _LAST and _GLUED.search(word):
+            is_short = 0 < len(word) <= MAX_CHARACTERS
+            if is_short and word[-1] in _LAST and _GLUED.search(word):
                 self._counts[word] += 1
 
     def tell(self, batch: _Batch) -> bool:

@@ -17,6 +17,8 @@ DEFAULT_BYTES = 64 * 2**20
 """Memory: 30,000 words of the original model, 94,000 of the small one."""
 ENTRY_BYTES = 200
 """Memory for a word and its place in the dictionary (measured), besides its vector."""
+MAX_CHARACTERS = 256
+"""Longer words are not kept: they hardly ever come again, and may have megabytes."""
 
 
 class WordCache:
@@ -47,8 +49,10 @@ class WordCache:
         return torch.from_numpy(vectors), missing
 
     def write(self, words: Sequence[Hashable], vectors: Float[Tensor, "U D"]) -> None:
-        """Keep the vectors of distinct words, as many as fit."""
-        words = words[: self._capacity]
+        """Keep the vectors of distinct words, as many as fit, but for very long ones."""
+        is_kept = [not isinstance(word, str) or len(word) <= MAX_CHARACTERS for word in words]
+        kept = np.flatnonzero(is_kept)[: self._capacity]
+        words = [words[i] for i in kept]
         rows = np.empty(len(words), dtype=np.int64)
         with self._lock:
             for i, word in enumerate(words):
@@ -58,4 +62,4 @@ class WordCache:
                     if row == self._capacity:
                         row = self._rows.popitem(last=False)[1]
                 rows[i] = self._rows[word] = row
-            self._vectors[rows] = vectors[: len(words)].numpy()
+            self._vectors[rows] = vectors.numpy()[kept]

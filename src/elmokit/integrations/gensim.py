@@ -60,7 +60,7 @@ def keyed_vectors(
     for word in wanted or ():
         names.setdefault(normalize(word, embedder.normalization), []).append(word)
     if sentences is None:
-        sentences = [[word] for word in wanted or ()]
+        sentences = [[spellings[0]] for spellings in names.values()]
     rows: dict[str, int] = {word: row for row, word in enumerate(names)}
     sums = np.zeros((max(len(rows), 1024), embedder.dim))  # float64, doubled when full
     counts = np.zeros(len(sums), dtype=np.int64)

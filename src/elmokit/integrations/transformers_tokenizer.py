@@ -3,7 +3,7 @@
 # pyright: reportMissingImports=false
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +32,7 @@ except ImportError as error:
     raise MissingExtraError("transformers", extra="transformers") from error
 
 _PAD = "<pad>"
+_ONE_SENTENCE = "ELMo reads single sentences; `text_pair` is not supported."
 
 
 class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
@@ -112,6 +113,27 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             return self._words.sentence_begin_id, self._words.sentence_end_id
         return self._chars.sentence_begin.tolist(), self._chars.sentence_end.tolist()
 
+    def build_inputs_with_special_tokens(
+        self, token_ids_0: list[Any], token_ids_1: list[Any] | None = None
+    ) -> list[Any]:
+        """Add the sentence's boundaries to the ids of words, for `prepare_for_model`."""
+        if token_ids_1 is not None:
+            raise InputError(_ONE_SENTENCE)
+        begin, end = self._boundaries()
+        return [begin, *token_ids_0, end]
+
+    def get_special_tokens_mask(
+        self,
+        token_ids_0: list[Any],
+        token_ids_1: list[Any] | None = None,
+        already_has_special_tokens: bool = False,
+    ) -> list[int]:
+        """Return 1 for each boundary and 0 for each word."""
+        if already_has_special_tokens:
+            boundaries = self._boundaries()
+            return [int(ids in boundaries) for ids in token_ids_0]
+        return [1, *[0] * len(token_ids_0), 1]
+
     def _encode_plus(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         text: GivenSentence | Sequence[GivenSentence],
@@ -131,7 +153,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         **others: Any,
     ) -> BatchEncoding:
         if text_pair is not None:
-            raise InputError("ELMo reads single sentences; `text_pair` is not supported.")
+            raise InputError(_ONE_SENTENCE)
         for name in ("return_offsets_mapping", "return_overflowing_tokens"):
             if others.get(name):
                 raise InputError(f"`{name}` is not supported. Leave it out.")
@@ -178,6 +200,21 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
                 arrays["input_ids"] = np.zeros((*shape, *row), np.int64)
             return BatchEncoding(arrays, tensor_type=return_tensors)
         return BatchEncoding({n: v[0] for n, v in padded.items()} if is_single else padded)  # pyright: ignore[reportArgumentType]
+
+    def pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Pad an encoded text, or a batch of them, as every tokenizer of transformers does."""
+        if not self._is_single(encoded_inputs):
+            return super().pad(encoded_inputs, *args, **kwargs)
+        # transformers tells a batch by its lists of lists, which the ids of one text are here
+        batch = super().pad({name: [v] for name, v in encoded_inputs.items()}, *args, **kwargs)
+        return BatchEncoding({name: values[0] for name, values in batch.items()})
+
+    def _is_single(self, encoded: Any) -> bool:
+        if not isinstance(encoded, Mapping):
+            return False
+        ids = encoded.get("input_ids", ())
+        first = next((one for one in ids if np.ndim(one) == 0 or len(one)), None)
+        return first is not None and np.ndim(first) == (1 if self._words is None else 0)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         padded = super()._pad(encoded_inputs, *args, **kwargs)

@@ -16,6 +16,7 @@ Offsets = tuple[tuple[int, int], ...]
 
 _HANGUL = re.compile("[가-힣]")
 _BLANK = re.compile(r"[\s\u200b\ufeff]*")
+_SHORT = 16  # characters
 _ALONE = 3  # extra cost of a matching word whose next word does not match
 
 
@@ -67,7 +68,7 @@ class _PlainText:
         parts, self._places = [], []
         for match in cluster_pattern().finditer(text):
             kept = match["kept_joiner"]
-            parts.append(kept or _plain_cluster(match.group()))
+            parts.append(kept or _plain(match.group()))
             self._places += [match.span()] * len(parts[-1])
         self.text = "".join(parts)
 
@@ -99,8 +100,13 @@ def cluster_pattern() -> re.Pattern[str]:
     )
 
 
+def _plain(cluster: str) -> str:
+    # kept forever, clusters of thousands of marks would fill the memory
+    return _plain_short(cluster) if len(cluster) <= _SHORT else normalize(cluster, "plain-1")
+
+
 @lru_cache(maxsize=1 << 16)
-def _plain_cluster(cluster: str) -> str:
+def _plain_short(cluster: str) -> str:
     return normalize(cluster, "plain-1")
 
 

@@ -1,5 +1,7 @@
 """Words that a model reads otherwise than in its training are told, once, with counts."""
 
+import tracemalloc
+
 import pytest
 
 from elmokit.embed import word_checks
@@ -233,3 +235,14 @@ class TestScripts:
     def test_the_packaged_models_tell_it_of_one_sentence(self, name, text, script, caplog):
         Embedder.load(name).embed([text.split()])
         assert sum(f"({script})" in message for message in messages(caplog)) == 1
+
+
+def test_words_of_megabytes_are_not_held(embedder):
+    words = ["x" * 1_000_000 + f"{i}." for i in range(20)]
+    embedder.embed([["warm", "up"]])
+    tracemalloc.start()
+    while words:
+        embedder.embed([[words.pop() + "a."]])
+    used = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert used < 5_000_000

@@ -47,6 +47,14 @@ def test_more_words_than_there_is_room_for():
     assert fill(WordCache(2, max_bytes=0), list("ab")) == ["a", "b"]
 
 
+def test_words_of_megabytes_are_not_kept():
+    cache = WordCache(1)
+    cache.write(["a" * 256, "b" * 257, "c", b"d" * 4000], torch.arange(4.0)[:, None])
+    vectors, missing = cache.read(["a" * 256, "b" * 257, "c", b"d" * 4000])
+    assert missing.tolist() == [1]
+    assert vectors[[0, 2, 3]].tolist() == [[0.0], [2.0], [3.0]]
+
+
 def test_words_count_as_memory_like_their_vectors():
     words = [f"a word of some letters {i}" for i in range(30_000)]
     tracemalloc.start()

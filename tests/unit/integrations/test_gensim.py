@@ -61,6 +61,11 @@ def test_words_alone_are_sentences_of_one_word(embedder):
         assert np.abs(keyed[word] - vectors[0]).max() < 1e-6
 
 
+def test_spellings_of_one_word_are_one_sentence(embedder):
+    keyed = keyed_vectors(embedder, ["caf\u00e9", "cafe\u0301", "a"])
+    assert [keyed.get_vecattr(word, "count") for word in keyed.index_to_key] == [1, 1, 1]
+
+
 def test_chosen_words_keep_their_order_and_rare_ones_are_left_out(embedder, sentences):
     counts = {word: len(found) for word, found in averages(embedder, sentences).items()}
     least = sorted(counts.values())[len(counts) // 2]

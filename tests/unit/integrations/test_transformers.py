@@ -149,6 +149,41 @@ def test_a_collator_pads_what_was_tokenized_one_by_one(model):
     assert torch.equal(batch["labels"] == -100, at_once["attention_mask"] == 0)
 
 
+@pytest.mark.parametrize("kind", [None, "np", "pt"])
+def test_one_text_is_padded_like_a_batch_of_one(model, kind):
+    tokenizer = ElmoTokenizer.from_elmokit(model)
+    one = tokenizer("the bank", return_special_tokens_mask=True)
+    if kind is not None:
+        one = transformers.BatchEncoding(dict(one), tensor_type=kind)
+    for options in ({}, {"padding": "max_length", "max_length": 6}):
+        for side in ("left", "right"):
+            padded = tokenizer.pad(one, padding_side=side, **options)
+            whole = tokenizer(
+                ["the bank"], return_special_tokens_mask=True, padding_side=side, **options
+            )
+            assert {type(value) for value in padded.values()} == {type(one["input_ids"])}
+            assert padded.keys() == whole.keys()
+            for name, values in whole.items():
+                assert np.asarray(padded[name]).tolist() == values[0], (name, side)
+    assert len(one["input_ids"]) == 4
+
+
+def test_ids_are_prepared_as_a_text_is(model):
+    tokenizer = ElmoTokenizer.from_elmokit(model)
+    ids = tokenizer.convert_tokens_to_ids(["the", "bank", "of"])
+    for options in ({}, {"truncation": True, "max_length": 4}, {"add_special_tokens": False}):
+        options |= {"return_special_tokens_mask": True}
+        prepared = tokenizer.prepare_for_model(ids, **options)
+        whole = tokenizer(["the", "bank", "of"], is_split_into_words=True, **options)
+        assert dict(prepared) == dict(whole)
+    mask = tokenizer.get_special_tokens_mask(
+        tokenizer("the bank")["input_ids"], already_has_special_tokens=True
+    )
+    assert (mask, tokenizer.num_special_tokens_to_add()) == ([1, 0, 0, 1], 2)
+    with pytest.raises(ValueError, match="single sentences"):
+        tokenizer.prepare_for_model(ids, ids)
+
+
 def test_the_feature_pipeline_runs(folder, model):
     features = transformers.pipeline("feature-extraction", model=str(folder))(TEXTS[0])
     expected = Embedder(model).embed(TEXTS[:1], layers="top")[0]

@@ -1,5 +1,6 @@
 """`elmokit cache`: what is kept in the user's cache folder."""
 
+import re
 from typing import Annotated
 
 import typer
@@ -39,10 +40,14 @@ def cache(
             "path": directory, "entries": len(entries), "bytes": num_bytes, "limit_bytes": limit
         }  # fmt: skip
     folder = cache_dir("uploads")
-    waiting = [path for path in folder.glob("*/*") if path.name != LOCK_NAME]
+    # finished outputs, and the folders with the finished part of others
+    of_one = (
+        cache_entries(one, rf"(?!{re.escape(LOCK_NAME)}$)(?s:.+)") for one in folder.glob("*")
+    )
+    waiting = [entry for entries in of_one for entry in entries]
     found["unsent"] = {
         "path": folder, "entries": len(waiting),
-        "bytes": sum(path.stat().st_size for path in waiting), "limit_bytes": None,
+        "bytes": sum(entry.num_bytes for entry in waiting), "limit_bytes": None,
     }  # fmt: skip
     if json:
         emit_json({"cleared": clear, **found})
