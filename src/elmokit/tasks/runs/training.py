@@ -249,7 +249,7 @@ class TaskTraining:
         state is restored at the end.
 
         Raises:
-            FloatingPointError: if the loss, or a score of tags on dev, is not finite.
+            FloatingPointError: if the loss, a weight, or a score of tags on dev is not finite.
         """
         cuda = [self.maker.device] if self.maker.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
@@ -301,9 +301,12 @@ class TaskTraining:
         def on_scored(done: int, total: int) -> None:
             on_step(TaskStep("scoring dev", done, total, number))
 
+        # of the last update only the loss before it is known
+        if not all(value.isfinite().all() for value in learned_weights(self.model).values()):
+            raise _diverged("The weights are", number)
         try:
             score = score_model(self.model, self.maker, self.dev, on_scored)
-        except FloatingPointError as error:  # after the last update, whose loss was still finite
+        except FloatingPointError as error:
             raise _diverged("Scores of the dev set are", number) from error
         is_whole = len(self.losses) == self.num_batches
         is_best = self.early_stopping.update(score.value, is_whole_epoch=is_whole)

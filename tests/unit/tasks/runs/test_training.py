@@ -311,6 +311,22 @@ def test_tags_that_diverge_with_the_last_update_of_an_epoch_name_the_settings_to
     held = Examples(NerTask(), sentences, None)
     config = TaskTrainConfig(learning_rate=1e38)
     with pytest.raises(
-        FloatingPointError, match=r"dev .*epoch 1\..*train\.learning_rate .*train\.clip_norm"
+        FloatingPointError, match=r"epoch 1\..*train\.learning_rate .*train\.clip_norm"
     ):
         list(TaskTraining(model, BatchMaker(inputs, CharVocab(), None), held, held, config).run())
+
+
+def test_weights_that_are_not_finite_are_never_scored():
+    class Overflows(Counter):
+        def loss(self, batches, examples):
+            self.updates.data.fill_(float("inf"))
+            return 0 * self.other.sum()
+
+        def __init__(self):
+            super().__init__()
+            self.other = torch.nn.Parameter(torch.zeros(1))
+
+    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
+    held = examples([1])
+    with pytest.raises(FloatingPointError, match=r"weights .*epoch 1\..*train\.learning_rate"):
+        list(TaskTraining(Overflows(), maker, held, held, TaskTrainConfig()).run())
