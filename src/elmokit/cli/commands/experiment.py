@@ -13,6 +13,7 @@ from elmokit.cli.error_messages import note_what_is_safe
 from elmokit.cli.output import duration, emit_json
 from elmokit.cli.progress import Progress, progress_bar
 from elmokit.cli.threads import choose_threads
+from elmokit.errors import InputError
 from elmokit.experiments.registry import EXPERIMENTS
 
 if TYPE_CHECKING:
@@ -112,8 +113,7 @@ def experiment(
     chosen = ExperimentOptions(
         data_dir=data, output=target, model=model, vectors=vectors, test_dir=test, seeds=seeds,
         minutes=minutes, tune=tune, rates=rates, overrides=tuple(set_ or ()), device=device,
-        tasks=tuple(task.strip() for task in (tasks or "").split(",") if task.strip()),
-        cache_dir=layer_cache, command=_command(sys.argv[1:]),
+        tasks=_names_of(tasks), cache_dir=layer_cache, command=_command(sys.argv[1:]),
     )  # fmt: skip
 
     def what_is_safe() -> str:
@@ -131,6 +131,14 @@ def experiment(
         return
     typer.echo(report.markdown)
     typer.echo(f"Written: {', '.join(map(str, report.files))}", err=True)
+
+
+def _names_of(tasks: str | None) -> tuple[str, ...]:
+    """Return the names in the value of --tasks; empty without it."""
+    names = tuple(task.strip() for task in (tasks or "").split(",") if task.strip())
+    if tasks is not None and not names:
+        raise InputError(f"--tasks names no task, got {tasks!r}. Leave it out to run all of them.")
+    return names
 
 
 def _command(arguments: Sequence[str]) -> str:

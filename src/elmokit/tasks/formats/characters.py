@@ -56,17 +56,18 @@ def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacte
 def spans_of_tokens(spans: list[Span], offsets: Offsets) -> list[Span]:
     """Return the tokens that hold a character of each span; each token is in one span at most.
 
-    A span all of whose tokens are in an earlier one is left out.
+    The spans do not overlap. One all of whose tokens are in an earlier one is left out.
     """
+    ordered = sorted(spans, key=lambda span: span[1:])
+    span_at = {at: number for number, span in enumerate(ordered) for at in range(*span[1:])}
+    holding: list[list[int]] = [[] for _ in ordered]  # the tokens of each span
+    for token, (first, last) in enumerate(offsets):
+        for number in {span_at[at] for at in range(first, last) if at in span_at}:
+            holding[number].append(token)
     found: list[Span] = []
-    for kind, start, end in sorted(spans, key=lambda span: span[1:]):
+    for (kind, _, _), tokens in zip(ordered, holding, strict=True):
         after = found[-1][2] if found else 0
-        held = [
-            token
-            for token, (first, last) in enumerate(offsets)
-            if token >= after and first < end and start < last and first < last
-        ]
-        if held:
+        if held := [token for token in tokens if token >= after]:
             found.append((kind, held[0], held[-1] + 1))
     return found
 

@@ -106,8 +106,9 @@ def viterbi(
         The tags, 0 at padded positions, and their scores; an empty row scores 0.
 
     Raises:
-        ValueError: if a score is not finite, no sequence of a row's length is allowed, or padding
-            comes before real positions.
+        FloatingPointError: if a score is not finite.
+        ValueError: if no sequence of a row's length is allowed, or padding comes before real
+            positions.
     """
     num_rows, num_steps, num_tags = logits.shape
     lengths = lengths_of(mask).cpu()
@@ -175,7 +176,7 @@ def _check_allowed(allowed: Tensor, num_tags: int) -> None:
 
 def _check_finite(scores: Tensor, name: str) -> None:
     if not scores.isfinite().all():
-        raise ValueError(
+        raise FloatingPointError(
             f"`{name}` must be finite, got NaN or infinity: the model has diverged, or its input "
             "holds such values."
         )

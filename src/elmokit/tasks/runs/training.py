@@ -249,7 +249,7 @@ class TaskTraining:
         state is restored at the end.
 
         Raises:
-            FloatingPointError: if the loss is not finite.
+            FloatingPointError: if the loss, a weight, or a score of tags on dev is not finite.
         """
         cuda = [self.maker.device] if self.maker.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
@@ -283,10 +283,7 @@ class TaskTraining:
                     TaskStep("training", report.progress.step, total, self.epoch + 1, report.loss)
                 )
         except FloatingPointError as error:
-            raise FloatingPointError(
-                f"The loss is not finite in epoch {self.epoch + 1}. Lower train.learning_rate or "
-                "train.clip_norm."
-            ) from error
+            raise _diverged("The loss is", self.epoch + 1) from error
 
     def _objective(self, batch: list[int], carry: None, step: int) -> StepResult[None]:
         seed = derived_seed(self.config.seed, step)
@@ -304,13 +301,25 @@ class TaskTraining:
         def on_scored(done: int, total: int) -> None:
             on_step(TaskStep("scoring dev", done, total, number))
 
-        score = score_model(self.model, self.maker, self.dev, on_scored)
+        # of the last update only the loss before it is known
+        if not all(value.isfinite().all() for value in learned_weights(self.model).values()):
+            raise _diverged("The weights are", number)
+        try:
+            score = score_model(self.model, self.maker, self.dev, on_scored)
+        except FloatingPointError as error:
+            raise _diverged("Scores of the dev set are", number) from error
         is_whole = len(self.losses) == self.num_batches
         is_best = self.early_stopping.update(score.value, is_whole_epoch=is_whole)
         loss, self.scored_step = float(np.mean(self.losses)), self.progress.step
         if is_whole:
             self.epoch, self.losses = number, []
         return EpochReport(number, loss, score, is_best, self.seconds)
+
+
+def _diverged(what: str, epoch: int) -> FloatingPointError:
+    return FloatingPointError(
+        f"{what} not finite in epoch {epoch}. Lower train.learning_rate or train.clip_norm."
+    )
 
 
 def _build_optimizer(

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from elmokit.cli.commands.experiment import _command, _Shown
+from elmokit.cli.commands.experiment import _command, _names_of, _Shown
 from elmokit.cli.progress import Progress
+from elmokit.errors import InputError
 from elmokit.experiments.runs.run_queue import Advance
 
 from ....builders.experiment_runs import planned, result
@@ -42,3 +43,10 @@ def test_a_finished_run_is_shown_with_its_score_and_the_time_left(
     shown = _Shown(Progress("runs", None, lambda *_: None), with_rate=with_rate)
     shown.advance(Advance(1, 8, 5400.0, run, made))
     assert re.search(expected, capsys.readouterr().err.strip())
+
+
+def test_tasks_without_a_name_are_refused_and_do_not_mean_all():
+    assert _names_of("ner, nli,") == ("ner", "nli")
+    assert _names_of(None) == ()
+    with pytest.raises(InputError, match=r"--tasks .*' , '"):
+        _names_of(" , ")

@@ -66,6 +66,20 @@ def test_a_token_without_characters_is_in_no_span():
     assert spans_of_tokens([("A", 0, 2)], ((0, 2), (2, 2), (2, 4))) == [("A", 0, 1)]
 
 
+def test_tokens_are_read_once_however_many_spans_a_text_has():
+    class Counted(tuple):
+        num_reads = 0
+
+        def __iter__(self):
+            Counted.num_reads += 1
+            return super().__iter__()
+
+    spans = [("A", start, start + 1) for start in range(100)]
+    offsets = Counted((start, start + 1) for start in range(100))
+    assert spans_of_tokens(spans, offsets) == spans
+    assert Counted.num_reads < 10
+
+
 def test_rows_of_words_are_refused_with_their_place(write):
     path = write("I\tO\nsat\tO\n\n")
     with pytest.raises(FormatError, match=r"line 2: .*'sat'.* KLUE-NER.*trained with units=words"):

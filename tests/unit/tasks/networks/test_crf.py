@@ -276,9 +276,9 @@ class TestErrors:
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
     def test_scores_that_are_not_finite(self, value):
-        with pytest.raises(ValueError, match=r"`logits` .*NaN"):
+        with pytest.raises(FloatingPointError, match=r"`logits` .*NaN"):
             viterbi(torch.tensor([[[0.0, value]]]), mask_of([1]))
-        with pytest.raises(ValueError, match=r"`transitions` .*NaN"):
+        with pytest.raises(FloatingPointError, match=r"`transitions` .*NaN"):
             viterbi(torch.zeros(1, 1, 1), mask_of([1]), transitions=torch.tensor([[value]]))
 
     def test_padding_before_real_positions(self):

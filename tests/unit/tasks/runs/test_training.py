@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ from elmokit.errors import ConfigError, InputError
 from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
+from elmokit.tasks.ner import NerTask
+from elmokit.tasks.networks.tagger import CRFTagger
 from elmokit.tasks.pos import PosTask
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import examples as examples_module
@@ -298,3 +301,32 @@ def test_a_loss_that_is_not_finite_names_the_settings_of_a_task(monkeypatch):
         FloatingPointError, match=r"epoch 1\..*train\.learning_rate .*train\.clip_norm"
     ):
         list(TaskTraining(Broken(), maker, held, held, TaskTrainConfig()).run())
+
+
+def test_tags_that_diverge_with_the_last_update_of_an_epoch_name_the_settings_too():
+    inputs = InputSettings(embeddings="none", dropout=0.0, characters=True)
+    tokens = TokenInputs(inputs, num_layers=0, layers_dim=0, max_characters=50, static=None)
+    sentences = [replace(sentence_of("a", "b"), tags=("O", "U-X"))]
+    model = CRFTagger(tokens, NerTask().labels(sentences), (4,), dropout=0.0)
+    held = Examples(NerTask(), sentences, None)
+    config = TaskTrainConfig(learning_rate=1e38)
+    with pytest.raises(
+        FloatingPointError, match=r"epoch 1\..*train\.learning_rate .*train\.clip_norm"
+    ):
+        list(TaskTraining(model, BatchMaker(inputs, CharVocab(), None), held, held, config).run())
+
+
+def test_weights_that_are_not_finite_are_never_scored():
+    class Overflows(Counter):
+        def loss(self, batches, examples):
+            self.updates.data.fill_(float("inf"))
+            return 0 * self.other.sum()
+
+        def __init__(self):
+            super().__init__()
+            self.other = torch.nn.Parameter(torch.zeros(1))
+
+    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
+    held = examples([1])
+    with pytest.raises(FloatingPointError, match=r"weights .*epoch 1\..*train\.learning_rate"):
+        list(TaskTraining(Overflows(), maker, held, held, TaskTrainConfig()).run())
