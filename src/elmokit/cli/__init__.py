@@ -94,8 +94,10 @@ class _Group(TyperGroup):
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
-        except typer.TyperException:
+        except typer.TyperException as error:
             _leave_to_main_process()
+            if isinstance(error, typer.BadParameter):
+                error.message = error.message.removeprefix("Value error, ")  # of pydantic
             raise
         except KeyboardInterrupt as error:
             print_error(error, debug=ctx.meta["debug"])

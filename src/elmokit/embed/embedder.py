@@ -1,7 +1,7 @@
 """`Embedder`: sentences in, arrays out, in the same order."""
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from os import PathLike
@@ -283,7 +283,8 @@ class Embedder:
                 f"{state!r}. Names such as 'warm' are for `embed`."
             )
         which = check_layers(layers, self.num_layers)
-        vectors, tokens = self._encode(list(self._tokenized(sentences)))
+        words = self._tokenized(sentences, on_words=self._checks.add)
+        vectors, tokens = self._encode(list(words))
         out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=state)
         return out.vectors, BiLMState(out.state.hidden.clone(), out.state.cell.clone())
 
@@ -295,12 +296,14 @@ class Embedder:
         state: StatePolicy | str = "reset",
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         initial_state: BiLMState | None = None,
+        check_words: bool = True,
     ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
         """Like `embed_stream`, but yield (vectors, state after the sentence) so a job can resume.
 
         The state is None unless ``state`` is ``"carry"``; ``initial_state`` (one row) then is the
-        state to continue from. Raise what `embed` raises, and `InputError` for another
-        ``initial_state``.
+        state to continue from. Without ``check_words``, lists of words are not searched for what
+        the model's own tokenizer would split: it has split them. Raise what `embed` raises, and
+        `InputError` for another ``initial_state``.
         """
         which = check_layers(layers, self.num_layers)
         policy = check_state_policy(state)
@@ -313,7 +316,8 @@ class Embedder:
             )
         if batch_tokens < 1:
             raise InputError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
-        return self._stream(self._tokenized(sentences), which, policy, batch_tokens, initial_state)
+        words = self._tokenized(sentences, on_words=self._checks.add if check_words else None)
+        return self._stream(words, which, policy, batch_tokens, initial_state)
 
     def metadata(
         self, *, layers: Layers | str = "all", state: StatePolicy | str = "reset"
@@ -353,11 +357,13 @@ class Embedder:
             for vectors in stream.separate(sentences, start):
                 yield vectors, None
 
-    def _tokenized(self, sentences: Iterable[GivenSentence]) -> Iterator[list[str]]:
+    def _tokenized(
+        self, sentences: Iterable[GivenSentence], *, on_words: Callable[[list[str]], object] | None
+    ) -> Iterator[list[str]]:
         def tokenize(text: str) -> list[str]:
             return self.tokenizer.tokenize(text)
 
-        return split_sentences(sentences, tokenize, on_words=self._checks.add)
+        return split_sentences(sentences, tokenize, on_words=on_words)
 
     def _encode(self, sentences: list[list[str]]) -> tuple[Tensor, DistinctTokens]:
         vectors, tokens = self._bilm.encode(sentences)

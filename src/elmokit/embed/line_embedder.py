@@ -128,6 +128,7 @@ class OwnLines:
             state=options.state,
             batch_tokens=options.batch_tokens,
             initial_state=initial_state,
+            check_words=splitter.name != self.embedder.tokenizer_config.name,
         )
         with closing(ahead):
             for vectors, state in vectors_and_states:

@@ -3,6 +3,7 @@ import logging
 import re
 import sys
 import types
+from typing import Literal
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +15,7 @@ def run(monkeypatch):
     from elmokit import cli
     from elmokit.errors import InputError, Stopped
 
-    def demo(kind: str, *, layers: int = 3) -> None:
+    def demo(kind: str, *, layers: int = 3, color: Literal["red", "blue"] = "red") -> None:
         """Do as told."""
         errors = {
             "wrong": InputError("`layers` must be 3."),
@@ -97,6 +98,7 @@ def test_debug_logs_details_of_that_command_only(run, arguments):
         (("pretrian",), "Did you mean 'pretrain'"),
         (("demo", "x", "--layer", "4"), "--layers"),
         (("demo", "x", "--layers", "four"), "valid integer"),
+        (("demo", "x", "--color", "green"), "Invalid value for '--color': 'green' is not one of"),
         (("demo",), "Missing argument"),
     ],
 )

@@ -113,6 +113,15 @@ def test_the_command_tells_it_too(embedder, caplog, tmp_path):
     assert any("1 of 5 words" in message for message in messages(caplog))
 
 
+def test_the_command_is_silent_on_what_the_models_tokenizer_left_whole(caplog, tmp_path):
+    pytest.importorskip("kiwipiepy")
+    text = tmp_path / "text.txt"
+    text.write_text("The old bank by the river was washed away in the flood.\n", encoding="utf-8")
+    embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="korean")))
+    embed_files(embedder, [text], tmp_path / "vectors.npz")  # Kiwi: ["the", "flood."]
+    assert not any("end in punctuation" in message for message in messages(caplog))
+
+
 def test_words_that_are_cut_are_told_once_with_counts(embedder, caplog):
     long = "ㅋ" * 300  # 900 bytes, of which a row of the toy model holds 14
     for state in ("reset", "carry"):

@@ -28,7 +28,9 @@ class RegisteredTokenizer:
 
 TOKENIZERS = {
     "whitespace": RegisteredTokenizer(".whitespace", "WhitespaceTokenizer", "tokenized text"),
-    "simple": RegisteredTokenizer(".simple", "SimpleTokenizer", "raw text of any language"),
+    "simple": RegisteredTokenizer(
+        ".simple", "SimpleTokenizer", "raw text with spaces between words"
+    ),
     "english": RegisteredTokenizer(".english", "EnglishTokenizer", "Moses tokens; extra en"),
     "korean": RegisteredTokenizer(".korean", "KoreanTokenizer", "morphemes; extra ko"),
 }
