@@ -326,7 +326,8 @@ def test_a_candidate_of_the_word_before_is_not_put_in_place_of_another(held_page
     page.wait_for_function("window.release !== undefined")
     page.evaluate("window.asked = []")
     page.locator("#predict .bars button:enabled").first.click()
-    assert page.evaluate("window.asked") == []  # not even how the new text is divided
+    asked = page.evaluate("window.asked")  # other panels may still ask for layers of this text
+    assert "tokenize" not in asked  # not even how the new text is divided
     page.evaluate("window.held = null; window.release()")
     page.wait_for_selector("#predict .result[aria-busy=false]")
     page.locator("#predict .bars button:enabled").first.click()
