@@ -189,7 +189,7 @@ def test_any_text_is_aligned_with_its_normalized_words(text):
 def test_long_runs_of_marks_do_not_stay_in_memory():
     align(["a\u0301"], "\u00ada\u0301")
     tracemalloc.start()
-    for code in range(0x4E00, 0x4E20):
+    for code in range(0x4E00, 0x4E10):
         align(["x"], "\u00ad" + chr(code) + "\u0301" * 50_000)
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
