@@ -24,9 +24,13 @@ def plot_curves(findings: Findings, path: Path) -> bool:
     figure = new_figure(len(tasks) * INCHES, INCHES)
     panels = figure.subplots(1, len(tasks), squeeze=False)[0]
     for axes, (task, dataset) in zip(panels, tasks, strict=True):
-        for condition in findings.conditions:
-            _draw_curve(axes, condition, findings.curve(task, dataset, condition))
+        curves = [findings.curve(task, dataset, condition) for condition in findings.conditions]
+        for condition, cells in zip(findings.conditions, curves, strict=True):
+            _draw_curve(axes, condition, cells)
         axes.set_xscale("log")
+        shares = sorted({cell.share for cells in curves for cell in cells})
+        axes.set_xticks([100 * share for share in shares], [f"{100 * s:g}" for s in shares])
+        axes.minorticks_off()
         axes.set_xlabel("labels (%)")
         axes.set_title(f"{task} ({dataset})", fontsize="medium")
         axes.legend()

@@ -1,5 +1,6 @@
 import pytest
 
+from elmokit.experiments.results import plots
 from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.plots import plot_curves, plot_mixes
 
@@ -14,6 +15,16 @@ def test_a_picture_is_drawn(tmp_path, plot):
     path = tmp_path / "plot.png"
     assert plot(findings(), path)
     assert path.read_bytes().startswith(PNG)
+
+
+def test_the_axis_of_a_curve_names_the_shares_that_were_run(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    figures = []
+    monkeypatch.setattr(plots, "write_picture", lambda figure, path: figures.append(figure))
+    plot_curves(findings(), tmp_path / "plot.png")
+    for axes in figures[0].axes:
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "10", "100"]
+        assert list(axes.get_xticks(minor=True)) == []
 
 
 @pytest.mark.parametrize("plot", [plot_curves, plot_mixes])
