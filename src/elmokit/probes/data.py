@@ -43,6 +43,8 @@ SplitFiles = Splits[Path]
 class AnnotatedText:
     """The files of a text with annotated words, and of their senses."""
 
+    name: str
+    """What both names begin with, such as ``semeval2007``."""
     text: Path
     keys: Path
 
@@ -174,7 +176,7 @@ def _annotated(data: Path, name: str) -> AnnotatedText:
     for file in (name + _TEXT, name + _KEYS):
         if file not in files:
             raise FileNotFoundError(f"{data} has no {file}, plain or compressed.")
-    return AnnotatedText(text=files[name + _TEXT], keys=files[name + _KEYS])
+    return AnnotatedText(name=name, text=files[name + _TEXT], keys=files[name + _KEYS])
 
 
 def _files(data: Path) -> dict[str, Path]:

@@ -66,6 +66,7 @@ class Probe:
     figures: tuple[Figure, ...]
     """Columns that follow from the counts; the first is the main number."""
     has_test_sets: bool = False
+    """The files have a `test` with a `name`."""
     has_units: bool = False
     """The data can be read by words or by morphemes."""
     is_tokenized: bool = False
@@ -144,7 +145,11 @@ def run_probe(
     first = layered[0]
     metadata = first.embedder.metadata(layers=first.layers, state=first.state)
     del metadata["dtype"]  # layers that are kept are float16
-    chosen_by = {"seed": seed, "test": test, "units": chosen if probe.has_units else None}
+    chosen_by = {
+        "seed": seed,
+        "test": files.test.name if probe.has_test_sets else None,
+        "units": chosen if probe.has_units else None,
+    }
     if vectors is not None:
         chosen_by["vectors_sha256"] = VectorsReference.of(vectors).sha256
     return ProbeResult(probe.measure(sources, found, seed, device), metadata | chosen_by)

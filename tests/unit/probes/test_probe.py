@@ -10,9 +10,12 @@ import pytest
 from elmokit.weights.model_dir import load_model
 
 from ...builders.task_models import toy_model
+from . import test_data
 
 CONLLU = "1\tI\tI\tPRON\t_\t_\t2\t_\t_\t_\n2\tsat\tsit\tVERB\t_\t_\t0\t_\t_\t_\n\n"
 WIC = "ID\tTarget\tSENTENCE1\tSENTENCE2\tANSWER\n1\tbank\tthe [bank]\t[bank] .\tTrue\n"
+
+senses_dir = test_data.senses_dir
 
 
 @pytest.fixture
@@ -50,6 +53,13 @@ def test_parts_of_speech_of_all_that_is_compared(model_dir, data, tmp_path):
         "static",
     ]  # fmt: skip
     assert all(score.accuracy == 100 for score in scores)
+
+
+def test_a_test_set_that_is_the_only_one_is_named(model_dir, senses_dir):
+    from elmokit.probes.probe import run_probe
+
+    found = run_probe("wsd", senses_dir, model_dir, layers="top")
+    assert found.metadata["test"] == "semeval2007"
 
 
 def test_the_device_is_that_of_layers_and_classifiers(model_dir, data, tmp_path, monkeypatch):
