@@ -1,5 +1,6 @@
 """`elmokit` commands, as a user types them."""
 
+import atexit
 import json
 import os
 import select
@@ -80,7 +81,9 @@ def _server():
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
         server = subprocess.Popen([sys.executable, command_server.__file__], stdin=its)
-    return ours, server
+    atexit.register(server.wait)
+    atexit.register(ours.close)  # is called first
+    return ours
 
 
 class ForkedProcess:
@@ -95,7 +98,7 @@ class ForkedProcess:
         given = [os.open(os.devnull, os.O_RDONLY), report]
         self.stdout, self.stderr = (self._stream(given, *one) for one in ((stdout, 1), (stderr, 2)))
         order = (given[0], *given[2:], report)
-        socket.send_fds(_server()[0], [json.dumps(message).encode()], order)
+        socket.send_fds(_server(), [json.dumps(message).encode()], order)
         for file in given:
             os.close(file)
         self.returncode = None

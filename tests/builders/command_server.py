@@ -14,7 +14,9 @@ import sys
 
 
 def import_libraries() -> None:
-    """Import everything heavy."""
+    """Import everything heavy; `torch._dynamo` is what every optimizer imports."""
+    import torch._dynamo  # noqa: F401
+
     import elmokit.cli
     import elmokit.embed.job
     import elmokit.experiments.run_experiment

@@ -189,25 +189,25 @@ def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
         torchrun = ["--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1"]
         torchrun += ["--master-addr", "127.0.0.1", "--master-port", port]
         command = ["-m", "elmokit", "pretrain", corpus, "-o", tmp_path / "two", *options, *more]
-        return subprocess.Popen(
-            [sys.executable, "-m", "torch.distributed.run", *torchrun, *command],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        return start_python(
+            "from torch.distributed.run import main; main()", *torchrun, *command,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
 
     nodes = [start(node) for node in (0, 1)]
     deadline = time.monotonic() + 120
     while not list((tmp_path / "two").glob("checkpoints/step-*")):
-        assert nodes[0].poll() is None, nodes[0].stdout.read()
+        assert nodes[0].poll() is None, nodes[0].stderr.read()
         assert time.monotonic() < deadline
         time.sleep(0.005)
     dying = psutil.Process(nodes[1].pid)
     for process in [*dying.children(recursive=True), dying]:
         process.kill()
-    outputs = [node.communicate(timeout=120)[0] for node in nodes]
-    assert nodes[0].returncode != 0, outputs[0]
+    messages = [node.communicate(timeout=120)[1] for node in nodes]
+    assert nodes[0].returncode != 0, messages[0]
     nodes = [start(node, "--resume") for node in (0, 1)]
-    outputs = [node.communicate(timeout=120)[0] for node in nodes]
-    assert [node.returncode for node in nodes] == [0, 0], outputs
+    messages = [node.communicate(timeout=120)[1] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], messages
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert one.keys() == two.keys()
     for step, (loss, _) in one.items():
