@@ -73,7 +73,7 @@ class ProbeRuns:
             metric=probe.columns[main],
             value=max(score[main] for score in scores if score["name"] in own),
             details={"scores": scores}, num_examples=len(getattr(self._data, "train", ())),
-            seconds=seconds, wall_seconds=seconds, made=provenance(),
+            seconds=seconds, wall_seconds=seconds, made=provenance(self.device),
             counts=np.stack([getattr(one, probe.counts) for one in measured]),
         )  # fmt: skip
 
@@ -116,7 +116,8 @@ class ProbeRuns:
         seconds = time.monotonic() - started
         return RunResult(
             metric="", value=0.0, details={"examples": examples, "glosses": self._glosses(shown)},
-            num_examples=len(self._data), seconds=seconds, wall_seconds=seconds, made=provenance(),
+            num_examples=len(self._data), seconds=seconds, wall_seconds=seconds,
+            made=provenance(self.device),
         )  # fmt: skip
 
     def _glosses(self, shown: Sequence[Occurrence]) -> dict[str, str]:

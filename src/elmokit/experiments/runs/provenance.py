@@ -9,16 +9,19 @@ from pathlib import Path
 import torch
 
 import elmokit
+from elmokit.bilm.device import pick_device
 from elmokit.files.location import counted
 
 
-def provenance() -> dict[str, str]:
-    """Return date, hardware and versions, as text."""
+def provenance(device: str = "cpu") -> dict[str, str]:
+    """Return date, hardware (with the GPU, if ``device`` is one) and versions, as text."""
+    chosen = pick_device(device)
+    gpu = f", {torch.cuda.get_device_name(chosen)}" if chosen.type == "cuda" else ""
     cores = counted(os.cpu_count() or 1, "core")
     threads = counted(torch.get_num_threads(), "thread")
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "hardware": f"{processor_name()}, {cores}, {threads}",
+        "hardware": f"{processor_name()}, {cores}, {threads}{gpu}",
         "versions": f"elmokit {elmokit.__version__}, Python {platform.python_version()}, "
         f"PyTorch {torch.__version__}, NumPy {version('numpy')}",
     }

@@ -105,7 +105,7 @@ class TaskRuns:
             ),
             best_epoch=trained.best.epoch, seconds=trained.seconds,
             wall_seconds=time.monotonic() - started,
-            layer_weights=_layer_weights(run_dir, config), made=provenance(),
+            layer_weights=_layer_weights(run_dir, config), made=provenance(self.device),
         )  # fmt: skip
         self.keep_model(run, run_dir)  # before the result: a stored run has its model
         return result

@@ -7,6 +7,7 @@ from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
     SentenceEncoderConfig,
     VariationalDropout,
+    _run_packed,
 )
 
 from ....builders.task_models import LENGTHS, MASK, padded_inputs
@@ -53,6 +54,29 @@ def test_single_precision_has_the_same_numbers_and_gradients(cell):
         gradients = {name: p.grad.double() for name, p in encoder.named_parameters()}
         found[dtype] = {"out": out.detach().double(), **gradients}
     torch.testing.assert_close(found[torch.float32], found[torch.float64], atol=1e-6, rtol=1e-4)
+
+
+@CELLS
+def test_packed_sequences_as_a_gpu_reads_them_give_the_same_numbers(cell):
+    encoder = build(cell)
+    x, lengths = padded_inputs().nan_to_num(nan=7.0), torch.tensor(LENGTHS)
+    layer = encoder.layers[0]
+    found = _run_packed(layer, x, lengths)
+    expected = build(cell, hidden_dims=(3,))(x, MASK)
+    torch.testing.assert_close(found.masked_fill(~MASK.unsqueeze(2), 0), expected)
+
+
+@pytest.mark.gpu
+@CELLS
+def test_a_gpu_gives_the_same_numbers_and_gradients(cell):
+    found = {}
+    for device in ("cpu", "cuda"):
+        encoder = build(cell).to(device).train()
+        out = encoder(padded_inputs().to(device), MASK.to(device))
+        out.square().sum().backward()
+        gradients = {name: p.grad.cpu() for name, p in encoder.named_parameters()}
+        found[device] = {"out": out.detach().cpu(), **gradients}
+    torch.testing.assert_close(found["cuda"], found["cpu"])
 
 
 @CELLS

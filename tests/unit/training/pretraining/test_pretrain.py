@@ -290,3 +290,32 @@ def test_the_result_does_not_depend_on_global_randomness(corpus, tmp_path):
         pretrain(CONFIG, [corpus], tmp_path / f"run{seed}", RunOptions(limits=SHORT, device="cpu"))
         hashes.append(load_model(tmp_path / f"run{seed}").model_hash())
     assert hashes[0] == hashes[1]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("kind", "num_samples"), [("full", None), ("sampled", 5)])
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 2e-3), ("bf16", 0.05)])
+def test_a_gpu_learns_what_a_cpu_learns(kind, num_samples, precision, tolerance, corpus, tmp_path):
+    """Also when stopped and resumed; the model of a GPU is read on the CPU."""
+    softmax = SoftmaxConfig(kind=kind, **({"num_samples": num_samples} if num_samples else {}))
+    train = dataclasses.replace(CONFIG.train, precision=precision, ema_decay=0.9)
+    model = dataclasses.replace(CONFIG.model, dropout=0.0)  # masks are drawn on the device
+    config = dataclasses.replace(CONFIG, softmax=softmax, train=train, model=model)
+    found = {}
+    for device in ("cpu", "cuda"):
+        run_dir = tmp_path / device
+        pretrain(config, [corpus], run_dir, RunOptions(limits=Limits(tokens=200), device=device))
+        longer = RunOptions(limits=Limits(tokens=400), resume=True, device=device)
+        found[device] = pretrain(config, [corpus], run_dir, longer).perplexity.mean
+        again = perplexity(load_model(run_dir), random_sentences(20)).mean
+        found[f"{device}, on other sentences"] = again
+    assert found["cuda"] == pytest.approx(found["cpu"], rel=tolerance)
+    expected = pytest.approx(found["cpu, on other sentences"], rel=tolerance)
+    assert found["cuda, on other sentences"] == expected
+
+
+@pytest.mark.gpu
+def test_a_run_that_was_stopped_on_a_gpu_goes_on_on_a_cpu(corpus, tmp_path):
+    pretrain(CONFIG, [corpus], tmp_path / "run", RunOptions(limits=SHORT, device="cuda"))
+    longer = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
+    assert pretrain(CONFIG, [corpus], tmp_path / "run", longer).progress.tokens == 200
