@@ -1,78 +1,111 @@
 """Write the word vectors that an experiment reads, and no others, to a small file.
 
-An experiment reads a few ten thousand words of a file of static vectors that can be a gigabyte. To
-run it on a machine where such a file would have to be uploaded, cut out what it reads. Words that
-the file lacks get the vectors that fastText makes of their characters, so every number is the same
-as with the whole file; only the hash of the file is another, and with it the names of the runs.
-
     python recipes/excerpt_vectors.py vectors.bin controls --tasks qa --data data -o vectors-qa.bin
+
+An experiment reads tens of thousands of words; a file of vectors can have millions. Where the whole
+file cannot be uploaded, cut out what is read: the words of the training samples, the held-out parts
+and the dev sets, and with ``--test`` those of the test files. If the file is a fastText model,
+words that it lacks get the vectors of their n-grams. The scores are those of the whole file. The
+hash of the file is another, so its runs are not shared with those of the whole file.
 """
 
 import argparse
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
+from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.errors import InputError
+from elmokit.experiments.experiment import Experiment
 from elmokit.experiments.inputs import find_data
 from elmokit.experiments.registry import find_experiment
-from elmokit.experiments.samples import divide_training_set, sample_file
-from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT, TaskSettings
-from elmokit.probes.data import SplitFiles
+from elmokit.experiments.run_experiment import model_of
+from elmokit.experiments.samples import write_run_files
+from elmokit.experiments.scored_files import find_test_files
+from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT
+from elmokit.files.atomic import check_target
+from elmokit.files.location import counted
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer
-from elmokit.text.tokenizers.registry import build_tokenizer
-from elmokit.vectors.vector_files import read_vectors, write_vectors
+from elmokit.vectors.vector_files import check_suffix, read_vectors_of, write_vectors
 from elmokit.weights.locate import find_model
-from elmokit.weights.model_dir import load_model
 
 
 def words_of(
-    settings: TaskSettings,
-    source: SplitFiles,
-    tokenize: Callable[[str], list[str]],
-    directory: Path,
-) -> set[str]:
-    """Return the words of the training sample, the held-out part and the dev set."""
-    task = find_task(settings.task).in_units(settings.units)
-    parts = divide_training_set(
-        source.train, directory / "train", task=settings.task, subset=settings.subset,
-        limit=settings.max_train, held_out_share=HELD_OUT_SHARE, max_held_out=MAX_HELD_OUT,
-    )  # fmt: skip
-    dev = sample_file(
-        source.dev, directory / "dev", task=settings.task, subset=settings.subset, limit=None
-    )
-    words: set[str] = set()
-    for path, training in ((parts.train, True), (parts.held_out, False), (dev, False)):
-        words.update(task.words(task.read(path, training=training, tokenize=tokenize)))
-    return words
+    experiment: Experiment,
+    tasks: tuple[str, ...],
+    data_dir: Path,
+    *,
+    test_dir: Path | None = None,
+    model: str | None = None,
+) -> Iterator[str]:
+    """Yield the words that the runs of an experiment look up, with repetitions.
+
+    Raises:
+        InputError: for an unknown task, or if the experiment trains none.
+        FileNotFoundError, FormatError, InputError: as `run_experiment`, for its data and model.
+    """
+    if not experiment.tasks:
+        raise InputError(
+            f"{experiment.name} trains no task: it measures vectors of all words. Give the whole "
+            "file with --vectors."
+        )
+    chosen, path = experiment.choose_tasks(tasks), find_model(model_of(experiment, model))
+    tokenizer = TaskBiLM.open(InputSettings(embeddings="static"), str(path)).tokenizer
+    files = find_data(data_dir, chosen)
+    tests = {} if test_dir is None else find_test_files(test_dir, chosen, files, path)
+    for settings in chosen:
+        task = find_task(settings.task).in_units(settings.units)
+        with tempfile.TemporaryDirectory() as directory:
+            made = write_run_files(
+                files[settings.dataset], Path(directory), task=settings.task,
+                limit=settings.max_train, subset=settings.subset,
+                held_out=(HELD_OUT_SHARE, MAX_HELD_OUT),
+            )  # fmt: skip
+            read = [(made.parts.train, True), (made.parts.held_out, False), (made.dev, False)]
+            if settings.dataset in tests:
+                read.append((tests[settings.dataset].path, False))
+            for file, training in read:
+                examples = task.read(file, training=training, tokenize=tokenizer.tokenize)
+                yield from task.words(examples)
 
 
 def main() -> None:
-    """Run the command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("vectors", type=Path)
-    parser.add_argument("experiment", nargs="+", help="of one language")
-    parser.add_argument("--tasks", type=lambda text: text.split(","), default=[])
-    parser.add_argument("--data", type=Path, default=Path("data"))
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    args = parser.parse_args()
-    words: set[str] = set()
-    for name in args.experiment:
-        experiment = find_experiment(name)
-        model = load_model(find_model(experiment.language))
-        tokenizer = NormalizingTokenizer(
-            build_tokenizer(model.tokenizer), model.config.char_vocab.normalization
+    """Parse, check, read, write, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("vectors", type=Path, help="word2vec, GloVe or fastText")
+    parser.add_argument("experiments", nargs="+", help="names of experiments, such as table1")
+    parser.add_argument("--tasks", default="", metavar="A,B", help="only these; default: all")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="default: data")
+    parser.add_argument("--test", type=Path, help="directory of test files")
+    parser.add_argument("--model", help="directory or name; default: that of the language")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="ends in .bin or .txt")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    given = parser.parse_args()
+    check_suffix(given.output)
+    check_target(given.output, inputs=[given.vectors], overwrite=given.overwrite)
+    tasks = tuple(name.strip() for name in given.tasks.split(",") if name.strip())
+    experiments = [find_experiment(name) for name in given.experiments]
+    if len({one.language for one in experiments}) > 1:
+        raise InputError("The experiments are of several languages. Make a file for each of them.")
+    words = {
+        word
+        for experiment in experiments
+        for word in words_of(experiment, tasks, given.data, test_dir=given.test, model=given.model)
+    }
+    if divided := sorted(word for word in words if any(mark in word for mark in " \t\n\0")):
+        raise InputError(
+            f"The data have words with a blank, such as {divided[0]!r}, which a file of word "
+            "vectors cannot hold. Use the whole file."
         )
-        chosen = [one for one in experiment.tasks if not args.tasks or one.task in args.tasks]
-        files = find_data(args.data, chosen)
-        for settings in chosen:
-            with tempfile.TemporaryDirectory() as directory:
-                source = files[settings.dataset]
-                words |= words_of(settings, source, tokenizer.tokenize, Path(directory))
-    found = read_vectors(args.vectors, only=words)
-    write_vectors(args.output, found.words, found.values[2:])
-    print(f"{len(words):,} words read, {len(found.words):,} spellings of them written")
+    found = read_vectors_of(given.vectors, words)
+    write_vectors(given.output, found.words, found.values[2:])
+    print(f"{given.output}: {counted(len(found.words), 'vector')} of {counted(len(words), 'word')}")
 
 
 if __name__ == "__main__":
-    main()
+    with exit_on_user_error():
+        main()

@@ -42,7 +42,7 @@ from elmokit.experiments.results.report import (
     write_report,
 )
 from elmokit.experiments.results.tables import settings_table
-from elmokit.experiments.runs.provenance import provenance
+from elmokit.experiments.runs.provenance import now
 from elmokit.experiments.runs.store import RunResult
 from elmokit.experiments.runs.tuning import RATE_FACTORS
 from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT
@@ -95,7 +95,7 @@ def join(parts: Sequence[Part], output: Path, *, name: str | None = None) -> Rep
     _check_settings(findings, parts)
     metadata = {
         "command": "; ".join(part.results["made"]["command"] for part in parts),
-        "written": provenance()["date"],
+        "written": now(),
         **made_with(findings),
         "biLM": parts[0].results["made"]["biLM"],
         "word vectors": _by_tasks(parts, "word vectors"),

@@ -140,7 +140,7 @@ class _Session:
         self.tasks = experiment.choose_tasks(options.tasks)
         if experiment.plot is not None:
             check_matplotlib()
-        self.model = find_bilm(_model_name(experiment, options.model))
+        self.model = find_bilm(model_of(experiment, options.model))
         self.vectors = _vectors(experiment, options)
         self.vectors_hash = file_sha256(self.vectors)
         self.files: dict[str, SplitFiles] = {}
@@ -320,7 +320,12 @@ class _Session:
         return self._results.get(run.id)
 
 
-def _model_name(experiment: Experiment, model: str | None) -> str | None:
+def model_of(experiment: Experiment, model: str | None) -> str | None:
+    """Return directory or name of the biLM that an experiment reads; none: the English one.
+
+    Raises:
+        InputError: if the package has no model of the experiment's language and none is given.
+    """
     if model is None and experiment.language != "en":
         if experiment.language not in packaged_models():
             raise InputError(

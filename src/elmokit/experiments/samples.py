@@ -14,6 +14,7 @@ from typing import Any
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import COMPRESSIONS, plain_suffix
+from elmokit.probes.data import SplitFiles
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.sampling import DataFile
 
@@ -28,6 +29,37 @@ class TrainingParts:
 
     train: Path
     held_out: Path
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The files that all runs of a task read."""
+
+    parts: TrainingParts
+    dev: Path
+
+
+def write_run_files(
+    source: SplitFiles,
+    directory: Path,
+    *,
+    task: str,
+    limit: int | None,
+    subset: str,
+    held_out: tuple[float, int],
+) -> RunFiles:
+    """Divide the training set and take the subset of the dev set; write to ``directory``.
+
+    ``held_out`` is the share of the training set and the most examples, as for
+    `divide_training_set`, which see for errors.
+    """
+    share, most = held_out
+    parts = divide_training_set(
+        source.train, directory / "train", task=task, subset=subset, limit=limit,
+        held_out_share=share, max_held_out=most,
+    )  # fmt: skip
+    dev = sample_file(source.dev, directory / "dev", task=task, subset=subset, limit=None)
+    return RunFiles(parts, dev)
 
 
 def sample_file(

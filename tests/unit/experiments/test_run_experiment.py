@@ -59,11 +59,14 @@ def test_a_second_process_on_one_output_is_refused(options, tmp_path):
         )
 
 
-def test_a_table_of_two_arms_and_two_shares(options, tmp_path):
-    told = []
+def test_a_table_of_two_arms_and_two_shares(options, tmp_path, monkeypatch):
+    told, made = [], task_runs.provenance
+    monkeypatch.setattr(
+        task_runs, "provenance", lambda device: made(device) | {"hardware": f"a {device} of ours"}
+    )
     report = run_experiment(
         "table1",
-        options("table1", tasks=("ner",), overrides=FAST, seeds=2),
+        options("table1", tasks=("ner",), overrides=FAST, seeds=2, device="cpu"),
         Listeners(on_plan=told.append),
     )
     assert not report.results["missing"]
@@ -91,7 +94,8 @@ def test_a_table_of_two_arms_and_two_shares(options, tmp_path):
     (change,) = results["gain_changes"]
     assert change["change"] == pytest.approx(tenth["gain"] - full["gain"])
     page = (tmp_path / "table1/table.md").read_text("utf-8")
-    for said in ("`elmokit experiment table1`", "hardware", "biLM", "elmokit 0", "| ner |"):
+    made = ("`elmokit experiment table1`", "hardware: a cpu of ours\n", "biLM", "elmokit 0")
+    for said in (*made, "| ner |"):
         assert said in page
     assert "\nThe best epoch was the last in 8 of 8 runs (ner 8)." in page  # of one
     assert list((tmp_path / "runs/training").iterdir()) == []
@@ -537,9 +541,13 @@ def test_probes(options, name, rows):
 
 @pytest.mark.parametrize("name", ["table4", "table6"])
 def test_the_device_reaches_everything_that_computes_in_a_probe(options, monkeypatch, name):
-    """Layers of the biLM, trained or not; neighbors in context (table 4); classifiers (table 6)."""
+    """Layers of the biLM, trained or not; neighbors in context (table 4); classifiers (table 6).
+
+    What a result says of its machine asks for it, too.
+    """
     from elmokit.embed import embedder
     from elmokit.experiments import run_experiment as run_experiment_module
+    from elmokit.experiments.runs import provenance
     from elmokit.probes import pos
 
     asked = []
@@ -547,15 +555,16 @@ def test_the_device_reaches_everything_that_computes_in_a_probe(options, monkeyp
     def pick(module):
         return lambda device: asked.append((module.__name__, device)) or torch.device("cpu")
 
-    for module in (embedder, pos, run_experiment_module):
+    for module in (embedder, pos, provenance, run_experiment_module):
         monkeypatch.setattr(module, "pick_device", pick(module))
     given = options(name, device="cuda:7")
     asked.clear()
     report = run_experiment(name, given)
     assert not report.results["missing"]
+    asked.remove((provenance.__name__, "cpu"))  # before any run
     assert {device for _, device in asked} == {"cuda:7"}
-    expected = {"table4": {embedder.__name__}, "table6": {embedder.__name__, pos.__name__}}
-    assert {module for module, _ in asked} == expected[name]
+    expected = {embedder, provenance} | ({pos} if name == "table6" else set())
+    assert {module for module, _ in asked} == {module.__name__ for module in expected}
 
 
 def test_missing_data_are_told_before_anything_is_computed(options, tmp_path):
@@ -658,5 +667,5 @@ def test_the_model_of_the_package_is_meant_where_none_is_named(tmp_path, monkeyp
     for name, language in (("korean", "ko"), ("table1", "en")):
         (tmp_path / language).mkdir()
         (tmp_path / language / "config.json").touch()
-        model = module._model_name(find_experiment(name), None)
+        model = module.model_of(find_experiment(name), None)
         assert find_model(model) == PACKAGED_MODELS / language

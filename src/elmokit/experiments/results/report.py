@@ -12,7 +12,7 @@ from elmokit.experiments.results.findings import Findings
 from elmokit.experiments.results.markdown import to_markdown
 from elmokit.experiments.results.probe_tables import probe_table
 from elmokit.experiments.results.tables import COMPARED, Table, settings_table
-from elmokit.experiments.runs.provenance import provenance
+from elmokit.experiments.runs.provenance import now, provenance
 from elmokit.experiments.runs.store import RunResult
 from elmokit.experiments.scored_files import HashedFile
 from elmokit.files.atomic import atomic_file
@@ -134,7 +134,7 @@ def metadata_of(
     hashes = {run.metadata["vectors"] for run, _ in findings.runs if run.metadata.get("vectors")}
     metadata = {
         "command": f"`{command}`",
-        "written": provenance()["date"],
+        "written": now(),
         **made_with(findings),
         "biLM": f"{_shown(model.path)}, hash {model.hash[:SHOWN_HASH]}",
         "word vectors": f"{vectors}, hash {', '.join(sorted(one[:SHOWN_HASH] for one in hashes))}",
@@ -162,7 +162,7 @@ def what_is_scored(findings: Findings) -> str:
 
 def made_with(findings: Findings) -> dict[str, str]:
     """Return the machines, versions and seeds of the finished runs."""
-    made = [result.made for _, result in findings.finished] or [provenance()]
+    made = [result.made for _, result in findings.finished] or [provenance("cpu")]
     seeds = sorted({run.seed for run, _ in findings.finished})
     return {
         "hardware": "; ".join(sorted({one["hardware"] for one in made})),

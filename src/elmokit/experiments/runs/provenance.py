@@ -13,14 +13,19 @@ from elmokit.bilm.device import pick_device
 from elmokit.files.location import counted
 
 
-def provenance(device: str = "cpu") -> dict[str, str]:
+def now() -> str:
+    """Return date and time, as text."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def provenance(device: str) -> dict[str, str]:
     """Return date, hardware (with the GPU, if ``device`` is one) and versions, as text."""
     chosen = pick_device(device)
     gpu = f", {torch.cuda.get_device_name(chosen)}" if chosen.type == "cuda" else ""
     cores = counted(os.cpu_count() or 1, "core")
     threads = counted(torch.get_num_threads(), "thread")
     return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "date": now(),
         "hardware": f"{processor_name()}, {cores}, {threads}{gpu}",
         "versions": f"elmokit {elmokit.__version__}, Python {platform.python_version()}, "
         f"PyTorch {torch.__version__}, NumPy {version('numpy')}",

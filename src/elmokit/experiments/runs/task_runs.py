@@ -13,7 +13,7 @@ from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.run_queue import CheckTime
 from elmokit.experiments.runs.store import FileScore, RunResult
-from elmokit.experiments.samples import TrainingParts, divide_training_set, sample_file
+from elmokit.experiments.samples import RunFiles, write_run_files
 from elmokit.files.temporary import temporary_directory
 from elmokit.probes.data import SplitFiles
 from elmokit.probes.layer_weights import MixWeights, read_layer_weights
@@ -23,12 +23,6 @@ from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import EpochReport
 
 OnStatus = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class _Data:
-    parts: TrainingParts
-    dev: Path
 
 
 @dataclass(kw_only=True)
@@ -55,7 +49,7 @@ class TaskRuns:
     """Cache for layers."""
     on_status: OnStatus = lambda text: None
     """Called with the current activity."""
-    _data: dict[str, _Data] = field(default_factory=dict, init=False)
+    _data: dict[str, RunFiles] = field(default_factory=dict, init=False)
 
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
         """Train and score; `OutOfTime` may come from ``check_time``, between epochs or sentences.
@@ -110,7 +104,7 @@ class TaskRuns:
         self.keep_model(run, run_dir)  # before the result: a stored run has its model
         return result
 
-    def _read_data(self, run: PlannedRun) -> _Data:
+    def _read_data(self, run: PlannedRun) -> RunFiles:
         """Return the files that a run reads, made once per process."""
         if run.dataset not in self._data:
             data: Mapping[str, Any] = run.metadata["data"]
@@ -118,14 +112,10 @@ class TaskRuns:
             settings = json.dumps({key: data[key] for key in sorted(data)})
             name = f"{run.dataset}-{hashlib.sha256(settings.encode()).hexdigest()[:ID_LENGTH]}"
             directory = self.work_dir / "samples" / name
-            kind: dict[str, str] = {"task": run.task, "subset": data["subset"]}
-            held_out_share, max_held_out = data["held_out"]
-            parts = divide_training_set(
-                source.train, directory / "train", **kind, limit=data["max_train"],
-                held_out_share=held_out_share, max_held_out=max_held_out,
+            self._data[run.dataset] = write_run_files(
+                source, directory, task=run.task, limit=data["max_train"], subset=data["subset"],
+                held_out=tuple(data["held_out"]),
             )  # fmt: skip
-            dev = sample_file(source.dev, directory / "dev", **kind, limit=None)
-            self._data[run.dataset] = _Data(parts, dev)
         return self._data[run.dataset]
 
 

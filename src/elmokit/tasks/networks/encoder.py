@@ -131,16 +131,19 @@ class SentenceEncoder(PaddedEncoder):
                     nn.init.constant_(gates[1], FORGET_BIAS)
 
     def read(self, x: Tensor, lengths: Tensor) -> Tensor:
+        if x.is_cuda:
+            known = lengths.clamp(min=1).cpu()  # torch packs no empty rows
+            for layer in self.layers:
+                x = _run_packed(layer, self.dropout(x), known)
+            return x
         for layer in self.layers:
             x = self._read(layer, self.dropout(x), lengths)
         return x
 
     def _read(self, layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
         # Both directions read padding last, so it affects no real position. Torch's packed
-        # sequences give the same numbers. On the CPU they are slower; a GPU computes both
-        # directions of one at the same time.
-        if x.is_cuda:
-            return _run_packed(layer, x, lengths)
+        # sequences give the same numbers; on the CPU they are slower, on a GPU both directions run
+        # at the same time.
         if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             weight = next(layer.parameters())
             with torch.autocast("cpu", enabled=False):
@@ -169,9 +172,8 @@ def _run(layer: nn.Module, x: Tensor, name: str) -> Tensor:
 
 
 def _run_packed(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
-    """Run both directions: (B, T, X) -> (B, T, 2H)."""
-    known = lengths.clamp(min=1).cpu()  # torch packs no empty rows
-    packed = pack_padded_sequence(x, known, batch_first=True, enforce_sorted=False)
+    """Run both directions: (B, T, X) -> (B, T, 2H); ``lengths`` are on the CPU, none is 0."""
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
     return pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=x.shape[1])[0]
 
 

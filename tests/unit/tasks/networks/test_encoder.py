@@ -58,12 +58,18 @@ def test_single_precision_has_the_same_numbers_and_gradients(cell):
 
 @CELLS
 def test_packed_sequences_as_a_gpu_reads_them_give_the_same_numbers(cell):
-    encoder = build(cell)
-    x, lengths = padded_inputs().nan_to_num(nan=7.0), torch.tensor(LENGTHS)
-    layer = encoder.layers[0]
-    found = _run_packed(layer, x, lengths)
-    expected = build(cell, hidden_dims=(3,))(x, MASK)
-    torch.testing.assert_close(found.masked_fill(~MASK.unsqueeze(2), 0), expected)
+    found = []
+    for packed in (True, False):
+        encoder = build(cell, hidden_dims=(3,))
+        x = padded_inputs().nan_to_num(nan=7.0).requires_grad_()
+        if packed:
+            out = _run_packed(encoder.layers[0], x, torch.tensor(LENGTHS).clamp(min=1))
+            out = out.masked_fill(~MASK.unsqueeze(2), 0)
+        else:
+            out = encoder(x, MASK)
+        out.square().sum().backward()
+        found.append([out.detach(), x.grad, *(p.grad for p in encoder.parameters())])
+    torch.testing.assert_close(*found)
 
 
 @pytest.mark.gpu
