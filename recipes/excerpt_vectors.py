@@ -103,7 +103,7 @@ def main() -> None:
         )
     found = read_vectors_of(given.vectors, words)
     write_vectors(given.output, found.words, found.values[2:])
-    print(f"{given.output}: {counted(len(found.words), 'vector')} of {counted(len(words), 'word')}")
+    print(f"{given.output}: {counted(len(found.words), 'vector')} for {counted(len(words), 'word')}")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def test_the_words_that_runs_read_have_the_vectors_of_the_whole_file(
         np.testing.assert_array_equal(
             found.values[found.id_of(word)], whole.values[whole.id_of(word)]
         )
-    assert capsys.readouterr().out.endswith(f"vectors of {len(READ)} words\n")
+    assert capsys.readouterr().out.endswith(f"vectors for {len(READ)} words\n")
 
 
 def test_words_of_test_files_are_read_if_wanted(run, data, tmp_path):
