@@ -103,7 +103,8 @@ def main() -> None:
         )
     found = read_vectors_of(given.vectors, words)
     write_vectors(given.output, found.words, found.values[2:])
-    print(f"{given.output}: {counted(len(found.words), 'vector')} for {counted(len(words), 'word')}")
+    vectors = counted(len(found.words), "vector")
+    print(f"{given.output}: {vectors} for {counted(len(words), 'word')}")
 
 
 if __name__ == "__main__":
