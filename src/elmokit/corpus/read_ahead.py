@@ -1,6 +1,9 @@
 """Input prepared ahead by a background thread."""
 
+import _thread
+import functools
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, TypeVar
@@ -8,6 +11,9 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 CLOSE_SECONDS = 1.0
 """Longest wait for the thread to end."""
+CHECK_SECONDS = 1.0
+"""How often a waiting consumer looks whether the thread is alive: without memory, it can end, even
+before it begins, without being able to say so."""
 
 
 def read_ahead(
@@ -39,12 +45,27 @@ class _Reader(Generic[T]):
         self._is_finished = self._is_closed = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
-        self.thread = threading.Thread(target=self._run, name="elmokit-read-ahead", daemon=True)
+        self._thread: Callable[[], object | None] = lambda: None
+        """Returns what the thread runs, which is gone when the thread is."""
+
+    def start(self) -> None:
+        """Start the thread, which does not keep the process from ending.
+
+        `threading.Thread.start` waits for the thread to begin, forever if there is no memory for
+        that.
+        """
+        run = functools.partial(self._run)
+        self._thread = weakref.ref(run)
+        _thread.start_new_thread(run, ())
 
     def take(self) -> tuple[T] | None:
         """Wait for the next item; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._ready or self._is_finished)
+            while not self._changed.wait_for(
+                lambda: self._ready or self._is_finished, CHECK_SECONDS
+            ):
+                if self._thread() is None:
+                    raise MemoryError("the thread that reads ahead ended without a result")
             if self._ready:
                 item, weight = self._ready.popleft()
                 self._weight -= weight
@@ -59,7 +80,9 @@ class _Reader(Generic[T]):
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        self.thread.join(CLOSE_SECONDS)
+            self._changed.wait_for(
+                lambda: self._is_finished or self._thread() is None, CLOSE_SECONDS
+            )
 
     def _run(self) -> None:
         iterator: Any = iter(())
@@ -90,7 +113,7 @@ class _Reader(Generic[T]):
 
 
 def _consume(reader: _Reader[T]) -> Generator[T, None, None]:
-    reader.thread.start()
+    reader.start()
     try:
         while (got := reader.take()) is not None:
             yield got[0]

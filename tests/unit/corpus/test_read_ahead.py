@@ -1,5 +1,6 @@
 """Items made in the background: order, limits, errors, and the end of the thread."""
 
+import _thread
 import threading
 import time
 
@@ -8,8 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-def threads():
-    return [thread for thread in threading.enumerate() if thread.name == "elmokit-read-ahead"]
+@pytest.fixture(scope="module", autouse=True)
+def no_threads_are_left():
+    before = _thread._count()
+    yield
+    assert_ended(before)
+
+
+def assert_ended(before):
+    """The last instructions of a thread come after it has told that it ended."""
+    deadline = time.monotonic() + 5
+    while _thread._count() > before and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert _thread._count() <= before
 
 
 @settings(deadline=None, max_examples=30)
@@ -17,8 +29,9 @@ def threads():
 def test_items_come_whole_and_in_order(items, limit):
     from elmokit.corpus.read_ahead import read_ahead
 
+    before = _thread._count()
     assert list(read_ahead(items, limit=limit, weigh=lambda item: item)) == items
-    assert not threads()
+    assert_ended(before)
 
 
 def test_the_thread_runs_ahead_up_to_the_limit():
@@ -31,6 +44,7 @@ def test_the_thread_runs_ahead_up_to_the_limit():
             made.append(number)
             yield number
 
+    before = _thread._count()
     ahead = read_ahead(items(), limit=3)
     assert not made, "nothing begins before the first item is asked for"
     assert next(ahead) == 0
@@ -40,7 +54,7 @@ def test_the_thread_runs_ahead_up_to_the_limit():
     time.sleep(0.05)
     assert made == [0, 1, 2, 3, 4]  # one taken, three waiting, one in hand
     ahead.close()
-    assert not threads()
+    assert_ended(before)
 
 
 def test_an_item_heavier_than_the_limit_goes_alone():
@@ -61,7 +75,6 @@ def test_an_error_comes_after_the_items_before_it():
     assert [next(ahead), next(ahead)] == [1, 2]
     with pytest.raises(OSError, match="the disk is gone"):
         next(ahead)
-    assert not threads()
 
 
 def test_a_source_that_cannot_be_closed_is_told_after_its_items():
@@ -108,3 +121,40 @@ def test_a_limit_of_nothing_is_refused():
 
     with pytest.raises(ValueError, match=r"`limit` .*\b1, .*\b0\b"):
         read_ahead([1], limit=0)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("fails", ["notify_all", "__enter__"])
+def test_a_thread_that_cannot_tell_that_it_ended_is_not_waited_for(monkeypatch, fails):
+    """As without memory."""
+    from elmokit.corpus import read_ahead as module
+
+    main, real = threading.get_ident(), getattr(threading.Condition, fails)
+
+    def denied(condition, *arguments):
+        if threading.get_ident() != main:
+            raise MemoryError
+        return real(condition, *arguments)
+
+    def items():
+        monkeypatch.setattr(threading.Condition, fails, denied)
+        raise OSError("the disk is gone")
+        yield
+
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.05)
+    with pytest.raises((OSError, MemoryError), match=r"disk is gone|ended without a result"):
+        next(module.read_ahead(items(), limit=5))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_thread_that_ends_before_it_begins_is_not_waited_for(monkeypatch):
+    """Without memory Python cannot even call what the thread was to run."""
+    from elmokit.corpus import read_ahead as module
+
+    def denied(reader):
+        raise MemoryError
+
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(module._Reader, "_run", denied)
+    with pytest.raises(MemoryError, match="ended without a result"):
+        next(module.read_ahead([1], limit=5))
