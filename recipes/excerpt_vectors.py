@@ -5,8 +5,8 @@
 An experiment reads tens of thousands of words; a file of vectors can have millions. Where the whole
 file cannot be uploaded, cut out what is read: the words of the training samples, the held-out parts
 and the dev sets, and with ``--test`` those of the test files. If the file is a fastText model,
-words that it lacks get the vectors of their n-grams. The scores are those of the whole file. The
-hash of the file is another, so its runs are not shared with those of the whole file.
+words that it lacks get the vectors of their n-grams. On the files that were read, scores are those
+of the whole file. The hash is another, so its runs are not shared with those of the whole file.
 """
 
 import argparse
@@ -82,7 +82,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data"), help="default: data")
     parser.add_argument("--test", type=Path, help="directory of test files")
     parser.add_argument("--model", help="directory or name; default: that of the language")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="ends in .bin or .txt")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, help="ends in .bin, .txt or .vec"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
     given = parser.parse_args()
     check_suffix(given.output)

@@ -131,7 +131,7 @@ class SentenceEncoder(PaddedEncoder):
                     nn.init.constant_(gates[1], FORGET_BIAS)
 
     def read(self, x: Tensor, lengths: Tensor) -> Tensor:
-        if x.is_cuda:
+        if x.is_cuda:  # there both directions of packed sequences run at once
             known = lengths.clamp(min=1).cpu()  # torch packs no empty rows
             for layer in self.layers:
                 x = _run_packed(layer, self.dropout(x), known)
@@ -142,8 +142,7 @@ class SentenceEncoder(PaddedEncoder):
 
     def _read(self, layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
         # Both directions read padding last, so it affects no real position. Torch's packed
-        # sequences give the same numbers; on the CPU they are slower, on a GPU both directions run
-        # at the same time.
+        # sequences give the same numbers, but are slower on the CPU.
         if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             weight = next(layer.parameters())
             with torch.autocast("cpu", enabled=False):
