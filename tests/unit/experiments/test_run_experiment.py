@@ -11,11 +11,13 @@ import torch
 from elmokit.errors import InputError
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
-from elmokit.experiments.runs import scores_on_test, task_runs
+from elmokit.experiments.runs import run_queue, scores_on_test, task_runs
 from elmokit.experiments.runs.store import RunStore
 from elmokit.experiments.settings import NER, NLI, QA, SENTIMENT, SRL
 from elmokit.files import temporary
 from elmokit.tasks.runs.run_dir import read_metadata
+from elmokit.training.checkpoints import latest_checkpoint
+from elmokit.training.run_dir import CHECKPOINTS
 
 from ...builders.experiment_data import write_data, write_test_data, write_vectors
 from ...builders.task_models import toy_model
@@ -341,31 +343,105 @@ def test_an_interrupted_experiment_goes_on_and_shows_what_it_has(options, tmp_pa
     ]
 
 
-def test_an_interrupted_training_keeps_the_model_that_its_error_names(options, tmp_path):
+def test_an_interrupted_training_goes_on_as_if_it_had_not_been(options, tmp_path, monkeypatch):
+    given = {"tasks": ("nli",), "overrides": ("train.epochs=4", "train.patience=4", *FAST[1:2])}
+    whole = run_experiment("table1", options("w/table1", **given))
+    resumed = _note_what_is_resumed(monkeypatch)
+
     def stop(status):
-        if status.startswith("epoch 1"):
+        if status.startswith("epoch 2"):
             raise KeyboardInterrupt
 
-    given = options("table1", tasks=("nli",), overrides=FAST)
     with pytest.raises(KeyboardInterrupt) as caught:
-        run_experiment("table1", given, Listeners(on_status=stop))
+        run_experiment("table1", options("table1", **given), Listeners(on_status=stop))
     (kept,) = (tmp_path / "runs/training").iterdir()
-    assert f"is safe in {kept}." in caught.value.__notes__[0]
-    assert read_metadata(kept)["config"]["task"] == "nli"
+    checkpoint = latest_checkpoint(kept / CHECKPOINTS)
+    assert caught.value.__notes__ == [f"The unfinished run goes on from {checkpoint}."]
+    # the first part took an hour
+    said = json.loads((checkpoint / "metadata.json").read_text("utf-8"))
+    said["progress"]["seconds"] += 3600
+    (checkpoint / "metadata.json").write_text(json.dumps(said), encoding="utf-8")
+    report = run_experiment("table1", options("table1", **given))
+    assert resumed == [False, True, False, False, False]  # four runs, the first in two parts
+    assert not report.results["missing"]
+    ran, expected = ({one["id"]: one for one in r.results["runs"]} for r in (report, whole))
+    for each in (ran, expected):
+        for run in each.values():
+            del run["seconds"], run["wall_seconds"]
+    assert ran == expected
+    result = json.loads((tmp_path / f"runs/{kept.name}/result.json").read_text("utf-8"))["result"]
+    assert [one["epoch"] for one in result["epochs"]] == [1, 2, 3, 4]
+    assert 3600 < result["seconds"] < result["wall_seconds"] < 7200
+    assert list((tmp_path / "runs/training").iterdir()) == []
+    models = [
+        {path.name for path in model.iterdir()}
+        for model in (
+            tmp_path / f"runs/models/{kept.name}",
+            tmp_path / f"w/runs/models/{kept.name}",
+        )
+    ]
+    assert models[0] == models[1]
+    assert CHECKPOINTS not in models[0]
 
 
-def test_other_errors_and_killed_processes_leave_no_training(options, tmp_path, monkeypatch):
+def test_a_run_that_was_out_of_time_goes_on(options, tmp_path, monkeypatch):
+    given = {"tasks": ("nli",), "overrides": ("train.epochs=3", *FAST[1:])}
+    resumed, asked = _note_what_is_resumed(monkeypatch), []
+
+    def is_over_once(queue):
+        asked.append(queue)
+        if len(asked) == 1:
+            raise run_queue.OutOfTime
+
+    monkeypatch.setattr(run_queue.RunQueue, "_check_time", is_over_once)
+    report = run_experiment("table1", options("table1", **given))
+    (missing,) = report.results["missing"]
+    assert missing["reason"] == "no time left: it was started and stopped"
+    assert len(list((tmp_path / "runs/training").iterdir())) == 1
+    assert not run_experiment("table1", options("table1", **given)).results["missing"]
+    assert resumed == [False, False, False, False, True]
+    assert list((tmp_path / "runs/training").iterdir()) == []
+
+
+def _note_what_is_resumed(monkeypatch):
+    train, resumed = task_runs.train_task, []
+
+    def noting(*arguments, resume, **more):
+        resumed.append(resume)
+        return train(*arguments, resume=resume, **more)
+
+    monkeypatch.setattr(task_runs, "train_task", noting)
+    return resumed
+
+
+def test_other_errors_keep_the_training_but_nothing_of_killed_processes(
+    options, tmp_path, monkeypatch
+):
+    given = options("table1", tasks=("nli",), overrides=FAST)
     left = tmp_path / f"runs/training/.left.{temporary._MACHINE}{'0' * 16}.partial"
     left.mkdir(0o700, parents=True)
+    read = task_runs.read_metadata
 
     def fails(run_dir):
-        assert run_dir.is_dir()
         raise RuntimeError("after the training")
 
     monkeypatch.setattr(task_runs, "read_metadata", fails)
     with pytest.raises(RuntimeError, match="after the training"):
-        run_experiment("table1", options("table1", tasks=("nli",), overrides=FAST))
+        run_experiment("table1", given)
+    (kept,) = left.parent.glob("[!.]*")
+    assert read(kept)["config"]["task"] == "nli"
+    monkeypatch.setattr(task_runs, "read_metadata", read)
+    assert not run_experiment("table1", given).results["missing"]
     assert list(left.parent.iterdir()) == []
+
+
+def test_a_diverged_training_is_not_kept(options, tmp_path):
+    given = ("train.epochs=3", "train.learning_rate=1e30", *FAST[1:])
+    report = run_experiment("table1", options("table1", tasks=("nli",), overrides=given))
+    reasons = [one["reason"] for one in report.results["missing"]]
+    assert len(reasons) == 4
+    assert all("not finite" in reason for reason in reasons)
+    assert list((tmp_path / "runs/training").iterdir()) == []
 
 
 def test_controls_share_runs_with_table_1_and_are_tested_against_elmo(options):

@@ -1,7 +1,7 @@
 """Executes runs one by one within a time limit; finished runs are not repeated.
 
-If the process is killed, only the current run is lost. Several processes may share a store: each
-run is executed by one of them.
+If the process is killed, its current run is executed again by the next one (a task's training goes
+on from its checkpoint). Several processes may share a store: each run is executed by one of them.
 """
 
 import logging

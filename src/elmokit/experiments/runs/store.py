@@ -17,6 +17,7 @@ from elmokit.files.json_files import read_json, write_json
 from elmokit.files.locks import held_directory
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.task import TaskScore
+from elmokit.training.run_dir import CHECKPOINTS
 
 RESULT_FILE, COUNTS_FILE = "result.json", "counts.npz"
 ARRAYS = ("counts", "sampling_units")
@@ -145,9 +146,10 @@ class RunStore:
         return self.directory / "models" / run.id
 
     def keep_model(self, run: PlannedRun, trained: Path) -> None:
-        """Keep a trained model, unless another process has stored the run with its own."""
+        """Keep a trained model, without checkpoints, unless another process has stored its own."""
         with atomic_directory(self.model_dir(run), keep=lambda: run in self) as temp_path:
-            shutil.copytree(trained, temp_path, dirs_exist_ok=True)
+            without_checkpoints = shutil.ignore_patterns(CHECKPOINTS)
+            shutil.copytree(trained, temp_path, ignore=without_checkpoints, dirs_exist_ok=True)
 
     def read_test(self, run: PlannedRun, file_hash: str) -> FileScore | None:
         """Return the score of a run on a test file, or none; `FormatError` if it is damaged."""

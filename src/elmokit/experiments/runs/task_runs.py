@@ -1,4 +1,7 @@
-"""Executes task runs: divides the data, trains, scores the dev set once, keeps the model."""
+"""Executes task runs: divides the data, trains, scores the dev set once, keeps the model.
+
+A run that was stopped goes on from its last checkpoint.
+"""
 
 import hashlib
 import json
@@ -14,13 +17,16 @@ from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.run_queue import CheckTime
 from elmokit.experiments.runs.store import FileScore, RunResult
 from elmokit.experiments.samples import RunFiles, write_run_files
-from elmokit.files.temporary import temporary_directory
+from elmokit.files.temporary import remove_whole
 from elmokit.probes.data import SplitFiles
 from elmokit.probes.layer_weights import MixWeights, read_layer_weights
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import EpochReport
+from elmokit.training.checkpoints import latest_checkpoint
+from elmokit.training.metrics_log import METRICS_FILE, read_log
+from elmokit.training.run_dir import CHECKPOINTS
 
 OnStatus = Callable[[str], None]
 
@@ -36,7 +42,7 @@ class TaskRuns:
     files: Mapping[str, SplitFiles]
     """The data sets, by folder."""
     work_dir: Path
-    """Folder for samples and unfinished models."""
+    """Folder for samples and unfinished trainings."""
     keep_model: Callable[[PlannedRun, Path], None]
     """Keeps the trained model of a run."""
     model: Path
@@ -52,28 +58,33 @@ class TaskRuns:
     _data: dict[str, RunFiles] = field(default_factory=dict, init=False)
 
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
-        """Train and score; `OutOfTime` may come from ``check_time``, between epochs or sentences.
+        """Train and score, or go on where this run was stopped; the run must be locked.
+
+        `OutOfTime` may come from ``check_time``, between epochs or sentences.
 
         Raises:
             FloatingPointError: if the loss is not finite.
+            FormatError: if data, or the checkpoint to go on from, is damaged.
         """
-        parent = self.work_dir / "training"
-        parent.mkdir(parents=True, exist_ok=True)
-        with temporary_directory(parent, run.id) as own_dir:  # another process may train the same
-            run_dir = own_dir / "model"
-            try:
-                return self._train(run, run_dir, check_time)
-            except BaseException as error:
-                _keep_if_told(error, run_dir, parent / own_dir.stem.lstrip("."))
-                raise
+        run_dir = self.work_dir / "training" / run.id
+        run_dir.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            result = self._train(run, run_dir, check_time)
+        except FloatingPointError:
+            if run_dir.exists():
+                remove_whole(run_dir)  # it would diverge again
+            raise
+        except BaseException as error:
+            _say_where_it_goes_on(error, run_dir)
+            raise
+        remove_whole(run_dir)
+        return result
 
     def _train(self, run: PlannedRun, run_dir: Path, check_time: CheckTime) -> RunResult:
         started = time.monotonic()
         config = from_dict(TaskRunConfig, run.metadata["config"], source=run.describe())
-        reports: list[EpochReport] = []
 
         def on_epoch(report: EpochReport) -> None:
-            reports.append(report)
             self.on_status(f"epoch {report.epoch}, held-out part {report.dev.value:.2f}")
             check_time()
 
@@ -85,7 +96,8 @@ class TaskRuns:
         trained = train_task(
             config, data.parts.train, data.parts.held_out, run_dir, test_path=data.dev,
             model=str(self.model), vectors=self.vectors, device=self.device,
-            cache_dir=self.cache_dir, with_checkpoints=False, keep_static=False,
+            cache_dir=self.cache_dir, keep_static=False,
+            resume=latest_checkpoint(run_dir / CHECKPOINTS) is not None,
             on_epoch=on_epoch, on_layers=on_layers,
         )  # fmt: skip
         assert trained.test is not None  # the training is complete
@@ -94,11 +106,11 @@ class TaskRuns:
             **vars(FileScore.of(trained.test)),
             num_examples=max(1, round(run.share * num_examples)),
             epochs=tuple(
-                {"epoch": one.epoch, "loss": one.loss, "held_out": one.dev.value}
-                for one in reports
+                {"epoch": row["epoch"], "loss": row["loss"], "held_out": row["dev"]}
+                for row in read_log(run_dir / METRICS_FILE)
             ),
             best_epoch=trained.best.epoch, seconds=trained.seconds,
-            wall_seconds=time.monotonic() - started,
+            wall_seconds=trained.resumed_seconds + time.monotonic() - started,
             layer_weights=_layer_weights(run_dir, config), made=provenance(self.device),
         )  # fmt: skip
         self.keep_model(run, run_dir)  # before the result: a stored run has its model
@@ -119,12 +131,13 @@ class TaskRuns:
         return self._data[run.dataset]
 
 
-def _keep_if_told(error: BaseException, run_dir: Path, kept: Path) -> None:
-    """Keep the model of a training that ended early if its error names the place."""
+def _say_where_it_goes_on(error: BaseException, run_dir: Path) -> None:
+    """Name the last checkpoint, instead of how the command `train` would go on."""
     notes = getattr(error, "__notes__", [])
-    if any(str(run_dir) in note for note in notes):
-        run_dir.rename(kept)
-        notes[:] = [note.replace(str(run_dir), str(kept)) for note in notes]
+    notes[:] = [note for note in notes if str(run_dir) not in note]
+    checkpoint = latest_checkpoint(run_dir / CHECKPOINTS)
+    if checkpoint is not None:
+        error.add_note(f"The unfinished run goes on from {checkpoint}.")
 
 
 def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[MixWeights, ...]:

@@ -135,8 +135,7 @@ def _clear(run_dir: Path) -> None:
 class SavedTraining:
     """Runs a `TaskTraining`: writes the best model, the log and checkpoints.
 
-    ``with_checkpoints`` False: for short trainings that are not resumed. ``save_on_signals``: on
-    Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
+    ``save_on_signals``: on Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
     """
 
     training: TaskTraining
@@ -144,7 +143,6 @@ class SavedTraining:
     write_best: Callable[[EpochReport], None]
     checkpoint: Checkpoint | None = None
     """Of which ``training`` was made."""
-    with_checkpoints: bool = True
     save_on_signals: bool = False
     on_step: OnStep = lambda step: None
     on_epoch: OnEpoch = lambda report: None
@@ -202,7 +200,7 @@ class SavedTraining:
             is_due = (step.stage == "scoring dev" and self._saved_step == 0) or (
                 time.monotonic() - self._saved_at >= CHECKPOINT_SECONDS
             )
-            if self.with_checkpoints and is_due:
+            if is_due:
                 self._save()
             self._stop_if_asked(stop, step.epoch)
 
@@ -211,8 +209,7 @@ class SavedTraining:
                 self.write_best(report)
                 self.best = report
             run_log.write(epoch_row(report, self.training.progress.step))
-            if self.with_checkpoints:
-                self._save()
+            self._save()
             self.on_epoch(report)
             self._stop_if_asked(stop, report.epoch)
 
@@ -228,7 +225,7 @@ class SavedTraining:
     def _stop_if_asked(self, stop: StopRequest | None, epoch: int) -> None:
         if stop is None or stop.signal_number is None:
             return
-        if self.with_checkpoints and self._saved_step < self.training.progress.step:
+        if self._saved_step < self.training.progress.step:
             self._save()
         name = signal.Signals(stop.signal_number).name
         raise Stopped(f"stopped by {name} in epoch {epoch}.", signal_number=stop.signal_number)
@@ -238,6 +235,7 @@ class SavedTraining:
             yield f"The model of epoch {self.best.epoch} is safe in {self.run_dir}."
         path = latest_checkpoint(self.run_dir / CHECKPOINTS)
         if path is not None:
-            yield f"{path} is complete; continue from it with the same command and --resume."
-            if self.best is None:
-                yield "Without --resume, the same command starts over."
+            or_else = "" if self.best else " Without --resume, the same command starts over."
+            yield (
+                f"{path} is complete; continue from it with the same command and --resume.{or_else}"
+            )

@@ -29,6 +29,8 @@ class TaskResult:
     """False if ``minutes`` ended it before ``train.epochs`` and patience did."""
     test: TaskScore | None = None
     """Of the best epoch on the test set, if one was given and the training is complete."""
+    resumed_seconds: float = 0.0
+    """Those of `seconds` before the training was last resumed."""
 
 
 def train_task(
@@ -46,7 +48,6 @@ def train_task(
     resume: bool = False,
     minutes: float | None = None,
     save_on_signals: bool = False,
-    with_checkpoints: bool = True,
     keep_static: bool = True,
     on_epoch: OnEpoch = lambda report: None,
     on_step: OnStep = lambda step: None,
@@ -77,7 +78,6 @@ def train_task(
         minutes: Limit of training and scoring, over all parts of a resumed run; the unfinished
             epoch is scored like the others.
         save_on_signals: On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
-        with_checkpoints: False for a short training that is never resumed.
         keep_static: False leaves the static vectors out of ``run_dir``; they are then read from
             ``vectors`` whenever the run is used.
         on_epoch: Called after each epoch.
@@ -114,10 +114,10 @@ def train_task(
     with open_run_dir(run_dir, prepared.config, prepared.origin(), resume=resume) as checkpoint:
         seconds = None if minutes is None else 60 * minutes
         training = prepared.build_training(seconds=seconds, checkpoint=checkpoint)
+        resumed_seconds = training.progress.seconds
         best = SavedTraining(
             training=training, run_dir=run_dir, write_best=write_epoch, checkpoint=checkpoint,
-            with_checkpoints=with_checkpoints, save_on_signals=save_on_signals,
-            on_step=on_step, on_epoch=on_epoch,
+            save_on_signals=save_on_signals, on_step=on_step, on_epoch=on_epoch,
         ).run()  # fmt: skip
     num_epochs = training.epoch + bool(training.losses)
     if best.dev.value == 0:
@@ -128,5 +128,5 @@ def train_task(
         )  # fmt: skip
     return TaskResult(
         run_dir, best, num_epochs, training.seconds, training.is_complete,
-        prepared.score_test() if training.is_complete else None,
+        prepared.score_test() if training.is_complete else None, resumed_seconds,
     )  # fmt: skip
