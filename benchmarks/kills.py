@@ -102,9 +102,10 @@ def embedded(path: Path) -> Signature:
 
 
 def results(directory: Path) -> Signature:
-    """The score of every run of an experiment, so far."""
+    """The score, epochs and best epoch of every run of an experiment, so far."""
     report = json.loads((directory / "results.json").read_text())
-    return {run["id"]: run["value"] for run in report["runs"]}
+    return {run["id"]: [run[key] for key in ("value", "epochs", "best_epoch")]
+            for run in report["runs"]}  # fmt: skip
 
 
 def word_vectors(path: Path) -> Signature:
@@ -157,7 +158,7 @@ def jobs(folder: Path) -> list[Job]:
 
 SMALL = tuple(
     part
-    for setting in ("train.epochs=1", "hidden_dims=[4]", "inputs.characters=false")
+    for setting in ("train.epochs=3", "hidden_dims=[4]", "inputs.characters=false")
     for part in ("--set", setting)
 )
 
@@ -201,9 +202,14 @@ def _become(arguments: list[str], log: Path) -> None:
 
 
 def names_below(folder: Path) -> set[str]:
-    """Return what lies in a directory; runs of experiments have names of their own."""
+    """Return what lies in a directory, in `runs` only trainings; runs have names of their own."""
     paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
-    return {path for path in paths if "/runs/" not in f"/{path}" and "checkpoints/" not in path}
+    return {
+        path
+        for path in paths
+        if "checkpoints/" not in path
+        and ("/runs/" not in f"/{path}" or "/runs/training/" in f"/{path}")
+    }
 
 
 def attack(job: Job, folder: Path, rng: random.Random, num_kills: int) -> Outcome:

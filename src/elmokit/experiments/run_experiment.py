@@ -216,7 +216,10 @@ class _Session:
         }  # fmt: skip
         if probe is not None:
             return ProbeRuns(settings=probe, data_dir=options.data_dir, **shared)
-        return TaskRuns(files=self.files, keep_model=self.store.keep_model, **shared)
+        return TaskRuns(
+            files=self.files, training_dir=self.store.training_dir,
+            keep_model=self.store.keep_model, **shared,
+        )  # fmt: skip
 
     def _plan_tasks(self, conditions: Sequence[Condition], **more: Any) -> list[PlannedRun]:
         return plan_tasks(

@@ -1,6 +1,7 @@
 """``metrics.jsonl``: one JSON object per line for every logged step and every validation."""
 
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ class RunLog:
         """Append one row; it must have ``step``. What is not finite is null."""
         with named(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(_line(row))
+            file.flush()
+            os.fsync(file.fileno())  # the checkpoint after it must not be newer than the log
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.experiments.registry import find_experiment
 from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
-from elmokit.experiments.runs import run_queue, scores_on_test, task_runs
+from elmokit.experiments.runs import run_queue, scores_on_test, store, task_runs
 from elmokit.experiments.runs.store import RunStore
 from elmokit.experiments.settings import NER, NLI, QA, SENTIMENT, SRL
 from elmokit.files import temporary
+from elmokit.tasks.runs import saved_training
 from elmokit.tasks.runs.run_dir import read_metadata
+from elmokit.tasks.runs.saved_training import SavedTraining
 from elmokit.training.checkpoints import latest_checkpoint
 from elmokit.training.run_dir import CHECKPOINTS
 
@@ -356,7 +358,7 @@ def test_an_interrupted_training_goes_on_as_if_it_had_not_been(options, tmp_path
         run_experiment("table1", options("table1", **given), Listeners(on_status=stop))
     (kept,) = (tmp_path / "runs/training").iterdir()
     checkpoint = latest_checkpoint(kept / CHECKPOINTS)
-    assert caught.value.__notes__ == [f"The unfinished run goes on from {checkpoint}."]
+    assert caught.value.__notes__ == [f"The unfinished training will be resumed from {checkpoint}."]
     # the first part took an hour
     said = json.loads((checkpoint / "metadata.json").read_text("utf-8"))
     said["progress"]["seconds"] += 3600
@@ -364,11 +366,7 @@ def test_an_interrupted_training_goes_on_as_if_it_had_not_been(options, tmp_path
     report = run_experiment("table1", options("table1", **given))
     assert resumed == [False, True, False, False, False]  # four runs, the first in two parts
     assert not report.results["missing"]
-    ran, expected = ({one["id"]: one for one in r.results["runs"]} for r in (report, whole))
-    for each in (ran, expected):
-        for run in each.values():
-            del run["seconds"], run["wall_seconds"]
-    assert ran == expected
+    assert _without_times(report) == _without_times(whole)
     result = json.loads((tmp_path / f"runs/{kept.name}/result.json").read_text("utf-8"))["result"]
     assert [one["epoch"] for one in result["epochs"]] == [1, 2, 3, 4]
     assert 3600 < result["seconds"] < result["wall_seconds"] < 7200
@@ -414,25 +412,102 @@ def _note_what_is_resumed(monkeypatch):
     return resumed
 
 
-def test_other_errors_keep_the_training_but_nothing_of_killed_processes(
-    options, tmp_path, monkeypatch
-):
+def test_a_training_is_kept_until_its_result_is_stored(options, tmp_path, monkeypatch):
     given = options("table1", tasks=("nli",), overrides=FAST)
     left = tmp_path / f"runs/training/.left.{temporary._MACHINE}{'0' * 16}.partial"
-    left.mkdir(0o700, parents=True)
-    read = task_runs.read_metadata
+    left.mkdir(0o700, parents=True)  # by a killed process
+    resumed, write, remove = _note_what_is_resumed(monkeypatch), RunStore.write, store.remove_whole
 
-    def fails(run_dir):
-        raise RuntimeError("after the training")
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(task_runs, "read_metadata", fails)
-    with pytest.raises(RuntimeError, match="after the training"):
+    monkeypatch.setattr(RunStore, "write", full)
+    with pytest.raises(OSError, match="No space left"):
         run_experiment("table1", given)
-    (kept,) = left.parent.glob("[!.]*")
-    assert read(kept)["config"]["task"] == "nli"
-    monkeypatch.setattr(task_runs, "read_metadata", read)
+    monkeypatch.setattr(RunStore, "write", write)
+    monkeypatch.setattr(store, "remove_whole", full)  # the result counts, and it is removed later
     assert not run_experiment("table1", given).results["missing"]
+    assert resumed == [False, True, False, False, False]
+    assert len(list(left.parent.glob("[!.]*"))) == 4
+    monkeypatch.setattr(store, "remove_whole", remove)
+    run_experiment("table1", given)
     assert list(left.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("left", ["nothing", "a damaged log", "a damaged checkpoint"])
+def test_what_an_accident_left_of_a_training(left, options, tmp_path):
+    def stop(status):
+        if status.startswith("epoch 2"):
+            raise KeyboardInterrupt
+
+    given = options("table1", tasks=("nli",), overrides=("train.epochs=3", *FAST[1:2]))
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment("table1", given, Listeners(on_status=stop))
+    (kept,) = (tmp_path / "runs/training").iterdir()
+    if left == "nothing":
+        shutil.rmtree(kept / CHECKPOINTS)  # beside the model
+    elif left == "a damaged log":
+        rows = (kept / "metrics.jsonl").read_text("utf-8").splitlines(keepends=True)
+        (kept / "metrics.jsonl").write_text(rows[0], encoding="utf-8")
+        with pytest.raises(
+            FormatError, match=r"metrics\.jsonl .* 3 epochs once\. Remove .*" + kept.name
+        ):
+            run_experiment("table1", given)
+        shutil.rmtree(kept)
+    else:
+        for checkpoint in (kept / CHECKPOINTS).iterdir():
+            (checkpoint / "model.safetensors").write_bytes(b"")
+        with pytest.raises(FormatError, match=f"is damaged: delete .*{kept.name}") as caught:
+            run_experiment("table1", given)
+        assert not hasattr(caught.value, "__notes__")
+        shutil.rmtree(kept / CHECKPOINTS)
+    assert not run_experiment("table1", given).results["missing"]
+
+
+def test_a_static_run_is_resumed_with_another_bilm(folder, options, tmp_path, monkeypatch):
+    def stop(status):
+        if status.startswith("epoch 1"):
+            raise KeyboardInterrupt
+
+    toy_model(seed=9).save(tmp_path / "other")
+    given = {"tasks": ("nli",), "overrides": ("train.epochs=2", *FAST[1:])}
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment("table1", options("one", **given), Listeners(on_status=stop))
+    resumed = _note_what_is_resumed(monkeypatch)
+    report = run_experiment("table1", options("two", **given, model=str(tmp_path / "other")))
+    assert not report.results["missing"]
+    assert resumed == [True, False, False, False]
+
+
+def test_an_update_after_the_checkpoint_is_made_again(options, tmp_path, monkeypatch):
+    given = {
+        "tasks": ("ner",), "overrides": ("train.epochs=2", "train.batch_size=4", *FAST[1:2]),
+    }  # fmt: skip
+    whole = run_experiment("table1", options("w/table1", **given))
+    resumed, save, saved = _note_what_is_resumed(monkeypatch), SavedTraining._save, []
+
+    def killed(training):
+        if len(saved) == 7:
+            raise KeyboardInterrupt
+        saved.append(training)
+        save(training)
+
+    monkeypatch.setattr(SavedTraining, "_save", killed)
+    monkeypatch.setattr(saved_training, "CHECKPOINT_SECONDS", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment("table1", options("table1", **given))
+    monkeypatch.setattr(SavedTraining, "_save", save)
+    report = run_experiment("table1", options("table1", **given))
+    assert resumed == [False, True, False, False, False]
+    assert _without_times(report) == _without_times(whole)
+
+
+def _without_times(report):
+    times = ("seconds", "wall_seconds")
+    return {
+        run["id"]: {key: value for key, value in run.items() if key not in times}
+        for run in report.results["runs"]
+    }
 
 
 def test_a_diverged_training_is_not_kept(options, tmp_path):

@@ -103,8 +103,8 @@ def experiment(
     """Reproduce a table or figure of the paper at laptop scale.
 
     Tables have error bars and a static baseline, which needs --vectors. After an interruption, the
-    same command continues from the last checkpoint. Several processes divide the runs if each has
-    its own --output in the same folder.
+    same command continues; the training of a task is resumed from its last checkpoint. Several
+    processes divide the runs if each has its own --output in the same folder.
     """
     from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
 

@@ -85,15 +85,17 @@ class RunQueue:
         """Execute the runs without a result, in order, except those that have diverged.
 
         A run is not started if it or the rest of its comparison would exceed the time limit, as if
-        this process had to train all of it. A run of unknown duration is started, and stopped at
-        the limit. Runs that other processes execute are waited for at the end. ``among`` are all
-        runs that the progress counts; none: these. Returns the ids of the runs that have no result,
-        and why.
+        this process had to train all of it. A run of unknown duration, or one that was stopped
+        before, is started, and stopped at the limit. Runs that other processes execute are waited
+        for at the end. ``among`` are all runs that the progress counts; none: these. Returns the
+        ids of the runs that have no result, and why.
         """
         self._runs = runs = _distinct(runs)
         self._counted = _distinct(among or runs)
         results = [(run, self.store.read(run)) for run in runs]
         self._finished = [(run, result) for run, result in results if result is not None]
+        for run, _ in self._finished:
+            self.store.remove_training(run)  # if the process was killed after storing the result
         remaining = [run for run, result in results if result is None]
         reasons: dict[str, str] = {}
         is_waiting = False
@@ -163,6 +165,8 @@ class RunQueue:
         left = self._seconds_left()
         if left is None:
             return True
+        if self.store.training_dir(run).exists():
+            return left > 0
         pending = self._pending(self._runs)
         together = [other for other in pending if other.comparison == run.comparison]
         estimates = [estimate(other, self._finished) for other in together]

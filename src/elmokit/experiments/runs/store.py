@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from elmokit.files.arrays import open_archive
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.locks import held_directory
+from elmokit.files.temporary import remove_whole
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.task import TaskScore
 from elmokit.training.run_dir import CHECKPOINTS
@@ -63,11 +64,12 @@ class RunResult(FileScore):
     seconds: float
     """Time of training and scoring the held-out part."""
     wall_seconds: float = 0.0
-    """The same plus reading, scoring the dev set, and biLM layers that were not cached."""
+    """The same plus reading, scoring the dev set, and biLM layers that were not cached; where the
+    training was resumed, these since then."""
     layer_weights: tuple[MixWeights, ...] = ()
     """Learned layer weights at each position."""
     made: Mapping[str, str] = field(default_factory=dict)
-    """Date, hardware and versions."""
+    """Date, hardware and versions; where the training was resumed, of its last part."""
 
     @property
     def held_out(self) -> float:
@@ -87,7 +89,8 @@ class RunResult(FileScore):
 class RunStore:
     """Results by the id of their run, in a directory created with the first lock or result.
 
-    ``running`` in it has the locks, a directory for each run in progress.
+    ``running`` in it has the locks, a directory for each run in progress; ``training`` the
+    trainings without a result.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -118,8 +121,9 @@ class RunStore:
         return f"diverged: {read_json(path, advice=advice, required=['message'])['message']}"
 
     def write_divergence(self, run: PlannedRun, message: str) -> None:
-        """Record that a run diverged."""
+        """Record that a run diverged; remove its training."""
         write_json(self._divergence_path(run), {"run": _table(run), "message": message})
+        self.remove_training(run)
 
     def _divergence_path(self, run: PlannedRun) -> Path:
         return self.directory / f"{run.id}{DIVERGED_ENDING}"
@@ -131,7 +135,7 @@ class RunStore:
         return _read(self.path(run), RunResult, advice="Remove that directory to repeat the run.")
 
     def write(self, run: PlannedRun, result: RunResult) -> None:
-        """Store a result, unless another process has stored one meanwhile."""
+        """Store a result, unless another process has stored one meanwhile; remove the training."""
         table = {
             **_plain(result),
             "epochs": [dict(one) for one in result.epochs],
@@ -140,6 +144,17 @@ class RunStore:
         }
         with atomic_directory(self.path(run), keep=lambda: run in self) as temp_path:
             _write(temp_path, {"run": _table(run), "result": table}, result)
+        self.remove_training(run)
+
+    def training_dir(self, run: PlannedRun) -> Path:
+        """Return where a run is trained, and resumed until it has a result or has diverged."""
+        return self.directory / "training" / run.id
+
+    def remove_training(self, run: PlannedRun) -> None:
+        """Remove the training of a run that has a result or has diverged."""
+        if self.training_dir(run).exists():
+            with suppress(OSError):  # it is no longer needed, but harmless
+                remove_whole(self.training_dir(run))
 
     def model_dir(self, run: PlannedRun) -> Path:
         """Return where the trained model of a run is kept."""

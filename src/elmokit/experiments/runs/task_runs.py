@@ -1,6 +1,6 @@
 """Executes task runs: divides the data, trains, scores the dev set once, keeps the model.
 
-A run that was stopped goes on from its last checkpoint.
+The training of a run that was stopped is resumed from its last checkpoint.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.config import from_dict
+from elmokit.errors import FormatError
 from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.experiments.runs.provenance import provenance
 from elmokit.experiments.runs.run_queue import CheckTime
@@ -42,7 +43,9 @@ class TaskRuns:
     files: Mapping[str, SplitFiles]
     """The data sets, by folder."""
     work_dir: Path
-    """Folder for samples and unfinished trainings."""
+    """Folder for samples."""
+    training_dir: Callable[[PlannedRun], Path]
+    """Returns where a run is trained; what is there is resumed, and never removed here."""
     keep_model: Callable[[PlannedRun, Path], None]
     """Keeps the trained model of a run."""
     model: Path
@@ -58,27 +61,21 @@ class TaskRuns:
     _data: dict[str, RunFiles] = field(default_factory=dict, init=False)
 
     def __call__(self, run: PlannedRun, check_time: CheckTime) -> RunResult:
-        """Train and score, or go on where this run was stopped; the run must be locked.
+        """Train, from the beginning or a checkpoint, and score; the run must be locked.
 
         `OutOfTime` may come from ``check_time``, between epochs or sentences.
 
         Raises:
             FloatingPointError: if the loss is not finite.
-            FormatError: if data, or the checkpoint to go on from, is damaged.
+            FormatError: if a file of data or of the resumed training is damaged.
         """
-        run_dir = self.work_dir / "training" / run.id
+        run_dir = self.training_dir(run)
         run_dir.parent.mkdir(parents=True, exist_ok=True)
         try:
-            result = self._train(run, run_dir, check_time)
-        except FloatingPointError:
-            if run_dir.exists():
-                remove_whole(run_dir)  # it would diverge again
-            raise
+            return self._train(run, run_dir, check_time)
         except BaseException as error:
-            _say_where_it_goes_on(error, run_dir)
+            _name_checkpoint(error, run_dir)
             raise
-        remove_whole(run_dir)
-        return result
 
     def _train(self, run: PlannedRun, run_dir: Path, check_time: CheckTime) -> RunResult:
         started = time.monotonic()
@@ -93,22 +90,21 @@ class TaskRuns:
             check_time()
 
         data = self._read_data(run)
+        has_checkpoint = latest_checkpoint(run_dir / CHECKPOINTS) is not None
+        if run_dir.exists() and not has_checkpoint:
+            remove_whole(run_dir)
         trained = train_task(
             config, data.parts.train, data.parts.held_out, run_dir, test_path=data.dev,
             model=str(self.model), vectors=self.vectors, device=self.device,
             cache_dir=self.cache_dir, keep_static=False,
-            resume=latest_checkpoint(run_dir / CHECKPOINTS) is not None,
-            on_epoch=on_epoch, on_layers=on_layers,
+            resume=has_checkpoint, on_epoch=on_epoch, on_layers=on_layers,
         )  # fmt: skip
         assert trained.test is not None  # the training is complete
         num_examples = read_metadata(run_dir)["data"]["examples"]
         result = RunResult(
             **vars(FileScore.of(trained.test)),
             num_examples=max(1, round(run.share * num_examples)),
-            epochs=tuple(
-                {"epoch": row["epoch"], "loss": row["loss"], "held_out": row["dev"]}
-                for row in read_log(run_dir / METRICS_FILE)
-            ),
+            epochs=_epochs(run_dir, trained.num_epochs),
             best_epoch=trained.best.epoch, seconds=trained.seconds,
             wall_seconds=trained.resumed_seconds + time.monotonic() - started,
             layer_weights=_layer_weights(run_dir, config), made=provenance(self.device),
@@ -131,13 +127,24 @@ class TaskRuns:
         return self._data[run.dataset]
 
 
-def _say_where_it_goes_on(error: BaseException, run_dir: Path) -> None:
-    """Name the last checkpoint, instead of how the command `train` would go on."""
+def _name_checkpoint(error: BaseException, run_dir: Path) -> None:
+    """Replace notes on how the command `train` would resume the training."""
     notes = getattr(error, "__notes__", [])
-    notes[:] = [note for note in notes if str(run_dir) not in note]
+    others = [note for note in notes if str(run_dir) not in note]
     checkpoint = latest_checkpoint(run_dir / CHECKPOINTS)
-    if checkpoint is not None:
-        error.add_note(f"The unfinished run goes on from {checkpoint}.")
+    if len(others) < len(notes) and checkpoint is not None:
+        notes[:] = [*others, f"The unfinished training will be resumed from {checkpoint}."]
+
+
+def _epochs(run_dir: Path, num_epochs: int) -> tuple[dict[str, float], ...]:
+    path = run_dir / METRICS_FILE
+    rows = read_log(path)
+    if [row.get("epoch") for row in rows] != list(range(1, num_epochs + 1)):
+        raise FormatError(
+            f"{path} does not have each of the {num_epochs} epochs once. Remove {run_dir} to "
+            "train the run again."
+        )
+    return tuple({"epoch": r["epoch"], "loss": r["loss"], "held_out": r["dev"]} for r in rows)
 
 
 def _layer_weights(run_dir: Path, config: TaskRunConfig) -> tuple[MixWeights, ...]:

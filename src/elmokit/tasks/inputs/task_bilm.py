@@ -4,10 +4,12 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from elmokit.config import to_dict
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
 from elmokit.evaluation.text_scorer import StartState
@@ -42,6 +44,15 @@ class BiLMReference:
     tokenizer: TokenizerConfig | None = None
     """This and ``char_vocab`` are what conditions that need no biLM read of it; none: unknown."""
     char_vocab: CharVocabConfig | None = None
+
+    def what_is_read(self, *, is_needed: bool) -> Any:
+        """Return, as plain data, what identifies the parts of it that a task model reads.
+
+        ``is_needed`` is `ConditionInputs.needs_bilm`.
+        """
+        if is_needed or self.tokenizer is None:
+            return self.model_hash
+        return {"tokenizer": to_dict(self.tokenizer), "char_vocab": to_dict(self.char_vocab)}
 
     def difference(self, found: "BiLMReference", *, is_needed: bool) -> str | None:
         """Return how the biLM that was found differs in what a task model reads, or none.

@@ -101,11 +101,12 @@ class PreparedTask:
     def origin(self) -> dict[str, Any]:
         """Return what a resumed training cannot change, besides its settings."""
         bilm, vectors = self.bilm.reference, self.vectors
+        is_needed = self.config.inputs.sources.needs_bilm
         return {
             "train": file_sha256(self.files.train), "dev": file_sha256(self.files.dev),
             "precision": self.precision,
             "vectors": None if vectors is None else vectors.sha256,
-            "bilm": None if bilm is None else bilm.model_hash,
+            "bilm": None if bilm is None else bilm.what_is_read(is_needed=is_needed),
         }  # fmt: skip
 
     def build_training(

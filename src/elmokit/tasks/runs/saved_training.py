@@ -114,8 +114,9 @@ def _check_is_no_bilm_run(run_dir: Path) -> None:
     if is_recorded(run_dir):
         check_command(run_dir, "train")
         is_other = any((run_dir / name).exists() for name in (CONFIG_NAME, BEST))
-    else:  # a marked directory has the text of a biLM's run, or nothing yet
-        names = {path.name for path in run_dir.iterdir()} if run_dir.is_dir() else set[str]()
+    else:  # a marked directory has the text of a biLM's run, or nothing yet but what a kill left
+        found = run_dir.iterdir() if run_dir.is_dir() else ()
+        names = {path.name for path in found if not path.name.endswith(".partial")}
         is_other = MARK in names and not names <= {MARK, LOCK_NAME}
     if is_other:
         raise FileExistsError(

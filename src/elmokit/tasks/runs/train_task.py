@@ -30,7 +30,7 @@ class TaskResult:
     test: TaskScore | None = None
     """Of the best epoch on the test set, if one was given and the training is complete."""
     resumed_seconds: float = 0.0
-    """Those of `seconds` before the training was last resumed."""
+    """Part of `seconds`, before the training was last resumed."""
 
 
 def train_task(

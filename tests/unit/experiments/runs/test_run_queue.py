@@ -104,6 +104,17 @@ def test_a_run_of_unknown_length_is_given_up_when_the_time_is_over(tmp_path):
     assert stored(tmp_path) == {}
 
 
+def test_a_run_that_was_stopped_is_started_however_long_it_is(tmp_path):
+    queue = runner(tmp_path, trainer := Trainer(), minutes=1)
+    store, run = RunStore(tmp_path), PLAN[3]
+    for other in PLAN[:2]:
+        store.write(other, result(50, right=[1, 0, 0], seconds=300.0, wall_seconds=300.0))
+    store.training_dir(run).mkdir(parents=True)
+    assert queue.run_all(PLAN[:5]) == {other.id: NO_TIME for other in (PLAN[2], PLAN[4])}
+    assert trainer.made == [run]
+    assert not store.training_dir(run).exists()
+
+
 def test_what_diverges_is_told_and_the_rest_goes_on(tmp_path):
     trainer = Trainer(diverges_at=PLAN[1].id)
     outcome = runner(tmp_path, trainer).run_all(PLAN)
