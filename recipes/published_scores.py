@@ -32,8 +32,8 @@ OTHER_MODEL = {
 SCORE_COLUMNS = ("data", "labels", "static", "elmo")
 MISSING_SEEDS = re.compile(r" \(\d+ of \d+ seeds\)")
 SOME_SEEDS = {
-    "en": "Not all planned seeds have run yet: the full table says how many.",
-    "ko": "계획한 시드를 아직 모두 실행하지는 않았습니다. 몇 개를 실행했는지는 전체 표에 있습니다.",
+    "en": "Not all planned seeds have run: the full table says how many.",
+    "ko": "계획한 시드를 모두 실행하지는 못했습니다. 몇 개를 실행했는지는 전체 표에 있습니다.",
 }
 NOT_RUN = {"en": "Not run yet: {}.", "ko": "아직 실행하지 않은 과제: {}."}
 ONE_SEED = " †"
