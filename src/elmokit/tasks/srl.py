@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.files.location import Location, shown
+from elmokit.files.location import Location, counted, shown
 from elmokit.metrics.span_f1 import Span, SpanScore
 from elmokit.metrics.srl import score_roles
 from elmokit.tasks.formats.propbank import PredicateRoles, is_verb, read_propbank
@@ -128,7 +128,9 @@ def _sentences_of(path: Path, *, only_verbs: bool) -> DataFile:
         for one in record.records("predicates"):
             index = one.integer("index")
             if not 0 <= index < len(pos):
-                raise one.location.error(f"index {index} is outside the {len(pos)} tokens.")
+                raise one.location.error(
+                    f"index {index} is outside the sentence of {counted(len(pos), 'token')}."
+                )
             if not only_verbs or is_verb(pos[index]):
                 kept.append(one.fields)
         line = json.dumps({**record.fields, "predicates": kept}, ensure_ascii=False)

@@ -141,8 +141,8 @@ def _epochs(run_dir: Path, num_epochs: int) -> tuple[dict[str, float], ...]:
     rows = read_log(path)
     if [row.get("epoch") for row in rows] != list(range(1, num_epochs + 1)):
         raise FormatError(
-            f"{path} does not have each of the {num_epochs} epochs once. Remove {run_dir} to "
-            "train the run again."
+            f"{path} does not list every epoch (1 to {num_epochs}) once. Remove {run_dir} to train "
+            "the run again."
         )
     return tuple({"epoch": r["epoch"], "loss": r["loss"], "held_out": r["dev"]} for r in rows)
 

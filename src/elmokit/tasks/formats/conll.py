@@ -13,7 +13,7 @@ from typing import Literal
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
-from elmokit.files.location import Location, shown
+from elmokit.files.location import Location, counted, shown
 from elmokit.metrics.span_f1 import convert_tags
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
@@ -202,8 +202,8 @@ class _ColumnReader:
             )
         if len(fields) != self.num_columns:
             raise location.error(
-                f"{len(fields)} columns, but the first row has {self.num_columns}. Is a column "
-                f"missing, or is the separator not {'a tab' if self.has_tabs else 'spaces'}?"
+                f"{counted(len(fields), 'column')}, but the first row has {self.num_columns}. Is a "
+                f"column missing, or is the separator not {'a tab' if self.has_tabs else 'spaces'}?"
             )
         return fields
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from elmokit.files.atomic import StrPath
-from elmokit.files.location import Location, shown
+from elmokit.files.location import Location, counted, shown
 from elmokit.tasks.formats.conll import TaggedSentence, read_blocks
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
@@ -54,8 +54,8 @@ def _read(path: Path, column: ConlluColumn) -> Iterator[TaggedSentence]:
             fields = line.split("\t")
             if len(fields) != _NUM_CONLLU_COLUMNS:
                 raise location.error(
-                    f"{len(fields)} columns, but CoNLL-U has {_NUM_CONLLU_COLUMNS}, separated by "
-                    f"tabs. Is the file truncated, or in another format?"
+                    f"{counted(len(fields), 'column')}, but CoNLL-U has {_NUM_CONLLU_COLUMNS}, "
+                    f"separated by tabs. Is the file truncated, or in another format?"
                 )
             if _OTHER_ID.fullmatch(fields[0]):
                 continue

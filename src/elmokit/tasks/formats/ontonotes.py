@@ -13,7 +13,7 @@ from pathlib import Path
 from elmokit.errors import FormatError
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
-from elmokit.files.location import Location, shown
+from elmokit.files.location import Location, counted, shown
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 Span = tuple[int, int]
@@ -134,8 +134,9 @@ def _add_row(draft: _Draft, line: str, location: Location) -> None:
         draft.num_columns = len(fields)
     if len(fields) != draft.num_columns or len(fields) < _MIN_COLUMNS:
         raise location.error(
-            f"{len(fields)} columns; expected at least {_MIN_COLUMNS}, the same number in all rows "
-            f"of a sentence (here {draft.num_columns}), column 4 the word, the last the mentions."
+            f"{counted(len(fields), 'column')}; expected at least {_MIN_COLUMNS}, the same number "
+            f"in all rows of a sentence (here {draft.num_columns}), column 4 the word, the last "
+            "the mentions."
         )
     if fields[_WORD_NUMBER] != str(len(draft.sentence)):
         raise location.error(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from elmokit.files.atomic import StrPath
-from elmokit.files.location import Location
+from elmokit.files.location import Location, counted
 from elmokit.tasks.formats.conll import check_iob
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record, read_records
@@ -61,7 +61,7 @@ def _read(
         pos = record.strings("pos") if predicates == "verbs" else tokens
         if len(pos) != len(tokens):
             raise record.location.error(
-                f"{len(pos)} parts of speech for {len(tokens)} tokens. Each token needs one."
+                f"{len(tokens)} `tokens`, but {len(pos)} `pos`. Each token needs one."
             )
         for predicate in record.records("predicates"):
             example = _example(tokens, predicate)
@@ -76,10 +76,14 @@ def _read(
 def _example(tokens: tuple[str, ...], predicate: Record) -> PredicateRoles:
     location, index = predicate.location, predicate.integer("index")
     if not 0 <= index < len(tokens):
-        raise location.error(f"index {index} is outside the sentence of {len(tokens)} tokens.")
+        raise location.error(
+            f"index {index} is outside the sentence of {counted(len(tokens), 'token')}."
+        )
     tags = predicate.strings("tags")
     if len(tags) != len(tokens):
-        raise location.error(f"{len(tags)} tags for {len(tokens)} tokens. Each token needs one.")
+        raise location.error(
+            f"{len(tokens)} `tokens`, but {len(tags)} `tags`. Each token needs one."
+        )
     tag_before = "O"
     for tag in tags:
         check_iob(tag, tag_before, location)

@@ -15,7 +15,7 @@ from typing import Any
 
 from elmokit.files.json_files import begins_json_list, is_json
 from elmokit.files.lines import MAX_LINE_BYTES, numbered_lines
-from elmokit.files.location import Location, shown
+from elmokit.files.location import Location, counted, shown
 from elmokit.files.sources import file_kind, plain_suffix
 from elmokit.tasks.formats.reading import ExampleReport
 
@@ -255,7 +255,7 @@ def _with_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[
             continue
         if len(row) != len(header):
             raise location.error(
-                f"{len(row)} columns, but the header names {len(header)} ({', '.join(header)}). "
-                f"Every row needs all of them."
+                f"{counted(len(row), 'column')}, but the header names {len(header)} "
+                f"({', '.join(header)}). Every row needs all of them."
             )
         yield Record(fields=dict(zip(header, row, strict=True)), location=location)
