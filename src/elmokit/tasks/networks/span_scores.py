@@ -20,8 +20,9 @@ from elmokit.tasks.networks.spans import NUM_DISTANCE_BUCKETS, SpanRepresentatio
 
 SPANS_TOGETHER = 1 << 14
 """Spans scored at once as mentions, without gradient."""
-ROWS_TOGETHER = 32
-"""Spans whose antecedents are scored at once: few, so that products of pairs stay in cache."""
+ROWS_TOGETHER = 16
+"""Spans whose antecedents are scored at once: few, so that what is computed of them stays in cache.
+"""
 
 
 class MentionScore(nn.Module):
@@ -205,7 +206,9 @@ class AntecedentScore(nn.Module):
         rows, columns = slice(start, end), slice(first, end)
         at = self.max_antecedents - (start - first)  # first column among all offsets
         near = (slice(0, end - start), slice(at, at + end - first))
-        hidden = (vectors[rows, None] * vectors[columns]) @ terms.product.T  # (R, C, H)
+        # weights times g_i, (R, H, G), are fewer numbers than the products of pairs, (R, C, G)
+        weights = vectors[rows, None] * terms.product
+        hidden = (weights @ vectors[columns].T).transpose(1, 2)  # (R, C, H)
         hidden += terms.distance[near]
         hidden += terms.this[rows, None]
         hidden += terms.other[columns]
