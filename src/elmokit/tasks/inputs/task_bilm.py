@@ -50,7 +50,7 @@ class BiLMReference:
 
         ``is_needed`` is `ConditionInputs.needs_bilm`.
         """
-        if is_needed or self.tokenizer is None:
+        if self._is_known_by_weights(is_needed):
             return self.model_hash
         return {"tokenizer": to_dict(self.tokenizer), "char_vocab": to_dict(self.char_vocab)}
 
@@ -59,7 +59,7 @@ class BiLMReference:
 
         ``is_needed`` is `ConditionInputs.needs_bilm`.
         """
-        if is_needed or self.tokenizer is None:
+        if self._is_known_by_weights(is_needed):
             if found.model_hash == self.model_hash:
                 return None
             hashes = found.model_hash[:12], self.model_hash[:12]
@@ -69,6 +69,9 @@ class BiLMReference:
         if found.char_vocab != self.char_vocab:
             return f"its character settings are {found.char_vocab}, not {self.char_vocab}"
         return None
+
+    def _is_known_by_weights(self, is_needed: bool) -> bool:
+        return is_needed or self.tokenizer is None
 
 
 @dataclass(frozen=True, eq=False)

@@ -252,6 +252,16 @@ def test_a_first_epoch_that_was_stopped_blocks_nothing(stop_at, train, tmp_path)
         train("run")
 
 
+def test_what_a_kill_left_before_the_run_was_recorded_blocks_nothing(train, tmp_path):
+    run_dir = tmp_path / "run"
+    saved_training.mark_run(run_dir)
+    left = run_dir / ".run.json.0123456789ab.partial"
+    left.write_text("{", encoding="utf-8")
+    train("run", settings={"epochs": 1})
+    train("whole", settings={"epochs": 1})
+    assert_same_run(tmp_path / "whole", run_dir)
+
+
 def contents(directory):
     return {path: path.is_file() and path.read_bytes() for path in directory.rglob("*")}
 
@@ -542,6 +552,28 @@ def test_a_resumed_training_has_its_own_share_of_lower_case(tmp_path, model_dir)
     train(1.0)
     with pytest.raises(ConfigError, match=r"train\.lowercase_share .* 1\.0 .* 0\.0"):
         train(0.0, resume=True)
+
+
+def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path, model_dir):
+    data, vectors = tmp_path / "ner.txt", tmp_path / "vectors.txt"
+    data.write_text("Minji B-PER\nsat O\n\n", encoding="utf-8")
+    vectors.write_text("minji 1 2\nsat 3 4\n", encoding="utf-8")
+    toy_model(seed=9).save(tmp_path / "weights")
+    toy_model(seed=9, tokenizer=TokenizerConfig(name="simple")).save(tmp_path / "tokenizer")
+
+    def train(model, epochs, **options):
+        config = TaskRunConfig(
+            task="ner", hidden_dims=(6,), inputs=InputSettings(embeddings="static"),
+            train=TaskTrainConfig(epochs=epochs, schedule="constant"),
+        )  # fmt: skip
+        return train_task(
+            config, data, data, tmp_path / "run", model=str(model), vectors=vectors, **options
+        )
+
+    train(model_dir, 1)
+    assert train(tmp_path / "weights", 2, resume=True).num_epochs == 2
+    with pytest.raises(ConfigError, match=r"run\.json: bilm was .*whitespace.*simple"):
+        train(tmp_path / "tokenizer", 3, resume=True)
 
 
 def test_a_run_that_ended_just_before_the_lock_is_not_replaced(train, tmp_path, monkeypatch):
