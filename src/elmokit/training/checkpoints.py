@@ -58,7 +58,7 @@ def save_checkpoint(
     carried from step to step, ``metadata`` must be JSON-serializable.
     """
     for leftover in folder.glob(f".{PREFIX}*"):  # of runs killed while writing, on any machine
-        shutil.rmtree(leftover)
+        shutil.rmtree(leftover, ignore_errors=True)  # another process may still read it
     target = folder / f"{PREFIX}{step:09d}"
     files = {"model": model, "optimizer": _optimizer_tensors(optimizer), "carry": carry}
     if average:
@@ -79,14 +79,14 @@ def latest_checkpoint(folder: Path) -> Path | None:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint onto the CPU.
+    """Read a checkpoint onto the CPU, so that its folder may go while the run goes on.
 
     Raises:
         FormatError: if a file is missing or damaged.
     """
     advice = f"The checkpoint is damaged: delete {path} to resume from the one before it."
     model, optimizer, carry, average = (
-        read_tensors(path / f"{name}.safetensors", advice=advice, dtypes=(*FLOATS, "I64"))
+        _copied(path / f"{name}.safetensors", advice=advice)
         if name != "average" or (path / f"{name}.safetensors").exists()
         else {}
         for name in ("model", "optimizer", "carry", "average")
@@ -94,6 +94,11 @@ def load_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(
         path, model, optimizer, carry, read_json(path / METADATA, advice=advice), average
     )
+
+
+def _copied(path: Path, *, advice: str) -> dict[str, Tensor]:
+    found = read_tensors(path, advice=advice, dtypes=(*FLOATS, "I64"))
+    return {name: tensor.clone() for name, tensor in found.items()}  # not mapped from the file
 
 
 @contextmanager

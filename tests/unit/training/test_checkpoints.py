@@ -70,6 +70,15 @@ def test_training_goes_on_bit_for_bit(module, tmp_path, name):
         assert torch.equal(value, restored.state_dict()[key]), key
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
+def test_nothing_is_read_from_the_files_once_it_is_loaded(module, tmp_path):
+    """NFS and Windows do not remove a file that is mapped."""
+    optimizer = trained(module)
+    checkpoint = load_checkpoint(save(tmp_path, 3, module, optimizer))
+    restore_optimizer(optimizer, checkpoint.optimizer)
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+
+
 def test_an_optimizer_without_steps_can_be_saved(module, tmp_path):
     optimizer = OptimizerConfig().build(module)
     path = save(tmp_path, 1, module, optimizer)
@@ -179,6 +188,18 @@ class TestFolder:
         (tmp_path / f".step-000000005.{name}").mkdir()
         save(tmp_path, 9, module, trained(module))
         assert [path.name for path in tmp_path.iterdir()] == ["step-000000009"]
+
+    def test_a_leftover_that_cannot_be_removed_ends_no_training(
+        self, module, tmp_path, monkeypatch
+    ):
+        (tmp_path / ".step-000000005.previous").mkdir()
+
+        def busy(path, *_, **__):
+            raise OSError(16, "Device or resource busy")
+
+        monkeypatch.setattr(os, "rmdir", busy)
+        save(tmp_path, 9, module, trained(module))
+        assert (tmp_path / "step-000000009").exists()
 
 
 class TestDamage:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
-from elmokit.config import parse_record
 from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
@@ -27,7 +26,7 @@ from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingResult
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
 from elmokit.training.pretraining.start import RunOptions, start_run
-from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.pretraining.validation import ValidationConfig, stored_report
 from elmokit.training.pretraining.vocab_transfer import check_vocab, with_vocab
 from elmokit.training.run_dir import NOT_RESUMABLE
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
@@ -217,10 +216,7 @@ def _before(
                 "--general was not given when the run began: the base model is not scored on it"
             )
         return {
-            name: parse_record(
-                PerplexityReport, report, source=f"{path}, {name}", advice=NOT_RESUMABLE
-            )
-            for name, report in saved.items()
+            name: stored_report(report, source=f"{path}, {name}") for name, report in saved.items()
         }
     reports = measure()
     _write(path, reports)

@@ -12,16 +12,16 @@ from typing import Any
 import torch
 
 import elmokit
-from elmokit.config import from_dict, known_part
+from elmokit.config import from_dict, known_part, parse_record
 from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity
-from elmokit.files.atomic import atomic_file
+from elmokit.files.atomic import atomic_file, previous_of
 from elmokit.files.json_files import jsonable
 from elmokit.files.temporary import remove_whole
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.training.distributed import World
 from elmokit.training.precision import matmul_precision
-from elmokit.training.run_dir import BEST
+from elmokit.training.run_dir import BEST, NOT_RESUMABLE
 from elmokit.training.schedules import Progress
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -158,14 +158,17 @@ class Validation:
         """
         report = None
         if self.processes.is_main:
-            kept = (self.run_dir / BEST).exists() or (self.run_dir / CONFIG_NAME).exists()
+            best = self.run_dir / BEST
+            if not best.exists() and previous_of(best).exists():
+                previous_of(best).rename(best)  # a kill came while it was replaced
+            kept = best.exists() or (self.run_dir / CONFIG_NAME).exists()
             if not (self.sentences and kept):
                 self._save(progress, None)
-            if (self.run_dir / BEST).exists():
+            if best.exists():
                 self._score_best(on_validation)
                 publish_best(self.run_dir)
             figures = read_config(self.run_dir).training["perplexity"]
-            report = None if figures is None else _report_of(figures)
+            report = None if figures is None else stored_report(figures, source=self.run_dir)
             if report is not None and math.isinf(report.mean):
                 log.warning(
                     "the perplexity on held-out text is too large for a number: the training has "
@@ -210,12 +213,18 @@ class Validation:
         self.model.save(self.run_dir / BEST)
 
 
-def _report_of(figures: Mapping[str, Any]) -> PerplexityReport:
-    """Return a stored report: numbers, finite or infinite, for which JSON has null."""
-    whole: dict[str, Any] = {
-        n: math.inf if value is None else value for n, value in figures.items()
-    }
-    return PerplexityReport(**whole)
+def stored_report(figures: Any, *, source: object) -> PerplexityReport:
+    """Return a report as `jsonable` wrote it: null stands for infinity.
+
+    Raises:
+        FormatError: if it is damaged.
+    """
+    known = dict(figures) if isinstance(figures, Mapping) else {}
+    infinite = {name: math.inf for name, value in known.items() if value is None}
+    finite = parse_record(
+        PerplexityReport, known | dict.fromkeys(infinite, 0.0), source=source, advice=NOT_RESUMABLE
+    )
+    return dataclasses.replace(finite, **infinite)
 
 
 def publish_best(run_dir: Path) -> None:
@@ -228,6 +237,7 @@ def publish_best(run_dir: Path) -> None:
         with atomic_file(run_dir / path.name) as temp_path:
             shutil.copyfile(path, temp_path)
     remove_whole(best)
+    shutil.rmtree(previous_of(best), ignore_errors=True)
 
 
 def _counting(on_validation: OnValidation | None, total: int) -> Callable[[int], None]:

@@ -8,6 +8,7 @@ import torch
 
 from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.files.atomic import previous_of
 from elmokit.metrics.perplexity import PerplexityCounter
 from elmokit.training.distributed import World
 from elmokit.training.metrics_log import RunLog
@@ -263,6 +264,15 @@ class TestFinish:
         validation = build()
         validation.validate(Progress(step=1), 1.0)
         assert validation.finish(Progress(step=1)) == validation.finish(Progress(step=1))
+
+    def test_the_best_model_outlives_a_kill_while_it_is_replaced(self, build, tmp_path):
+        validation = build()
+        validation.validate(Progress(step=1), 0.5)
+        (tmp_path / BEST).rename(previous_of(tmp_path / BEST))
+        spoil(validation, 3.0)
+        validation.finish(Progress(step=2))
+        assert torch.equal(load_model(tmp_path).softmax.bias, toy_model().softmax.bias)
+        assert not previous_of(tmp_path / BEST).exists()
 
     def test_without_held_out_sentences_the_last_model_is_published(self, build, text, tmp_path):
         validation = build(text=PreparedText(text.shards, VOCAB, None))
