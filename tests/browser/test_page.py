@@ -183,6 +183,25 @@ def wait_for_text(page, text):
     page.wait_for_function("(text) => document.getElementById('sentence').value === text", arg=text)
 
 
+def test_candidates_show_what_their_direction_does_not_see_with_the_keyboard_too(
+    browser_page, exported_site, show
+):
+    page = browser_page(f"{exported_site}#lang=en&text=a+light+bag&word=1")
+    for way, unseen in (("backward", "a"), ("forward", "bag")):
+        show(page, "predict", ".bars button")
+        page.locator(f"#predict .{way} .bars button:enabled").first.focus()
+        page.wait_for_selector(f"#predict .unseen:text-is('{unseen}')")
+        assert page.locator("#predict .unseen").count() == 1
+
+
+@pytest.mark.parametrize(("tag", "language"), [("ko-KR", "ko"), ("kok-IN", "en"), ("de", "en")])
+def test_the_page_has_the_language_of_the_browser(browser, exported_site, tag, language):
+    page = browser.new_context(locale=tag).new_page()
+    page.goto(exported_site)
+    page.wait_for_selector(f"html[lang={language}] #sentence")
+    page.context.close()
+
+
 def test_a_candidate_replaces_its_word_alone(browser_page, exported_site, show):
     page = browser_page(f"{exported_site}#lang=en&text=A++bank+of+the+river.&word=1")
     show(page, "predict", ".bars li")

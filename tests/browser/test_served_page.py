@@ -38,9 +38,11 @@ def served(tmp_path_factory, run_dir):
     corpus = folder / "corpus.txt"
     corpus.write_text("나는 배를 먹었다.\n배가 바다에 떴다.\n", encoding="utf-8")
     models = catalog.load_explored([str(folder / "korean"), str(folder / "bare")])
-    run = {"name": "run", "title": "run"}
-    found = catalog.catalog(models, served=True, runs=[run], corpus=[corpus])
-    answers = calls.Calls(models, runs={"run": run_dir}, corpus=[corpus])
+    runs = {"run": run_dir, "finished": folder / "finished"}
+    runs["finished"].mkdir()
+    named = [{"name": name, "title": name} for name in runs]
+    found = catalog.catalog(models, served=True, runs=named, corpus=[corpus])
+    answers = calls.Calls(models, runs=runs, corpus=[corpus])
     answers.load_tokenizers()
     one = server.ExplorerServer(found, models, answers, port=0)
     threading.Thread(target=one.serve_forever, daemon=True).start()
@@ -98,6 +100,16 @@ def test_a_run_is_shown_while_it_trains(page, run_dir, show):
     page.wait_for_selector("#training [role=status]:has-text('6행')")
     assert page.locator("#training .curve.other").count() > 0
     assert "Kneser-Ney" in page.locator("#training .key").last.inner_text()
+
+
+def test_the_run_that_was_chosen_is_still_named_with_another_model(served, browser_page, show):
+    page = browser_page(served, locale="ko")
+    show(page, "training", "select")
+    page.locator("#training select").select_option("finished")
+    page.locator("select").first.select_option("bare")
+    show(page, "predict", ".failure")  # it has no softmax: the page is that of the other model
+    show(page, "training", "select")
+    assert page.locator("#training select").input_value() == "finished"
 
 
 @pytest.mark.parametrize(("language", "text"), [("en", "no output layer"), ("ko", "출력층이 없어")])

@@ -8,6 +8,7 @@ from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.shards import write_shards
 from elmokit.text.char_vocab import CharVocabConfig
+from elmokit.text.lexicon import Lexicon
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -54,6 +55,18 @@ def toy_model(
             for parameter in model.softmax.parameters():
                 parameter.normal_(generator=torch.Generator().manual_seed(4))
     return model
+
+
+def lexicon_model() -> PretrainedBiLM:
+    """A model that reads characters and words by lists, as those of ELMoForManyLangs."""
+    lexicon = Lexicon(("a", "b", "c"), ("ab", "c"))
+    config = BiLMConfig(
+        char_vocab=CharVocabConfig(max_characters=8, normalization="none"),
+        char_cnn=CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5)), num_highway=0),
+        lexicon=lexicon.config(word_dim=4),
+        lstm=LSTMConfig(cell_dim=8, projection_dim=4),
+    )
+    return PretrainedBiLM(config, lexicon=lexicon)
 
 
 def random_sentences(num_sentences: int, *, max_words: int = 9, seed: int = 0) -> list[list[str]]:

@@ -8,6 +8,7 @@ nobody reads the results to their end.
 
 import sys
 import time
+from codecs import lookup
 from collections.abc import Callable
 from importlib import import_module
 from signal import SIGINT
@@ -180,7 +181,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # escape characters that the terminal cannot show
-            reconfigure(errors="backslashreplace")
+            is_ascii = lookup(stream.encoding).name == "ascii"  # of no terminal; Typer writes UTF-8
+            reconfigure(errors="backslashreplace", encoding="utf-8" if is_ascii else None)
     try:
         app(prog_name="elmokit")
     finally:

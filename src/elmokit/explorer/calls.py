@@ -22,6 +22,7 @@ from elmokit.files.remote import AnyFile
 from elmokit.inspection.tokens import tokenize
 from elmokit.inspection.trace import trace
 from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM
 
 _SOON_SECONDS = 0.2
@@ -85,6 +86,8 @@ class Calls:
         try:
             with self._lock:
                 return self._methods[method](given)
+        except MissingExtraError as error:
+            raise CallError("missing-extra", str(error)) from error
         except ElmokitError as error:
             raise CallError("bad-input", str(error)) from error
 
@@ -98,19 +101,23 @@ class Calls:
         return _named(self._models, given.get("model"), kind="model")
 
     def _tokenize(self, given: Mapping[str, Any]) -> Any:
-        return tokenize(self._model(given), _text(given))
+        model, text = self._model(given), _text(given)
+        try:
+            return tokenize(model, text)
+        except MissingExtraError:  # as the catalog says of such a model
+            return tokenize(model, text, tokenizer=build_tokenizer("whitespace"))
 
     def _trace(self, given: Mapping[str, Any]) -> Any:
-        gamma, weights = given.get("gamma", 1.0), given.get("weights")
+        model, gamma, weights = self._model(given), given.get("gamma", 1.0), given.get("weights")
+        if model.config.lexicon is not None:
+            raise CallError("no-trace", "The model reads characters and words by lists.")
         if not _is_factor(gamma):
             raise InputError(f"`gamma` must be a number up to {_MAX_FACTOR:,}, got {gamma!r:.60}.")
         if not (weights is None or (isinstance(weights, list) and all(map(_is_factor, weights)))):
             raise InputError(
                 f"`weights` must be a list of numbers up to {_MAX_FACTOR:,}, got {weights!r:.60}."
             )
-        found = trace(
-            self._model(given), _words(given), word=_index(given), weights=weights, gamma=gamma
-        )
+        found = trace(model, _words(given), word=_index(given), weights=weights, gamma=gamma)
         return found.as_dict()
 
     def _surprisal(self, given: Mapping[str, Any]) -> Any:

@@ -36,6 +36,7 @@ MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
 """Of one call."""
 MAX_NAMED = 100_000
 """Likeliest words that one call names: words of the text times ``top``."""
+_NAMED_FILES = 3
 _TOKENIZERS_IN_BROWSER = ("simple", "whitespace")
 
 
@@ -184,5 +185,13 @@ def catalog(
         "models": [model.entry(served=served) for model in models],
         "runs": list(runs),
         "tasks": list(tasks),
-        "corpus": ", ".join(path.name for path in corpus) or None,
+        "corpus": _label_of(corpus),
     }
+
+
+def _label_of(corpus: Sequence[AnyFile]) -> str | None:
+    """Return the names of a few files; of many the first, the last, and how many there are."""
+    names = [path.name for path in corpus]
+    if len(names) > _NAMED_FILES:
+        return f"{names[0]} … {names[-1]} ({len(names):,})"
+    return ", ".join(names) or None

@@ -205,7 +205,13 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.is_own_host(host) and not is_foreign and is_own:
             return True
         self.close_connection = True
-        self._fail("not-available", "Only pages of this server may ask it.", HTTPStatus.FORBIDDEN)
+        reason = "Only pages of this server may ask it."
+        if not self.server.is_own_host(host):
+            reason = (
+                f"This server is {self.server.url} and was asked as {host!r:.80}. If a port is "
+                f"forwarded to it, forward the same one, {self.server.server_port}."
+            )
+        self._fail("not-available", reason, HTTPStatus.FORBIDDEN)
         return False
 
     def _fail(

@@ -1,5 +1,6 @@
 """What panel 8 of the page and `elmokit plot` show of a training run."""
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ NGRAM_NAME = "ngram.json"
 MAX_ROWS = 4000
 """Of a run's log without held-out perplexities, evenly thinned; those with them are all kept."""
 _QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
+_COPIED_WITHIN_SECONDS = 60  # log and model of a finished run; a log that is newer goes on
 _LOSSES = {"forward": "forward_loss", "backward": "backward_loss", "mean": "loss"}
 _PERPLEXITIES = {"forward": "valid_forward", "backward": "valid_backward", "mean": "valid_mean"}
 
@@ -48,7 +50,6 @@ def read_training_run(directory: Path) -> TrainingRun:
     """
     path = directory / METRICS_FILE
     rows = read_log(path)
-    age = time.time() - path.stat().st_mtime if rows else 0.0
     stride = -(-len(rows) // MAX_ROWS) or 1
     kept = [
         row
@@ -60,11 +61,30 @@ def read_training_run(directory: Path) -> TrainingRun:
     return TrainingRun(
         rows=kept,
         num_rows=len(rows),
-        is_running=not (directory / CONFIG_NAME).exists() and age < _QUIET_SECONDS,
+        is_running=_is_running(directory),
         ngram=_ngram(directory / NGRAM_NAME),
         before=_perplexities(directory / BEFORE_FILE),
         after=_perplexities(directory / AFTER_FILE),
     )
+
+
+def _is_running(directory: Path) -> bool:
+    """Return whether something was written lately, and no model at the end since."""
+    last = _changed(directory / METRICS_FILE)
+    if last == 0:  # no log yet: the text is being prepared
+        folders = os.walk(directory)
+        last = max(_changed(Path(at, name)) for at, _, own in folders for name in (".", *own))
+    if last - _changed(directory / CONFIG_NAME) < _COPIED_WITHIN_SECONDS:
+        return False
+    return time.time() - last < _QUIET_SECONDS
+
+
+def _changed(path: Path) -> float:
+    """Return the time of a file's last change; 0 if it is not there."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _ngram(path: Path) -> dict[str, Any] | None:
@@ -143,8 +163,9 @@ def plot_run(directory: Path, path: Path) -> TrainingRun:
         axes.set_xlabel("update")
         axes.set_ylabel(label)
     across = {} if run.ngram is None else {run.ngram["name"]: run.ngram["perplexity"]}
-    if "in_domain" in run.before:
-        across["before fine-tuning"] = run.before["in_domain"]
+    before = run.before.get("in_domain")
+    if before is not None:
+        across["before fine-tuning"] = before
     for (name, value), style in zip(across.items(), ("--", ":"), strict=False):
         right.axhline(value, label=name, color="gray", linestyle=style)
     for axes in (left, right):

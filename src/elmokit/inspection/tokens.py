@@ -11,7 +11,7 @@ from elmokit.files.location import printable
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.normalization import Normalization, normalize
-from elmokit.text.tokenizers.protocol import Tokenizer
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 
@@ -77,12 +77,18 @@ def count_tokens(*texts: TokenizedText) -> Counter[str]:
     return counts
 
 
-def tokenize(model: PretrainedBiLM | str | PathLike[str], sentence: str) -> TokenizedText:
+def tokenize(
+    model: PretrainedBiLM | str | PathLike[str],
+    sentence: str,
+    *,
+    tokenizer: Tokenizer | None = None,
+) -> TokenizedText:
     """Return what the model's own tokenizer makes of a sentence, as `Embedder.embed` reads it.
 
     Args:
         model: A loaded model, or its directory or name.
         sentence: Raw text; read as one sentence.
+        tokenizer: Instead of the model's own.
 
     Raises:
         TypeError: if ``sentence`` is not a string.
@@ -94,7 +100,10 @@ def tokenize(model: PretrainedBiLM | str | PathLike[str], sentence: str) -> Toke
             "are not tokenized."
         )
     model = model if isinstance(model, PretrainedBiLM) else load_model(model)
-    words = split_sentence(sentence, model.tokenize, where="`sentence`")
+    split = model.tokenize
+    if tokenizer is not None:
+        split = NormalizingTokenizer(tokenizer, model.config.char_vocab.normalization).tokenize
+    words = split_sentence(sentence, split, where="`sentence`")
     tokens = _describe(model, words, sentence, align(words, sentence))
     return TokenizedText(raw=sentence, sentences=(tokens,) if tokens else ())
 

@@ -104,8 +104,9 @@ def test_nothing_is_written_when_the_report_of_it_would_be_lost(tmp_path):
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 @pytest.mark.parametrize("words", [["--help"], ["tokenize", "en"]])
-def test_a_reader_that_has_enough_ends_the_command_quietly(words, tmp_path):
+def test_a_reader_that_has_enough_ends_the_command_quietly(words, encoding, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("one two three\n" * 5000)
     code = "import sys; from elmokit.cli import main; main()"
@@ -115,6 +116,7 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(words, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
     )  # fmt: skip
     os.close(writer)
     assert (done.returncode, done.stderr) == (BROKEN_PIPE, "")

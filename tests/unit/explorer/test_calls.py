@@ -1,16 +1,18 @@
 """Answers to calls, and the codes of errors."""
 
 import json
+import sys
 
 import pytest
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, MissingExtraError
 from elmokit.explorer.calls import CallError, Calls
 from elmokit.explorer.catalog import MAX_TOP, MAX_WORDS, ExploredModel
 from elmokit.explorer.corpus_index import CorpusIndex
 from elmokit.explorer.training_runs import check_run_dir
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
-from ...builders.training_models import random_sentences, toy_model
+from ...builders.training_models import lexicon_model, random_sentences, toy_model
 
 WORDS = next(one for one in random_sentences(20) if len(one) > 3)
 
@@ -32,6 +34,7 @@ def calls(tmp_path_factory):
     text.write_text("\n".join(map(" ".join, random_sentences(20))) + "\n", encoding="utf-8")
     models = {"toy": toy_model(), "bare": toy_model().encoder(), "mute": toy_model()}
     models["mute"].word_vocab = None
+    models["lists"] = lexicon_model()
     explored = [ExploredModel(name, folder, model) for name, model in models.items()]
     return Calls(explored, runs=runs, corpus=[text])
 
@@ -96,6 +99,7 @@ def ask_until_read(calls, given):
         ("neighbors", {"model": "toy", "words": ["a"], "index": 0, "layer": None}, "bad-input"),
         ("exec", {}, "not-available"),
         ("trace", {"model": "toy", "words": ["a"], "index": 7}, "bad-input"),
+        ("trace", {"model": "lists", "words": ["a"], "index": 0}, "no-trace"),
         ("trace", {"model": "toy", "words": ["a"], "index": 0, "weights": ["x"]}, "bad-input"),
         ("trace", {"model": "toy", "words": "ab", "index": 0}, "bad-input"),
         ("tokenize", {"model": "toy", "text": "a\0"}, "bad-input"),
@@ -118,6 +122,25 @@ def test_bad_calls_get_a_code(calls, method, given, code):
     with pytest.raises(CallError) as refused:
         calls.answer(method, given)
     assert refused.value.code == code
+
+
+def test_without_its_tokenizer_a_model_reads_what_stands_between_spaces(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pysbd", None)
+    model = toy_model(tokenizer=TokenizerConfig(name="english"))
+    calls = Calls([ExploredModel("toy", tmp_path, model)])
+    calls.load_tokenizers()
+    found = calls.answer("tokenize", {"model": "toy", "text": "It was dark. So  what?"})
+    assert [token.text for token in found.tokens] == ["It", "was", "dark.", "So", "what?"]
+
+
+def test_a_package_that_the_server_lacks_is_no_bad_input(calls, monkeypatch):
+    def refuse(given):
+        raise MissingExtraError("kiwipiepy", extra="ko")
+
+    monkeypatch.setitem(calls._methods, "predict", refuse)
+    with pytest.raises(CallError, match="kiwipiepy") as refused:
+        calls.answer("predict", {"task": "x", "text": "a"})
+    assert refused.value.code == "missing-extra"
 
 
 @pytest.mark.parametrize("kind", [TypeError, ValueError])

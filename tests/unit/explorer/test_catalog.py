@@ -3,10 +3,17 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from elmokit.explorer.catalog import MADE_FILES, ExploredModel, distinct_names, load_explored
+from elmokit.explorer.catalog import (
+    MADE_FILES,
+    ExploredModel,
+    catalog,
+    distinct_names,
+    load_explored,
+)
 from elmokit.weights.model_dir import PretrainedBiLM
 
 from ...builders.training_models import toy_model
@@ -24,6 +31,15 @@ from ...builders.training_models import toy_model
 )
 def test_no_two_have_one_name(names, expected):
     assert distinct_names(names) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "label"),
+    [(0, None), (1, "0.txt"), (3, "0.txt, 1.txt, 2.txt"), (2000, "0.txt … 1999.txt (2,000)")],
+)
+def test_a_corpus_of_many_files_has_a_short_label(number, label):
+    corpus = [Path(f"wiki/{i}.txt") for i in range(number)]
+    assert catalog([], served=True, corpus=corpus)["corpus"] == label
 
 
 def test_a_file_is_made_once_for_all_who_ask_at_the_same_time(tmp_path, monkeypatch):

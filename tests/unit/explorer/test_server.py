@@ -121,6 +121,12 @@ def test_other_sites_are_refused(ask, server, headers):
     assert answer.status == 403
 
 
+def test_a_port_that_is_forwarded_under_another_number_is_told(ask, server):
+    answer, body = ask("GET", "/", Host="localhost:1")
+    assert answer.status == 403
+    assert f"forward the same one, {server.server_port}" in json.loads(body)["error"]["message"]
+
+
 def test_a_link_of_another_site_opens_the_page_and_nothing_else(ask):
     click = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
     for path, target, status in (

@@ -1,4 +1,6 @@
 import json
+import os
+import time
 
 import pytest
 
@@ -69,6 +71,46 @@ def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix):
     if suffix == "svg":
         for text in (b"Kneser-Ney", b"before fine-tuning", b"held-out perplexity"):
             assert b"<!-- " + text + b" -->" in content  # matplotlib draws text as paths
+
+
+def test_a_base_model_with_infinite_perplexity_has_no_line(run_dir):
+    pytest.importorskip("matplotlib")
+    (run_dir / "before.json").write_text('{"in_domain": {"mean": null}}')
+    path = run_dir / "plot.svg"
+    assert plot_run(run_dir, path).before == {"in_domain": None}
+    assert b"<!-- before fine-tuning -->" not in path.read_bytes()
+
+
+AGES = {"now": 0, "soon after": 30, "an hour ago": 3600}
+
+
+@pytest.mark.parametrize(
+    ("log", "model", "is_running"),
+    [
+        ("now", None, True), ("an hour ago", None, False),
+        ("now", "now", False), ("an hour ago", "an hour ago", False),
+        ("now", "soon after", False),  # copied
+        ("now", "an hour ago", True),  # finished then, and resumed with another limit
+    ],
+)  # fmt: skip
+def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model, is_running):
+    written = {"metrics.jsonl": log} | ({} if model is None else {"config.json": model})
+    for name, age in written.items():
+        (run_dir / name).touch()
+        os.utime(run_dir / name, (time.time() - AGES[age],) * 2)
+    assert read_training_run(run_dir).is_running is is_running
+
+
+@pytest.mark.parametrize("newest", ["now", "an hour ago"])
+def test_before_the_first_row_a_run_goes_on_while_anything_is_written(tmp_path, newest):
+    shards = tmp_path / "text"
+    shards.mkdir()
+    (tmp_path / ".elmokit-run").touch()
+    (shards / "0.bin").touch()
+    for path in (shards / "0.bin", shards, tmp_path / ".elmokit-run", tmp_path):
+        os.utime(path, (time.time() - 7200,) * 2)
+    os.utime(shards / "0.bin", (time.time() - AGES[newest],) * 2)
+    assert read_training_run(tmp_path).is_running is (newest == "now")
 
 
 def test_what_cannot_be_drawn_is_told(run_dir, tmp_path):

@@ -11,7 +11,6 @@ from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError, InputError
 from elmokit.text.char_vocab import CharVocabConfig
-from elmokit.text.lexicon import Lexicon
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights import convert as convert_module
 from elmokit.weights.bilm_tf import write_bilm_tf
@@ -20,6 +19,7 @@ from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.readers.registry import FORMATS
 
 from ...builders import foreign_models as foreign
+from ...builders.training_models import lexicon_model
 from ...parity.oracles import read_datasets
 
 VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank"])
@@ -36,17 +36,6 @@ def build(*, words=False, raw=True, **settings):
         lstm=LSTM,
     )
     return PretrainedBiLM(config, **settings)
-
-
-def with_lexicon():
-    lexicon = Lexicon(("a", "b", "c"), ("ab", "c"))
-    config = BiLMConfig(
-        char_vocab=CharVocabConfig(max_characters=8, normalization="none"),
-        char_cnn=CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5)), num_highway=0),
-        lexicon=lexicon.config(word_dim=4),
-        lstm=LSTM,
-    )
-    return PretrainedBiLM(config, lexicon=lexicon)
 
 
 @pytest.fixture
@@ -137,7 +126,7 @@ def test_a_model_that_cannot_be_written_leaves_the_older_export_whole(tmp_path):
     (tmp_path / "out").mkdir()
     for name in ("options.json", "weights.hdf5", "vocab.txt"):
         (tmp_path / "out" / name).write_text(name)
-    with_lexicon().save(tmp_path / "lexicon")
+    lexicon_model().save(tmp_path / "lexicon")
     with pytest.raises(InputError, match="lexicon"):
         convert(tmp_path / "lexicon", tmp_path / "out", overwrite=True)
     for name in ("options.json", "weights.hdf5", "vocab.txt"):

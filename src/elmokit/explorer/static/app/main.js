@@ -27,7 +27,7 @@ const PANELS = {
 }; // prettier-ignore
 
 const firstLanguage = () =>
-  (navigator.languages ?? [navigator.language]).map((tag) => tag.slice(0, 2)).find((tag) => tag in LANGUAGES) ?? "en";
+  (navigator.languages ?? [navigator.language]).map((tag) => tag.split("-")[0]).find((tag) => tag in LANGUAGES) ?? "en";
 
 function App() {
   const [state, setState] = useState(readAddress);

@@ -14,7 +14,7 @@ export function Predict() {
       classOf=${(i) => (unseen(i) ? "unseen" : i === index ? "hidden" : "")} onChoose=${(i) => set({ word: i })} />
     <${Result} result=${found}>
       ${(value) => html`<div class="columns three">
-        ${WAYS.map((one) => html`<div key=${one} class=${one} onMouseEnter=${() => setWay(one)} onFocusIn=${() => setWay(one)}>
+        ${WAYS.map((one) => html`<div key=${one} class=${one} onMouseEnter=${() => setWay(one)} onfocusin=${() => setWay(one)}>
           <h3><span aria-hidden="true">${ARROWS[one]}</span> ${t(`page.${one}`)}</h3>
           <p class="seen">${t(`predict.${one}`)}</p>
           <ol class="bars" lang=${textLanguage}>${value[one].top.map(({ word, probability }) => html`<li key=${word}>

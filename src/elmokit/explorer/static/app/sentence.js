@@ -46,7 +46,7 @@ export function Sentence({ models, name, loaded, busy, count, error }) {
             classOf=${(i) => (tokens[i].is_known === false ? "unknown" : "")}
             onChoose=${(i) => set({ word: i })} />`}
     <div id="sentence-notes" class="notes" aria-live="polite">
-      ${info?.tokenizer === "as-typed" && html`<p>${t("page.asTyped")}</p>`}
+      ${info?.tokenizer === "as-typed" && html`<p>${t(info.tokenizer_name === "korean" ? "page.asTypedKorean" : "page.asTyped")}</p>`}
       ${!busy && !error && count === 0 && html`<p>${t("page.empty")}</p>`}
       ${count > MAX_WORDS && html`<p>${t("page.tooLong", { count, max: MAX_WORDS })}</p>`}
       ${unknown && html`<p>${t("page.unknown", { words: unknown })}</p>`}

@@ -27,14 +27,20 @@ export function Training() {
     { name: ngram.name, kind: "other", points: [Math.min(0, ...ends), Math.max(...ends)].map((step) => [step, ngram.perplexity]) }];
   const last = rows.findLast((row) => Number.isFinite(row.valid_mean));
   return html`<label><span>${t("training.run")}</span><select onChange=${(event) => setName(event.target.value)}>
-      ${runs.map((one) => html`<option key=${one.name} value=${one.name}>${one.title}</option>`)}</select></label>
+      ${runs.map((one) => html`<option key=${one.name} value=${one.name} selected=${one.name === name}>${one.title}</option>`)}</select></label>
     ${run.error && html`<${Failure} error=${run.error} />`}
     ${run.value && html`<p role="status">${t(run.value.is_running ? "training.live" : "training.done", { count: run.value.num_rows })}</p>
-      <div class="columns"><figure><h3>${t("training.loss")}</h3><${Curves} series=${loss} label=${t("training.loss")} x=${t("training.step")} y="nats" formatY=${(value) => number(value)} /></figure>
-        <figure><h3>${t("training.perplexity")}</h3><${Curves} series=${valid} label=${t("training.perplexity")} x=${t("training.step")} y="PPL" formatY=${(value) => number(value, 0)} /></figure></div>
+      <div class="columns"><figure><h3>${t("training.loss")}</h3><${Curves} series=${loss} label=${spoken(t("training.loss"), loss, 2)} x=${t("training.step")} y="nats" formatY=${(value) => number(value)} /></figure>
+        <figure><h3>${t("training.perplexity")}</h3><${Curves} series=${valid} label=${spoken(t("training.perplexity"), valid, 0)} x=${t("training.step")} y="PPL" formatY=${(value) => number(value, 0)} /></figure></div>
       ${run.value.before.in_domain !== undefined && html`<${BeforeAfter} ...${run.value} />`}
       ${last && html`<${Calculation}><p class="numbers">exp((ln ${number(last.valid_forward, 2)} + ln ${number(last.valid_backward, 2)}) / 2) = ${number(Math.sqrt(last.valid_forward * last.valid_backward), 2)}</p><//>`}
       ${!ngram && html`<p class="note">${t("training.ngram")} <code>python benchmarks/bench_ngram.py RUN > RUN/ngram.json</code></p>`}`}`;
+}
+
+/** A chart in words: where each series begins and ends. */
+function spoken(name, series, digits) {
+  const ends = series.map((one) => `${one.name} ${[one.points[0], one.points.at(-1)].map(([, value]) => number(value, digits)).join(" … ")}`);
+  return `${name}: ${ends.join("; ")}`;
 }
 
 /** Perplexity of a fine-tuning run's base model, and at the end that of the new one. */

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {"unknown-model"|"unknown-run"|"unknown-task"|"no-model"|"no-softmax"|"no-vocabulary"|
- *   "too-long"|"bad-input"|"not-available"|"no-workers"|"network"|"no-server"|"damaged-model"|
+ *   "no-trace"|"missing-extra"|"too-long"|"bad-input"|"not-available"|"no-workers"|"network"|"no-server"|"damaged-model"|
  *   "damaged-run"|"bad-corpus"|"not-yet"|"bug"} ErrorCode
  *
  * unknown-model   no model of this name
@@ -11,6 +11,8 @@
  * no-model        a call before `open`, or for a model whose place another has taken
  * no-softmax      the model has no output layer (imported weights): no surprisal, no predictions
  * no-vocabulary   it has an output layer, but no words for it
+ * no-trace        it reads characters by a list: its steps cannot be followed
+ * missing-extra   the server lacks a Python package, such as that of a tokenizer
  * too-long        more words or bytes than `limits` in the catalog, or too many likeliest words
  * bad-input       NUL, half a surrogate pair, an index outside the sentence, wrong weights …
  * not-available   needs a server, or something the server was not started with
