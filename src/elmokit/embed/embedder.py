@@ -320,15 +320,16 @@ class Embedder:
         return self._stream(words, which, policy, batch_tokens, initial_state)
 
     def metadata(
-        self, *, layers: Layers | str = "all", state: StatePolicy | str = "reset"
+        self, *, layers: object = "all", state: StatePolicy | str = "reset"
     ) -> dict[str, Any]:
         """Return how the vectors are made: model, text processing, options, versions; JSON-able.
 
-        The hash is that of the weights that were loaded; the model's folder is not read again.
+        ``layers`` are those of `embed`. The hash is that of the weights that were loaded; the
+        model's folder is not read again.
         """
         metadata = {
             **result_metadata(self._model_hash, self.tokenizer_config, self.normalization),
-            "layers": layers,
+            "layers": check_layers(layers, self.num_layers),
             "state": state,
             "precision": self.precision,
             "computed_by": self._bilm.network.computed_by,

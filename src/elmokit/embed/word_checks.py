@@ -147,11 +147,12 @@ class _GluedPunctuation:
     def _tell(self) -> bool:
         """Warn if there are many; return whether there were."""
         limit = MAX_GLUED_SHARE * self._num_words
-        if self._counts.total() <= limit:
+        counts = Counter(self._counts)  # other threads may add words meanwhile
+        if counts.total() <= limit:
             return False
-        split = {word: self._split(word) for word, _ in self._counts.most_common(1000)}
+        split = {word: self._split(word) for word, _ in counts.most_common(1000)}
         glued = {word: pieces for word, pieces in split.items() if pieces != [word]}
-        count = sum(self._counts[word] for word in glued)
+        count = sum(counts[word] for word in glued)
         if count <= limit:
             return False
         word, pieces = next(iter(glued.items()))
@@ -213,9 +214,10 @@ class _OtherText:
         self._example = ""
 
     def tell(self, batch: _Batch) -> bool:
-        if self._scripts and self._tell_scripts(batch, self._scripts):
+        if (scripts := self._scripts) and self._tell_scripts(batch, scripts):
             self._scripts = frozenset()
-        if self._vocab is not None and self._tell_unknown(batch, self._vocab):
+        # read once: another thread may be done with it
+        if (vocab := self._vocab) is not None and self._tell_unknown(batch, vocab):
             self._vocab = None
         return not self._scripts and self._vocab is None
 

@@ -170,7 +170,8 @@ class _Session:
 
     def run(self) -> Report:
         tuning = self._tuning_runs() if self.options.tune else []
-        self.plan = self._make_plan(self.known_rates)
+        # with what earlier commands chose, so that their results stay in the report meanwhile
+        self.plan = self._make_plan(best_rates(tuning, self.store) if tuning else self.known_rates)
         self._check_output()
         self._tell_plan(tuning)
         reasons = {}

@@ -17,6 +17,7 @@ from typing import Any
 from elmokit.errors import ElmokitError, InputError
 from elmokit.files.cache_dir import cache_dir
 from elmokit.files.locks import LOCK_NAME, held_directory
+from elmokit.files.temporary import remove_leftovers
 
 StrPath = str | os.PathLike[str]
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
@@ -250,8 +251,10 @@ def local_output(
                 f"{remote} exists already. Replace it with --overwrite, or give another name."
             )
         path, arrived = folder / remote.name, None
+        remove_leftovers(folder)  # of an output that was being written during a kill
         for partial in folder.glob(".*.partial"):  # of a download that was killed
-            partial.unlink()
+            if partial.is_file():
+                partial.unlink()
         if resume is None:
             path.unlink(missing_ok=True)
         elif path.exists() and not (overwrite or resume):
@@ -260,7 +263,9 @@ def local_output(
                 "over with --overwrite."
             )
         # parts beside it are those of a job that replaces what is there
-        is_begun = any(one.name != LOCK_NAME for one in folder.iterdir())
+        is_begun = any(
+            one.name != LOCK_NAME and one.suffix != ".partial" for one in folder.iterdir()
+        )
         if is_there and resume and not is_begun:
             remote.download(path)
             arrived = _identity(path)

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.hashing import file_sha256
@@ -247,11 +247,15 @@ def _files_below(directory: Path) -> list[Path]:
 
     Links to folders are followed after all others, and of a file and links to it the file is taken,
     so that no file is read twice and its path does not depend on the file system.
+
+    Raises:
+        OSError: for a folder that cannot be listed.
     """
     found, seen, waiting = [], set(), [directory]
     while waiting:
         links = []
-        for folder, folders, names in (entry for start in waiting for entry in os.walk(start)):
+        walked = (entry for start in waiting for entry in os.walk(start, onerror=_refuse))
+        for folder, folders, names in walked:
             real = os.path.realpath(folder)
             if real in seen:
                 folders.clear()
@@ -262,6 +266,10 @@ def _files_below(directory: Path) -> list[Path]:
             found += [Path(folder, name) for name in names if not name.startswith(".")]
         waiting = sorted(links)
     return _each_once(path for path in found if path.is_file())
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise error
 
 
 def _each_once(files: Iterable[Path]) -> list[Path]:

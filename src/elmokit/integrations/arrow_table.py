@@ -13,6 +13,7 @@ from elmokit.embed.line_embedder import OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.sif import SIF
 from elmokit.errors import InputError, MissingExtraError
+from elmokit.text.given_sentences import check_text
 from elmokit.weights.model_dir import PretrainedBiLM
 
 try:
@@ -81,6 +82,8 @@ class TableEmbedder:
             raise InputError(f"The column {self.column!r} must hold strings, got {kind}.")
         given = table.column(self.column).to_pylist()
         texts = ["" if text is None else text for text in given]
+        for number, text in enumerate(texts):
+            check_text(text, where=f"row {number} of the column {self.column!r}")
         lines = list(self._lines.stream(texts))
         numbers, words = list(range(len(lines))), [line.words for line in lines]
         block = Block(numbers, [None] * len(lines), [*words], [line.vectors for line in lines])

@@ -20,6 +20,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers, check_layers
 from elmokit.integrations.stored_model import embedder_of, files_of
+from elmokit.weights.model_dir import load_model
 
 try:
     import spacy
@@ -113,7 +114,8 @@ class ElmoComponent:
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoComponent":
         """Use the model directory that `to_disk` wrote."""
-        self.bilm._embedder = Embedder.load(Path(path) / _MODEL_DIR)
+        # in memory: the folder may go
+        self.bilm._embedder = Embedder(load_model(Path(path) / _MODEL_DIR))
         return self
 
 

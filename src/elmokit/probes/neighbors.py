@@ -108,11 +108,14 @@ def _index_of(tokens: tuple[str, ...], parts: tuple[str, ...]) -> int | None:
 
 
 _MIN_QUOTED_WORDS = 5
-"""A sentence with fewer words may be in another one by accident."""
 
 
 def is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
-    """Tell whether a sentence is or contains the query's, whatever their case and punctuation."""
+    """Tell whether a sentence is or contains the query's, whatever their case and punctuation.
+
+    A query of fewer than five words may be in another sentence by accident: only an equal one is
+    the same text then.
+    """
     wanted, words = (
         tuple(t.casefold() for t in tokens if any(map(str.isalnum, t)))
         for tokens in (query, sentence)

@@ -8,6 +8,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.pooling import pool
+from elmokit.errors import InputError
 from elmokit.files.json_files import jsonable
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.server.answers import RequestError
@@ -28,8 +29,8 @@ class Text:
     """A string or list of words; for predictions also several of these."""
     where: str
     """Its place in the request, for errors."""
-    truncate: bool = False
-    """Cut it instead of refusing it."""
+    truncate: bool | None = None
+    """Cut it instead of refusing it; None: the request cannot ask for that."""
     pooled: bool = False
     """One vector is wanted, not one per word."""
 
@@ -69,7 +70,7 @@ class Tokens:
     def prepare(self, text: Text) -> tuple[tuple[str, list[str]], int]:
         """Split a text into words."""
         words = split_text(text, self._embedder, self._settings)
-        return (text.value, words), len(words)
+        return (text.value, words), max(len(words), len(text.value) // 5)  # of places, too
 
     def compute(self, items: list[tuple[str, list[str]]]) -> list[list[dict[str, Any]]]:
         """Return the tokens of each text, sentence boundaries included."""
@@ -106,19 +107,28 @@ class Prediction:
         self.run, self._settings = run, settings
 
     def prepare(self, text: Text) -> tuple[Text, int]:
-        """Estimate the size of a text from its characters."""
+        """Estimate the size of a text from its characters; refuse an empty or a long one."""
         num_characters = _num_characters(text.value)
         if num_characters > self._settings.max_characters:
             raise RequestError(
                 413, f"{text.where} has {num_characters:,} characters: at most "
                 f"{self._settings.max_characters:,} are read.",
             )  # fmt: skip
+        num_words = _num_words(text.value)
+        if num_words > self._settings.max_words:
+            raise RequestError(
+                413,
+                f"{text.where} has {num_words:,} words: at most {self._settings.max_words:,} are "
+                "read.",
+            )
+        if num_words == 0:
+            raise RequestError(422, f"{text.where} has no words.")
         if isinstance(text.value, str):
             check_text(text.value, where=text.where)
         else:
             try:
                 self.run.task.from_words(text.value, str.split)  # only whether lists are in place
-            except TypeError as error:
+            except (InputError, TypeError) as error:
                 raise RequestError(422, f"{text.where}: {error}") from error
         return text, num_characters // 5 + NUM_BOUNDARIES
 
@@ -136,15 +146,19 @@ def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list
         InputError: for NUL in it.
     """
     given: GivenSentence = text.value
-    too_long = "{} has {:,} {}: at most {:,} are read, and of a longer one those with "
-    too_long += '"truncate": true.'
-    if isinstance(given, str) and len(given) > settings.max_characters:
-        if not text.truncate:
-            raise RequestError(
-                413,
-                too_long.format(text.where, len(given), "characters", settings.max_characters),
-            )
-        given = given[: settings.max_characters]
+    too_long = "{} has {:,} {}: at most {:,} are read"
+    too_long += (
+        "." if text.truncate is None else ', and of a longer one those with "truncate": true.'
+    )
+    if isinstance(given, str):
+        given = normalize(given, embedder.normalization)  # decomposed text is longer before
+        if len(given) > settings.max_characters:
+            if not text.truncate:
+                raise RequestError(
+                    413,
+                    too_long.format(text.where, len(given), "characters", settings.max_characters),
+                )
+            given = _beginning(given, settings.max_characters)
     words = split_sentence(given, embedder.tokenizer.tokenize, where=text.where)
     if len(words) > settings.max_words:
         if not text.truncate:
@@ -155,6 +169,22 @@ def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list
     if not words:
         raise RequestError(422, f"{text.where} has no words.")
     return words
+
+
+def _beginning(text: str, num_characters: int) -> str:
+    """Return the whole words, between spaces, in the first characters, if there are any."""
+    cut = text[:num_characters]
+    if cut[-1].isspace() or text[num_characters].isspace():
+        return cut
+    *whole, _ = cut.rsplit(maxsplit=1)
+    return whole[0] if whole else cut
+
+
+def _num_words(value: Any) -> int:
+    """Return the number of words, in strings between spaces."""
+    if isinstance(value, str):
+        return len(value.split())
+    return sum(_num_words(part) for part in value)
 
 
 def _num_characters(value: Any) -> int:

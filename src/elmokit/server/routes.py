@@ -228,7 +228,7 @@ class Service:
         inputs: Any,
         *,
         field: str = "inputs",
-        truncate: bool = False,
+        truncate: bool | None = None,
         pooled: bool = False,
     ) -> Job:
         single = isinstance(inputs, str)

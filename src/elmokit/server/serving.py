@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, cast
 
@@ -24,7 +25,8 @@ MAX_HEADER_BYTES = 65_536
 HEADER_SECONDS = 10.0
 """In which the headers of a request must have arrived, once they begin."""
 WRITE_SECONDS = 60.0
-"""After which a client that does not read its answer is left."""
+"""In which a client must read `WRITE_BYTES` of its answer, or it is left."""
+WRITE_BYTES = 65_536
 IDLE_SECONDS = 30
 """That a connection is kept between requests."""
 _SURPLUS_BODY = b'{"error": "There are too many connections.", "error_type": "overloaded"}'
@@ -135,7 +137,7 @@ class _Connection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._start_timer(WRITE_SECONDS)
+        self._watch_reading()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -147,10 +149,23 @@ class _Connection(HttpToolsProtocol):
             cast(dict[str, Any], self.cycle.scope)["state"][HAS_GONE] = True
         super().connection_lost(exc)
 
-    def _start_timer(self, seconds: float) -> None:
+    def _watch_reading(self) -> None:
+        """Leave the client if it reads too little of what is waiting to be sent."""
+        transport = cast(asyncio.Transport, self.transport)
+        waiting = transport.get_write_buffer_size()
+
+        def look() -> None:
+            if transport.get_write_buffer_size() > waiting - WRITE_BYTES:
+                transport.abort()
+            else:
+                self._watch_reading()
+
+        self._start_timer(WRITE_SECONDS, look)
+
+    def _start_timer(self, seconds: float, then: Callable[[], None] | None = None) -> None:
         self._stop_timer()
         transport = cast(asyncio.Transport, self.transport)
-        self._timer = self.loop.call_later(seconds, transport.abort)
+        self._timer = self.loop.call_later(seconds, then or transport.abort)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -18,7 +18,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel
 from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
-from elmokit.tasks.written import WrittenWords
+from elmokit.tasks.written import WrittenWords, written
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -113,6 +113,8 @@ class CorefTask(Task[CorefDocument]):
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
         """Make a document of a list of sentences, each a string or a list of words.
 
+        With strings, its text is what was written, the sentences joined by spaces.
+
         Raises:
             InputError: for a list of words, which is not a document.
         """
@@ -121,7 +123,10 @@ class CorefTask(Task[CorefDocument]):
                 f"A document is a list of sentences, each a string or a list of words, got a list "
                 f"of words: {words!r:.60}. Put the words of each sentence into a list of its own."
             )
-        return self._example_of(words, tokenize)
+        example = self._example_of(words, tokenize)
+        if not any(isinstance(sentence, str) for sentence in words):
+            return example
+        return replace(example, text=" ".join(map(written, words)))
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
         """Return the text with mentions in brackets, numbered by cluster: ``[she]1``."""

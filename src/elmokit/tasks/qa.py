@@ -4,7 +4,6 @@ The network points at words; `align` finds their characters, and the answer is c
 original paragraph.
 """
 
-import itertools
 import logging
 import random
 import re
@@ -24,6 +23,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.span_qa import DROPOUT, FoundAnswer, QaExample, SpanQA
 from elmokit.tasks.sampling import paragraphs_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
+from elmokit.tasks.written import joined
 from elmokit.text.alignment import Offsets, align, covering_words
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,8 @@ class QaTask(Task[QaExample]):
         """Read questions with their gold answers; a context is one sequence of words.
 
         In training, long contexts are cut to a window around the answer; questions without words at
-        the answer, or without an aligned context, are left out. In scoring, contexts that cannot be
+        the answer, or without an aligned context, are left out. In scoring, every question and
+        every gold answer counts, also one that is not in the context; contexts that cannot be
         aligned or exceed `MAX_CONTEXT_WORDS` have no words, so their answers are wrong. A warning
         counts all of them.
 
@@ -86,7 +87,7 @@ class QaTask(Task[QaExample]):
         examples: list[QaExample] = []
         troubles: Counter[str] = Counter()
         num_read = 0
-        for given in read_squad(path):
+        for given in read_squad(path, scoring=not training):
             num_read += 1
             if given.context not in contexts:
                 contexts[given.context] = _read_context(given.context, tokenize, training)
@@ -104,7 +105,7 @@ class QaTask(Task[QaExample]):
                 name=given.name, question=tuple(tokenize(given.question)),
                 context_words=context.words, offsets=context.offsets, context=given.context,
                 question_text=given.question, spans=spans,
-                answers=tuple(answer.text for answer in given.answers),
+                answers=given.texts,
             )  # fmt: skip
             examples.append(_window(example) if training else example)
         if troubles:
@@ -163,12 +164,10 @@ class QaTask(Task[QaExample]):
                 f"The context has {len(words)} words; at most {MAX_CONTEXT_WORDS} are allowed. Ask "
                 "about one part of it at a time."
             )
-        ends = itertools.accumulate(len(word) + 1 for word in words)  # after the space
-        pairs = zip(words, ends, strict=True)
-        offsets = tuple((end - 1 - len(word), end - 1) for word, end in pairs)
+        context, offsets = joined(words)
         return QaExample(
             name="", question=question, context_words=words, offsets=offsets,
-            context=" ".join(words), question_text=" ".join(question),
+            context=context, question_text=" ".join(question),
         )  # fmt: skip
 
     def as_given(self, example: QaExample, texts: Sequence[str]) -> QaExample:

@@ -17,7 +17,7 @@ from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
 from elmokit.tasks.sampling import DataFile
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize
-from elmokit.tasks.written import Mark
+from elmokit.tasks.written import Mark, WrittenWords
 from elmokit.text.alignment import align, covering_words
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
@@ -89,6 +89,13 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         """Return the text with brackets around the roles, without the asterisks."""
         shown = super().show(example, prediction)
         return shown if example.text is None else shown.replace("*", "")
+
+    def written(self, example: PredicateRoles) -> WrittenWords:
+        """Return the words with their places beside the asterisks, which belong to no word."""
+        if example.text is None:
+            return super().written(example)
+        words = WrittenWords(example.tokens, example.text.replace("*", ""))
+        return words.moved(example.text, [i for i, c in enumerate(example.text) if c != "*"])
 
     def mark(self, span: Span) -> Mark:
         role, start, end = span

@@ -19,6 +19,7 @@ from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.sampling import DataFile
+from elmokit.tasks.written import written
 from elmokit.text.given_sentences import Tokenize, split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
 
@@ -224,7 +225,8 @@ class Task(ABC, Generic[Example]):
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> Example:
         """Make an example of a list of words; of several texts, a list with each of them.
 
-        A text among several may be a string, which ``tokenize`` splits.
+        A text among several may be a string, which ``tokenize`` splits; predictions show it as it
+        was written.
 
         Raises:
             InputError: if these are not as many texts as an example needs.
@@ -236,7 +238,10 @@ class Task(ABC, Generic[Example]):
                 f"The task {self.name} needs a list of {self.num_texts} texts (strings or lists of "
                 f"words), got {len(texts)}: {words!r:.60}."
             )
-        return self._example_of(texts, tokenize)
+        example = self._example_of(texts, tokenize)
+        if not any(isinstance(text, str) for text in texts):
+            return example
+        return self.as_given(example, list(map(written, texts)))
 
     def _example_of(self, texts: Iterable[Any], tokenize: Tokenize) -> Example:
         parts = (split_sentence(text, tokenize, where="it") for text in texts)

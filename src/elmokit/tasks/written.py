@@ -19,7 +19,19 @@ class WrittenWords:
 
     def __init__(self, words: Sequence[str], text: str | None = None) -> None:
         self.words = words
-        self.text, self.offsets = _joined(words) if text is None else (text, align(words, text))
+        self.text, self.offsets = joined(words) if text is None else (text, align(words, text))
+
+    def moved(self, text: str, places: Sequence[int]) -> "WrittenWords":
+        """Return the words in a longer text, which has this one's characters at ``places``."""
+        found = WrittenWords(self.words)
+        found.text, found.offsets = text, self.offsets
+        if self.offsets is not None:
+            ends = (*places, len(text))
+            found.offsets = tuple(
+                (ends[start], ends[end - 1] + 1 if start < end else ends[start])
+                for start, end in self.offsets
+            )
+        return found
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return each word's ``text``, as the model read it, and its place in characters."""
@@ -57,11 +69,16 @@ class WrittenWords:
         """Return the text with marks around spans, which may contain one another."""
         text, offsets = self.text, self.offsets
         if offsets is None:
-            text, offsets = _joined(self.words)
+            text, offsets = joined(self.words)
         return _insert(text, offsets, marks)
 
 
-def _joined(words: Sequence[str]) -> tuple[str, Offsets]:
+def written(text: str | Sequence[str]) -> str:
+    """Return a text that was given as a string or as a list of words."""
+    return text if isinstance(text, str) else " ".join(text)
+
+
+def joined(words: Sequence[str]) -> tuple[str, Offsets]:
     """Return words joined by spaces, and where they are in that text."""
     ends = accumulate(len(word) + 1 for word in words)
     offsets = tuple((end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True))

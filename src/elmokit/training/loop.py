@@ -59,6 +59,7 @@ def train(
     budget: Budget,
     schedule: ScheduleConfig,
     config: OptimizerConfig,
+    planned: Budget | None = None,
     until: float = 1.0,
     progress: Progress | None = None,
     started: float | None = None,
@@ -69,7 +70,8 @@ def train(
     """Update until a share of the budget is spent or the batches end.
 
     ``objective`` takes (batch, carry, step); ``batches`` are this process's. A parameter group's
-    ``rate_share`` scales its rate. ``until`` is the share of the budget at which to stop,
+    ``rate_share`` scales its rate. ``planned`` is what the schedule spreads over (default:
+    ``budget``), ``until`` is the share of the budget at which to stop,
     ``progress`` that of a resumed run, ``started`` the `time.monotonic` at its second 0 (default:
     its seconds end now), ``autocast`` the context of the forward pass. ``frozen``
     gives the parameters not to update yet at a share of the budget.
@@ -85,7 +87,8 @@ def train(
         batch = next(batches, None)
         if batch is None:
             return
-        rate = config.learning_rate * schedule.factor(share)
+        planned_share = share if planned is None else planned.share(progress)
+        rate = config.learning_rate * schedule.factor(planned_share)
         for group in optimizer.param_groups:
             group["lr"] = rate * group.get("rate_share", 1.0)
         optimizer.zero_grad(set_to_none=True)

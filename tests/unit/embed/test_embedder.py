@@ -1,4 +1,5 @@
 import itertools
+import json
 import logging
 import pickle
 import shutil
@@ -302,6 +303,7 @@ def test_the_number_of_a_layer_may_be_one_of_numpy():
     for wrong in (np.int64(3), np.int64(-1), np.True_, np.float64(1)):
         with pytest.raises(InputError, match="`layers`"):
             check_layers(wrong, 3)
+    assert json.dumps(Embedder(toy_model()).metadata(layers=np.int64(1))["layers"]) == "1"
 
 
 @pytest.mark.parametrize(("layers", "shape"), [("all", (3, 0, 16)), ("top", (0, 16))])

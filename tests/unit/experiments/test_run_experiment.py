@@ -503,7 +503,7 @@ def test_an_update_after_the_checkpoint_is_made_again(options, tmp_path, monkeyp
 
 
 def _without_times(report):
-    times = ("seconds", "wall_seconds")
+    times = ("seconds", "wall_seconds", "date")
     return {
         run["id"]: {key: value for key, value in run.items() if key not in times}
         for run in report.results["runs"]
@@ -639,6 +639,27 @@ def test_the_learning_rate_is_chosen_on_the_held_out_part(options, tmp_path):
             value for (condition, _), value in scores.items() if condition == run["condition"]
         )
         assert scores[run["condition"], rate] == best
+
+
+def test_while_further_tasks_are_tuned_the_finished_ones_stay_in_the_report(options, tmp_path):
+    first = run_experiment(
+        "table1", options("table1", tasks=("nli",), overrides=FAST, tune=True, seeds=1)
+    )
+
+    def stop(advance):
+        if advance.result is not None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(
+            "table1",
+            options("table1", tasks=("ner", "nli"), overrides=FAST, tune=True, seeds=1),
+            Listeners(on_advance=stop),
+        )
+    now = json.loads((tmp_path / "table1/results.json").read_text("utf-8"))
+    assert [run["id"] for run in now["runs"]] == [run["id"] for run in first.results["runs"]]
+    assert len(now["missing"]) == 4
+    assert all("ner" in str(run) for run in now["missing"])
 
 
 def test_rates_that_an_earlier_command_tuned_are_used(options, folder, tmp_path):

@@ -278,6 +278,20 @@ def test_a_download_that_was_killed_is_made_again(monkeypatch):
         assert path.read_bytes() == b"whole"
 
 
+def test_what_a_kill_left_of_a_file_that_was_being_written_is_no_obstacle():
+    put("memory://o.h5", b"whole")
+    with local_output("memory://o.h5", overwrite=True) as path:
+        path.write_bytes(b"whole")
+        left = path.parent / ".o.h5.0123456789abcdef.partial"
+    left.mkdir(parents=True)
+    with local_output("memory://o.h5", resume=True) as path:
+        assert path.read_bytes() == b"whole"
+    for options in ({"overwrite": True}, {"overwrite": True, "resume": False}):
+        with local_output("memory://o.h5", **options) as path:
+            path.write_bytes(b"new")
+    assert get("memory://o.h5") == b"new"
+
+
 def test_a_bucket_that_does_not_exist_is_named():
     with (
         pytest.raises(FileNotFoundError, match=r"bucket 'other'.*oss://other/o\.h5"),

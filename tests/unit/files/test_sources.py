@@ -217,6 +217,22 @@ def test_zst_without_its_package_names_the_extra(tmp_path, monkeypatch):
         list(read_pieces(tmp_path / "a.zst"))
 
 
+def test_a_folder_that_cannot_be_listed_is_no_empty_one(tree, monkeypatch):
+    from elmokit.files.sources import find_files
+
+    (tree / "locked").mkdir()
+    scandir = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PermissionError, match="locked"):
+        find_files(tree)
+
+
 def test_linked_folders_are_read_once_and_patterns_may_match_folders(tree, tmp_path_factory):
     from elmokit.files.sources import find_files
 

@@ -54,6 +54,8 @@ def test_what_cannot_be_done_is_said(model):
     for wrong in ([0, 0], [["a"]], [b"a"]):
         with pytest.raises(InputError, match="'text' must hold strings"):
             TableEmbedder(model)(pa.table({"text": wrong}))
+    with pytest.raises(InputError, match=r"row 1 of the column 'text'.*NUL"):
+        TableEmbedder(model)(pa.table({"text": ["a", "b\0"]}))
     for options in (EmbedOptions(batch_tokens=0),):
         with pytest.raises(InputError, match="`batch_tokens`"):
             TableEmbedder(model, options=options)

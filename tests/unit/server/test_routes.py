@@ -2,6 +2,7 @@ import base64
 import dataclasses
 import json
 import threading
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -307,8 +308,31 @@ def test_errors_of_predictions_are_in_the_dialect_of_tei(server):
     assert "`inputs[0]`" in server.post("/predict/sentiment", nested)[1]["error"]
     _, answer = server.post("/predict/sentiment", {"inputs": [*["a"] * 5, "b\0"]})
     assert "`inputs[5]`" in answer["error"]
-    _, answer = server.post("/predict/nli", {"inputs": [*["a\tb"] * 7, "one text"]})
-    assert answer["error"].startswith("`inputs[7]`")
+    for unfit in ("one text", ["one text"]):
+        _, answer = server.post("/predict/nli", {"inputs": [*["a\tb"] * 7, unfit]})
+        assert answer["error"].startswith("`inputs[7]`")
+
+
+@pytest.mark.parametrize("words", ["", "  ", [], ["", " "]])
+def test_predictions_of_nothing_are_refused(server, words):
+    status, answer = server.post("/predict/sentiment", {"inputs": ["a", words]})
+    assert (status, answer["error"]) == (422, "`inputs[1]` has no words.")
+
+
+@pytest.mark.parametrize("text", ["a " * 51, ["a"] * 51])
+def test_predictions_have_the_limit_of_words(server, text):
+    status, answer = server.post("/predict/sentiment", {"inputs": [text]})
+    assert (status, answer["error"]) == (413, "`inputs[0]` has 51 words: at most 50 are read.")
+
+
+def test_only_where_a_text_can_be_cut_that_is_advised(server):
+    long = "a " * 51
+    for path, given, advised in (
+        ("/embed", {"inputs": long}, True), ("/embed_all", {"inputs": long}, True),
+        ("/tokenize", {"inputs": long}, False), ("/v1/embeddings", {"input": long}, False),
+    ):  # fmt: skip
+        status, answer = server.post(path, {"model": "toy", **given} if "v1" in path else given)
+        assert (status, "truncate" in str(answer)) == (413, advised)
 
 
 def test_vectors_of_words_are_not_normalized(server):
@@ -338,6 +362,19 @@ def test_long_texts_are_cut_on_request(server, embedder):
         words = embedder.tokenizer.tokenize(text[:800])[:50]
         assert status == 200
         (expected,) = embedder.embed([words], layers="average")
+        assert np.abs(np.array(answer[0]) - expected).max() < 1e-6
+
+
+def test_a_text_is_cut_between_words_and_not_within_a_syllable(server, embedder):
+    syllables = "갔다" * 300
+    for text, beginning in (
+        (f"{'b' * 398} {'c' * 398} {'d' * 398}", f"{'b' * 398} {'c' * 398}"),
+        (f"{'b' * 798} {'c' * 30}", "b" * 798),
+        (unicodedata.normalize("NFD", syllables), syllables),  # 600 characters when composed
+    ):
+        status, answer = server.post("/embed_all", {"inputs": text, "truncate": True})
+        (expected,) = embedder.embed([beginning], layers="average")
+        assert status == 200
         assert np.abs(np.array(answer[0]) - expected).max() < 1e-6
 
 

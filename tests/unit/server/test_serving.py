@@ -2,6 +2,7 @@ import http.client
 import json
 import logging
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
@@ -110,6 +111,24 @@ def test_a_client_that_does_not_read_is_left(embedder, monkeypatch):
         )
         assert client.recv(100).startswith(b"HTTP/1.1 200")
         until(lambda: not server.server.server_state.connections)
+
+
+def test_a_client_that_reads_slowly_gets_its_answer(embedder, monkeypatch):
+    monkeypatch.setattr(serving, "WRITE_SECONDS", 0.5)
+    with served(embedder, max_words=50_000) as server, connect(server) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        body = json.dumps({"inputs": "the bank " * 20_000}).encode()
+        client.sendall(
+            b"POST /embed_all HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+        )
+        answer, started = b"", time.monotonic()
+        while not answer.endswith(b"\r\n0\r\n\r\n"):
+            piece = client.recv(1 << 17)
+            assert piece, "left"
+            answer += piece
+            time.sleep(len(piece) / 6e6)
+        assert time.monotonic() - started > 1
 
 
 def test_what_is_no_http_is_refused(embedder, caplog):

@@ -173,6 +173,16 @@ def test_a_question_needs_one_context_of_a_length_that_fits_into_memory():
         TASK.example_of(("Who", "?"), ("by",) * (MAX_CONTEXT_WORDS + 1))
 
 
+def test_strings_in_a_list_keep_their_own_characters(squad):
+    tokenize = SimpleTokenizer().tokenize
+    for context in ("It can't  go (now).", ["It", "can't", "go", "."]):
+        example = TASK.from_words(["Can it?", context], tokenize)
+        assert example.question_text == "Can it?"
+        assert example.context == (context if isinstance(context, str) else "It can't go .")
+        words = [example.context[start:end] for start, end in example.offsets]
+        assert words == list(example.context_words)
+
+
 def test_raw_text_keeps_its_own_characters_in_the_answer():
     example = QaTask().from_text("Who?\tShe said \u201cno\u201d,  twice .", SimpleTokenizer())
     assert example.context.startswith("She said")

@@ -55,6 +55,24 @@ def test_roles_are_shown_without_the_asterisks_of_the_predicate():
 
 
 @pytest.mark.parametrize(
+    ("text", "place"), [("개가 남자를 *물었다*.", (8, 9)), ("철수가 집에 *갔다*.", (8, 9))]
+)
+def test_asterisks_belong_to_no_word(korean, text, place):
+    example = SrlTask().from_text(text, korean)
+    tags = ["O"] * len(example.tokens)
+    tags[example.predicate] = "B-V"
+    (role,) = SrlTask().as_json(example, tags)["roles"]
+    assert (role["start"], role["end"]) == place
+    assert role["text"] == text[slice(*place)]
+
+
+def test_a_word_that_is_marked_in_part_ends_before_the_asterisk_after_it():
+    example = SrlTask().from_text("He can*'t* go.", build_tokenizer("whitespace"))
+    (role,) = SrlTask().as_json(example, ["O", "B-V", "O"])["roles"]
+    assert (role["text"], role["start"], role["end"]) == ("can*'t", 3, 9)
+
+
+@pytest.mark.parametrize(
     ("text", "words", "predicate"),
     [
         ("The U.S. *attacked* it.", "The U.S. attacked it .", (2, 3)),

@@ -68,7 +68,7 @@ class Difference:
     p_value: float
     """Two-sided."""
     adjusted_p: float = 1.0
-    """Adjusted for all tasks of the experiment with the same conditions and share (Holm)."""
+    """Adjusted for all tasks on the page with the same conditions and share (Holm)."""
     num_units: int
     """Sampling units of the scored examples."""
 

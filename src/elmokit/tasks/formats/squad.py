@@ -22,33 +22,39 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuestionExample:
-    """A question, its paragraph, and at least one human answer."""
+    """A question, its paragraph, and its human answers."""
 
     name: str
     """The id by which predictions are scored."""
     question: str
     context: str
     answers: tuple[Answer, ...]
+    """Those that are in the context."""
+    texts: tuple[str, ...]
+    """Of all answers, for scoring."""
     location: Location
 
 
-def read_squad(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[QuestionExample]:
+def read_squad(
+    path: StrPath, *, report: ExampleReport | None = None, scoring: bool = False
+) -> Iterator[QuestionExample]:
     """Yield the questions of all paragraphs; the questions of a paragraph share one string.
 
     Offsets count code points. An answer that is not at its offset is moved to the nearest match
     (``answer_moved``); one that is not in the context is dropped (``answer_dropped``), and a
-    question without answers left is skipped; so are the ``unanswerable`` ones of SQuAD 2.0, which
-    are not a fault. The JSON is read as a whole.
+    question without answers left is skipped, unless it is read for ``scoring``, where it counts;
+    so are the ``unanswerable`` ones of SQuAD 2.0, which are not a fault. The JSON is read as a
+    whole.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for invalid JSON, missing or wrong fields, a repeated id, or a
             file without questions.
     """
-    return read_examples(path, _read, report)
+    return read_examples(path, lambda path, report: _read(path, report, scoring=scoring), report)
 
 
-def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
+def _read(path: Path, report: ExampleReport, *, scoring: bool) -> Iterator[QuestionExample]:
     names: set[str] = set()
     document = Record.from_json(read_text(path), Location(path=path))
     for article in document.records("data"):
@@ -65,11 +71,12 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
                 given = record.records("answers")
                 answers = [_answer(one, context, report) for one in given]
                 kept = tuple(answer for answer in answers if answer is not None)
+                texts = tuple(text for one in given if (text := one.text("text")).strip())
                 if record.fields.get("is_impossible") is True:
                     report.skip("unanswerable", record.location)
                 elif not question.strip() or not context.strip():
                     report.skip("empty_text", record.location)
-                elif not kept:
+                elif not (kept or (scoring and texts)):
                     reason = "answer_not_in_context" if given else "no_answer"
                     report.skip(reason, record.location)
                 else:
@@ -77,7 +84,7 @@ def _read(path: Path, report: ExampleReport) -> Iterator[QuestionExample]:
                         report.repaired["answer_dropped"] += len(given) - len(kept)
                     yield QuestionExample(
                         name=name, question=question, context=context, answers=kept,
-                        location=record.location,
+                        texts=texts, location=record.location,
                     )  # fmt: skip
 
 

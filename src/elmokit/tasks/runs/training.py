@@ -164,7 +164,8 @@ class TaskTraining:
         self.indices = choose_examples(training, share=config.label_share, seed=config.seed)
         self.batch_size = config.batch_size or training.task.default_batch_size
         self.num_batches = -(-len(self.indices) // self.batch_size)
-        self.budget = Budget(steps=config.epochs * self.num_batches, seconds=seconds)
+        self.planned = Budget(steps=config.epochs * self.num_batches)
+        self.budget = replace(self.planned, seconds=seconds)
         self.optimizer = _build_optimizer(model, maker.bilm, config)
         self.early_stopping = EarlyStopping(model, patience=config.patience)
         self.progress = Progress()
@@ -268,7 +269,7 @@ class TaskTraining:
         batches = training_batches(self.training, self.indices, self.batch_size, seed=seed)
         reports = train(
             self._objective, iter(batches[len(self.losses) :]), self.optimizer, carry=None,
-            budget=self.budget, schedule=SCHEDULES[self.config.schedule],
+            budget=self.budget, planned=self.planned, schedule=SCHEDULES[self.config.schedule],
             config=OptimizerConfig(
                 learning_rate=self.config.learning_rate, clip_norm=self.config.clip_norm
             ),

@@ -60,6 +60,19 @@ def test_an_answer_that_is_not_in_the_context_is_left_out(read, report):
     assert not report.skipped
 
 
+def test_what_is_read_for_scoring_counts_every_question_and_answer(read, report):
+    content = document(
+        question(("부산", 3), ("서울", 12), (" ", 3)), question(("부산", 3), name="q2"),
+        question(name="q3"), question(("서울", 12), name="q4"),
+    )  # fmt: skip
+    report.max_skipped_share = 0.5
+    first, second, third = read(content, report=report, scoring=True)
+    assert (first.texts, len(first.answers)) == (("부산", "서울"), 1)
+    assert (second.texts, second.answers) == (("부산",), ())
+    assert third.name == "q4"
+    assert report.skipped == {"no_answer": 1}
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [

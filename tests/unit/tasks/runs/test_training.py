@@ -278,6 +278,23 @@ def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved
     assert float(model.updates.detach()) == pytest.approx(-moved, abs=0.01)
 
 
+def test_a_limit_of_time_does_not_hurry_the_rate(monkeypatch):
+    rates, seconds = [], iter(range(10_000))
+    monkeypatch.setattr(training_module, "score_model", lambda *_: TaskScore("accuracy", 1.0))
+    monkeypatch.setattr(training_module.time, "monotonic", lambda: float(next(seconds)))
+    config = TaskTrainConfig(epochs=100, schedule="cosine", learning_rate=1.0, patience=100)
+    held, maker = (
+        examples([1, 1, 1]),
+        BatchMaker(InputSettings(embeddings="none"), CharVocab(), None),
+    )
+    training = TaskTraining(Counter(), maker, held, held, config, seconds=60)
+    for _ in training.run():
+        rates.append(training.optimizer.param_groups[0]["lr"])
+    assert 5 < len(rates) < 50
+    planned = training_module.SCHEDULES["cosine"].factor((len(rates) - 1) / 100)
+    assert rates[-1] == pytest.approx(planned, rel=0.05)
+
+
 def test_what_is_drawn_depends_on_the_seed_alone_and_the_callers_state_is_put_back(monkeypatch):
     torch.manual_seed(5)
     expected = torch.rand(3)
