@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import (
     NormalizingTokenizer,
     Tokenizer,
+    normalized_sentences,
     sentences_batch,
 )
 from elmokit.text.tokenizers.registry import TOKENIZERS, TokenizerConfig, build_tokenizer
@@ -93,6 +95,25 @@ def test_any_text_is_survived(tokenizer, text):
     for sentence in tokenizer.sentences(text):
         assert sentence
         check_tokens(sentence)
+
+
+@given(text=any_text | st.text("'\"`,. ا\u200d👍", max_size=20))
+@settings(max_examples=50)
+def test_tokens_are_normalized_as_what_is_scored(tokenizer, text):
+    normalizing = NormalizingTokenizer(tokenizer, "plain-1")
+    batch = list(normalized_sentences(tokenizer, [text], "plain-1"))
+    assert batch == [normalizing.sentences(text)]
+    for tokens in (normalizing.tokenize(text), *batch[0]):
+        assert [normalize(token, "plain-1") for token in tokens] == tokens
+
+
+def test_quotes_that_a_tokenizer_makes_are_normalized():
+    for library in LIBRARIES["english"]:
+        pytest.importorskip(library)
+    text = "He said ''''hi''''."
+    assert "''" in build_tokenizer("english").tokenize(normalize(text, "plain-1"))
+    tokens = NormalizingTokenizer(build_tokenizer("english"), "plain-1").tokenize(text)
+    assert "''" not in tokens
 
 
 @given(text=any_text)

@@ -75,7 +75,8 @@ def test_tf_hub_modules(name, tmp_path):
     inputs = case(name)
     foreign.write_hub_module(tmp_path / "hub", arrays_of(inputs)[0])
     options = inputs.options_path if name == "edge_stateless" else None  # its clips are not usual
-    report = convert(tmp_path / "hub", tmp_path / "model", options=options)
+    source = tmp_path / ("hub" if name == "edge_stateless" else "hub/saved_model.pb")
+    report = convert(source, tmp_path / "model", options=options)
     assert report.source_format == "TF-Hub module"
     assert any("both clips (3)" in note for note in report.notes) == (options is None)
     check_parity(tmp_path / "model", inputs)

@@ -73,7 +73,6 @@ def check_words(words: Iterable[object]) -> list[str]:
 
     Raises:
         TypeError: for one string, or a word that is no string.
-        InputError: for a word with NUL or half a surrogate pair.
     """
     if isinstance(words, str | bytes):
         raise TypeError(f"`words` must be a list of words, got one string: {words!r:.60}.")

@@ -65,6 +65,14 @@ def normalize(text: str, form: Normalization) -> str:
     return plain
 
 
+def normalized_tokens(tokens: list[str], form: Normalization) -> list[str]:
+    """Return tokens of normalized text: a few of those that a tokenizer rewrites are not."""
+    joined = " ".join(tokens)
+    if form == "none" or normalize(joined, form) == joined:
+        return tokens
+    return [found for token in tokens if (found := normalize(token, form))]
+
+
 def _plain(text: str) -> str:
     if not text.isascii():
         text = _compose(text)

@@ -11,5 +11,6 @@ def script_of(word: str) -> str:
 
 @cache
 def _script_of_letter(letter: str) -> str:
-    name = unicodedata.name(letter, "").partition(" ")[0].capitalize()
-    return {"Cjk": "Han", "Fullwidth": "Latin", "Halfwidth": "Hangul"}.get(name, name)
+    first, *others = unicodedata.name(letter, "").split(" ")
+    name = others[0] if first in ("FULLWIDTH", "HALFWIDTH") and others else first
+    return "Han" if name == "CJK" else name.capitalize()

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from elmokit.files.text_reader import ReadReport
-from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.normalization import Normalization
 from elmokit.text.tokenized_block import TokenizedBlock
-from elmokit.text.tokenizers.protocol import Tokenizer, sentences_batch
+from elmokit.text.tokenizers.protocol import Tokenizer, normalized_sentences
 from elmokit.text.worker_processes import ONE_PROCESS, Workers, tokenized_blocks
 
 
@@ -38,8 +38,7 @@ def sentences_of_lines(
         for block in blocks_of_sentences(lines, tokenizer, normalization, report, workers=workers):
             yield from (list(filter(None, sentences)) for sentences in block.lines())
         return
-    texts = (normalize(line, normalization) for line in lines)
-    for sentences in sentences_batch(tokenizer, texts):
+    for sentences in normalized_sentences(tokenizer, lines, normalization):
         found = [sentence for sentence in sentences if sentence]
         if len(found) < len(sentences):
             report.skipped["empty_sentence"] += len(sentences) - len(found)

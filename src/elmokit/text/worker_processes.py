@@ -12,9 +12,9 @@ from multiprocessing.connection import wait
 from threading import Thread
 from typing import Any, Protocol, runtime_checkable
 
-from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.normalization import Normalization
 from elmokit.text.tokenized_block import TokenizedBlock
-from elmokit.text.tokenizers.protocol import Tokenizer, sentences_batch
+from elmokit.text.tokenizers.protocol import Tokenizer, normalized_sentences
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 BLOCK_CHARACTERS = 1 << 18
@@ -126,8 +126,7 @@ class _BlockTokenizer:
         self._normalization: Normalization = normalization
 
     def __call__(self, lines: list[str]) -> TokenizedBlock:
-        texts = (normalize(line, self._normalization) for line in lines)
-        return TokenizedBlock.of(sentences_batch(self._tokenizer, texts))
+        return TokenizedBlock.of(normalized_sentences(self._tokenizer, lines, self._normalization))
 
 
 _work: Work

@@ -1,6 +1,7 @@
 """Models of other software to a model directory, and back to the original's files or to ONNX."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -52,6 +53,10 @@ OPTIONS_NAME = "options.json"
 """Of the original's files, by default."""
 _FILE_SUFFIXES = (".h5", ".hdf5", ".safetensors", ".bin", ".npz", ".pt", ".th", ".ckpt", ".gz")
 """Suffixes of files, which would be odd names of folders."""
+
+
+_DATA_SUFFIX = re.compile(r"\.data-\d+-of-\d+$")
+_HUB_NAME = "saved_model.pb"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +149,8 @@ def convert(
         path = Path(f"{path}{INDEX_SUFFIX}")
     elif not path.is_file():
         path = find_model(source)
+    else:
+        path = _named_by(path)
     if path.is_dir() and _may_be_model_dir(path):
         if name is not None or encoder_only:
             raise InputError("--name and --encoder-only have no use for a model directory.")
@@ -179,6 +186,14 @@ def convert(
     )
     num_mixes = 0 if imported.mixes is None else len(imported.mixes.gammas)
     return replace(report, num_mixes=num_mixes, notes=imported.notes)
+
+
+def _named_by(file: Path) -> Path:
+    """Return the index of a TensorFlow data file, the folder of a TF-Hub module, else the file."""
+    if file.name == _HUB_NAME:
+        return file.parent
+    index = file.with_name(_DATA_SUFFIX.sub(INDEX_SUFFIX, file.name))
+    return index if index.is_file() else file
 
 
 def _path(given: StrPath | None) -> Path | None:

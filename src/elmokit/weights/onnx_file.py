@@ -43,7 +43,8 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
 
     A `Storage` below float32 makes the file smaller by rounding the weights, as
     `PretrainedBiLM.round_to` does. The runtime computes in fp32 in every case. Metadata of
-    the file name the model's hash, tokenizer and normalization, and the version of elmokit.
+    the file name the model's hash and tokenizer, how it normalizes words and cuts long ones, and
+    the version of elmokit.
 
     Raises:
         MissingExtraError: if the library onnx is missing.
@@ -56,7 +57,8 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
             "(config.json, `lexicon`)."
         )
     onnx = _import_onnx()
-    made = {"normalization": model.config.char_vocab.normalization}
+    reading = model.config.char_vocab
+    made = {"normalization": reading.normalization, "truncation": reading.truncation}
     if isinstance(model, PretrainedBiLM):
         made |= {"model_hash": model.model_hash(), "tokenizer": str(model.tokenizer)}
     if dtype != "float32":

@@ -7,8 +7,8 @@ from elmokit.text.scripts import script_of
     ("word", "script"),
     [
         ("bank", "Latin"), ("É", "Latin"), ("ｂａｎｋ", "Latin"), ("말", "Hangul"),
-        ("ᄒ", "Hangul"), ("ﾡ", "Hangul"), ("銀行", "Han"), ("банк", "Cyrillic"),
-        ("3말", "Hangul"), ("…", ""), ("2022", ""), ("", ""),
+        ("ᄒ", "Hangul"), ("ﾡ", "Hangul"), ("ｶﾀｶﾅ", "Katakana"), ("銀行", "Han"),
+        ("банк", "Cyrillic"), ("3말", "Hangul"), ("…", ""), ("2022", ""), ("", ""),
     ],
 )  # fmt: skip
 def test_the_first_letter_decides(word, script):

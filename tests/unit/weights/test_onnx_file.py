@@ -42,6 +42,7 @@ def test_a_packaged_model_computes_the_same_layers(name, dtype, tmp_path):
     write_onnx(model, tmp_path / "model.onnx", dtype=dtype)
     made = {one.key: one.value for one in onnx.load(tmp_path / "model.onnx").metadata_props}
     assert (made["model_hash"], made["dtype"]) == (model.model_hash(), dtype)
+    assert made["truncation"] == "character"
     model.round_to(dtype)
     check(model, tmp_path / "model.onnx", model.char_vocab.encode(SENTENCES[name]))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
-from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.normalization import Normalization, normalize, normalized_tokens
 
 
 @runtime_checkable
@@ -44,6 +44,14 @@ def sentences_batch(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list
     return map(tokenizer.sentences, texts)
 
 
+def normalized_sentences(
+    tokenizer: Tokenizer, texts: Iterable[str], form: Normalization
+) -> Iterator[list[list[str]]]:
+    """Yield the sentences of each text as `NormalizingTokenizer` does."""
+    found = sentences_batch(tokenizer, (normalize(text, form) for text in texts))
+    return ([normalized_tokens(tokens, form) for tokens in sentences] for sentences in found)
+
+
 class ShownTokenizer:
     """A tokenizer whose ``repr`` shows its version."""
 
@@ -54,7 +62,7 @@ class ShownTokenizer:
 
 
 class NormalizingTokenizer:
-    """Normalizes text before the tokenizer, as corpus readers do."""
+    """Normalizes text before the tokenizer, and tokens after it, as corpus readers do."""
 
     def __init__(self, tokenizer: Tokenizer, normalization: Normalization) -> None:
         self.name, self.version = tokenizer.name, tokenizer.version
@@ -66,8 +74,10 @@ class NormalizingTokenizer:
 
     def tokenize(self, sentence: str) -> list[str]:
         """Normalize one sentence and split it into tokens."""
-        return self._tokenizer.tokenize(normalize(sentence, self._form))
+        tokens = self._tokenizer.tokenize(normalize(sentence, self._form))
+        return normalized_tokens(tokens, self._form)
 
     def sentences(self, text: str) -> list[list[str]]:
         """Normalize raw text and split it into sentences of tokens."""
-        return self._tokenizer.sentences(normalize(text, self._form))
+        sentences = self._tokenizer.sentences(normalize(text, self._form))
+        return [normalized_tokens(tokens, self._form) for tokens in sentences]

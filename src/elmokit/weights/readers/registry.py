@@ -80,7 +80,7 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
             kinds = "; ".join(f"{one.name} ({one.files})" for one in FORMATS)
             raise FormatError(
                 f"{contents.folder} is not a known model. It holds {contents.summary()}. What "
-                f"is read: a model directory; {kinds}; a zip or tar archive of one of these."
+                f"is read: {kinds}; a zip or tar archive of one of these; a model directory."
             )
         for option in ("vocab", "softmax", "name"):
             if getattr(choices, option) is not None and option not in chosen.choices:
