@@ -180,8 +180,10 @@ def main() -> None:
     prepare_threads()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:  # escape characters that the terminal cannot show
-            is_ascii = lookup(stream.encoding).name == "ascii"  # of no terminal; Typer writes UTF-8
+        if reconfigure is not None:
+            # an ASCII stream gets UTF-8, as Typer would write to it, but past the checks of
+            # `open_standard_streams`; others get escapes of the characters that they lack
+            is_ascii = lookup(stream.encoding).name == "ascii"
             reconfigure(errors="backslashreplace", encoding="utf-8" if is_ascii else None)
     try:
         app(prog_name="elmokit")

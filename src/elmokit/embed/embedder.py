@@ -320,7 +320,7 @@ class Embedder:
         return self._stream(words, which, policy, batch_tokens, initial_state)
 
     def metadata(
-        self, *, layers: object = "all", state: StatePolicy | str = "reset"
+        self, *, layers: Layers | np.integer | str = "all", state: StatePolicy | str = "reset"
     ) -> dict[str, Any]:
         """Return how the vectors are made: model, text processing, options, versions; JSON-able.
 

@@ -207,9 +207,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         reason = "Only pages of this server may ask it."
         if not self.server.is_own_host(host):
+            url, port = self.server.url, self.server.server_port
             reason = (
-                f"This server is {self.server.url} and was asked as {host!r:.80}. If a port is "
-                f"forwarded to it, forward the same one, {self.server.server_port}."
+                f"This server is {url} and was asked as {host!r:.80}. Open it by its own address; "
+                f"if a port is forwarded to it, forward the same, {port}."
             )
         self._fail("not-available", reason, HTTPStatus.FORBIDDEN)
         return False

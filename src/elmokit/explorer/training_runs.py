@@ -19,7 +19,7 @@ NGRAM_NAME = "ngram.json"
 MAX_ROWS = 4000
 """Of a run's log without held-out perplexities, evenly thinned; those with them are all kept."""
 _QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
-_COPIED_WITHIN_SECONDS = 60  # log and model of a finished run; a log that is newer goes on
+_COPIED_WITHIN_SECONDS = 60  # by which the log of a finished run may be newer, as in a copy
 _LOSSES = {"forward": "forward_loss", "backward": "backward_loss", "mean": "loss"}
 _PERPLEXITIES = {"forward": "valid_forward", "backward": "valid_backward", "mean": "valid_mean"}
 
@@ -69,11 +69,14 @@ def read_training_run(directory: Path) -> TrainingRun:
 
 
 def _is_running(directory: Path) -> bool:
-    """Return whether something was written lately, and no model at the end since."""
+    """Return whether something was written lately, and a finished model not after it."""
     last = _changed(directory / METRICS_FILE)
     if last == 0:  # no log yet: the text is being prepared
         folders = os.walk(directory)
-        last = max(_changed(Path(at, name)) for at, _, own in folders for name in (".", *own))
+        last = max(
+            (_changed(Path(at, name)) for at, _, own in folders for name in (".", *own)),
+            default=0.0,
+        )
     if last - _changed(directory / CONFIG_NAME) < _COPIED_WITHIN_SECONDS:
         return False
     return time.time() - last < _QUIET_SECONDS

@@ -8,6 +8,7 @@ them by entry points; ``import elmokit.integrations.spacy`` registers them, too.
 
 # pyright: reportMissingImports=false
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -114,8 +115,8 @@ class ElmoComponent:
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoComponent":
         """Use the model directory that `to_disk` wrote."""
-        # in memory: the folder may go
-        self.bilm._embedder = Embedder(load_model(Path(path) / _MODEL_DIR))
+        # a copy in memory, not mapped from the files: the folder may go
+        self.bilm._embedder = Embedder(copy.deepcopy(load_model(Path(path) / _MODEL_DIR)))
         return self
 
 

@@ -19,7 +19,7 @@ from elmokit.probes.neighbors import (
     occurrence_in,
 )
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.protocol import Tokenizer
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import (
     build_tokenizer,
     tokenizer_for_model,
@@ -99,13 +99,14 @@ def neighbors_of_word(
         raise InputError("`any_word` needs `sentence`: the occurrence whose neighbors to find.")
     check_one_layer(layers)
     chosen: Any = check_layers(layers, embedder.num_layers)
-    splitter = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
     form = embedder.normalization
+    chosen_tokenizer = tokenizer_for_model(embedder.tokenizer_config, tokenizer)
+    splitter = NormalizingTokenizer(build_tokenizer(chosen_tokenizer), form)
     word = normalize(word, form)
     parts = _parts(word, splitter)
     query = None
     if sentence is not None:
-        query = occurrence_in(splitter.tokenize(normalize(sentence, form)), parts)
+        query = occurrence_in(splitter.tokenize(sentence), parts)
     static = [] if vectors is None else _static_neighbors(vectors, word)
     sentences = read_sentences(text, splitter, normalization=form)
     how: dict[str, Any] = {"layers": chosen, "num_neighbors": num_neighbors}

@@ -20,6 +20,9 @@ from elmokit.text.given_sentences import GivenSentence, check_text, split_senten
 from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
 
+_ORDINARY_LENGTH = 100
+"""Of a word; longer pieces are text without spaces."""
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -146,6 +149,8 @@ def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list
         InputError: for NUL in it.
     """
     given: GivenSentence = text.value
+    if isinstance(given, str):
+        check_text(given, where=text.where)
     too_long = "{} has {:,} {}: at most {:,} are read"
     too_long += (
         "." if text.truncate is None else ', and of a longer one those with "truncate": true.'
@@ -172,12 +177,12 @@ def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list
 
 
 def _beginning(text: str, num_characters: int) -> str:
-    """Return the whole words, between spaces, in the first characters, if there are any."""
+    """Return the first characters, without a part of a word of ordinary length at the end."""
     cut = text[:num_characters]
     if cut[-1].isspace() or text[num_characters].isspace():
         return cut
-    *whole, _ = cut.rsplit(maxsplit=1)
-    return whole[0] if whole else cut
+    *whole, last = cut.rsplit(maxsplit=1)
+    return whole[0] if whole and len(last) <= _ORDINARY_LENGTH else cut
 
 
 def _num_words(value: Any) -> int:
@@ -189,5 +194,5 @@ def _num_words(value: Any) -> int:
 
 def _num_characters(value: Any) -> int:
     if isinstance(value, str):
-        return len(value)
+        return len(normalize(value, "NFC"))
     return sum(_num_characters(part) + 1 for part in value)

@@ -1,10 +1,12 @@
 """One label for two texts: entailment."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elmokit.files.location import counted
 from elmokit.files.sources import existing_file
 from elmokit.tasks.classification import (
     ClassificationTask,
@@ -12,13 +14,15 @@ from elmokit.tasks.classification import (
     read_at,
     with_probs,
 )
-from elmokit.tasks.formats.pairs import read_pairs
+from elmokit.tasks.formats.pairs import NLI_LABELS, TextPair, read_pairs
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.esim import DROPOUT, ESIM
 from elmokit.tasks.sampling import DataFile, records_of
 from elmokit.tasks.task import Sentence, Tokenize
 from elmokit.tasks.written import WrittenWords
+
+log = logging.getLogger(__name__)
 
 FIELDS = (
     ("premise", "sentence1", "text", "Text"),
@@ -37,6 +41,21 @@ class TokenizedPair:
     label: str
     texts: tuple[str, str]
     """The original texts."""
+
+
+def _agreed(pairs: list[TextPair], path: Path) -> list[TextPair]:
+    """Leave out pairs of the label -1 beside those of entailment: the annotators did not agree.
+
+    Hugging Face's copies have it beside 0, 1 and 2.
+    """
+    labels = {pair.label for pair in pairs} - {"-1"}
+    if labels != {"0", "1", "2"} and not (labels and labels <= set(NLI_LABELS)):
+        return pairs  # -1 may be a class
+    agreed = [pair for pair in pairs if pair.label != "-1"]
+    if len(agreed) < len(pairs):
+        num_others = counted(len(pairs) - len(agreed), "pair")
+        log.warning("%s: %s of the label -1 (no agreement) left out", path, num_others)
+    return agreed
 
 
 class NliTask(ClassificationTask[TokenizedPair]):
@@ -61,7 +80,9 @@ class NliTask(ClassificationTask[TokenizedPair]):
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TokenizedPair]:
         existing_file(path, what="task data", is_read_twice=True)
         first, second, label = (first_named(read_records(path), wanted) for wanted in FIELDS)
-        pairs = read_pairs(path, first=first, second=second, label=label, labels=None)
+        pairs = _agreed(
+            list(read_pairs(path, first=first, second=second, label=label, labels=None)), path
+        )
         return [
             TokenizedPair(
                 first=read_at(pair.location, tokenize, pair.first),

@@ -90,12 +90,9 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         shown = super().show(example, prediction)
         return shown if example.text is None else shown.replace("*", "")
 
-    def written(self, example: PredicateRoles) -> WrittenWords:
-        """Return the words with their places beside the asterisks, which belong to no word."""
-        if example.text is None:
-            return super().written(example)
-        words = WrittenWords(example.tokens, example.text.replace("*", ""))
-        return words.moved(example.text, [i for i, c in enumerate(example.text) if c != "*"])
+    def place_words(self, example: PredicateRoles) -> WrittenWords:
+        """Return the words with their places beside the asterisks of the predicate."""
+        return WrittenWords(example.tokens, example.text, without="*")
 
     def mark(self, span: Span) -> Mark:
         role, start, end = span
@@ -104,8 +101,11 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
     def as_json(
         self, example: PredicateRoles, prediction: list[str], probs: list[float] | None = None
     ) -> dict[str, Any]:
-        predicate = {"predicate": example.predicate}  # a number of a token
-        return super().as_json(example, prediction, probs) | predicate
+        answer = super().as_json(example, prediction, probs)
+        if example.text is not None:
+            for role in answer["roles"]:
+                role["text"] = role["text"].replace("*", "")  # between its words
+        return answer | {"predicate": example.predicate}  # a number of a token
 
 
 def _split(

@@ -112,9 +112,9 @@ class SpanTaggingTask(TaggingTask[Example]):
     def show(self, example: Any, prediction: list[str]) -> str:
         """Return the text with brackets around the spans."""
         marks = [self.mark(span) for span in read_spans(prediction)]
-        return self.written(example).marked(marks)
+        return self.place_words(example).marked(marks)
 
-    def written(self, example: Any) -> WrittenWords:
+    def place_words(self, example: Any) -> WrittenWords:
         """Return the words with their places in the text that was given."""
         return WrittenWords(example.tokens, example.text)
 
@@ -127,7 +127,7 @@ class SpanTaggingTask(TaggingTask[Example]):
         self, example: Any, prediction: list[str], probs: list[float] | None = None
     ) -> dict[str, Any]:
         """Return text, words and spans; ``probs`` are those of the spans."""
-        written = self.written(example)
+        written = self.place_words(example)
         spans_name, type_name = self.field_names
         spans = []
         for number, (kind, start, end) in enumerate(read_spans(prediction)):

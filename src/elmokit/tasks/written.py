@@ -17,21 +17,21 @@ class WrittenWords:
     of `align`, None if the words cannot be found in the text.
     """
 
-    def __init__(self, words: Sequence[str], text: str | None = None) -> None:
+    def __init__(self, words: Sequence[str], text: str | None = None, *, without: str = "") -> None:
+        """Place the words; characters ``without`` are marks, which belong to no word."""
         self.words = words
-        self.text, self.offsets = joined(words) if text is None else (text, align(words, text))
-
-    def moved(self, text: str, places: Sequence[int]) -> "WrittenWords":
-        """Return the words in a longer text, which has this one's characters at ``places``."""
-        found = WrittenWords(self.words)
-        found.text, found.offsets = text, self.offsets
-        if self.offsets is not None:
+        if text is None:
+            self.text, self.offsets = joined(words)
+            return
+        self.text, places = text, [i for i, one in enumerate(text) if one not in without]
+        offsets = align(words, "".join(text[i] for i in places))
+        if offsets is not None and without:
             ends = (*places, len(text))
-            found.offsets = tuple(
+            offsets = tuple(
                 (ends[start], ends[end - 1] + 1 if start < end else ends[start])
-                for start, end in self.offsets
+                for start, end in offsets
             )
-        return found
+        self.offsets = offsets
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return each word's ``text``, as the model read it, and its place in characters."""

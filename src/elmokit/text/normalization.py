@@ -66,9 +66,11 @@ def normalize(text: str, form: Normalization) -> str:
 
 
 def normalized_tokens(tokens: list[str], form: Normalization) -> list[str]:
-    """Return tokens of normalized text: a few of those that a tokenizer rewrites are not."""
+    """Normalize the tokens of normalized text: a tokenizer may rewrite some, such as to ``''``."""
+    if form == "none":
+        return tokens
     joined = " ".join(tokens)
-    if form == "none" or normalize(joined, form) == joined:
+    if normalize(joined, form) == joined:
         return tokens
     return [found for token in tokens if (found := normalize(token, form))]
 

@@ -27,8 +27,11 @@ class RunLog:
     def __init__(self, path: Path, *, resume_step: int = 0) -> None:
         self.path = path
         kept = [row for row in read_log(path) if row["step"] <= resume_step] if resume_step else []
+        content = "".join(map(_line, kept)).encode()
+        if path.exists() and path.read_bytes() == content:
+            return  # so that its time stays that of the last row
         with atomic_file(path) as temp_path:
-            temp_path.write_text("".join(map(_line, kept)), encoding="utf-8")
+            temp_path.write_bytes(content)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row; it must have ``step``. What is not finite is null."""

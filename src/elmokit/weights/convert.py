@@ -53,8 +53,6 @@ OPTIONS_NAME = "options.json"
 """Of the original's files, by default."""
 _FILE_SUFFIXES = (".h5", ".hdf5", ".safetensors", ".bin", ".npz", ".pt", ".th", ".ckpt", ".gz")
 """Suffixes of files, which would be odd names of folders."""
-
-
 _DATA_SUFFIX = re.compile(r"\.data-\d+-of-\d+$")
 _HUB_NAME = "saved_model.pb"
 

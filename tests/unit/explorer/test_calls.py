@@ -1,7 +1,6 @@
 """Answers to calls, and the codes of errors."""
 
 import json
-import sys
 
 import pytest
 
@@ -11,6 +10,7 @@ from elmokit.explorer.catalog import MAX_TOP, MAX_WORDS, ExploredModel
 from elmokit.explorer.corpus_index import CorpusIndex
 from elmokit.explorer.training_runs import check_run_dir
 from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.weights.model_dir import PretrainedBiLM
 
 from ...builders.training_models import lexicon_model, random_sentences, toy_model
 
@@ -125,7 +125,10 @@ def test_bad_calls_get_a_code(calls, method, given, code):
 
 
 def test_without_its_tokenizer_a_model_reads_what_stands_between_spaces(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pysbd", None)
+    def missing(self, sentence):
+        raise MissingExtraError("pysbd", extra="en")
+
+    monkeypatch.setattr(PretrainedBiLM, "tokenize", missing)
     model = toy_model(tokenizer=TokenizerConfig(name="english"))
     calls = Calls([ExploredModel("toy", tmp_path, model)])
     calls.load_tokenizers()

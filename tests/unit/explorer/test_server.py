@@ -124,7 +124,7 @@ def test_other_sites_are_refused(ask, server, headers):
 def test_a_port_that_is_forwarded_under_another_number_is_told(ask, server):
     answer, body = ask("GET", "/", Host="localhost:1")
     assert answer.status == 403
-    assert f"forward the same one, {server.server_port}" in json.loads(body)["error"]["message"]
+    assert f"forward the same, {server.server_port}" in json.loads(body)["error"]["message"]
 
 
 def test_a_link_of_another_site_opens_the_page_and_nothing_else(ask):

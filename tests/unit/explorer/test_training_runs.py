@@ -81,7 +81,7 @@ def test_a_base_model_with_infinite_perplexity_has_no_line(run_dir):
     assert b"<!-- before fine-tuning -->" not in path.read_bytes()
 
 
-AGES = {"now": 0, "soon after": 30, "an hour ago": 3600}
+AGES = {"now": 0, "shortly before": 30, "minutes before": 120, "an hour ago": 3600}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,8 @@ AGES = {"now": 0, "soon after": 30, "an hour ago": 3600}
     [
         ("now", None, True), ("an hour ago", None, False),
         ("now", "now", False), ("an hour ago", "an hour ago", False),
-        ("now", "soon after", False),  # copied
+        ("now", "shortly before", False),  # copied
+        ("now", "minutes before", True),
         ("now", "an hour ago", True),  # finished then, and resumed with another limit
     ],
 )  # fmt: skip
@@ -99,6 +100,11 @@ def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model
         (run_dir / name).touch()
         os.utime(run_dir / name, (time.time() - AGES[age],) * 2)
     assert read_training_run(run_dir).is_running is is_running
+
+
+def test_a_run_whose_folder_is_gone_has_no_rows(tmp_path):
+    found = read_training_run(tmp_path / "gone")
+    assert (found.rows, found.is_running) == ([], False)
 
 
 @pytest.mark.parametrize("newest", ["now", "an hour ago"])

@@ -12,6 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import InputError
+from elmokit.files import temporary
 from elmokit.files.atomic import atomic_file
 from elmokit.files.remote import RemoteFile, as_address, local_output
 from elmokit.files.sources import describe_files, find_files, read_pieces
@@ -283,9 +284,13 @@ def test_what_a_kill_left_of_a_file_that_was_being_written_is_no_obstacle():
     with local_output("memory://o.h5", overwrite=True) as path:
         path.write_bytes(b"whole")
         left = path.parent / ".o.h5.0123456789abcdef.partial"
-    left.mkdir(parents=True)
+        own = path.parent / f".o.h5.{temporary._MACHINE}0123456789abcdef.partial"
+    for folder in (left, own):
+        folder.mkdir(parents=True)
+        folder.chmod(temporary._MODE)
     with local_output("memory://o.h5", resume=True) as path:
         assert path.read_bytes() == b"whole"
+        assert not own.exists()
     for options in ({"overwrite": True}, {"overwrite": True, "resume": False}):
         with local_output("memory://o.h5", **options) as path:
             path.write_bytes(b"new")

@@ -368,8 +368,9 @@ def test_long_texts_are_cut_on_request(server, embedder):
 def test_a_text_is_cut_between_words_and_not_within_a_syllable(server, embedder):
     syllables = "갔다" * 300
     for text, beginning in (
-        (f"{'b' * 398} {'c' * 398} {'d' * 398}", f"{'b' * 398} {'c' * 398}"),
+        (f"{'b' * 90} " * 8 + "c" * 80, f"{'b' * 90} " * 8),
         (f"{'b' * 798} {'c' * 30}", "b" * 798),
+        (f"{'a b ' * 5}{'c' * 900}", f"{'a b ' * 5}{'c' * 780}"),  # text without spaces
         (unicodedata.normalize("NFD", syllables), syllables),  # 600 characters when composed
     ):
         status, answer = server.post("/embed_all", {"inputs": text, "truncate": True})

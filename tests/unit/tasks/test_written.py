@@ -66,10 +66,16 @@ def test_asterisks_belong_to_no_word(korean, text, place):
     assert role["text"] == text[slice(*place)]
 
 
-def test_a_word_that_is_marked_in_part_ends_before_the_asterisk_after_it():
+def test_a_word_that_is_marked_in_part():
     example = SrlTask().from_text("He can*'t* go.", build_tokenizer("whitespace"))
     (role,) = SrlTask().as_json(example, ["O", "B-V", "O"])["roles"]
-    assert (role["text"], role["start"], role["end"]) == ("can*'t", 3, 9)
+    assert (role["text"], role["start"], role["end"]) == ("can't", 3, 9)
+
+
+def test_a_role_around_the_predicate_has_no_asterisk_in_its_text():
+    example = SrlTask().from_text("She *gave* up smoking .", build_tokenizer("whitespace"))
+    verb, _ = SrlTask().as_json(example, ["O", "B-V", "I-V", "B-A1", "O"])["roles"]
+    assert (verb["text"], verb["start"], verb["end"]) == ("gave up", 5, 13)
 
 
 @pytest.mark.parametrize(

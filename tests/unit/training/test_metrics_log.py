@@ -1,6 +1,7 @@
 """The log of a run, and going on with it."""
 
 import json
+import os
 
 import pytest
 
@@ -41,6 +42,15 @@ def test_a_resumed_log_drops_what_the_run_will_do_again(path):
     assert read_log(path) == rows(1, 2)
     log.write({"step": 3, "loss": 7.0})
     assert read_log(path) == [*rows(1, 2), {"step": 3, "loss": 7.0}]
+
+
+def test_a_log_from_which_nothing_is_dropped_keeps_its_time(path):
+    RunLog(path).write({"step": 10, "loss": 0.5})
+    os.utime(path, (5000, 5000))
+    RunLog(path, resume_step=10)
+    assert path.stat().st_mtime == 5000
+    RunLog(path, resume_step=9)
+    assert path.read_bytes() == b""
 
 
 def test_a_row_cut_by_a_kill_is_left_out(path):

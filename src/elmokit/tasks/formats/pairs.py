@@ -9,8 +9,8 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import labeled_texts
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
-NO_AGREEMENT = ("", "-", "-1")
-"""In place of a label: the annotators did not agree on one; -1 is that of Hugging Face's copies."""
+NO_AGREEMENT = ("", "-")
+"""In place of a label: the annotators did not agree on one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,8 +37,8 @@ def read_pairs(
     """Yield the pairs of a JSON-lines, TSV or CSV file (by name), plain or compressed.
 
     SNLI and MultiNLI name the fields ``sentence1``, ``sentence2`` and ``gold_label``. A pair with a
-    blank text is skipped as a fault; one whose label is empty, ``-`` or -1 (no agreement) is
-    skipped and counted, but not as a fault. ``labels`` None allows any label.
+    blank text is skipped as a fault; one whose label is empty or ``-`` (no agreement) is skipped
+    and counted, but not as a fault. ``labels`` None allows any label.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.

@@ -42,9 +42,8 @@ def read_squad(
 
     Offsets count code points. An answer that is not at its offset is moved to the nearest match
     (``answer_moved``); one that is not in the context is dropped (``answer_dropped``), and a
-    question without answers left is skipped, unless it is read for ``scoring``, where it counts;
-    so are the ``unanswerable`` ones of SQuAD 2.0, which are not a fault. The JSON is read as a
-    whole.
+    question without answers left is skipped; for ``scoring`` both are kept and count. Skipped are
+    also the ``unanswerable`` ones of SQuAD 2.0, which are not a fault. The JSON is read as a whole.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
@@ -80,7 +79,7 @@ def _read(path: Path, report: ExampleReport, *, scoring: bool) -> Iterator[Quest
                     reason = "answer_not_in_context" if given else "no_answer"
                     report.skip(reason, record.location)
                 else:
-                    if len(kept) < len(given):
+                    if len(kept) < len(given) and not scoring:
                         report.repaired["answer_dropped"] += len(given) - len(kept)
                     yield QuestionExample(
                         name=name, question=question, context=context, answers=kept,

@@ -1,6 +1,7 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.training import loop
 
 
 def examples(lengths):
@@ -281,12 +283,12 @@ def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved
 def test_a_limit_of_time_does_not_hurry_the_rate(monkeypatch):
     rates, seconds = [], iter(range(10_000))
     monkeypatch.setattr(training_module, "score_model", lambda *_: TaskScore("accuracy", 1.0))
-    monkeypatch.setattr(training_module.time, "monotonic", lambda: float(next(seconds)))
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    for module in (training_module, loop):
+        monkeypatch.setattr(module, "time", clock)
     config = TaskTrainConfig(epochs=100, schedule="cosine", learning_rate=1.0, patience=100)
-    held, maker = (
-        examples([1, 1, 1]),
-        BatchMaker(InputSettings(embeddings="none"), CharVocab(), None),
-    )
+    held = examples([1, 1, 1])
+    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
     training = TaskTraining(Counter(), maker, held, held, config, seconds=60)
     for _ in training.run():
         rates.append(training.optimizer.param_groups[0]["lr"])

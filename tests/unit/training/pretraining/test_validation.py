@@ -307,6 +307,19 @@ class TestPublishing:
         publish_best(tmp_path)
         assert {path.name for path in tmp_path.iterdir()} == names | {"run.json"}
 
+    def test_no_older_model_is_left_that_could_be_taken_for_the_best(self, tmp_path, monkeypatch):
+        toy_model().save(tmp_path / BEST)
+        toy_model().save(previous_of(tmp_path / BEST))
+
+        def dies(directory):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(validation_module, "remove_whole", dies)
+        with pytest.raises(KeyboardInterrupt):
+            publish_best(tmp_path)
+        assert (tmp_path / BEST).exists()
+        assert not previous_of(tmp_path / BEST).exists()
+
     def test_a_kill_on_the_way_can_be_made_good(self, tmp_path, monkeypatch):
         toy_model().save(tmp_path / BEST)
         copied = []

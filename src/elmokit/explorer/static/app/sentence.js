@@ -6,7 +6,7 @@ import { Failure, Words, html, usePage } from "./ui.js";
 export const MAX_WORDS = 120;
 
 export function Sentence({ models, name, loaded, busy, count, error }) {
-  const { t, lang, set, text, words, tokens, index, info, language, textLanguage, examples } = usePage();
+  const { t, lang, compute, set, text, words, tokens, index, info, language, textLanguage, examples } = usePage();
   const choose = (name) => {
     const chosen = models.find((one) => one.name === name);
     const isSame = (chosen.language === "ko") === (language === "ko");
@@ -46,13 +46,21 @@ export function Sentence({ models, name, loaded, busy, count, error }) {
             classOf=${(i) => (tokens[i].is_known === false ? "unknown" : "")}
             onChoose=${(i) => set({ word: i })} />`}
     <div id="sentence-notes" class="notes" aria-live="polite">
-      ${info?.tokenizer === "as-typed" && html`<p>${t(info.tokenizer_name === "korean" ? "page.asTypedKorean" : "page.asTyped")}</p>`}
+      ${info?.tokenizer === "as-typed" && html`<p>${t(asTyped(compute, info), { extra: EXTRAS[info.tokenizer_name] })}</p>`}
       ${!busy && !error && count === 0 && html`<p>${t("page.empty")}</p>`}
       ${count > MAX_WORDS && html`<p>${t("page.tooLong", { count, max: MAX_WORDS })}</p>`}
       ${unknown && html`<p>${t("page.unknown", { words: unknown })}</p>`}
       ${cut && html`<p>${t("page.cut", { words: cut })}</p>`}
     </div>
   </div>`;
+}
+
+const EXTRAS = { korean: "ko", english: "en" }; // of Python, by tokenizer
+
+/** Why text is read as typed: a server lacks a package, or no server splits it. */
+function asTyped(compute, info) {
+  if (compute.catalog.compute === "server" && info.tokenizer_name in EXTRAS) return "page.asTypedServer";
+  return info.tokenizer_name === "korean" ? "page.asTypedKorean" : "page.asTyped";
 }
 
 /** The first few words, each once; long ones by their beginning. */

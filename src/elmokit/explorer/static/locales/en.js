@@ -24,6 +24,7 @@ export const en = {
     sentence: "Your sentence", model: "Model", examples: "Examples", choose: "Choose …",
     chooseWord: "Choose a word", contents: "Contents", loading: "Loading the model …", computing: "Computing …",
     asTyped: "This copy cannot run the model’s tokenizer: put spaces between tokens, also before punctuation, as in It was dark .",
+    asTypedServer: "The server lacks the package that splits text for this model. Install elmokit[{extra}] and start it again; until then, put spaces between tokens.",
     asTypedKorean: "This copy has no Korean morphological analyzer: put spaces between morphemes, as in 배 를 타 었 다. The page served by elmokit explore splits sentences itself.",
     empty: "Type a sentence with at least one word.", twoWords: "This needs at least two words.",
     tooLong: "Your text has {count} words. The page reads the first {max}; for more, use elmokit surprisal or elmokit embed.",
