@@ -29,6 +29,9 @@ const PANELS = {
 const firstLanguage = () =>
   (navigator.languages ?? [navigator.language]).map((tag) => tag.split("-")[0]).find((tag) => tag in LANGUAGES) ?? "en";
 
+/** A sentence with spaces between its words and their punctuation. */
+const spaced = (sentence) => sentence.replace(/(\S)([.,;!?])(?=\s|$)/g, "$1 $2");
+
 function App() {
   const [state, setState] = useState(readAddress);
   const lang = Object.hasOwn(LANGUAGES, state.lang) ? state.lang : firstLanguage();
@@ -71,7 +74,7 @@ function App() {
   const entry = models.find((one) => one.name === name);
   const language = entry?.language === "ko" ? "ko" : "en";
   const { examples } = LANGUAGES[language];
-  const sentences = (entry?.tokenizer === "as-typed" && examples.split) || examples.sentences;
+  const sentences = entry?.tokenizer === "as-typed" ? (examples.split ?? examples.sentences.map(spaced)) : examples.sentences;
   const text = state.text ?? sentences[0];
   const settled = useSettled(text);
   const tokens = useAsync(async () => {
