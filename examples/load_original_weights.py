@@ -1,4 +1,4 @@
-"""Weights of the original software to a model directory, and back.
+"""Weights of the original software to a model directory, which is then loaded.
 
 python examples/load_original_weights.py options.json weights.hdf5 MODEL
 """
