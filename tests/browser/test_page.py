@@ -254,6 +254,21 @@ def test_no_other_token_changes_with_a_word(
     assert found == wanted
 
 
+def test_an_infinite_product_spoils_no_other(shared_browser_page, exported_site):
+    page = shared_browser_page(exported_site)
+    found = page.evaluate(
+        """async () => {
+          const { Products } = await import("./engine/products.js");
+          const products = new Products();
+          const wide = products.place(new Float32Array(16).fill(1), null, 1, 16);
+          const narrow = products.place(new Float32Array(3).fill(1), null, 1, 3);
+          products.multiply(wide, new Float32Array(32).fill(Infinity), 2);
+          return [...products.multiply(narrow, Float32Array.from([1, 2, 3, 4, 5, 6]), 2)];
+        }"""
+    )
+    assert found == [6, 15]
+
+
 def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, exported_site, show):
     page = browser_page(f"{exported_site}#lang=en&model=en")
 

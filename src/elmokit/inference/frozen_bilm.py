@@ -21,6 +21,7 @@ from elmokit.inference.distinct_words import DistinctTokens, find_distinct_token
 from elmokit.inference.engine import Engine
 from elmokit.inference.precision import build_network
 from elmokit.inference.word_cache import WordCache
+from elmokit.kernels.buffers import fp32_zeros
 from elmokit.weights.model_dir import PretrainedBiLM
 
 
@@ -89,7 +90,7 @@ class FrozenBiLM:
         sentences = np.split(index, np.cumsum(lengths))[:-1]  # none for no rows
         out = self.engine.run(vectors, sentences, state=state, boundaries=True)
         lstm, num_rows = self.network.config.lstm, len(ids)
-        layers = torch.zeros(lstm.num_layers + 1, *mask.shape, 2 * lstm.projection_dim)
+        layers = fp32_zeros(lstm.num_layers + 1, *mask.shape, 2 * lstm.projection_dim)
         for row, array in enumerate(out.vectors):
             layers[:, row, : array.shape[1]] = torch.from_numpy(array)
         after = out.state.rows(slice(0, num_rows))

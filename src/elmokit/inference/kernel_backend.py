@@ -13,6 +13,7 @@ from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import LSTMP, LSTMWeights
 from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
+from elmokit.kernels.buffers import fp32_empty
 from elmokit.kernels.inference import Kernels
 from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, ScratchBuffers
 from elmokit.kernels.library import Kind
@@ -113,7 +114,7 @@ class _PackedTokenEncoder:
         word_ids = char_ids[:, -1]  # with a lexicon
         char_ids = char_ids[:, : self._max_characters]
         lengths = (char_ids != self._padding_id).sum(axis=1)
-        vectors = torch.empty(len(char_ids), self._dim)
+        vectors = fp32_empty(len(char_ids), self._dim)
         for start in range(0, len(char_ids), WORDS_PER_CHUNK):
             chunk = slice(start, start + WORDS_PER_CHUNK)
             rows = len(char_ids[chunk])

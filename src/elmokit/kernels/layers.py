@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elmokit.kernels.buffers import fp32_empty, int32_empty
 from elmokit.kernels.inference import Kernels
 from elmokit.kernels.library import DTYPES, Kind, group_size
 from elmokit.kernels.matrices import PackedMatrix, empty, interleave, pack_matrix, padded
@@ -56,11 +57,11 @@ class PackedLinear:
         """Compute (R, K) -> (R, N) into ``out``, and return it."""
         rows, matrix = len(x), self._matrix
         converted = matrix.kind != "fp32"
-        groups = torch.empty(rows, matrix.num_groups, dtype=torch.int32) if converted else None
+        groups = int32_empty(rows, matrix.num_groups) if converted else None
         self._kernels.call(  # addresses, because rows need not be contiguous
             "linear", self._fixed, x=x.data_ptr(), out=out.data_ptr(), rows=rows,
             x_stride=x.stride(0), out_stride=out.stride(0), groups=groups,
-            scales=torch.empty(rows),
+            scales=fp32_empty(rows),
         )  # fmt: skip
         return out
 
@@ -122,7 +123,7 @@ class PackedCharCNN:
             embedding_dim=self._embedding.shape[1], out_stride=self.num_filters,
             is_tanh=self._is_tanh, type=self._kernels.types[DTYPES[self._kind]],
             typed_embedding=self._embedding, char_ids=ids.ctypes.data, lengths=counts.ctypes.data,
-            out=out, buffers=torch.empty((characters + constants["TILE_ROWS"]) * groups),
+            out=out, buffers=fp32_empty((characters + constants["TILE_ROWS"]) * groups),
         )  # fmt: skip
         return out
 
@@ -203,25 +204,25 @@ class PackedLSTM:
             targets: int64 (P,) addresses to which the D values are also written; 0: none.
         """
         rows, positions = len(hidden), int(num_rows.sum())
-        out = torch.empty(positions, self._dim)
+        out = fp32_empty(positions, self._dim)
         most_rows = int(num_rows[0]) if len(num_rows) else 0
         gates_rows = max(self._kernels.constants["GATE_ROWS"], most_rows)
         inner, inner_groups, inner_stride = None, None, 0
         if self._projection is None or self._kind == "int8":
-            inner = torch.empty(rows, self._padded_cell_dim)
+            inner = fp32_empty(rows, self._padded_cell_dim)
         if self._projection is not None:
             # One extra cache line: rows at powers of two would collide in the cache.
             inner_stride = self._projection.num_groups + 16
-            inner_groups = torch.empty(rows, inner_stride, dtype=torch.int32)
+            inner_groups = int32_empty(rows, inner_stride)
         self._kernels.call(
             "lstm", self._fixed, num_steps=len(num_rows), num_rows=num_rows.ctypes.data, x=x,
             x_groups=self._buffers.take("x", positions, self._input.num_groups),
-            x_scales=torch.empty(positions),
+            x_scales=fp32_empty(positions),
             gates=self._buffers.take("gates", gates_rows, len(self._bias)), gates_rows=gates_rows,
             residual=x if skip else None, num_sentences=rows, hidden=hidden, cell=cell, out=out,
             targets=None if targets is None else targets.ctypes.data,
-            hidden_groups=torch.empty(rows, self._recurrent.num_groups, dtype=torch.int32),
+            hidden_groups=int32_empty(rows, self._recurrent.num_groups),
             inner_groups=inner_groups, inner_stride=inner_stride, inner=inner,
-            hidden_scales=torch.empty(rows), inner_scales=torch.empty(rows),
+            hidden_scales=fp32_empty(rows), inner_scales=fp32_empty(rows),
         )  # fmt: skip
         return out

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elmokit.kernels.buffers import fp32_empty, fp32_zeros, int32_empty
 from elmokit.kernels.inference import Kernels
 from elmokit.kernels.library import Kind
 from elmokit.kernels.matrices import pack_matrix
@@ -51,8 +52,8 @@ class PackedLogSumExp:
             scores above the row's target. Each (R,).
         """
         num_rows, lanes = len(x), self._kernels.vector_length
-        moments, moment_totals = torch.zeros(num_rows, lanes), torch.zeros(num_rows, lanes)
-        above = torch.zeros(num_rows, lanes, dtype=torch.int32)
+        moments, moment_totals = fp32_zeros(num_rows, lanes), fp32_zeros(num_rows, lanes)
+        above = torch.zeros(num_rows, lanes, dtype=torch.int32, device="cpu")
         others = {"moments": moments, "moment_totals": moment_totals, "above": above}
         out, totals, shifts = self._run(x, targets, columns, others)
         means = (moment_totals.sum(dim=1) / totals.sum(dim=1) + shifts) / _LOG2_E
@@ -63,13 +64,13 @@ class PackedLogSumExp:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the logsumexp and the buffers ``totals`` and ``shifts`` of `logsumexp_call`."""
         num_rows, lanes = len(x), self._kernels.vector_length
-        out, shifts = torch.empty(num_rows), torch.empty(num_rows)
-        totals = torch.empty(num_rows, lanes)
+        out, shifts = fp32_empty(num_rows), fp32_empty(num_rows)
+        totals = fp32_empty(num_rows, lanes)
         self._kernels.call(
             "logsumexp", m=self._matrix.argument(self._kernels), x=x, bias=self._bias, out=out,
-            rows=num_rows, inner=x.shape[1], scales=torch.empty(num_rows), shifts=shifts,
-            groups=torch.empty(num_rows, self._matrix.num_groups, dtype=torch.int32),
-            sums=torch.empty(num_rows, lanes), totals=totals, targets=targets * _LOG2_E,
+            rows=num_rows, inner=x.shape[1], scales=fp32_empty(num_rows), shifts=shifts,
+            groups=int32_empty(num_rows, self._matrix.num_groups),
+            sums=fp32_empty(num_rows, lanes), totals=totals, targets=targets * _LOG2_E,
             columns=columns.contiguous(), **others,
         )  # fmt: skip
         return out.div_(_LOG2_E), totals, shifts

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmokit.kernels.buffers import fp32_zeros
 from elmokit.kernels.library import DTYPES, Kind, Library, group_size
 
 MAX_INT8_INNER = (2**31 - 1) // (255 * 127)
@@ -67,7 +68,9 @@ def pack_matrix(kernels: Library, weight: Tensor, kind: Kind) -> PackedMatrix:
         weight = whole.where(is_finite[:, None], 0)
         scale = padded((largest / 127).where(is_finite, torch.nan), panel)
         offset = padded(128 * weight.sum(dim=1), panel).to(torch.int32)
-    whole = torch.zeros(-(-rows // panel) * panel, -(-inner // group) * group, dtype=dtype)
+    whole = torch.zeros(
+        -(-rows // panel) * panel, -(-inner // group) * group, dtype=dtype, device="cpu"
+    )
     whole[:rows, :inner] = weight
     ordered = whole.unflatten(1, (-1, group)).unflatten(0, (-1, panel)).transpose(1, 2)
     num_panels, num_groups = ordered.shape[:2]
@@ -90,6 +93,6 @@ def interleave(blocks: Tensor, width: int) -> Tensor:
 
 def padded(values: Tensor, multiple: int) -> Tensor:
     """Pad a vector with zeros to a multiple of a length."""
-    result = torch.zeros(-(-len(values) // multiple) * multiple)
+    result = fp32_zeros(-(-len(values) // multiple) * multiple)
     result[: len(values)] = values
     return result

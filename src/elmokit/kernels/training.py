@@ -11,6 +11,7 @@ import logging
 import torch
 from torch import Tensor
 
+from elmokit.kernels.buffers import fp32_empty, int32_empty
 from elmokit.kernels.build import load_library, say_once
 from elmokit.kernels.interface import Interface, read_interface
 from elmokit.kernels.library import Kind, Library, group_size
@@ -50,7 +51,7 @@ class TrainingKernels(Library):
         columns, inner = reversed(weight.shape) if transposed else weight.shape
         kind, panel = KINDS[dtype], self.panel_width
         num_panels, num_groups = -(-columns // panel), -(-inner // group_size(kind))
-        values = torch.empty(num_panels, num_groups, panel, dtype=torch.int32)
+        values = int32_empty(num_panels, num_groups, panel)
         self.call(
             "pack", source=weight, columns=columns, inner=inner, is_transposed=transposed,
             blocks=blocks, to=values, type=self.types[dtype],
@@ -59,7 +60,7 @@ class TrainingKernels(Library):
 
     def column_sums(self, values: Tensor, weights: Tensor | None = None) -> Tensor:
         """Return the sums over rows, fp32: (X, N), weights (X,) -> (N,)."""
-        out = torch.empty(values.shape[1])
+        out = fp32_empty(values.shape[1])
         self.call(
             "column_sums", type=self.types[values.dtype], num_rows=values.shape[0],
             num_columns=values.shape[1], values=values, weights=weights, out=out,

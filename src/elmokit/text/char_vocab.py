@@ -109,9 +109,10 @@ class CharVocab:
         rows.reshape(-1)[first_cell + lengths] = WORD_END + 1
 
         boundaries = {
-            SENTENCE_BEGIN_WORD: self.sentence_begin, SENTENCE_END_WORD: self.sentence_end
-        }  # fmt: skip
-        for i, word in enumerate(words):
+            SENTENCE_BEGIN_WORD.encode(): self.sentence_begin,
+            SENTENCE_END_WORD.encode(): self.sentence_end,
+        }
+        for i, word in enumerate(encoded):  # normalized, as scores and the explorer read it
             if word in boundaries:
                 rows[i] = boundaries[word]
         return rows

@@ -298,6 +298,29 @@ def test_a_model_of_another_type_is_converted():
         assert np.abs(got - wanted).max() <= 2e-6
 
 
+@pytest.fixture
+def usual_defaults():
+    """Put PyTorch's defaults back after a test."""
+    yield
+    torch.set_default_device(None)
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("default", ["float64", "bfloat16", "meta"])
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_vectors_do_not_depend_on_defaults_of_pytorch(precision, default, tmp_path, usual_defaults):
+    toy_model().save(tmp_path / "model")
+    embedder = Embedder.load(tmp_path / "model", precision=precision)
+    expected = embedder.embed([["a", "bb"], []])
+    if default == "meta":
+        torch.set_default_device("meta")
+    else:
+        torch.set_default_dtype(getattr(torch, default))
+    for one in (embedder, Embedder.load(tmp_path / "model", precision=precision)):
+        for found, wanted in zip(one.embed([["a", "bb"], []]), expected, strict=True):
+            assert np.array_equal(found, wanted)
+
+
 def test_the_number_of_a_layer_may_be_one_of_numpy():
     assert [check_layers(layer, 3) for layer in np.arange(3)] == [0, 1, 2]
     for wrong in (np.int64(3), np.int64(-1), np.True_, np.float64(1)):

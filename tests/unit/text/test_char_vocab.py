@@ -12,6 +12,7 @@ from elmokit.text.char_vocab import (
     CharVocab,
     CharVocabConfig,
 )
+from elmokit.text.normalization import normalize
 
 
 def as_original(max_characters=50):
@@ -46,6 +47,13 @@ def test_sentence_boundaries_have_rows_of_their_own():
     assert vocab.sentence_begin.tolist() == vocab.encode_word("<S>").tolist()
     assert vocab.encode_word("<s>")[1] == ord("<") + 1
     assert vocab.encode_word("<UNK>")[1] == ord("<") + 1
+
+
+@pytest.mark.parametrize("word", ["＜S＞", "<S>\u200b", "<\u00adS>"])
+def test_what_is_a_boundary_once_it_is_normalized_is_one(word):
+    vocab = CharVocab()
+    normalized = normalize(word, vocab.config.normalization)
+    assert vocab.encode_word(word).tolist() == vocab.encode_word(normalized).tolist()
 
 
 @pytest.mark.parametrize("word", ["", "\ud800", "\udfff\ud800"])

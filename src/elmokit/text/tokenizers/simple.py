@@ -11,7 +11,6 @@ dictionary look-up, and a possible sentence end a look at the next chunk.
 
 import functools
 import re
-import sys
 from typing import Any, NamedTuple
 
 from elmokit.text.normalization import combining_marks
@@ -55,11 +54,14 @@ class SimpleTokenizer(ShownTokenizer):
 
     def __init__(self) -> None:
         self._cache: dict[str, _Chunk] = {}
+        self._known: dict[
+            str, str
+        ] = {}  # tokens of the cache, each once; `sys.intern` keeps them for ever
         self._glue = patterns().glue
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the cache out of copies and pickles."""
-        return {**self.__dict__, "_cache": {}}
+        return {**self.__dict__, "_cache": {}, "_known": {}}
 
     @classmethod
     def of_version(cls, version: str) -> "SimpleTokenizer | None":
@@ -124,8 +126,17 @@ class SimpleTokenizer(ShownTokenizer):
             if len(chunk) <= _MAX_CACHED_CHARACTERS:
                 if len(self._cache) >= _MAX_CACHED_CHUNKS:
                     self._cache.clear()
-                self._cache[chunk] = analyzed
+                    self._known.clear()
+                analyzed = self._cache[chunk] = self._shared(analyzed)
         return analyzed
+
+    def _shared(self, chunk: _Chunk) -> _Chunk:
+        """Return a chunk whose tokens are the same strings as those of others."""
+        tokens, final_tokens = (
+            tuple(self._known.setdefault(token, token) for token in tokens)
+            for tokens in (chunk.tokens, chunk.final_tokens)
+        )
+        return _Chunk(tokens, chunk.end, final_tokens)
 
 
 def _without_zero_width(text: str) -> str:
@@ -162,7 +173,7 @@ def _tokens_of(chunk: str) -> tuple[str, ...]:
             tokens += _split_number(token)
         else:
             tokens.append(token)
-    return tuple(map(sys.intern, tokens))
+    return tuple(tokens)
 
 
 def _split_word(word: str) -> list[str]:

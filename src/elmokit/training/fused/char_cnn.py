@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.highway import Highway
+from elmokit.kernels.buffers import fp32_empty, fp32_zeros
 from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
 
@@ -79,8 +80,8 @@ class _Convolutions(torch.autograd.Function):
         # (count, width, E): the order of a window's values
         weights = [w.transpose(1, 2).contiguous() for w in parameters[: len(parameters) // 2]]
         packed = [kernels.pack(weight.flatten(1), dtype) for weight in weights]
-        out = torch.empty(len(ids), sum(map(len, biases)), dtype=dtype)
-        positions = torch.empty(out.shape, dtype=torch.uint8)
+        out = torch.empty(len(ids), sum(map(len, biases)), dtype=dtype, device="cpu")
+        positions = torch.empty(out.shape, dtype=torch.uint8, device="cpu")
         arguments = [matrix.argument(kernels) for matrix in packed]
         convolutions = _convolutions(kernels, weights, m=arguments, bias=biases)
         kernels.call(
@@ -99,17 +100,17 @@ class _Convolutions(torch.autograd.Function):
         kernels = ctx.kernels
         grad_embedding = torch.empty_like(embedding)
         grad_weights = [torch.empty_like(weight) for weight in weights]
-        grad_biases = [torch.empty(len(weight)) for weight in weights]
+        grad_biases = [fp32_empty(len(weight)) for weight in weights]
         convolutions = _convolutions(
             kernels, weights, grad_weight=grad_weights, grad_bias=grad_biases
         )
         kernels.call(
             "cnn_backward", **_common_fields(kernels, ids, embedding, convolutions, out, positions),
             is_tanh=ctx.is_tanh, embedding=embedding, grad_out=grad_out,
-            grad_answers=torch.empty(out.shape[::-1]),
-            winners=torch.empty(out.shape[::-1], dtype=torch.uint8),
-            characters=torch.empty(*ids.shape, embedding.shape[1]),
-            tables=torch.zeros(kernels.constants["TABLES"], *embedding.shape),
+            grad_answers=fp32_empty(*out.shape[::-1]),
+            winners=torch.empty(out.shape[::-1], dtype=torch.uint8, device="cpu"),
+            characters=fp32_empty(*ids.shape, embedding.shape[1]),
+            tables=fp32_zeros(kernels.constants["TABLES"], *embedding.shape),
             grad_embedding=grad_embedding,
         )  # fmt: skip
         grad_embedding[0] = 0  # a padded token has no embedding
@@ -149,7 +150,7 @@ def _common_fields(
         "num_words": num_words, "max_characters": max_characters, "num_ids": num_ids,
         "embedding_dim": embedding_dim, "num_filters": out.shape[1],
         "type": kernels.types[out.dtype], "char_ids": ids, "out": out, "positions": positions,
-        "buffers": torch.empty(characters + kernels.constants["TILE_ROWS"], embedding_dim),
+        "buffers": fp32_empty(characters + kernels.constants["TILE_ROWS"], embedding_dim),
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from elmokit.bilm.softmax import FullSoftmax
+from elmokit.kernels.buffers import fp32_empty, fp32_zeros
 from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 from elmokit.training.fused.softmax import SoftmaxRows
 
@@ -42,10 +43,10 @@ class _ExactLoss(torch.autograd.Function):
         softmax = SoftmaxRows(
             kernels, hidden.to(dtype), weight.to(dtype), bias, target_logits, targets
         )
-        grad_hidden, grad_weight = torch.empty(hidden.shape), torch.zeros(weight.shape)
-        grad_bias = torch.zeros(num_words)
+        grad_hidden, grad_weight = fp32_empty(*hidden.shape), fp32_zeros(*weight.shape)
+        grad_bias = fp32_zeros(num_words)
         rows = max(1, min(num_targets, MAX_LOGITS // num_words))
-        block = torch.empty(rows, num_words, dtype=dtype)
+        block = torch.empty(rows, num_words, dtype=dtype, device="cpu")
         for start in range(0, num_targets, rows):
             part = slice(start, start + rows)
             inputs, own = softmax.hidden[part], targets[part].unsqueeze(1)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elmokit.bilm.lstmp import LSTMConfig, LSTMWeights
+from elmokit.kernels.buffers import fp32_empty
 from elmokit.kernels.matrices import PackedMatrix
 from elmokit.kernels.training import TrainingKernels
 
@@ -134,11 +135,11 @@ class KernelRecurrence:
         dim, cell_dim = hidden.shape[1], cell.shape[1]
         flat = x.to(self.dtype).flatten(0, 1).contiguous()  # (T*B, X)
         gates = flat @ weights.input.to(self.dtype).t()  # (T*B, 4H); becomes activations
-        cells = torch.empty(num_steps + 1, num_rows, cell_dim)
-        hiddens = torch.empty(num_steps + 1, num_rows, dim)
+        cells = fp32_empty(num_steps + 1, num_rows, cell_dim)
+        hiddens = fp32_empty(num_steps + 1, num_rows, dim)
         is_wide = self.dtype == torch.float32
         typed = hiddens if is_wide else torch.empty_like(hiddens, dtype=self.dtype)
-        inners = torch.empty(num_steps, num_rows, cell_dim, dtype=self.dtype)
+        inners = torch.empty(num_steps, num_rows, cell_dim, dtype=self.dtype, device="cpu")
         cells[0], hiddens[0] = cell, hidden
         typed[0] = hidden
         recurrent = self.kernels.pack(weights.recurrent, self.dtype, blocks=4)
@@ -159,7 +160,7 @@ class KernelRecurrence:
         hiddens, cells, flat, gates, inners, typed = saved
         (num_steps, num_rows, _), dim = inners.shape, hiddens.shape[2]
         grad_gates = torch.empty_like(gates)
-        grad_projected = torch.empty(num_steps * num_rows, dim, dtype=self.dtype)
+        grad_projected = torch.empty(num_steps * num_rows, dim, dtype=self.dtype, device="cpu")
         grad_outputs = grads[0].contiguous()
         grad_hidden, grad_cell = (
             grad.clone(memory_format=torch.contiguous_format) for grad in grads[1:]

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from elmokit.bilm.softmax import SampledSoftmax, Softmax
+from elmokit.kernels.buffers import fp32_empty, fp32_zeros
 from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 
 ROWS_TOGETHER = 512  # their logits fit the processor's cache
@@ -63,7 +64,7 @@ def _sampled_nlls(
         )
         target_logits = (hidden * weights[2 * index]).sum(dim=-1) + target_bias
         place = target.new_full((softmax.num_words,), -1)
-        place[draw.classes] = torch.arange(len(draw.classes))
+        place[draw.classes] = torch.arange(len(draw.classes), device="cpu")
         weight, hits = weights[2 * index + 1], place[target]
         losses.append(_SampledLoss.apply(kernels, dtype, hidden, weight, bias, target_logits, hits))
     return losses
@@ -84,7 +85,7 @@ class _Gather(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_weights: Tensor, grad_biases: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (rows,) = ctx.saved_tensors
-        weight, bias = torch.zeros(ctx.shape), torch.zeros(ctx.shape[0], 1)
+        weight, bias = fp32_zeros(*ctx.shape), fp32_zeros(ctx.shape[0], 1)
         ctx.kernels.scatter_rows(weight, rows, grad_weights.contiguous())
         ctx.kernels.scatter_rows(bias, rows, grad_biases.contiguous().unsqueeze(1))
         return None, weight, bias.squeeze(1), None
@@ -108,8 +109,8 @@ class SoftmaxRows:
 
     def __post_init__(self) -> None:
         num_rows = len(self.hidden)
-        self.losses, self.target_probs = torch.empty(num_rows), torch.empty(num_rows)
-        self._buffers = torch.empty(torch.get_num_threads() * len(self.weight))
+        self.losses, self.target_probs = fp32_empty(num_rows), fp32_empty(num_rows)
+        self._buffers = fp32_empty(torch.get_num_threads() * len(self.weight))
 
     def probs(self, part: slice, *, out: Tensor) -> Tensor:
         """Return the probabilities of some rows, written to ``out`` (rows, K)."""
@@ -130,7 +131,7 @@ class _SampledLoss(torch.autograd.Function):
     def forward(ctx: Any, kernels: TrainingKernels, dtype: torch.dtype, *tensors: Tensor) -> Tensor:
         hidden, weight, bias, target_logits, hits = tensors
         rows = SoftmaxRows(kernels, hidden.to(dtype), weight.to(dtype), bias, target_logits, hits)
-        probs = torch.empty(len(hidden), len(weight), dtype=dtype)
+        probs = torch.empty(len(hidden), len(weight), dtype=dtype, device="cpu")
         for start in range(0, len(hidden), ROWS_TOGETHER):
             part = slice(start, start + ROWS_TOGETHER)
             rows.probs(part, out=probs[part])

@@ -1,6 +1,9 @@
+import time
+
 import pytest
 
 from elmokit.errors import MissingExtraError
+from elmokit.text.tokenizers import korean
 from elmokit.text.tokenizers.korean import KoreanTokenizer
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
@@ -97,3 +100,18 @@ def test_version_1_took_them_apart(tokenizer):
 def test_a_zero_width_space_loses_no_word(tokenizer):
     words = NormalizingTokenizer(tokenizer, "plain-1").tokenize("김민수는\u200b 서울에 갔다.")
     assert words == ["김민수", "는", "서울", "에", "가", "었", "다", "."]
+
+
+@pytest.mark.parametrize("text", ["漢" * 5000, "a1" * 2500, "안녕하세요" * 1000])
+def test_old_hangul_is_looked_for_in_time_that_grows_with_the_text(text):
+    begin = time.process_time()
+    for _ in range(10):
+        assert korean._FIND_OLD_HANGUL.search(text) is None
+    assert time.process_time() - begin < 0.5  # 0.002 if linear, 3 if quadratic
+
+
+@pytest.mark.parametrize("text", ["옛말 ᄒᆞᆫ글ᄋᆞ와 나랏〮말ᄊᆞ미", "ᄒᆞᆫᄒᆞᆫ", "말, ᄊᆞ미! 뒤ᄊᆞ"])
+def test_words_of_old_hangul_are_found_whole(text):
+    found = [match.span() for match in korean._FIND_OLD_HANGUL.finditer(text)]
+    assert found == [match.span() for match in korean._OLD_HANGUL_WORD.finditer(text)]
+    assert found

@@ -3,6 +3,7 @@ import unicodedata
 
 import pytest
 
+from elmokit.text.tokenizers import simple
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
@@ -162,3 +163,14 @@ def test_time_is_linear_in_the_length_of_a_line(method, without_type_checks):
         return min(found)
 
     assert seconds(1_000_000) < 40 * seconds(100_000)  # 10 if linear, 100 if quadratic
+
+
+def test_what_is_kept_of_tokens_is_bounded_and_shared(monkeypatch):
+    monkeypatch.setattr(simple, "_MAX_CACHED_CHUNKS", 100)
+    tokenizer = SimpleTokenizer()
+    for number in range(1000):
+        tokenizer.sentences(f"wörd{number:03d}é, again.")
+        assert len(tokenizer._cache) <= 100
+        assert len(tokenizer._known) <= 300
+    first, second = (tokenizer.tokenize(text) for text in ("(again)", "again!"))
+    assert first[1] is second[0]

@@ -172,6 +172,8 @@ export class Products {
     const length = (count - 1) * size + cols;
     if (size === stride) this.#view(from, length).set(x.subarray(0, length));
     else for (let i = 0; i < count; i++) this.#view(from + 4 * i * size, cols).set(x.subarray(i * cols, (i + 1) * cols));
+    // what an earlier product left behind a vector is multiplied by zeros, which makes NaN of infinity
+    for (let i = size === stride ? count - 1 : 0; i < count; i++) this.#view(from + 4 * (i * size + cols), width - cols).fill(0);
     const { f1, f2 } = this.#functions;
     const block = 64 * ROWS; // rows that stay in the cache for all vectors
     for (let first = 0; first < height; first += block) {
