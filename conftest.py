@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import gc
 import inspect
+import logging
 import os
 import signal
 import typing
@@ -129,3 +130,10 @@ def without_type_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 def repository_dir(pytestconfig: pytest.Config):
     """The root of the repository."""
     return pytestconfig.rootpath
+
+
+@pytest.fixture(autouse=True)
+def log_level_of_no_other_test():
+    """Undo what a command sets, or `caplog` of a later test would miss messages."""
+    yield
+    logging.getLogger("elmokit").setLevel(logging.NOTSET)

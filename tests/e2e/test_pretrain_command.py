@@ -181,9 +181,9 @@ assert threads() == before, threads()
 
 def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
     """A `torchrun` each, as on two machines with a shared folder; one of them dies."""
-    port = str(free_port())
     options = [*TOY, *OFTEN, "--tokens", "12000"]
     elmokit("pretrain", corpus, "-o", tmp_path / "one", *options)
+    port = str(free_port())
 
     def start(node, *more):
         torchrun = ["--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1"]
@@ -205,6 +205,7 @@ def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
         process.kill()
     messages = [node.communicate(timeout=120)[1] for node in nodes]
     assert nodes[0].returncode != 0, messages[0]
+    port = str(free_port())
     nodes = [start(node, "--resume") for node in (0, 1)]
     messages = [node.communicate(timeout=120)[1] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], messages

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 from elmokit.cli import progress as bars
 
 
@@ -12,7 +14,7 @@ def test_progress_without_a_terminal_writes_lines_now_and_then(capsys):
 
 def test_progress_elsewhere_tells_the_time_left(capsys, monkeypatch):
     clock = iter([0.0, 30.0, 60.0, 90.0, 200.0])
-    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(bars, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     update = bars.Progress("training", None, bars._line_writer("training", 0))
     update(1, total=200)  # too little to say when it ends
     update(50)
@@ -28,7 +30,7 @@ def test_progress_elsewhere_tells_the_time_left(capsys, monkeypatch):
 
 def test_the_time_left_of_a_resumed_job_counts_what_this_call_did(capsys, monkeypatch):
     clock = iter([0.0, 10.0, 70.0, 130.0])
-    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(bars, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     update = bars.Progress("training", 200, bars._line_writer("training", 0))
     update(100)
     update(101)
@@ -42,7 +44,7 @@ def test_the_time_left_of_a_resumed_job_counts_what_this_call_did(capsys, monkey
 
 def test_another_stage_begins_its_own_clock_and_total(capsys, monkeypatch):
     clock = iter([0.0, 60.0, 90.0, 120.0])
-    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(bars, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     update = bars.Progress("training", None, bars._line_writer("training", 0))
     update(4000, total=8000, description="counting words")
     update(0, description="training")
@@ -56,7 +58,7 @@ def test_another_stage_begins_its_own_clock_and_total(capsys, monkeypatch):
 
 def test_a_stage_that_comes_back_keeps_its_clock(capsys, monkeypatch):
     clock = iter([0.0, 100.0, 110.0, 130.0, 140.0, 300.0, 310.0, 320.0, 330.0])
-    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(bars, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     update = bars.Progress("training", 200, bars._line_writer("training", 0))
     update(1)
     for stage, done in (("validating", 0), ("validating", 1), ("training", 2), ("validating", 200),
@@ -101,7 +103,7 @@ def test_a_bar_goes_on_to_another_stage(capsys, monkeypatch):
 def test_the_clock_of_a_bar_goes_on_when_its_stage_comes_back(capsys, monkeypatch):
     clock = iter([0.0, 60.0, 100.0, 130.0])
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(bars, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with bars.progress_bar("training", total=200) as progress:
         progress(100)
         progress(1, total=9, description="validating")

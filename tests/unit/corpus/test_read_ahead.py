@@ -129,14 +129,16 @@ def test_a_thread_that_cannot_tell_that_it_ended_is_not_waited_for(monkeypatch, 
     """As without memory."""
     from elmokit.corpus import read_ahead as module
 
-    main, real = threading.get_ident(), getattr(threading.Condition, fails)
-
-    def denied(condition, *arguments):
-        if threading.get_ident() != main:
-            raise MemoryError
-        return real(condition, *arguments)
+    real = getattr(threading.Condition, fails)
 
     def items():
+        reader = threading.get_ident()
+
+        def denied(condition, *arguments):
+            if threading.get_ident() == reader:
+                raise MemoryError
+            return real(condition, *arguments)
+
         monkeypatch.setattr(threading.Condition, fails, denied)
         raise OSError("the disk is gone")
         yield

@@ -42,6 +42,7 @@ def test_neighbors_are_those_of_the_whole_comparison(model, tmp_path):
     for one in found.contextual:
         layers = embedder.embed([one.words])[0]
         assert cosine(target[1], layers[1, one.index]) == pytest.approx(one.similarity, abs=2e-3)
+    assert len(found.static) == 5
     assert all(one.words != [query[1]] for one in found.static)
     similarities = [one.similarity for one in found.static]
     assert similarities == sorted(similarities, reverse=True)

@@ -143,4 +143,4 @@ def test_the_encoding_of_a_long_line_is_guessed_from_a_part(write, encoding):
     begun = time.process_time()
     with pytest.raises(FormatError, match=f"it looks like {name}"):
         list(numbered_lines(path))
-    assert time.process_time() - begun < 0.5
+    assert time.process_time() - begun < 1.5  # 0.15 here

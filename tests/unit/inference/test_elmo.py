@@ -394,10 +394,12 @@ class TestKernels:
         monkeypatch.setattr(build, "_compiler", lambda: None)
         model = toy_model()
         elmo = ELMo(model)
-        for _ in range(2):
-            elmo(model.encode([["bank"]], boundaries=False))
-        for function in (build.load_library, build.say_once, load_kernels):
-            function.cache_clear()
+        try:
+            for _ in range(2):
+                elmo(model.encode([["bank"]], boundaries=False))
+        finally:
+            for function in (build.load_library, build.say_once, load_kernels):
+                function.cache_clear()
         assert elmo._packed._packed is None
         (record,) = [one for one in caplog.records if one.levelname == "WARNING"]
         assert "PyTorch" in record.getMessage()

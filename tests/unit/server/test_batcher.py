@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from elmokit.server import batcher as batcher_module
 from elmokit.server.answers import RequestError
 from elmokit.server.batcher import Batcher
 from elmokit.server.metrics import Metrics
@@ -52,16 +53,22 @@ def ask(batcher, computation, *texts, timeout_seconds=20.0):
     return asyncio.create_task(batcher.submit(computation, texts, timeout_seconds=timeout_seconds))
 
 
-def test_requests_that_arrive_together_are_one_batch(computation):
+@pytest.fixture
+def patient(monkeypatch):
+    """Wait for others, on a busy machine too."""
+    monkeypatch.setattr(batcher_module, "_PAUSE_SECONDS", 1.0)
+
+
+def test_requests_that_arrive_together_are_one_batch(computation, patient):
     async def steps(batcher):
         return await asyncio.gather(*(ask(batcher, computation, text) for text in "abc"))
 
-    jobs = run(steps)
+    jobs = run(steps, wait_seconds=0.5)
     assert [job.results for job in jobs] == [{0: "A"}, {0: "B"}, {0: "C"}]
     assert computation.batches == [["a", "b", "c"]]
 
 
-def test_a_long_request_is_divided_and_a_short_one_need_not_wait_for_it(computation):
+def test_a_long_request_is_divided_and_a_short_one_need_not_wait_for_it(computation, patient):
     async def steps(batcher):
         long = ask(batcher, computation, *["longer"] * 6)
         await asyncio.sleep(0)
@@ -69,7 +76,7 @@ def test_a_long_request_is_divided_and_a_short_one_need_not_wait_for_it(computat
         done = await asyncio.gather(long, short)
         return [sorted(job.results.values()) for job in done]
 
-    assert run(steps) == [["LONGER"] * 6, ["IT"]]
+    assert run(steps, wait_seconds=0.5) == [["LONGER"] * 6, ["IT"]]
     assert [len(batch) for batch in computation.batches] == [2, 3, 2]
     assert "it" in computation.batches[1]
 

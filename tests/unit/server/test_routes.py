@@ -412,7 +412,10 @@ class TestLimits:
             assert [one.result()[0] for one in (first, *others)] == [200] * 3
 
     def test_what_takes_too_long_is_503_and_dropped(self, embedder):
-        with served(embedder, timeout_seconds=0.2) as server, ThreadPoolExecutor(8) as pool:
+        with served(embedder) as server, ThreadPoolExecutor(8) as pool:
+            assert server.post("/embed", {"inputs": "I sat"})[0] == 200  # the first takes longer
+            settings = server.service._settings
+            server.service._settings = dataclasses.replace(settings, timeout_seconds=1.0)
             held = HeldBack(server.service._embedding.compute)
             server.service._embedding.compute = held
             first = pool.submit(server.post, "/embed", {"inputs": "I sat"})
@@ -424,8 +427,7 @@ class TestLimits:
             assert answer["error_type"] == "unhealthy"
             assert first.result()[0] == 503
             held.go.set()
-            settings = server.service._settings
-            server.service._settings = dataclasses.replace(settings, timeout_seconds=30)
+            server.service._settings = settings
             assert server.post("/embed", {"inputs": "I sat"})[0] == 200
             assert held.sizes == [1, 1]  # nobody waited for the second
 
