@@ -2,10 +2,10 @@
 
     python recipes/explorer/screenshots.py SHOTS [--run DIR] [--task RUN] [--docs DIR]
 
-Serves the packaged models with `elmokit explore` (panel 8 needs a run, panel 9 a task model) and
-writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png, a contact sheet for every language and theme, and with
-`--docs` the small set that the guide shows. Prints what a reader would not see: errors in the
-console, and panels wider than the screen. Needs a Chromium, Playwright and Pillow.
+Serves the packaged models with `elmokit explore` (the panel on training needs a run, that on tasks
+a task model) and writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png, a contact sheet for every language
+and theme, and with `--docs` the small set that the guide shows. Prints what a reader would not see:
+errors in the console, and panels wider than the screen. Needs a Chromium, Playwright and Pillow.
 """
 
 import argparse

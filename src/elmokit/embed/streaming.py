@@ -72,8 +72,10 @@ class VectorStream:
         filled = [i for i, words in enumerate(buffer) if words]
         lengths = [len(tokens.sentences[i]) for i in filled]
         for batch in batch_by_length(lengths, max_tokens=self.batch_tokens):
-            rows = torch.zeros(len(batch), dtype=torch.int64)
-            state = None if start is None else start.rows(rows)
+            state = None
+            if start is not None:
+                rows = torch.zeros(len(batch), dtype=torch.int64, device=start.hidden.device)
+                state = start.rows(rows)
             sentences = [tokens.sentences[filled[i]] for i in batch]
             out = self.engine.run(vectors, sentences, layers=self.layers, state=state)
             for i, array in zip(batch, out.vectors, strict=True):

@@ -206,7 +206,8 @@ class TextScorer:
                 nats = self._distributions.measure(outputs, targets, rows, into=table)
             scored.nats[direction][rows] = nats.cpu().numpy()
 
-        state = self.start.rows(torch.zeros(len(sentences), dtype=torch.int64))
+        device = self.start.hidden.device
+        state = self.start.rows(torch.zeros(len(sentences), dtype=torch.int64, device=device))
         self.bilm.engine.read(direction, vectors, inputs, state.direction(direction), on_top=score)
 
 

@@ -157,7 +157,9 @@ def _expected(
 
 def _joined(forward: Tensor, backward: Tensor) -> Float[Tensor, " V"]:
     num_words = len(forward)
-    frequency = LogUniformSampler(num_words).log_expected_count(torch.arange(num_words), 1)
+    frequency = LogUniformSampler(num_words).log_expected_count(
+        torch.arange(num_words, device=forward.device), 1
+    )
     return (forward + backward - frequency).log_softmax(dim=0)
 
 

@@ -1,4 +1,4 @@
-"""What panel 8 of the page and `elmokit plot` show of a training run."""
+"""What the panel `training` of the page and `elmokit plot` show of a training run."""
 
 import os
 import time

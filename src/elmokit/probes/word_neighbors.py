@@ -100,15 +100,15 @@ def neighbors_of_word(
     check_one_layer(layers)
     chosen: Any = check_layers(layers, embedder.num_layers)
     form = embedder.normalization
-    chosen_tokenizer = tokenizer_for_model(embedder.tokenizer_config, tokenizer)
-    splitter = NormalizingTokenizer(build_tokenizer(chosen_tokenizer), form)
+    of_text = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
+    splitter = NormalizingTokenizer(of_text, form)
     word = normalize(word, form)
     parts = _parts(word, splitter)
     query = None
     if sentence is not None:
         query = occurrence_in(splitter.tokenize(sentence), parts)
     static = [] if vectors is None else _static_neighbors(vectors, word)
-    sentences = read_sentences(text, splitter, normalization=form)
+    sentences = read_sentences(text, of_text, normalization=form)
     how: dict[str, Any] = {"layers": chosen, "num_neighbors": num_neighbors}
     if query is not None and any_word:
         found = [nearest_occurrences(embedder, query, sentences, **how)]

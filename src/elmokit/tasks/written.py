@@ -23,9 +23,13 @@ class WrittenWords:
         if text is None:
             self.text, self.offsets = joined(words)
             return
-        self.text, places = text, [i for i, one in enumerate(text) if one not in without]
+        self.text = text
+        if not without:
+            self.offsets = align(words, text)
+            return
+        places = [i for i, one in enumerate(text) if one not in without]
         offsets = align(words, "".join(text[i] for i in places))
-        if offsets is not None and without:
+        if offsets is not None:
             ends = (*places, len(text))
             offsets = tuple(
                 (ends[start], ends[end - 1] + 1 if start < end else ends[start])

@@ -94,7 +94,8 @@ class CharVocab:
 
     def encode_words(self, words: Sequence[str]) -> np.ndarray:
         """Encode words as uint16 ids (N, C)."""
-        encoded = self._word_bytes(words)
+        whole = self._word_bytes(words)
+        encoded = [word if len(word) <= self.max_bytes else self._cut(word) for word in whole]
         num_words = len(encoded)
         lengths = np.fromiter(map(len, encoded), dtype=np.intp, count=num_words)
         flat = np.frombuffer(b"".join(encoded), dtype=np.uint8)
@@ -112,7 +113,7 @@ class CharVocab:
             SENTENCE_BEGIN_WORD.encode(): self.sentence_begin,
             SENTENCE_END_WORD.encode(): self.sentence_end,
         }
-        for i, word in enumerate(encoded):  # normalized, as scores and the explorer read it
+        for i, word in enumerate(whole):  # normalized, as scores and the explorer read it
             if word in boundaries:
                 rows[i] = boundaries[word]
         return rows
@@ -152,9 +153,8 @@ class CharVocab:
         return rows[0], rows[1]
 
     def _word_bytes(self, words: Sequence[str]) -> list[bytes]:
-        limit, form = self.max_bytes, self.config.normalization
-        encoded = [normalize(word, form).encode("utf-8", "ignore") for word in words]
-        return [word if len(word) <= limit else self._cut(word) for word in encoded]
+        form = self.config.normalization
+        return [normalize(word, form).encode("utf-8", "ignore") for word in words]
 
     def _cut(self, encoded: bytes) -> bytes:
         end = self.max_bytes

@@ -145,10 +145,11 @@ class LexiconVocab(CharVocab):
         }  # fmt: skip
         find, unknown_word = self._characters.get, self._words["<oov>"]
         for row, given in zip(rows, words, strict=True):
-            if given in boundaries:
-                row[:] = boundaries[given]
+            normalized = normalize(given, self.config.normalization)
+            if normalized in boundaries:
+                row[:] = boundaries[normalized]
                 continue
-            word = normalize(given, self.config.normalization)[: self.max_bytes]
+            word = normalized[: self.max_bytes]
             row[0], row[len(word) + 1] = WORD_BEGIN, WORD_END
             row[1 : len(word) + 1] = [find(one, UNKNOWN) for one in word]
             row[-1] = self._words.get(word, unknown_word)

@@ -33,6 +33,10 @@ class RunLog:
         with atomic_file(path) as temp_path:
             temp_path.write_bytes(content)
 
+    def begin(self) -> None:
+        """Show that the run goes on, before its first row."""
+        self.path.touch()
+
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row; it must have ``step``. What is not finite is null."""
         with named(self.path), self.path.open("a", encoding="utf-8") as file:

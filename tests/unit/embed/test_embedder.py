@@ -311,14 +311,16 @@ def usual_defaults():
 def test_vectors_do_not_depend_on_defaults_of_pytorch(precision, default, tmp_path, usual_defaults):
     toy_model().save(tmp_path / "model")
     embedder = Embedder.load(tmp_path / "model", precision=precision)
-    expected = embedder.embed([["a", "bb"], []])
+    given = [["a", "bb"], []]
+    expected = [embedder.embed(given, state=state) for state in ("reset", "warm")]
     if default == "meta":
         torch.set_default_device("meta")
     else:
         torch.set_default_dtype(getattr(torch, default))
     for one in (embedder, Embedder.load(tmp_path / "model", precision=precision)):
-        for found, wanted in zip(one.embed([["a", "bb"], []]), expected, strict=True):
-            assert np.array_equal(found, wanted)
+        for state, vectors in zip(("reset", "warm"), expected, strict=True):
+            for found, wanted in zip(one.embed(given, state=state), vectors, strict=True):
+                assert np.array_equal(found, wanted)
 
 
 def test_the_number_of_a_layer_may_be_one_of_numpy():

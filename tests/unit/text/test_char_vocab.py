@@ -56,6 +56,12 @@ def test_what_is_a_boundary_once_it_is_normalized_is_one(word):
     assert vocab.encode_word(word).tolist() == vocab.encode_word(normalized).tolist()
 
 
+def test_boundaries_are_known_before_words_are_cut():
+    vocab = as_original(5)
+    assert vocab.encode_word("</S>").tolist() == vocab.sentence_end.tolist()
+    assert vocab.encode_word("<S>abc").tolist() != vocab.sentence_begin.tolist()
+
+
 @pytest.mark.parametrize("word", ["", "\ud800", "\udfff\ud800"])
 def test_nothing_encodable_is_an_empty_word(word):
     assert as_original(5).encode_word(word).tolist() == [259, 260, 261, 261, 261]

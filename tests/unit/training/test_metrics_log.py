@@ -47,8 +47,10 @@ def test_a_resumed_log_drops_what_the_run_will_do_again(path):
 def test_a_log_from_which_nothing_is_dropped_keeps_its_time(path):
     RunLog(path).write({"step": 10, "loss": 0.5})
     os.utime(path, (5000, 5000))
-    RunLog(path, resume_step=10)
+    log = RunLog(path, resume_step=10)
     assert path.stat().st_mtime == 5000
+    log.begin()
+    assert path.stat().st_mtime > 5000
     RunLog(path, resume_step=9)
     assert path.read_bytes() == b""
 

@@ -27,8 +27,9 @@ def plot(
 ) -> None:
     """Plot loss and held-out perplexity of a run by direction, even while it is training.
 
-    The same plot as in panel 8 of `elmokit explore`. It has a line for an n-gram model if RUN holds
-    ngram.json (from benchmarks/bench_ngram.py), and one for the base model of a fine-tuning run.
+    The same plot as in the panel on training of `elmokit explore`. It has a line for an n-gram
+    model if RUN holds ngram.json (from benchmarks/bench_ngram.py), and one for the base model of a
+    fine-tuning run.
     """
     from elmokit.explorer.training_runs import plot_run
     from elmokit.files.atomic import check_target

@@ -71,7 +71,7 @@ class BatchMaker:
     ) -> TokenBatch:
         """Return a batch of sentences; given layers are (W, L, 2D) each."""
         longest = max((len(words) for words in sentences), default=0)
-        mask = torch.zeros(len(sentences), longest, dtype=torch.bool)
+        mask = torch.zeros(len(sentences), longest, dtype=torch.bool, device="cpu")
         for row, words in enumerate(sentences):
             mask[row, : len(words)] = True
         padded = None
@@ -108,10 +108,10 @@ def _distinct(sentences: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) -> Tensor:
-    result = torch.zeros(len(sentences), longest, dtype=torch.int64)
+    result = np.zeros((len(sentences), longest), dtype=np.int64)
     for row, words in enumerate(sentences):
-        result[row, : len(words)] = torch.tensor([ids[word] for word in words], dtype=torch.int64)
-    return result
+        result[row, : len(words)] = [ids[word] for word in words]
+    return torch.from_numpy(result)
 
 
 class TokenInputs(nn.Module):

@@ -54,9 +54,8 @@ class SimpleTokenizer(ShownTokenizer):
 
     def __init__(self) -> None:
         self._cache: dict[str, _Chunk] = {}
-        self._known: dict[
-            str, str
-        ] = {}  # tokens of the cache, each once; `sys.intern` keeps them for ever
+        # tokens of the cache, each once; early Python 3.12 never frees what `sys.intern` got
+        self._known: dict[str, str] = {}
         self._glue = patterns().glue
 
     def __getstate__(self) -> dict[str, Any]:

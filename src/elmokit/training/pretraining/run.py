@@ -141,6 +141,9 @@ class TrainingRun:
         last_log, last_save = updates.progress, time.monotonic()
         pauses = 0.0  # seconds since `last_log` in which nothing was trained
         stopped_early = self.validation.is_out_of_patience  # a resumed run may already be
+        is_done = stopped_early or self.budget.share(updates.progress) >= 1
+        if run_log is not None and not is_done:
+            run_log.begin()
         updates.model.train()
         hold = partial(held_signals, second_stops_at_once=self.processes.size == 1)
         with (

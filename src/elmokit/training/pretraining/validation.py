@@ -236,8 +236,9 @@ def publish_best(run_dir: Path) -> None:
     for path in sorted(best.iterdir(), key=lambda path: path.name == CONFIG_NAME):
         with atomic_file(run_dir / path.name) as temp_path:
             shutil.copyfile(path, temp_path)
-    shutil.rmtree(previous_of(best), ignore_errors=True)  # first: `finish` would take it for best
-    remove_whole(best)
+    for directory in (previous_of(best), best):  # in this order: `finish` takes the other for best
+        if directory.exists():
+            remove_whole(directory)
 
 
 def _counting(on_validation: OnValidation | None, total: int) -> Callable[[int], None]:

@@ -311,8 +311,12 @@ class TestPublishing:
         toy_model().save(tmp_path / BEST)
         toy_model().save(previous_of(tmp_path / BEST))
 
+        remove_whole = validation_module.remove_whole
+
         def dies(directory):
-            raise KeyboardInterrupt
+            if directory == tmp_path / BEST:
+                raise KeyboardInterrupt
+            remove_whole(directory)
 
         monkeypatch.setattr(validation_module, "remove_whole", dies)
         with pytest.raises(KeyboardInterrupt):
