@@ -170,7 +170,6 @@ class _Session:
 
     def run(self) -> Report:
         tuning = self._tuning_runs() if self.options.tune else []
-        # with what earlier commands chose, so that their results stay in the report meanwhile
         self.plan = self._make_plan(best_rates(tuning, self.store) if tuning else self.known_rates)
         self._check_output()
         self._tell_plan(tuning)
@@ -229,7 +228,7 @@ class _Session:
         )  # fmt: skip
 
     def _make_plan(self, chosen: ChosenRates) -> _Plan:
-        """Return the plan; with tuning, conditions without a chosen rate must wait."""
+        """Return the plan; with tuning, only conditions without a chosen rate must wait."""
         options, experiment = self.options, self.experiment
         if experiment.probe is not None:
             return _Plan(plan_probe(

@@ -111,21 +111,14 @@ class Prediction:
 
     def prepare(self, text: Text) -> tuple[Text, int]:
         """Estimate the size of a text from its characters; refuse an empty or a long one."""
-        num_characters = _num_characters(text.value)
-        if num_characters > self._settings.max_characters:
-            raise RequestError(
-                413, f"{text.where} has {num_characters:,} characters: at most "
-                f"{self._settings.max_characters:,} are read.",
-            )  # fmt: skip
-        num_words = _num_words(text.value)
-        if num_words > self._settings.max_words:
-            raise RequestError(
-                413,
-                f"{text.where} has {num_words:,} words: at most {self._settings.max_words:,} are "
-                "read.",
-            )
+        settings = self._settings
+        num_characters, num_words = _num_characters(text.value), _num_words(text.value)
+        if num_characters > settings.max_characters:
+            raise _too_long(text, num_characters, "characters", settings.max_characters)
+        if num_words > settings.max_words:
+            raise _too_long(text, num_words, "words", settings.max_words)
         if num_words == 0:
-            raise RequestError(422, f"{text.where} has no words.")
+            raise _empty(text)
         if isinstance(text.value, str):
             check_text(text.value, where=text.where)
         else:
@@ -151,29 +144,30 @@ def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list
     given: GivenSentence = text.value
     if isinstance(given, str):
         check_text(given, where=text.where)
-    too_long = "{} has {:,} {}: at most {:,} are read"
-    too_long += (
-        "." if text.truncate is None else ', and of a longer one those with "truncate": true.'
-    )
-    if isinstance(given, str):
         given = normalize(given, embedder.normalization)  # decomposed text is longer before
         if len(given) > settings.max_characters:
             if not text.truncate:
-                raise RequestError(
-                    413,
-                    too_long.format(text.where, len(given), "characters", settings.max_characters),
-                )
+                raise _too_long(text, len(given), "characters", settings.max_characters)
             given = _beginning(given, settings.max_characters)
     words = split_sentence(given, embedder.tokenizer.tokenize, where=text.where)
     if len(words) > settings.max_words:
         if not text.truncate:
-            raise RequestError(
-                413, too_long.format(text.where, len(words), "words", settings.max_words)
-            )
+            raise _too_long(text, len(words), "words", settings.max_words)
         words = words[: settings.max_words]
     if not words:
-        raise RequestError(422, f"{text.where} has no words.")
+        raise _empty(text)
     return words
+
+
+def _too_long(text: Text, number: int, unit: str, limit: int) -> RequestError:
+    advice = "" if text.truncate is None else ', and of a longer one those with "truncate": true'
+    return RequestError(
+        413, f"{text.where} has {number:,} {unit}: at most {limit:,} are read{advice}."
+    )
+
+
+def _empty(text: Text) -> RequestError:
+    return RequestError(422, f"{text.where} has no words.")
 
 
 def _beginning(text: str, num_characters: int) -> str:
