@@ -283,6 +283,16 @@ def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, ex
     assert own_sentences("en").input_value() == "A bank of clouds."
 
 
+def test_a_line_that_is_too_long_leaves_its_field(browser_page, exported_site, show):
+    page = browser_page(f"{exported_site}#lang=en&model=en")
+    show(page, "map", "textarea")
+    page.fill("#map textarea", "a bank " * 30_000)
+    page.wait_for_selector("#map .failure")
+    page.fill("#map textarea", "A bank of clouds.")
+    page.wait_for_selector("#map .failure", state="detached")
+    page.wait_for_selector("#map svg.map")
+
+
 def test_an_address_holds_what_its_reader_sees(browser_page, exported_site):
     page = browser_page(f"{exported_site}#text=a+light+bag", locale="en")
     page.wait_for_function("/lang=en/.test(location.hash) && /model=en/.test(location.hash)")

@@ -18,6 +18,7 @@ from elmokit.bilm.masking import lengths_of, mask_of, reverse_sequences
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_ranges, is_number
 from elmokit.files.location import shown
+from elmokit.kernels.forking import use_one_thread_after_a_fork
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.lexicon import Lexicon, LexiconConfig, LexiconVocab
 
@@ -153,6 +154,7 @@ class BiLM(nn.Module):
         self, config: BiLMConfig, *, lexicon: Lexicon | None = None, initialize: bool = True
     ) -> None:
         super().__init__()
+        use_one_thread_after_a_fork()
         self.config = config
         self.char_vocab = _char_vocab(config, lexicon)
         dim = config.lstm.projection_dim

@@ -54,6 +54,8 @@ class LSTMConfig:
                     f"`{name}` must be positive and finite, or none for no clipping, got "
                     f"{shown(value)}"
                 )
+            if value is not None:  # the hash of a model must not depend on 3 or 3.0
+                object.__setattr__(self, name, float(value))
 
 
 class LSTMWeights(NamedTuple):

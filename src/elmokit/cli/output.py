@@ -10,10 +10,14 @@ from elmokit.files.json_files import jsonable
 
 def emit_json(result: object) -> None:
     """Print `result` as one JSON object; NaN and infinity become null."""
-    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    text = json.dumps(jsonable(result), ensure_ascii=encoding != "utf8", allow_nan=False)
+    text = json.dumps(jsonable(result), ensure_ascii=not stdout_is_utf8(), allow_nan=False)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+
+
+def stdout_is_utf8() -> bool:
+    """Return whether stdout takes every character as it is; others would break JSON."""
+    return (sys.stdout.encoding or "ascii").lower().replace("-", "") == "utf8"
 
 
 def duration(seconds: float) -> str:

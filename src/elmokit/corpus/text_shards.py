@@ -43,7 +43,8 @@ class TextConfig:
     tokens_per_shard: int = 250_000
     """Words per shard file."""
     valid_sentences: int = 2000
-    """Sentences held out without validation text; about a fiftieth at most."""
+    """Sentences held out without validation text; at most about a fiftieth of the corpus, and 50
+    words each on average."""
 
     def __post_init__(self) -> None:
         check_ranges(self, tokens_per_shard=(1, 1 << 40), valid_sentences=(1, 1 << 40))
@@ -200,7 +201,10 @@ class TextShards:
         self, sentences: Iterator[list[str]], held_out: list[list[str]], metadata: dict[str, Any]
     ) -> Iterator[list[str]]:
         """Yield the training sentences; at the end, collect and count the others."""
-        holder = HoldOut(share=0.02, max_sentences=self.text.valid_sentences)
+        num_sentences = self.text.valid_sentences
+        holder = HoldOut(
+            share=0.02, max_sentences=num_sentences, max_words=max(100_000, 50 * num_sentences)
+        )
         yield from holder.split(sentences)
         held_out += holder.sentences
         metadata[NUM_HELD_OUT] = len(held_out)  # the manifest is written after this

@@ -13,7 +13,7 @@ import torch
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.speed import Speed, measure_ceilings, measure_speed, sample_of
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.files import sources
 from elmokit.files.remote import AnyFile
 from elmokit.inference.precision import Precision
@@ -77,6 +77,8 @@ def bench(
         stream = read_sentences(demo if text is None else text, splitter, normalization=form)
         sentences = list(islice(stream, MAX_LINES_READ))
     sample = sample_of(sentences, max_sentences=MAX_SENTENCES)
+    if not sample:
+        raise FormatError("The text has no words. Give a text that the model would embed.")
     speeds = []
     for precision in get_args(Precision):
         embedder = Embedder(loaded, device="cpu", precision=precision, word_cache=False)

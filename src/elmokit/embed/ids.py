@@ -1,5 +1,6 @@
 """Sentences as a tensor of character ids: the input of `elmokit.ELMo`."""
 
+import itertools
 import logging
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
@@ -13,6 +14,7 @@ from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, normalize
 
 log = logging.getLogger(__name__)
+_SHORT = 64  # characters
 
 ORIGINAL_CHAR_VOCAB = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
 """How the original implementations turn words into characters."""
@@ -33,16 +35,23 @@ def batch_to_ids(
             boundaries=False)`` splits strings.
     """
     words = list(split_sentences(sentences, None))
-    if char_vocab is None and any(_is_changed(word) for one in words for word in one):
+    if char_vocab is None and any(map(_is_changed, itertools.chain.from_iterable(words))):
         _warn()
     vocab = CharVocab(ORIGINAL_CHAR_VOCAB) if char_vocab is None else char_vocab
     return torch.from_numpy(vocab.encode(words, boundaries=False))
 
 
-@lru_cache(10_000)
 def _is_changed(word: str) -> bool:
     """Return whether models trained with elmokit read another form of a word."""
-    return normalize(word, DEFAULT_NORMALIZATION) != word
+    form = _known_form if len(word) <= _SHORT else _form  # long words would fill the memory
+    return form(word) != word
+
+
+def _form(word: str) -> str:
+    return normalize(word, DEFAULT_NORMALIZATION)
+
+
+_known_form = lru_cache(10_000)(_form)
 
 
 @cache

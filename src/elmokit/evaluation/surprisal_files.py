@@ -58,11 +58,13 @@ def write_tsv(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
         writer.writerow(cells)
 
 
-def write_jsonl(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
-    """Write a JSON object a row."""
+def write_jsonl(
+    rows: Rows, stream: Writable, columns: Sequence[str], *, ascii_only: bool = False
+) -> None:
+    """Write a JSON object a row; ``ascii_only`` is for streams that are not UTF-8."""
     for row in rows:
         values = {name: _plain(getattr(row, name)) for name in columns}
-        stream.write(json.dumps(values, ensure_ascii=False) + "\n")
+        stream.write(json.dumps(values, ensure_ascii=ascii_only) + "\n")
 
 
 def _likeliest(words: tuple[WordProbability, ...]) -> str:

@@ -6,7 +6,7 @@ predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is boun
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState, Direction
 from elmokit.bilm.device import pick_device
+from elmokit.bilm.softmax import Softmax
 from elmokit.errors import InputError
 from elmokit.field_checks import check_choice
 from elmokit.inference.batching import batch_by_length, fill_buffers
@@ -101,12 +102,12 @@ class TextScorer:
         is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(model))
         chosen: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
         assert model.softmax is not None
-        self.softmax, self.state, self.precision = model.softmax, state, chosen
+        self.softmax, self.state, self.precision = _in_fp32(model.softmax), state, chosen
         self.bilm = FrozenBiLM(model, precision=chosen)
         self._metadata = None
         if hashed:
             self._metadata = model.metadata() | {"state": state, "precision": chosen}
-        self._scores = TargetScores(model.softmax, precision=chosen)
+        self._scores = TargetScores(self.softmax, precision=chosen)
         self._top = top
         self._distributions = None if top is None else self._named(top)
         self._batch_size = batch_size
@@ -230,6 +231,13 @@ def open_scorer(
         model, batch_size=batch_size, state=state, precision=precision, top=top, hashed=True
     )
     return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
+
+
+def _in_fp32(softmax: Softmax) -> Softmax:
+    """Return a softmax, or a copy of it if its weights have another type."""
+    if all(weight.dtype == torch.float32 for weight in softmax.parameters()):
+        return softmax
+    return deepcopy(softmax).float()
 
 
 def _has_quick_bf16(model: PretrainedBiLM) -> bool:

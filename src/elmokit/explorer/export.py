@@ -1,5 +1,6 @@
 """The page as a folder of static files, with models inside, for any web server."""
 
+import shlex
 import shutil
 import zlib
 from collections.abc import Sequence
@@ -59,7 +60,7 @@ def export_explorer(
         if reason := one.why_not_in_browser():
             raise InputError(
                 f"A browser cannot run the model {one.name}: {reason}. Serve the page instead: "
-                f"elmokit explore --model {one.directory}"
+                f"elmokit explore --model {shlex.quote(str(one.directory))}"
             )
     with atomic_directory(directory) as fresh:
         shutil.copytree(STATIC, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile)

@@ -1,6 +1,7 @@
 """What the panel `training` of the page and `elmokit plot` show of a training run."""
 
 import os
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,8 @@ def _changed(path: Path) -> float:
 
 
 def _ngram(path: Path) -> dict[str, Any] | None:
-    found = _read(path)
+    # empty while bench_ngram.py, whose output is redirected there, is at work
+    found = _read(path) if path.exists() and path.stat().st_size else None
     if found is None:
         return None
     try:
@@ -126,8 +128,8 @@ def check_run_dir(directory: Path) -> None:
     if (directory / RUN_CONFIG_NAME).exists() or command_of(directory) == "train":
         raise InputError(
             f"{directory} is a run of `elmokit train`, which has no perplexities to draw. Give a "
-            f"run of `elmokit pretrain` or `finetune`; `elmokit explore --task {directory}` shows "
-            "a task model."
+            "run of `elmokit pretrain` or `finetune`; `elmokit explore --task "
+            f"{shlex.quote(str(directory))}` shows a task model."
         )
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
         raise InputError(

@@ -44,18 +44,20 @@ def directory_lock(directory: Path, *, busy: str) -> Iterator[Path]:
 @contextmanager
 def held_directory(directory: Path, *, busy: str) -> Iterator[None]:
     """Make a directory and lock it as `directory_lock`; at the end it is removed if it is empty."""
-    with ExitStack() as stack:
-        while True:
-            directory.mkdir(parents=True, exist_ok=True)
+    try:
+        with ExitStack() as stack:
+            while True:
+                directory.mkdir(parents=True, exist_ok=True)
+                try:
+                    lock = stack.enter_context(directory_lock(directory, busy=busy))
+                    break
+                except FileNotFoundError:  # removed by its last holder meanwhile
+                    continue
             try:
-                lock = stack.enter_context(directory_lock(directory, busy=busy))
-                break
-            except FileNotFoundError:  # removed by its last holder meanwhile
-                continue
-        try:
-            yield
-        finally:
-            with suppress(OSError):  # where open files cannot be removed
-                lock.unlink()
-            with suppress(OSError):  # not empty
-                directory.rmdir()
+                yield
+            finally:
+                with suppress(OSError):  # where open files cannot be removed
+                    lock.unlink()
+    finally:  # without the lock: on NFS its file is there as long as it is open
+        with suppress(OSError):  # not empty, or held by the next
+            directory.rmdir()

@@ -6,9 +6,7 @@ their inputs row by row. Gates and cell state are always fp32; so are sums, exce
 integers) and in PyTorch's bf16 (rounded at the end).
 """
 
-import functools
 import logging
-import os
 from typing import cast
 
 import torch
@@ -18,6 +16,7 @@ from elmokit.field_checks import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
 from elmokit.inference.torch_backend import ModuleNetwork
+from elmokit.kernels.forking import use_one_thread_after_a_fork
 from elmokit.kernels.inference import load_kernels
 
 log = logging.getLogger(__name__)
@@ -30,7 +29,7 @@ def check_precision(precision: str) -> Precision:
 
 def build_network(model: BiLM, *, precision: Precision, device: torch.device) -> Network:
     """Build a network of compiled kernels on the CPU, else of PyTorch, where int8 becomes bf16."""
-    _use_one_thread_after_a_fork()
+    use_one_thread_after_a_fork()
     kernels = load_kernels() if device.type == "cpu" else None
     if kernels is not None:
         network = PackedNetwork(model, precision=precision, kernels=kernels)
@@ -41,10 +40,3 @@ def build_network(model: BiLM, *, precision: Precision, device: torch.device) ->
         log.warning("int8 needs the compiled kernels and the CPU: computing in bf16")
     log.debug("%s through PyTorch on %s", "fp32" if precision == "fp32" else "bf16", device)
     return ModuleNetwork(model, use_bf16=precision != "fp32", device=device)
-
-
-@functools.cache
-def _use_one_thread_after_a_fork() -> None:
-    """Keep forked processes from waiting for threads of OpenMP, which only their parent has."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=functools.partial(torch.set_num_threads, 1))

@@ -110,7 +110,8 @@ class TargetScores:
     def _of_targets(self, hidden: Tensor, word_ids: Tensor) -> Tensor:
         softmax, targets = self._softmax, word_ids - 1
         assert isinstance(softmax, FullSoftmax)
-        return (hidden * softmax.weight[targets]).sum(dim=1) + softmax.bias[targets]
+        products = hidden * softmax.weight[targets].float()
+        return products.sum(dim=1) + softmax.bias[targets].float()
 
 
 def _not_negative(values: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ MAX_CHARACTERS_PER_CHUNK = 4096
 
 
 class ModuleNetwork:
-    """A `Network` of the model's own modules, copied only if they must be converted."""
+    """A `Network` of copies of the model's modules, in fp32 or bf16."""
 
     def __init__(self, model: BiLM, *, use_bf16: bool, device: torch.device) -> None:
         self.config = model.config
@@ -48,9 +48,7 @@ class ModuleNetwork:
         }
 
     def _convert(self, module: nn.Module) -> nn.Module:
-        if not self._use_bf16 and next(module.parameters()).device == self.device:
-            return module
-        module = copy.deepcopy(module).to(self.device)
+        module = copy.deepcopy(module).to(self.device, torch.float32)
         if self._use_bf16:
             for weight in module.parameters():
                 if weight.dim() > 1:  # biases stay as they are
@@ -74,7 +72,8 @@ class ModuleNetwork:
         real = (ids[:, :row_length] != encoder.padding_id).sum(axis=1)
         columns = np.minimum(real + widest, row_length)  # one window of padding stands for all
         order = np.argsort(columns, kind="stable")
-        vectors = torch.empty(len(ids), self.config.lstm.projection_dim, device=self.device)
+        shape = len(ids), self.config.lstm.projection_dim
+        vectors = torch.empty(shape, dtype=torch.float32, device=self.device)
         end = len(order)
         with self.arithmetic():
             while end > 0:  # the longest first: the group has their columns

@@ -101,6 +101,7 @@ def _what_is_wrong(field: str, given: Any) -> str:
             "encoding_format": '"float" or "base64"',
             "dimensions": "a whole number",
             "model": "a string",
+            "user": "a string",
         }.get(field, "true or false")
     return f"`{field}` must be {expected}, got {given!r:.60}."
 

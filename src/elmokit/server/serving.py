@@ -126,7 +126,8 @@ class _Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_headers = False
-        self._stop_timer()
+        if not self.flow.write_paused:  # else the timer is that of an unread answer
+            self._stop_timer()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files.atomic import atomic_directory
+from elmokit.files.atomic import atomic_directory, previous_of
 from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json
 from elmokit.files.temporary import remove_whole
@@ -57,7 +57,8 @@ def save_checkpoint(
     Only the optimizer's state is saved; its settings come from the configuration. ``carry`` is
     carried from step to step, ``metadata`` must be JSON-serializable.
     """
-    for leftover in folder.glob(f".{PREFIX}*"):  # of runs killed while writing, on any machine
+    # of runs killed while writing, on any machine
+    for leftover in set(folder.glob(f".{PREFIX}*")).difference(_all(folder)):
         shutil.rmtree(leftover, ignore_errors=True)  # another process may still read it
     target = folder / f"{PREFIX}{step:09d}"
     files = {"model": model, "optimizer": _optimizer_tensors(optimizer), "carry": carry}
@@ -140,4 +141,8 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def _all(folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"{PREFIX}*")) if folder.is_dir() else []
+    """Return all checkpoints, oldest first, with one whose replacement a kill cut short."""
+    found = {path.name: path for path in folder.glob(f"{PREFIX}*")}
+    for path in folder.glob(previous_of(folder / f"{PREFIX}*").name):
+        found.setdefault(path.name.removeprefix(".").removesuffix(".previous"), path)
+    return [found[name] for name in sorted(found)]

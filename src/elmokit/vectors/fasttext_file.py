@@ -79,7 +79,8 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     """Read the vectors of a fastText model.
 
     ``only`` are the wanted words; those with no spelling in the dictionary get a vector from their
-    n-grams. None: all words of the dictionary.
+    n-grams, unless they hold a line feed, which no list of words can. None: all words of the
+    dictionary.
 
     Raises:
         FormatError: for a quantized, truncated or damaged file, with its position.
@@ -101,7 +102,8 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
         )
     subwords = Subwords(num_words, num_buckets, min_characters, max_characters)
     known = ((word, [number, *subwords.rows(word)]) for word, number in ids.items())
-    unknown = (word for word in sorted(set(only or ())) if ids.keys().isdisjoint(spellings(word)))
+    lines = sorted(word for word in set(only or ()) if "\n" not in word)
+    unknown = (word for word in lines if ids.keys().isdisjoint(spellings(word)))
     unseen = ((word, rows) for word in unknown if (rows := subwords.rows(word)))
     for word, vector in _means(stream, chain(known, unseen), num_rows, dim):
         kept.keep(word, vector, str(stream.path))

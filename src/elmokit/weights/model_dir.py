@@ -193,7 +193,7 @@ class PretrainedBiLM(BiLM):
         return sum(p.numel() for p in self.parameters()) - softmax - padding
 
     def model_hash(self) -> str:
-        """Return the hex SHA-256 of all parameters and of the settings that affect results."""
+        """Return the hex SHA-256 of parameters, settings that affect results and input words."""
         settings = to_dict(self.config)
         del settings["dropout"]  # acts in training only
         if self.config.lexicon is None:
@@ -202,6 +202,8 @@ class PretrainedBiLM(BiLM):
         for name, tensor in sorted(self._tensors().items()):
             digest.update(f"\n{name} {tuple(tensor.shape)}\n".encode())
             digest.update(tensor.numpy().astype("<f4", copy=False).data)
+        if self.config.char_cnn is None and self.word_vocab is not None:
+            digest.update(self.word_vocab.sha256.encode())
         return digest.hexdigest()
 
     def metadata(self, *, tokenizer: Tokenizer | None = None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Commands whose standard streams are closed, or break."""
 
+import json
 import os
 import subprocess
 import sys
@@ -120,3 +121,14 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(words, encoding, tmp_
     )  # fmt: skip
     os.close(writer)
     assert (done.returncode, done.stderr) == (BROKEN_PIPE, "")
+
+
+@pytest.mark.e2e
+def test_json_lines_are_valid_also_where_the_terminal_cannot_write_the_words():
+    code = "import sys; from elmokit.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "surprisal", "en", "--json", "--text", "café 😀"],
+        capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": "cp949"},
+    )  # fmt: skip
+    rows = [json.loads(line) for line in done.stdout.decode("ascii").splitlines()]
+    assert [row["word"] for row in rows][:2] == ["café", "😀"]

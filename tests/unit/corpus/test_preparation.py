@@ -445,6 +445,20 @@ def test_korean_that_is_split_at_spaces_is_told(
     assert ("--tokenizer korean" in caplog.text) == told
 
 
+def test_more_sentences_may_hold_more_words(corpus, run_dir, monkeypatch):
+    """The limit on words must not undo the setting."""
+    made = []
+    hold_out = text_shards.HoldOut
+    monkeypatch.setattr(
+        text_shards, "HoldOut", lambda **given: made.append(given) or hold_out(**given)
+    )
+    for number, most_words in ((2000, 100_000), (20_000, 1_000_000)):
+        text = TextConfig(tokenizer=TokenizerConfig(name="whitespace"), valid_sentences=number)
+        prepared(corpus, run_dir / str(number), text=text)
+        assert made[-1]["max_sentences"] == number
+        assert made[-1]["max_words"] == most_words
+
+
 class TestWhatIsRead:
     def test_standard_input_and_pipes_are_never_taken_from_an_earlier_attempt(self, tmp_path):
         """Nothing tells whether the text is the same."""

@@ -62,3 +62,9 @@ def test_a_text_without_words_is_refused(model_dir, tmp_path):
     (tmp_path / "blank.txt").write_text("\n\n \n")
     with pytest.raises(FormatError, match=r"/blank\.txt: .*blank: 3"):
         bench(model_dir, tmp_path / "blank.txt", seconds=0.01)
+
+
+def test_a_text_whose_characters_are_all_dropped_is_refused(model_dir, tmp_path):
+    (tmp_path / "text.txt").write_text("\u200b\n\u00ad\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="no words"):
+        bench(model_dir, tmp_path / "text.txt", seconds=0.01)

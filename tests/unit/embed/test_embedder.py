@@ -1,3 +1,4 @@
+import copy
 import itertools
 import json
 import logging
@@ -291,11 +292,26 @@ def test_a_pickle_is_of_a_model_not_of_the_files_that_hold_it(tmp_path):
     assert pickle.loads(pickle.dumps(again)).device == again.device
 
 
-def test_a_model_of_another_type_is_converted():
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_a_model_of_another_type_is_converted(backend, dtype):
     sentences = [["I", "sat"], ["bank"]]
-    expected = Embedder(toy_model()).embed(sentences)
-    for got, wanted in zip(Embedder(toy_model().double()).embed(sentences), expected, strict=True):
+    model = toy_model().to(dtype)
+    expected = Embedder(copy.deepcopy(model).float()).embed(sentences)
+    for got, wanted in zip(Embedder(model).embed(sentences), expected, strict=True):
         assert np.abs(got - wanted).max() <= 2e-6
+    assert next(model.parameters()).dtype == dtype
+
+
+def test_later_changes_of_the_model_do_not_matter(backend):
+    model = toy_model()
+    embedder = Embedder(model)
+    sentences = [["I", "sat"], ["bank"]]
+    expected = embedder.embed(sentences)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(2)
+    for got, wanted in zip(embedder.embed(sentences), expected, strict=True):
+        assert np.array_equal(got, wanted)
 
 
 @pytest.fixture
@@ -308,7 +324,9 @@ def usual_defaults():
 
 @pytest.mark.parametrize("default", ["float64", "bfloat16", "meta"])
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_vectors_do_not_depend_on_defaults_of_pytorch(precision, default, tmp_path, usual_defaults):
+def test_vectors_do_not_depend_on_defaults_of_pytorch(
+    backend, precision, default, tmp_path, usual_defaults
+):
     toy_model().save(tmp_path / "model")
     embedder = Embedder.load(tmp_path / "model", precision=precision)
     given = [["a", "bb"], []]

@@ -59,3 +59,10 @@ def test_sentences_may_come_one_by_one(monkeypatch):
         batch_to_ids([["a", 5]])
     with pytest.raises(TypeError, match="one string"):
         batch_to_ids("text")
+
+
+def test_long_words_are_not_kept():
+    ids._known_form.cache_clear()
+    batch_to_ids([["x" * 100_000, "“" * 100_000, "short"]])
+    assert ids._known_form.cache_info().currsize <= 1
+    assert ids._is_changed("“" * 100)

@@ -1,5 +1,6 @@
 """Perplexity of a model on a text: a property of both, not of how it is computed."""
 
+import copy
 import functools
 import math
 import unicodedata
@@ -320,3 +321,11 @@ class TestSentencesAsGiven:
         model.save(tmp_path / "model")
         by_name = perplexity(tmp_path / "model", SENTENCES[:3], state="reset")
         assert by_name == perplexity(model, SENTENCES[:3], state="reset")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_a_model_of_another_type_is_scored_in_fp32(backend, model, dtype):
+    other = copy.deepcopy(model).to(dtype)
+    expected = perplexity(copy.deepcopy(other).float(), SENTENCES)
+    assert perplexity(other, SENTENCES).mean == pytest.approx(expected.mean, rel=1e-5)
+    assert next(other.parameters()).dtype == dtype

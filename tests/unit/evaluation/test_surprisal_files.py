@@ -58,6 +58,12 @@ def test_json_lines(model, tmp_path):
     stream = io.StringIO()
     write_jsonl(rows, stream, columns_of(top=2))
     assert stream.getvalue() == text
+    stream = io.StringIO()
+    write_jsonl(rows, stream, columns_of(top=2), ascii_only=True)
+    assert stream.getvalue().isascii()
+    assert [*map(json.loads, stream.getvalue().splitlines())] == [
+        json.loads(line) for line in text.splitlines()
+    ]
     found = [json.loads(line) for line in text.splitlines()]
     assert [line["backward_rank"] for line in found] == [row.backward_rank for row in rows]
     assert found[2]["word"] == "강"

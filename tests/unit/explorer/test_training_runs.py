@@ -143,3 +143,9 @@ def test_what_is_no_run_is_told(tmp_path):
         check_run_dir(tmp_path)
     with pytest.raises(FileNotFoundError, match="missing"):
         check_run_dir(tmp_path / "missing")
+
+
+def test_an_ngram_file_that_is_being_written_is_waited_for(run_dir):
+    """`bench_ngram.py RUN > RUN/ngram.json` writes at its end."""
+    (run_dir / "ngram.json").touch()
+    assert read_training_run(run_dir).ngram is None

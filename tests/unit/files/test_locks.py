@@ -4,9 +4,12 @@ import errno
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from elmokit.files import locks
 from elmokit.files.locks import LOCK_NAME, directory_lock, held_directory
 
 HOLDS = """
@@ -62,6 +65,26 @@ def refusing(number):
         raise OSError(number, "no locks")
 
     return flock
+
+
+def test_a_directory_goes_where_an_open_file_keeps_its_name(tmp_path, monkeypatch):
+    """NFS renames a file that is removed while it is open, within its directory."""
+    unlink = Path.unlink
+
+    def rename(path, **_):
+        path.rename(path.with_name(".nfs0001"))
+
+    def release(lock, *given, **named):
+        found = FileLock.release(lock, *given, **named)
+        for left in Path(lock.lock_file).parent.glob(".nfs*"):
+            unlink(left)
+        return found
+
+    monkeypatch.setattr(Path, "unlink", rename)
+    monkeypatch.setattr(locks, "FileLock", type("Lock", (FileLock,), {"release": release}))
+    with held_directory(tmp_path / "held", busy="busy"):
+        assert (tmp_path / "held").is_dir()
+    assert not (tmp_path / "held").exists()
 
 
 def test_a_directory_that_its_holder_removes_meanwhile_is_made_again(tmp_path):

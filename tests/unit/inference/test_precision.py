@@ -64,12 +64,14 @@ def test_the_log_says_what_computes(backend, caplog):
     assert len(usual) == (backend != "compiled")  # only int8 without kernels is worth a word
 
 
-def test_without_a_compiler_fp32_shares_the_modules(monkeypatch):
+def test_without_a_compiler_the_network_has_its_own_modules(monkeypatch):
+    """As with compiled kernels, whatever becomes of the model."""
     monkeypatch.setattr(precision, "load_kernels", lambda: None)
     model = toy_model()
     network = build_network(model, precision="fp32", device=CPU)
     assert isinstance(network, ModuleNetwork)
-    assert network._token_encoder is model.token_encoder
+    assert network._token_encoder is not model.token_encoder
+    assert network._stacks["forward"][0] is not model.forward_layers[0]
 
 
 @pytest.mark.parametrize("kind", ["int4", "fp16", ""])

@@ -61,3 +61,8 @@ def test_the_first_fault_of_a_body_is_named(body, status, message):
     with pytest.raises(RequestError, match=message) as caught:
         parse(EmbedRequest, body)
     assert caught.value.status == status
+
+
+def test_a_field_of_text_is_said_to_take_text():
+    with pytest.raises(RequestError, match="`user` must be a string, got 5"):
+        parse(OpenAIRequest, b'{"input": "a", "model": "en", "user": 5}')

@@ -101,7 +101,8 @@ def test_more_connections_than_allowed_are_refused(embedder, monkeypatch):
         assert server.ask("GET", "/health")[0] == 200
 
 
-def test_a_client_that_does_not_read_is_left(embedder, monkeypatch):
+@pytest.mark.parametrize("next_request", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_a_client_that_does_not_read_is_left(embedder, monkeypatch, next_request):
     monkeypatch.setattr(serving, "WRITE_SECONDS", 0.2)
     with served(embedder, max_texts=2048) as server, connect(server) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -111,6 +112,8 @@ def test_a_client_that_does_not_read_is_left(embedder, monkeypatch):
             b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
         )
         assert client.recv(100).startswith(b"HTTP/1.1 200")
+        time.sleep(0.1)
+        client.sendall(next_request)
         until(lambda: not server.server.server_state.connections)
 
 

@@ -189,11 +189,11 @@ def test_any_text_is_aligned_with_its_normalized_words(text):
 def test_long_runs_of_marks_do_not_stay_in_memory():
     align(["a\u0301"], "\u00ada\u0301")
     tracemalloc.start()
-    for code in range(0x4E00, 0x4E10):
+    for code in range(0x4E00, 0x4E04):
         align(["x"], "\u00ad" + chr(code) + "\u0301" * 50_000)
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert used < 1_000_000
+    assert used < 250_000
 
 
 def test_words_that_cannot_be_found_again_have_no_place():

@@ -185,9 +185,37 @@ class TestFolder:
     def test_leftovers_of_runs_that_were_killed_on_any_machine_are_removed(
         self, module, tmp_path, name
     ):
+        optimizer = trained(module)
+        save(tmp_path, 5, module, optimizer)
         (tmp_path / f".step-000000005.{name}").mkdir()
-        save(tmp_path, 9, module, trained(module))
+        save(tmp_path, 9, module, optimizer, keep=1)
         assert [path.name for path in tmp_path.iterdir()] == ["step-000000009"]
+
+    def test_a_kill_while_the_same_step_is_replaced_hides_none(self, module, tmp_path, monkeypatch):
+        optimizer = trained(module)
+        save(tmp_path, 5, module, optimizer)
+        rename, targets = Path.rename, []
+
+        def dies(path, target):
+            targets.append(target)
+            if len(targets) == 2:
+                raise KeyboardInterrupt
+            return rename(path, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "rename", dies)
+            with pytest.raises(KeyboardInterrupt):
+                save(tmp_path, 5, module, optimizer)
+        assert not (tmp_path / "step-000000005").exists()
+        assert load_checkpoint(latest_checkpoint(tmp_path)).metadata["number"] == 5
+
+        save(tmp_path, 9, module, optimizer)
+        assert latest_checkpoint(tmp_path).name == "step-000000009"
+        save(tmp_path, 12, module, optimizer)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "step-000000009",
+            "step-000000012",
+        ]
 
     def test_a_leftover_that_cannot_be_removed_ends_no_training(
         self, module, tmp_path, monkeypatch

@@ -83,6 +83,12 @@ def test_words_of_the_task_that_the_model_lacks_get_the_mean_of_their_ngrams(wri
     assert vectors.id_of("Bank") == vectors.id_of("bank")
 
 
+def test_words_with_line_feeds_get_none(written):
+    """A run lists its words by lines."""
+    vectors = read_vectors(written(model_bytes()), only={"\n", "a\nb", "river"})
+    assert vectors.words == ["river"]
+
+
 def test_words_without_ngrams_have_no_vector_if_they_are_unknown(written):
     content = model_bytes(min_characters=6, max_characters=6)
     vectors = read_vectors(written(content), only={"bank", "river", "ab", "</s>"})

@@ -150,6 +150,19 @@ class TestModelHash:
         hashes.add(model.model_hash())
         assert len(hashes) == 4
 
+    def test_the_words_of_word_input_count(self):
+        """Their rows are numbered by the vocabulary: with another one, words get other vectors."""
+        swapped = WordVocab(["<S>", "</S>", "<UNK>", "bank", "the"])
+        models = [PretrainedBiLM(WORD_CONFIG, word_vocab=one) for one in (VOCAB, swapped, None)]
+        assert len({model.model_hash() for model in models}) == 3
+
+    def test_whole_numbers_are_numbers(self, tmp_path):
+        whole = replace(CONFIG, lstm=replace(CONFIG.lstm, cell_clip=3, projection_clip=3))
+        model = PretrainedBiLM(whole)
+        model.save(tmp_path / "model")
+        assert model.model_hash() == load_model(tmp_path / "model").model_hash()
+        assert model.model_hash() in (tmp_path / "model" / "README.md").read_text("utf-8")
+
     def test_the_fingerprint_knows_warm_text_and_order_of_the_vocabulary_too(self):
         swapped = WordVocab(["<S>", "</S>", "<UNK>", "bank", "the"])
         facts = (

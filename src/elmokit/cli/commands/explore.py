@@ -1,5 +1,6 @@
 """`elmokit explore`: a page that looks inside a model."""
 
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -114,7 +115,7 @@ def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> N
     typer.echo(
         f"{report.output}: {counted(report.num_files, 'file')}, {report.num_bytes:,} bytes, "
         f"models {', '.join(report.models)}. Serve it with any web server, such as: "
-        f"python -m http.server -d {report.output}"
+        f"python -m http.server -d {shlex.quote(str(report.output))}"
     )
 
 

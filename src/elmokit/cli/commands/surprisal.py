@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
+from elmokit.cli.output import emit_json, stdout_is_utf8
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.files.location import counted
@@ -76,8 +76,11 @@ def surprisal(
     if output is not None:
         files.write_surprisal(itertools.chain(first, rows), output, metadata, top=top)
     else:
-        write = files.write_jsonl if json else files.write_tsv
-        write(itertools.chain(first, rows), sys.stdout, files.columns_of(top=top))
+        every, columns = itertools.chain(first, rows), files.columns_of(top=top)
+        if json:
+            files.write_jsonl(every, sys.stdout, columns, ascii_only=not stdout_is_utf8())
+        else:
+            files.write_tsv(every, sys.stdout, columns)
         sys.stdout.flush()
     report = rows.report()
     if output is not None and json:

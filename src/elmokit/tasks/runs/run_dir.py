@@ -58,7 +58,7 @@ def write_best(
     tensors = {name: value.contiguous() for name, value in network.state_dict().items()}
     contents = {CONFIG_FILE: json_bytes(metadata)}
     if static is not None:
-        contents[WORDS_FILE] = "".join(f"{word}\n" for word in static.words).encode()
+        contents[WORDS_FILE] = _lines(static.words)
         tensors[STATIC_WEIGHT] = tensors[STATIC_WEIGHT][: len(static.values)].clone()
     with ExitStack() as files:  # the last one replaces its file first
         for name, content in contents.items():
@@ -89,8 +89,11 @@ def save_run(
         (fresh / CONFIG_FILE).write_bytes(json_bytes(metadata | made, indent=2))
         (fresh / CARD_NAME).write_text(card, encoding="utf-8")
         if static is not None:
-            words = "".join(f"{word}\n" for word in static.words)
-            (fresh / WORDS_FILE).write_text(words, encoding="utf-8")
+            (fresh / WORDS_FILE).write_bytes(_lines(static.words))
+
+
+def _lines(words: list[str]) -> bytes:
+    return "".join(f"{word}\n" for word in words).encode()
 
 
 def epoch_row(report: EpochReport, step: int) -> dict[str, Any]:

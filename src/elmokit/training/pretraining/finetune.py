@@ -121,6 +121,7 @@ def finetune(
         if processes.is_main:
             after = {} if result.perplexity is None else {"in_domain": result.perplexity}
             after |= _of_general(load_model(run_dir).to(processes.device), general)
+            _leave_out_another_text(before, after)
             _write(run_dir / AFTER_FILE, after)
         processes.barrier()
     return FinetuneResult(result, before, after)
@@ -221,6 +222,22 @@ def _before(
     reports = measure()
     _write(path, reports)
     return reports
+
+
+def _leave_out_another_text(
+    before: dict[str, PerplexityReport], after: dict[str, PerplexityReport]
+) -> None:
+    """Remove the perplexity before the training if it is of other general text than that after."""
+    texts = {
+        (one["out_of_domain"].tokens, one["out_of_domain"].sentences)
+        for one in (before, after)
+        if "out_of_domain" in one
+    }
+    if len(texts) > 1:
+        log.warning(
+            "--general is another text than when the run began: the base model is not scored on it"
+        )
+        del before["out_of_domain"]
 
 
 def _write(path: Path, reports: dict[str, PerplexityReport]) -> None:

@@ -15,6 +15,7 @@ from elmokit.config import from_dict
 from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.stream import WindowStream, with_more_rows
+from elmokit.errors import ConfigError
 from elmokit.training.averaging import WeightAverage
 from elmokit.training.checkpoints import (
     Checkpoint,
@@ -84,7 +85,8 @@ class Updates:
             self.progress = from_dict(Progress, progress, source=str(checkpoint.path))
             self.stream_state = checkpoint.metadata["stream"]
             carry, device = checkpoint.carry, self.processes.device
-            self._set_rows(BiLMState(carry["hidden"].to(device), carry["cell"].to(device)))
+            state = BiLMState(carry["hidden"].to(device), carry["cell"].to(device))
+        self._set_rows(state)
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
     def save(self, folder: Path, metadata: Mapping[str, Any]) -> None:
@@ -155,7 +157,16 @@ class Updates:
         return max(self.config.train.rows_at(share), self.loss.num_rows)
 
     def _set_rows(self, state: BiLMState) -> None:
-        """Continue with this process's rows of ``state``, which holds those of all."""
+        """Continue with this process's rows of ``state``, which holds those of all.
+
+        Raises:
+            ConfigError: if a checkpoint's rows cannot be divided among the processes.
+        """
+        if state.num_rows % self.processes.size:
+            raise ConfigError(
+                f"The checkpoint has {state.num_rows} rows, which cannot be shared evenly by "
+                f"{self.processes.size} processes. Use another number of processes."
+            )
         num_own = state.num_rows // self.processes.size
         first = self.processes.rank * num_own
         own = state.rows(slice(first, first + num_own))

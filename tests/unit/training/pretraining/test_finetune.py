@@ -268,6 +268,19 @@ class TestFinetune:
         assert result.before["in_domain"].forward == np.inf
         assert np.isfinite(result.after["in_domain"].mean)
 
+    def test_other_general_text_is_not_compared(self, save, domain, tmp_path, caplog):
+        model_path = save()
+        texts = [
+            write_text(tmp_path / f"{count}.txt", random_sentences(count)) for count in (20, 30)
+        ]
+        self.run(model_path, domain, tmp_path, general=texts[:1])
+        result = self.run(model_path, domain, tmp_path, general=texts[1:], resume=True)
+        assert "out_of_domain" not in result.before
+        assert result.after["out_of_domain"].sentences == 30
+        assert "--general is another text" in caplog.text
+        again = self.run(model_path, domain, tmp_path, general=texts[:1], resume=True)
+        assert again.before["out_of_domain"].sentences == 20
+
     def test_a_resumed_run_has_the_same_base(self, save, domain, tmp_path):
         base = save()
         hashes = [load_model(base).model_hash()]

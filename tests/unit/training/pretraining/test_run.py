@@ -324,6 +324,16 @@ class TestBatchGrowth:
         with pytest.raises(ValueError, match="1000 rows x 5 words = 5000"):
             build(train={"batch_growth": ((0.5, 1000),)})
 
+    def test_processes_share_the_rows_of_a_checkpoint_evenly(self, text, tmp_path):
+        grown = build_run(text, tmp_path / "run", train={"batch_growth": ((0.5, 6),)})
+        grown.run()
+        settings = RunConfig(train=TrainConfig(batch_size=4, unroll_steps=5, checkpoint_steps=5))
+        with pytest.raises(ConfigError, match=r"6 rows.*4 processes"):
+            TrainingRun(
+                settings, text, toy_model(softmax=FULL_SOFTMAX), tmp_path / "run", World(size=4),
+                Limits(tokens=24 * TARGETS), resume=True,
+            )  # fmt: skip
+
     def test_processes_share_every_size_evenly(self):
         config = TrainConfig(batch_size=4, batch_growth=((0.5, 7),))
         with pytest.raises(ConfigError, match=r"train\.batch_growth=7 .* 2 "):

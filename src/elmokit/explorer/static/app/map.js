@@ -28,7 +28,7 @@ export function MapOfMeanings() {
     for (const one of typedIn) one.read = await layersOf(compute, one.words);
     return { entry, all: [...typedIn, ...given], missed: typed.filter((one) => !one.some(same)).length };
   }, [entry, lines, words, index, info.name], entry !== undefined);
-  if (pack.error ?? found.error) return html`<${Failure} error=${pack.error ?? found.error} />`;
+  if (pack.error) return html`<${Failure} error=${pack.error} />`;
   const all = found.value?.entry === entry ? (found.value?.all ?? []) : [];
   return html`<div class="fields">
       <label><span>${t("map.word")}</span><select onChange=${(event) => { setChosen(0); set({ entry: event.target.value }); }}>
@@ -38,6 +38,7 @@ export function MapOfMeanings() {
     </div>
     <label class="typed"><span>${t("map.own", { word: entry?.word ?? "" })}</span>
       <textarea rows="2" value=${own} onInput=${(event) => setOwn(event.target.value)} /></label>
+    ${found.error && html`<${Failure} error=${found.error} />`}
     ${found.value?.missed > 0 && html`<p class="note" role="status">${t("map.missed", { count: found.value.missed, word: entry.word })}</p>`}
     ${all.length > 1 && entry && html`<${Points} all=${all} entry=${entry} layer=${layer} lang=${lang} chosen=${Math.min(chosen, all.length - 1)} onChoose=${setChosen} />`}`;
 }
