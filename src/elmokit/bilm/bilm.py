@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -173,6 +173,10 @@ class BiLM(nn.Module):
         )
         if initialize:
             self.reset_parameters(torch.Generator().manual_seed(0))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        use_one_thread_after_a_fork()
+        super().__setstate__(state)
 
     @property
     def num_layers(self) -> int:

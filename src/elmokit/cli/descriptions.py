@@ -16,6 +16,7 @@ from elmokit.experiments.results.report import RESULTS_FILE
 from elmokit.explorer.catalog import CATALOG_NAME
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
+from elmokit.files.location import quoted
 from elmokit.tasks.runs.card import HELD_OUT
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata, run_hash
 from elmokit.text.word_vocab import WordVocab
@@ -94,7 +95,7 @@ def describe(name_or_path: str) -> Description:
             (path.parent / mark).is_file() for mark in DIRECTORIES if mark != OPTIONS_NAME
         ):
             raise InputError(
-                f"{path} is described with its directory: `elmokit info {path.parent}`."
+                f"{path} is described with its directory: `elmokit info {quoted(path.parent)}`."
             ) from error
         raise
 

@@ -16,7 +16,7 @@ def emit_json(result: object) -> None:
 
 
 def stdout_is_utf8() -> bool:
-    """Return whether stdout takes every character as it is; others would break JSON."""
+    """Return whether stdout takes every character as it is, not as an escape that is no JSON."""
     return (sys.stdout.encoding or "ascii").lower().replace("-", "") == "utf8"
 
 

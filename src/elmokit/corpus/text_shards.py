@@ -43,8 +43,8 @@ class TextConfig:
     tokens_per_shard: int = 250_000
     """Words per shard file."""
     valid_sentences: int = 2000
-    """Sentences held out without validation text; at most about a fiftieth of the corpus, and 50
-    words each on average."""
+    """Sentences held out without validation text; about a fiftieth at most, and together 100,000
+    words, or 50 a sentence if that is more."""
 
     def __post_init__(self) -> None:
         check_ranges(self, tokens_per_shard=(1, 1 << 40), valid_sentences=(1, 1 << 40))

@@ -78,7 +78,9 @@ def bench(
         sentences = list(islice(stream, MAX_LINES_READ))
     sample = sample_of(sentences, max_sentences=MAX_SENTENCES)
     if not sample:
-        raise FormatError("The text has no words. Give a text that the model would embed.")
+        raise FormatError(
+            f"{', '.join(map(str, text_files))}: no words. Give a text that the model would embed."
+        )
     speeds = []
     for precision in get_args(Precision):
         embedder = Embedder(loaded, device="cpu", precision=precision, word_cache=False)

@@ -44,7 +44,7 @@ class Embedder:
     policy (``state=``), never something the object remembers.
 
     Args:
-        model: Neither moved nor changed; copied if it is on another device.
+        model: Neither moved nor changed. Its weights are copied: later changes have no effect.
         device: As in `load`.
         precision: Arithmetic of the matrix products: ``"fp32"``, ``"bf16"`` or ``"int8"``.
         word_cache: Keep token vectors between calls (64 MB at most).

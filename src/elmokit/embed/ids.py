@@ -14,7 +14,7 @@ from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, normalize
 
 log = logging.getLogger(__name__)
-_SHORT = 64  # characters
+_MAX_CACHED_CHARACTERS = 64  # of a word
 
 ORIGINAL_CHAR_VOCAB = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
 """How the original implementations turn words into characters."""
@@ -43,7 +43,9 @@ def batch_to_ids(
 
 def _is_changed(word: str) -> bool:
     """Return whether models trained with elmokit read another form of a word."""
-    form = _known_form if len(word) <= _SHORT else _form  # long words would fill the memory
+    form = (
+        _known_form if len(word) <= _MAX_CACHED_CHARACTERS else _form
+    )  # long words would fill the memory
     return form(word) != word
 
 

@@ -72,7 +72,7 @@ class TextScorer:
     """Score sentences with a frozen biLM.
 
     Args:
-        model: With vocabulary and softmax.
+        model: With vocabulary and softmax; must not change while it scores.
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
         precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;

@@ -1,6 +1,5 @@
 """The page as a folder of static files, with models inside, for any web server."""
 
-import shlex
 import shutil
 import zlib
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.text_rules import RULES_NAME, text_rules
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes
+from elmokit.files.location import quoted
 from elmokit.weights.model_files import FILE_MANAGER_FILES, VOCAB_NAME, WEIGHTS_NAME
 
 ExportedWeights = Literal["int6", "int8", "stored"]
@@ -60,7 +60,7 @@ def export_explorer(
         if reason := one.why_not_in_browser():
             raise InputError(
                 f"A browser cannot run the model {one.name}: {reason}. Serve the page instead: "
-                f"elmokit explore --model {shlex.quote(str(one.directory))}"
+                f"elmokit explore --model {quoted(one.directory)}"
             )
     with atomic_directory(directory) as fresh:
         shutil.copytree(STATIC, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile)

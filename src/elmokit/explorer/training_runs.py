@@ -1,7 +1,6 @@
 """What the panel `training` of the page and `elmokit plot` show of a training run."""
 
 import os
-import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.json_files import read_json
+from elmokit.files.location import quoted
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, read_log
 from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
@@ -59,13 +59,14 @@ def read_training_run(directory: Path) -> TrainingRun:
         or i == len(rows) - 1
         or not row.keys().isdisjoint(_PERPLEXITIES.values())
     ]
+    before, after = _perplexities(directory)
     return TrainingRun(
         rows=kept,
         num_rows=len(rows),
         is_running=_is_running(directory),
         ngram=_ngram(directory / NGRAM_NAME),
-        before=_perplexities(directory / BEFORE_FILE),
-        after=_perplexities(directory / AFTER_FILE),
+        before=before,
+        after=after,
     )
 
 
@@ -102,10 +103,21 @@ def _ngram(path: Path) -> dict[str, Any] | None:
         raise FormatError(f"{path}: not a result of bench_ngram.py: {error}") from error
 
 
-def _perplexities(path: Path) -> dict[str, float | None]:
+def _perplexities(directory: Path) -> list[dict[str, float | None]]:
+    """Return those before and after fine-tuning, but none before it of another text than after."""
+    before, after = (_reports(directory / name) for name in (BEFORE_FILE, AFTER_FILE))
+    comparable = {name: one for name, one in before.items() if one[1] == after.get(name, one)[1]}
+    return [{name: mean for name, (mean, _) in one.items()} for one in (comparable, after)]
+
+
+def _reports(path: Path) -> dict[str, tuple[float | None, tuple[Any, Any]]]:
+    """Return means, and the numbers of words and sentences that they are of."""
     try:
         return {
-            name: None if report["mean"] is None else float(report["mean"])
+            name: (
+                None if report["mean"] is None else float(report["mean"]),
+                (report.get("tokens"), report.get("sentences")),
+            )
             for name, report in (_read(path) or {}).items()
         }
     except (KeyError, TypeError, ValueError) as error:
@@ -129,7 +141,7 @@ def check_run_dir(directory: Path) -> None:
         raise InputError(
             f"{directory} is a run of `elmokit train`, which has no perplexities to draw. Give a "
             "run of `elmokit pretrain` or `finetune`; `elmokit explore --task "
-            f"{shlex.quote(str(directory))}` shows a task model."
+            f"{quoted(directory)}` shows a task model."
         )
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
         raise InputError(

@@ -1,5 +1,8 @@
 """Positions in files, values and numbers of things, as messages show them."""
 
+import os
+import shlex
+import subprocess
 from dataclasses import dataclass
 
 from elmokit.errors import FormatError
@@ -30,6 +33,12 @@ class Location:
 def printable(path: AnyFile) -> str:
     """Return a path as text; bytes that are not UTF-8 are escaped."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def quoted(path: AnyFile) -> str:
+    """Return a path as a word of a command to copy, for the shell of this system."""
+    text = str(path)
+    return subprocess.list2cmdline([text]) if os.name == "nt" else shlex.quote(text)
 
 
 def shown(value: object) -> str:

@@ -28,7 +28,7 @@ from elmokit.weights.model_dir import PretrainedBiLM
 class FrozenBiLM:
     """Everything that runs a frozen biLM on words goes through here.
 
-    Later changes to the weights of ``model`` may have no effect; its device is the default.
+    Later changes to the weights of ``model`` have no effect; its device is the default.
     ``word_cache`` keeps token vectors between calls (64 MB at most; CPU, character input).
     """
 

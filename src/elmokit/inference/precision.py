@@ -16,7 +16,6 @@ from elmokit.field_checks import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
 from elmokit.inference.torch_backend import ModuleNetwork
-from elmokit.kernels.forking import use_one_thread_after_a_fork
 from elmokit.kernels.inference import load_kernels
 
 log = logging.getLogger(__name__)
@@ -29,7 +28,6 @@ def check_precision(precision: str) -> Precision:
 
 def build_network(model: BiLM, *, precision: Precision, device: torch.device) -> Network:
     """Build a network of compiled kernels on the CPU, else of PyTorch, where int8 becomes bf16."""
-    use_one_thread_after_a_fork()
     kernels = load_kernels() if device.type == "cpu" else None
     if kernels is not None:
         network = PackedNetwork(model, precision=precision, kernels=kernels)

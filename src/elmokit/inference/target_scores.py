@@ -20,7 +20,7 @@ FREQUENT_WORDS = 1024
 
 
 class TargetScores:
-    """Negative log-likelihoods under the whole softmax, with its current weights.
+    """Negative log-likelihoods under the whole softmax, with its current weights, which are fp32.
 
     They are packed again whenever the weights change; changes in place through ``weight.data`` are
     not noticed. Without compiled kernels, on other devices and for an adaptive one, ``softmax``
@@ -110,8 +110,7 @@ class TargetScores:
     def _of_targets(self, hidden: Tensor, word_ids: Tensor) -> Tensor:
         softmax, targets = self._softmax, word_ids - 1
         assert isinstance(softmax, FullSoftmax)
-        products = hidden * softmax.weight[targets].float()
-        return products.sum(dim=1) + softmax.bias[targets].float()
+        return (hidden * softmax.weight[targets]).sum(dim=1) + softmax.bias[targets]
 
 
 def _not_negative(values: Tensor) -> Tensor:

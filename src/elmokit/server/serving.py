@@ -143,6 +143,8 @@ class _Connection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._stop_timer()
+        if self._in_headers:  # of the next request
+            self._start_timer(HEADER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()

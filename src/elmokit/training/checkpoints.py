@@ -57,8 +57,10 @@ def save_checkpoint(
     Only the optimizer's state is saved; its settings come from the configuration. ``carry`` is
     carried from step to step, ``metadata`` must be JSON-serializable.
     """
-    # of runs killed while writing, on any machine
-    for leftover in set(folder.glob(f".{PREFIX}*")).difference(_all(folder)):
+    for name, path in _all(folder).items():
+        if path.name != name:
+            path.rename(folder / name)
+    for leftover in folder.glob(f".{PREFIX}*"):  # of runs killed while writing, on any machine
         shutil.rmtree(leftover, ignore_errors=True)  # another process may still read it
     target = folder / f"{PREFIX}{step:09d}"
     files = {"model": model, "optimizer": _optimizer_tensors(optimizer), "carry": carry}
@@ -69,14 +71,14 @@ def save_checkpoint(
             own = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
             save_file(own, temp_path / f"{name}.safetensors")
         (temp_path / METADATA).write_text(json.dumps(dict(metadata)), encoding="utf-8")
-    for old in _all(folder)[:-keep]:
+    for old in list(_all(folder).values())[:-keep]:
         remove_whole(old)
     return target
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
     """Return the newest checkpoint, or none."""
-    return next(reversed(_all(folder)), None)
+    return next(reversed(_all(folder).values()), None)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -140,9 +142,9 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {f"{index}.{name}": value for index in state for name, value in state[index].items()}
 
 
-def _all(folder: Path) -> list[Path]:
-    """Return all checkpoints, oldest first, with one whose replacement a kill cut short."""
+def _all(folder: Path) -> dict[str, Path]:
+    """Return all checkpoints by name, oldest first, with one whose replacement a kill cut short."""
     found = {path.name: path for path in folder.glob(f"{PREFIX}*")}
     for path in folder.glob(previous_of(folder / f"{PREFIX}*").name):
         found.setdefault(path.name.removeprefix(".").removesuffix(".previous"), path)
-    return [found[name] for name in sorted(found)]
+    return dict(sorted(found.items()))

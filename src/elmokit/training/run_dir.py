@@ -17,6 +17,7 @@ from elmokit.config import from_dict, known_part, parse_record, to_dict
 from elmokit.errors import ConfigError, InputError
 from elmokit.files.changes import Change, changes
 from elmokit.files.json_files import read_json, write_json
+from elmokit.files.location import quoted
 from elmokit.files.locks import directory_lock
 from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT
@@ -61,8 +62,8 @@ def check_command(run_dir: Path, command: str) -> None:
     if written_by is not None and written_by != command:
         raise FileExistsError(
             f"{run_dir} holds a run of `elmokit {written_by}`, which `elmokit {command}` neither "
-            f"continues nor replaces. Continue it with `elmokit {written_by} … -o {run_dir} "
-            "--resume`, or choose another directory."
+            f"continues nor replaces. Continue it with `elmokit {written_by} … -o "
+            f"{quoted(run_dir)} --resume`, or choose another directory."
         )
 
 

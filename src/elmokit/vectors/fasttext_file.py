@@ -102,8 +102,8 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
         )
     subwords = Subwords(num_words, num_buckets, min_characters, max_characters)
     known = ((word, [number, *subwords.rows(word)]) for word, number in ids.items())
-    lines = sorted(word for word in set(only or ()) if "\n" not in word)
-    unknown = (word for word in lines if ids.keys().isdisjoint(spellings(word)))
+    listable = sorted(word for word in set(only or ()) if "\n" not in word)
+    unknown = (word for word in listable if ids.keys().isdisjoint(spellings(word)))
     unseen = ((word, rows) for word in unknown if (rows := subwords.rows(word)))
     for word, vector in _means(stream, chain(known, unseen), num_rows, dim):
         kept.keep(word, vector, str(stream.path))

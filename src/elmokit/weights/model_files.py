@@ -17,6 +17,7 @@ from elmokit.config import from_dict
 from elmokit.errors import FormatError
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import read_json
+from elmokit.files.location import quoted
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME, packaged_models
 from elmokit.weights.storage import SCALE, Storage, unpack
@@ -91,9 +92,9 @@ def read_config(directory: Path) -> ModelDirConfig:
         )
         if list(directory.glob("*options.json")):
             advice = (
-                f"It looks like weights in the original format: `elmokit convert {directory} "
-                "DST` makes a model directory of them, elmokit.read_bilm_tf(options, weights) "
-                "reads them."
+                "It looks like weights in the original format: `elmokit convert "
+                f"{quoted(directory)} DST` makes a model directory of them, "
+                "elmokit.read_bilm_tf(options, weights) reads them."
             )
         raise FormatError(
             f"{directory} is not a model directory: it has no {CONFIG_NAME}. {advice}"

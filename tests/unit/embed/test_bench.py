@@ -66,5 +66,5 @@ def test_a_text_without_words_is_refused(model_dir, tmp_path):
 
 def test_a_text_whose_characters_are_all_dropped_is_refused(model_dir, tmp_path):
     (tmp_path / "text.txt").write_text("\u200b\n\u00ad\n", encoding="utf-8")
-    with pytest.raises(FormatError, match="no words"):
+    with pytest.raises(FormatError, match=r"/text\.txt: no words"):
         bench(model_dir, tmp_path / "text.txt", seconds=0.01)

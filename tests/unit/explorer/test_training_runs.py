@@ -149,3 +149,20 @@ def test_an_ngram_file_that_is_being_written_is_waited_for(run_dir):
     """`bench_ngram.py RUN > RUN/ngram.json` writes at its end."""
     (run_dir / "ngram.json").touch()
     assert read_training_run(run_dir).ngram is None
+
+
+def test_perplexities_of_two_texts_are_not_compared(run_dir):
+    report = {"mean": 300.5, "tokens": 90, "sentences": 9}
+    (run_dir / "before.json").write_text(json.dumps({"in_domain": report, "out_of_domain": report}))
+    after = {"in_domain": report, "out_of_domain": {**report, "tokens": 91}}
+    (run_dir / "after.json").write_text(json.dumps(after))
+    run = read_training_run(run_dir)
+    assert run.before == {"in_domain": 300.5}
+    assert run.after == {"in_domain": 300.5, "out_of_domain": 300.5}
+
+
+def test_a_command_to_copy_quotes_its_path(tmp_path):
+    (tmp_path / "my run").mkdir()
+    (tmp_path / "my run" / "task.json").touch()
+    with pytest.raises(InputError, match=r"--task '.*/my run'`"):
+        check_run_dir(tmp_path / "my run")

@@ -1,8 +1,10 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from elmokit.files.location import Location, counted, shown
+from elmokit.files import location
+from elmokit.files.location import Location, counted, quoted, shown
 
 PATH = Path("train.tsv")
 
@@ -32,3 +34,17 @@ def test_long_values_are_cut_in_messages():
 )
 def test_one_thing_is_not_told_in_the_plural(number, told):
     assert counted(number, "shard") == told
+
+
+@pytest.mark.parametrize(
+    ("system", "path", "word"),
+    [
+        ("posix", "my run", "'my run'"),
+        ("posix", "runs/한국어", "'runs/한국어'"),
+        ("nt", "C:\\runs\\one", "C:\\runs\\one"),
+        ("nt", "C:\\my runs", '"C:\\my runs"'),
+    ],
+)
+def test_paths_in_commands_are_quoted_for_the_shell(system, path, word, monkeypatch):
+    monkeypatch.setattr(location, "os", SimpleNamespace(name=system))
+    assert quoted(Path(path)) == word

@@ -1,6 +1,5 @@
 """`elmokit demo`: pre-train a toy model on packaged text and show nearest neighbors."""
 
-import shlex
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.cli.training_progress import Listeners
 from elmokit.errors import InputError
+from elmokit.files.location import quoted
 
 if TYPE_CHECKING:
     from elmokit.probes.neighbors import Neighborhood, Occurrence
@@ -72,7 +72,7 @@ def demo(
     if output is not None:
         typer.echo(
             f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model "
-            f"{shlex.quote(str(output / chosen[0]))}"
+            f"{quoted(output / chosen[0])}"
         )
 
 

@@ -1,6 +1,5 @@
 """`elmokit explore`: a page that looks inside a model."""
 
-import shlex
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -12,7 +11,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
-from elmokit.files.location import counted
+from elmokit.files.location import counted, quoted
 
 HOST, PORT, WEIGHTS = "127.0.0.1", 8765, "int6"
 
@@ -115,7 +114,7 @@ def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> N
     typer.echo(
         f"{report.output}: {counted(report.num_files, 'file')}, {report.num_bytes:,} bytes, "
         f"models {', '.join(report.models)}. Serve it with any web server, such as: "
-        f"python -m http.server -d {shlex.quote(str(report.output))}"
+        f"python -m http.server -d {quoted(report.output)}"
     )
 
 

@@ -76,11 +76,11 @@ def surprisal(
     if output is not None:
         files.write_surprisal(itertools.chain(first, rows), output, metadata, top=top)
     else:
-        every, columns = itertools.chain(first, rows), files.columns_of(top=top)
+        all_rows, columns = itertools.chain(first, rows), files.columns_of(top=top)
         if json:
-            files.write_jsonl(every, sys.stdout, columns, ascii_only=not stdout_is_utf8())
+            files.write_jsonl(all_rows, sys.stdout, columns, ascii_only=not stdout_is_utf8())
         else:
-            files.write_tsv(every, sys.stdout, columns)
+            files.write_tsv(all_rows, sys.stdout, columns)
         sys.stdout.flush()
     report = rows.report()
     if output is not None and json:

@@ -36,7 +36,7 @@ class BiLMReference:
     path: str
     """Model directory, or the name of a bundled model."""
     model_hash: str
-    """Of the weights as they were read."""
+    """`PretrainedBiLM.model_hash`, of the weights as they were read."""
     precision: str = "fp32"
     """Arithmetic of its layers."""
     finetuned: bool = False
@@ -63,7 +63,7 @@ class BiLMReference:
             if found.model_hash == self.model_hash:
                 return None
             hashes = found.model_hash[:12], self.model_hash[:12]
-            return "the hash of its weights is {}, not {}".format(*hashes)
+            return "its hash is {}, not {}".format(*hashes)
         if found.tokenizer != self.tokenizer:
             return f"its tokenizer is {found.tokenizer}, not {self.tokenizer}"
         if found.char_vocab != self.char_vocab:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elmokit.field_checks import check_choices
+from elmokit.kernels.forking import use_one_thread_after_a_fork
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import TokenInputs
@@ -61,6 +62,7 @@ def build_network(
     static: StaticVectors | None,
 ) -> TaskModel:
     """Return the untrained network of a run; ``config`` is resolved."""
+    use_one_thread_after_a_fork()
     token_inputs = TokenInputs(
         config.inputs, num_layers=bilm.num_layers, layers_dim=bilm.dim,
         max_characters=bilm.char_vocab.config.max_characters, static=static, bilm=bilm.module,
