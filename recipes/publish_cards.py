@@ -78,8 +78,8 @@ def scores_note(results: dict[str, Any]) -> str:
 def korean_cards(page: str, models: Path = PACKAGED_MODELS) -> str:
     """Return the text of the Korean results page with a column for each packaged model."""
     columns = [
-        ("", "혼란도(순방향 / 역방향 / 평균)", "예측 대상 수, 미등록어 비율", "바이트당 비트 수",
-         "토크나이저", "정규화", "층", "파라미터 수(소프트맥스 제외)", "어휘", "라이선스",
+        ("", "혼란도(순방향 / 역방향 / 평균)", "예측 대상 수, 미등록어 비율", "토크나이저",
+         "정규화", "층", "파라미터 수(소프트맥스 제외)", "어휘", "라이선스",
          "모델 해시")
     ]  # fmt: skip
     for name in SOURCES:
@@ -90,7 +90,6 @@ def korean_cards(page: str, models: Path = PACKAGED_MODELS) -> str:
         columns.append((
             f"`{name}`", " / ".join(f"{value:.1f}" for value in directions),
             f"{found['tokens']:,}, {100 * found['oov_rate']:.1f} %",
-            f"{found['bits_per_byte']:.3f}",
             f"{tokenizer.name} {tokenizer.version}", model.config.char_vocab.normalization,
             f"{model.output_dim}차원 {model.num_layers}개(셀 {model.config.lstm.cell_dim})",
             f"{model.num_parameters():,}", "–" if vocab is None else f"{len(vocab):,}단어",

@@ -68,7 +68,9 @@ def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
         counter.sentences += 1
         counter.tokens += len(words) + 1
         counter.text_bytes += int(num_bytes[words].sum())
-        counter.unknown_words += int(scored.is_unknown[words].sum())
+        is_unknown = scored.is_unknown[words]
+        counter.unknown_words += int(is_unknown.sum())
+        counter.unknown_bytes += int(num_bytes[words[is_unknown]].sum())
 
 
 def perplexity_of_files(

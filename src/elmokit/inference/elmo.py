@@ -37,7 +37,8 @@ class ELMo(LayerMixes):
 
     Adds the sentence boundaries, runs the biLM once, mixes its layers ``num_mixes`` times with
     separate weights, removes the boundaries and applies dropout. A frozen biLM in fp32 on the CPU
-    runs through the compiled kernels, within 1e-5 of the plain modules.
+    runs through the compiled kernels, within 1e-5 of the plain modules on natural text; long
+    machine-like sentences, on which rounding grows, are warned of.
 
     Its weights may change between calls, in place or by loading. A change through ``weight.data``
     or NumPy, which PyTorch does not count, is noticed if it reaches a whole tensor; if you change

@@ -18,6 +18,7 @@ from elmokit.bilm.bilm import (
 from elmokit.bilm.masking import lengths_of, mask_of
 from elmokit.inference.backend import Precision
 from elmokit.inference.distinct_words import DistinctTokens, find_distinct_tokens
+from elmokit.inference.divergence import DivergenceCheck
 from elmokit.inference.engine import Engine
 from elmokit.inference.precision import build_network
 from elmokit.inference.word_cache import WordCache
@@ -43,6 +44,7 @@ class FrozenBiLM:
         chosen = next(model.parameters()).device if device is None else device
         self.network = build_network(model, precision=precision, device=chosen)
         self.engine = Engine(self.network)
+        self._divergence = DivergenceCheck(self.engine)
         self._by_characters = model.config.char_cnn is not None
         vocab = model.char_vocab  # not `model`, so that a character model can be freed
         self._ids_of = (
@@ -63,6 +65,7 @@ class FrozenBiLM:
         tokens = find_distinct_tokens(sentences)
         words = tokens.words
         vectors = self._token_vectors(words, lambda rows: self._ids_of([words[i] for i in rows]))
+        self._divergence.check(vectors, tokens.sentences)
         return vectors, tokens
 
     def run(
@@ -88,6 +91,7 @@ class FrozenBiLM:
         distinct = real[np.unique(index, return_index=True)[1]]
         vectors = self._token_vectors(list(rows), lambda missing: distinct[missing])
         sentences = np.split(index, np.cumsum(lengths))[:-1]  # none for no rows
+        self._divergence.check(vectors, sentences)
         out = self.engine.run(vectors, sentences, state=state, boundaries=True)
         lstm, num_rows = self.network.config.lstm, len(ids)
         layers = fp32_zeros(lstm.num_layers + 1, *mask.shape, 2 * lstm.projection_dim)

@@ -22,7 +22,12 @@ class PerplexityReport:
     oov_rate: float
     """Share of words, without sentence ends, that are scored as <UNK>."""
     bits_per_byte: float
-    """Mean loss in bits, per UTF-8 byte of the words and one separator per target."""
+    """Mean loss in bits, per UTF-8 byte of the words and one separator per target.
+
+    A lower bound: an unknown word costs no more than <UNK>, whatever its bytes.
+    """
+    bits_per_byte_spelled: float
+    """The same with 8 bits more for each byte of an unknown word: an upper bound."""
     vocabulary: int
     """Its size V; perplexities over different vocabularies are not comparable."""
     state: str
@@ -42,6 +47,8 @@ class PerplexityCounter:
     unknown_words: int = 0
     text_bytes: int = 0
     """UTF-8 bytes of all words."""
+    unknown_bytes: int = 0
+    """Those of unknown words."""
 
     def report(self, *, vocabulary: int, state: str, precision: str = "fp32") -> PerplexityReport:
         """Return the figures.
@@ -55,12 +62,13 @@ class PerplexityCounter:
             )
         forward, backward = self.forward_nats / self.tokens, self.backward_nats / self.tokens
         mean = (forward + backward) / 2
-
+        bits, num_bytes = mean * self.tokens / math.log(2), self.text_bytes + self.tokens
         return PerplexityReport(
             forward=_exp(forward), backward=_exp(backward), mean=_exp(mean),
             tokens=self.tokens, sentences=self.sentences,
             oov_rate=self.unknown_words / max(1, self.tokens - self.sentences),
-            bits_per_byte=mean * self.tokens / math.log(2) / (self.text_bytes + self.tokens),
+            bits_per_byte=bits / num_bytes,
+            bits_per_byte_spelled=(bits + 8 * self.unknown_bytes) / num_bytes,
             vocabulary=vocabulary, state=state, precision=precision,
         )  # fmt: skip
 

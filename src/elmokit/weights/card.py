@@ -94,7 +94,11 @@ def cell(value: Any) -> str:
 
 def _perplexity(value: Any) -> str:
     if isinstance(value, Mapping):
-        figures = {name: math.inf if found is None else found for name, found in value.items()}
+        figures = {
+            name: math.inf if number is None else number
+            for name, number in value.items()
+            if name != "bits_per_byte"  # charges nothing for the bytes of unknown words
+        }
         return ", ".join(f"{name} {plain(number)}" for name, number in figures.items()) or UNKNOWN
     return UNKNOWN if value is None else plain(value)
 

@@ -17,7 +17,7 @@ from elmokit.training.schedules import Progress
 
 VALIDATION = PerplexityReport(
     forward=9.0, backward=11.0, mean=10.0, tokens=4, sentences=1, oov_rate=0.0,
-    bits_per_byte=1.0, vocabulary=5, state="warm",
+    bits_per_byte=1.0, bits_per_byte_spelled=1.0, vocabulary=5, state="warm",
 )  # fmt: skip
 
 

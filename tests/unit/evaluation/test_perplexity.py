@@ -14,6 +14,7 @@ from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity as perplexity_in
 from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.evaluation.text_scorer import open_scorer
+from elmokit.inference.divergence import DivergenceCheck
 from elmokit.inference.engine import Engine
 from elmokit.text.word_vocab import WordVocab
 
@@ -133,6 +134,7 @@ def test_batches_are_bounded(model, monkeypatch):
         return read(engine, direction, vectors, sentences, *args, **kwargs)
 
     monkeypatch.setattr(Engine, "read", record)
+    monkeypatch.setattr(DivergenceCheck, "check", lambda *_: None)  # reads a few words by itself
     report = perplexity(model, [*SENTENCES, LONG], state="reset", batch_size=2)
     assert [len(LONG) + 1] in batches, "a longer sentence goes alone"
     assert all(sum(batch) <= 20 for batch in batches if len(batch) > 1)
@@ -225,6 +227,15 @@ def test_bits_per_byte_counts_utf8_bytes_and_a_separator_a_target(model):
     report = perplexity(model, [["강", "is"]])  # 3 + 2 bytes, 3 targets
     nats = 3 * sum(losses(report)) / 2
     assert report.bits_per_byte == pytest.approx(nats / math.log(2) / (3 + 2 + 3))
+    assert report.bits_per_byte_spelled == report.bits_per_byte
+
+
+def test_unknown_words_are_free_in_one_reading_and_cost_their_bytes_in_the_other(model):
+    """The bytes of "zzz" and "강강" cost nothing, or 8 bits each, of 12 and five separators."""
+    report = perplexity(model, [["강", "zzz"], ["강강"]])
+    assert report.oov_rate == pytest.approx(2 / 3)
+    cost = report.bits_per_byte_spelled - report.bits_per_byte
+    assert cost == pytest.approx(8 * (3 + 6) / (3 + 3 + 6 + 5))
 
 
 class TestErrors:

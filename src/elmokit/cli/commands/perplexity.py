@@ -53,4 +53,7 @@ def perplexity(
         f"OOV rate       {report.oov_rate:10.2%}   (scored as <UNK>; vocabulary of "
         f"{report.vocabulary:,} words)"
     )
-    typer.echo(f"bits per byte  {report.bits_per_byte:10.3f}")
+    typer.echo(
+        f"bits per byte  {report.bits_per_byte:10.3f}   (to {report.bits_per_byte_spelled:.3f}: "
+        "unknown words scored as <UNK>, or spelled at 8 bits a byte)"
+    )

@@ -1,0 +1,105 @@
+"""A warning where the biLM amplifies rounding, so that vectors depend on who computes them.
+
+On natural text a small change of the input dies away. On long machine-like sentences (counting,
+tables, one sign again and again) the LSTM can be chaotic: differences of 1e-7 between two ways to
+add the same products grow until the outputs have nothing in common.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor
+from torch.nn import functional
+
+from elmokit.bilm.bilm import BiLMState, Direction
+from elmokit.inference.engine import Engine
+
+log = logging.getLogger(__name__)
+
+BLOCK = 32
+"""Tokens of a stretch that may be machine-like."""
+MIN_LIKENESS = 0.5
+"""Mean cosine of the token vectors of a stretch, above which it is tried; natural text has 0.35 to
+0.45, and at most 0.5 in 998 of 1,000 stretches.
+"""
+MAX_TOKENS = 2000
+"""Tokens that are tried, from the start of the stretch."""
+RELATIVE_CHANGE = 1e-6
+"""Change of the token vectors: some units in the last place of fp32."""
+MAX_DIFFERENCE = 1e-4
+"""Change of the outputs above which it was amplified; on 2,000 words of natural text it is 1e-5."""
+TRIED_SHARE, FREE_TOKENS = 0.05, 20_000
+"""Part of all tokens that may be tried, after the first ones: for models that find all alike."""
+
+
+class DivergenceCheck:
+    """Tries machine-like stretches of the sentences that an engine reads in fp32; warns once."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._is_open = engine.network.precision == "fp32"
+        self._num_read = self._num_tried = 0
+
+    def check(
+        self, vectors: Float[Tensor, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
+    ) -> None:
+        """Look at sentences, given as rows of ``vectors``, and warn of the first that diverges."""
+        if not self._is_open:
+            return
+        for rows in sentences:
+            self._num_read += len(rows)
+            start = _machine_like(vectors, rows) if len(rows) >= BLOCK else None
+            if start is None:
+                continue
+            tried = rows[start : start + MAX_TOKENS]
+            if self._num_tried + len(tried) > FREE_TOKENS + TRIED_SHARE * self._num_read:
+                continue
+            self._num_tried += len(tried)
+            difference = amplified(self._engine, vectors[_index(tried, vectors)])
+            if difference > MAX_DIFFERENCE:
+                self._is_open = False
+                log.warning(
+                    "a sentence of %d words repeats itself like a table or a list, and the model "
+                    "amplifies rounding there: a change of its input by 1e-6 changes its vectors "
+                    "by up to %.2g. Other processors, precisions and programs may compute as "
+                    "different ones. Shorter sentences (about 20 words) avoid it.",
+                    len(rows) - 2, difference,
+                )  # fmt: skip
+                return
+
+
+def amplified(engine: Engine, inputs: Float[Tensor, "T D"]) -> float:
+    """Return the largest change of the top layer if the token vectors change by about 1e-6."""
+    noise = torch.randn(inputs.shape, generator=torch.Generator().manual_seed(0))
+    changed = inputs * (1 + RELATIVE_CHANGE * noise.to(inputs.device))
+    both = torch.cat((inputs, changed))
+    sentences = list(np.arange(len(both)).reshape(2, -1))
+    state = BiLMState.zeros(engine.network.config.lstm, 2, device=inputs.device)
+    largest = 0.0
+
+    def compare(outputs: Tensor, sentence: np.ndarray, position: np.ndarray) -> None:
+        nonlocal largest
+        of_inputs, of_changed = (outputs[_index(np.flatnonzero(sentence == k), outputs)]
+                                 for k in (0, 1))  # fmt: skip
+        largest = max(largest, float((of_inputs - of_changed).abs().max()))
+
+    for direction in get_args(Direction):
+        engine.read(direction, both, sentences, state.direction(direction), on_top=compare)
+    return largest
+
+
+def _machine_like(vectors: Tensor, rows: np.ndarray) -> int | None:
+    """Return where the first stretch of similar token vectors begins, if there is one."""
+    num_blocks = len(rows) // BLOCK
+    directions = functional.normalize(vectors[_index(rows[: num_blocks * BLOCK], vectors)], dim=-1)
+    means = directions.unflatten(0, (num_blocks, BLOCK)).mean(dim=1)
+    similar = torch.nonzero(means.square().sum(dim=-1) > MIN_LIKENESS)
+    return BLOCK * int(similar[0]) if len(similar) else None
+
+
+def _index(rows: np.ndarray, values: Tensor) -> Tensor:
+    return torch.from_numpy(rows).to(values.device)
