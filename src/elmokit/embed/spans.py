@@ -1,7 +1,6 @@
 """Vectors of spans of a text that is embedded as a whole (late chunking)."""
 
-import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,9 +8,8 @@ import numpy as np
 from elmokit.embed.pooling import check_pooling, pool
 from elmokit.embed.streaming import StatePolicy
 from elmokit.errors import InputError
-from elmokit.files.location import counted, shown
 from elmokit.inference.results import Layers
-from elmokit.text.alignment import align
+from elmokit.text.alignment import align, covering_words
 from elmokit.text.given_sentences import GivenSentence, split_sentence
 
 if TYPE_CHECKING:
@@ -31,10 +29,9 @@ def embed_spans(
 
     Args:
         embedder: The model.
-        text: A string, which may contain any number of sentences, or its words. It is read once,
-            as one sentence; memory holds the vectors of all its words.
-        spans: ``[start, end)`` of each, in characters of the string or in words of the list. They
-            may overlap. A word that is partly in a span belongs to it.
+        text: A string of any length, or its words, read once, as one sentence.
+        spans: ``[start, end)`` of each: characters of the string, or words of the list. A word that
+            is partly in a span belongs to it.
         pooling: As in `embed_sentences`.
         layers: As in `embed_sentences`.
         state: As in `embed`.
@@ -43,51 +40,31 @@ def embed_spans(
         float32 (N, 2D) for N spans, with all layers (N, L, 2D).
 
     Raises:
-        TypeError: if ``text`` or a span is of another type.
-        ValueError: for a span that is empty, outside the text, or without a word; for an invalid
-            option; for a string that is no text.
+        TypeError, ValueError: as `embed_sentences`; also for a span that is empty, outside the
+            text or without a word.
     """
     check_pooling(pooling)
-    is_string = isinstance(text, str)
     words = split_sentence(text, lambda string: embedder.tokenizer.tokenize(string), where="`text`")
-    offsets = align(words, text) if is_string else [(k, k + 1) for k in range(len(words))]
+    if isinstance(text, str):
+        offsets, length, unit = align(words, text), len(text), "characters"
+    else:
+        offsets, length, unit = tuple((k, k + 1) for k in range(len(words))), len(words), "words"
     if offsets is None:
-        raise InputError(
-            "The words that the model's tokenizer made of `text` are not found in it. Give the "
-            "list of its words, and spans of words."
-        )
-    length = counted(len(text), "character") if is_string else counted(len(words), "word")
-    places = list(_word_spans(offsets, spans, len(text) if is_string else len(words), length))
+        raise InputError("`text` and its tokens differ. Give the list of words, and spans of them.")
+    places: list[tuple[int, int]] = []
+    for number, (start, end) in enumerate(spans):
+        if not 0 <= start < end <= length:
+            raise InputError(
+                f"spans[{number}] is [{start}, {end}); it must have start < end and lie within the "
+                f"{length:,} {unit} of the text."
+            )
+        if (place := covering_words(offsets, start, end)) is None:
+            raise InputError(f"spans[{number}], [{start}, {end}), contains no word. Leave it out.")
+        places.append(place)
     stream = embedder.stream_with_states(
-        [words], layers=layers, state=state, check_words=not is_string
+        [words], layers=layers, state=state, check_words=unit == "words"
     )
     vectors, _ = next(stream)
     pooled = [pool(vectors[..., first:last, :], pooling=pooling) for first, last in places]
     shape = (*vectors.shape[:-2], vectors.shape[-1])
     return np.array(pooled, dtype=np.float32).reshape(-1, *shape)
-
-
-def _word_spans(
-    offsets: Sequence[tuple[int, int]],
-    spans: Iterable[tuple[int, int]],
-    end_of_text: int,
-    length: str,
-) -> Iterator[tuple[int, int]]:
-    """Yield the first word of each span and the one after its last."""
-    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
-    for number, span in enumerate(spans):
-        try:
-            start, end = map(operator.index, span)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"spans[{number}] must be a pair of whole numbers (start, end), got {shown(span)}."
-            ) from None
-        where = f"spans[{number}], [{start}, {end}),"
-        if not 0 <= start < end <= end_of_text:
-            raise InputError(
-                f"{where} must have start < end and lie within the text, which has {length}."
-            )
-        inside = np.flatnonzero((starts < ends) & (starts < end) & (ends > start))
-        if not len(inside):
-            raise InputError(f"{where} contains no word of the text. Leave it out.")
-        yield int(inside[0]), int(inside[-1]) + 1

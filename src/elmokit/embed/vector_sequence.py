@@ -44,8 +44,8 @@ class VectorSequence(Sequence):
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self._is_closed = path, False
-        self._absolute_path = path.absolute()
+        self.path, self._absolute_path = path, path.absolute()
+        self._is_closed = self._is_foreign = False
         self.metadata: dict[str, Any] = {}
         """How the vectors were made; empty in files of other programs."""
         _format_of(path)
@@ -54,23 +54,24 @@ class VectorSequence(Sequence):
         self._open()
         self.line_numbers: np.ndarray = self._opened.indices
         """Line of the text, from 0, of each sentence (S,): not all of them in a shard."""
-        if not (self.metadata or len(self.line_numbers)):
+        self._is_foreign = not self.metadata
+        if self._is_foreign and not len(self.line_numbers):
             self.close()
             raise FormatError(f"{path}: no word vectors. {_FOREIGN_ADVICE}")
 
     def _open(self) -> None:
         with self._reading():
             self._opened = _format_of(self.path).module.Reader(self._absolute_path)
-        self._pid, self._changed = os.getpid(), self._absolute_path.stat().st_mtime_ns
+        self._pid, self._modified = os.getpid(), self._absolute_path.stat().st_mtime_ns
 
     @property
     def _reader(self) -> Any:
         """The open file; a forked process opens it again, as it shares the place in the old one."""
         if self._pid != os.getpid():
-            changed = self._changed
+            modified = self._modified
             self._opened.close()
             self._open()
-            if self._changed != changed:
+            if self._modified != modified:
                 raise FormatError(f"{self.path} was changed after it was opened. Open it again.")
         return self._opened
 
@@ -149,7 +150,7 @@ class VectorSequence(Sequence):
     def _checked(self, sentence: tuple[list[str] | None, np.ndarray]) -> SentenceVectors:
         tokens, vectors = sentence
         is_pooled = self.metadata.get("pool") is not None
-        dims = (2, 3) if self.metadata and not is_pooled else (1, 2) if is_pooled else (1, 2, 3)
+        dims = (1, 2) if is_pooled else (1, 2, 3) if self._is_foreign else (2, 3)
         if vectors.ndim not in dims or vectors.dtype.kind != "f":
             raise ValueError(f"vectors of shape {vectors.shape} and type {vectors.dtype}")
         if tokens is not None and not is_pooled and len(tokens) != vectors.shape[-2]:
@@ -162,7 +163,7 @@ class VectorSequence(Sequence):
         if self._is_closed:
             raise ValueError(f"{self.path} is closed: read before `close()`, or open it again.")
         what, advice = "damaged, or not a file of word vectors", READ_ADVICE
-        if not self.metadata:
+        if self._is_foreign:
             what, advice = "not word vectors that elmokit can read", _FOREIGN_ADVICE
         with damage(self.path, advice, what=what):
             yield

@@ -115,12 +115,10 @@ class KeptVectors:
 
 
 class WordDecoder:
-    """Decodes the words of a file; what is no word is skipped and counted.
+    """Decodes the words of a file; those that are none are skipped and counted.
 
-    Args:
-        path: The file, for messages.
-        unit: What positions count, ``"line"`` or ``"byte"``.
-        advice: Ends the error about a file with too many such words.
+    ``unit`` is what positions count, ``"line"`` or ``"byte"``; ``advice`` ends the error about a
+    file with too many such words.
     """
 
     def __init__(self, path: Path, unit: str, advice: str) -> None:
@@ -140,32 +138,27 @@ class WordDecoder:
             with suppress(UnicodeDecodeError):
                 return raw.decode()
         self._first = self._first or position
-        self._sample += b"\n" + raw if len(self._sample) < SAMPLE_BYTES else b""
+        self._sample = (self._sample + b"\n" + raw)[:SAMPLE_BYTES]
         self._faults["empty" if not raw else "with NUL" if b"\0" in raw else "not UTF-8"] += 1
-        num_bad = self._faults.total()
-        if num_bad > _FEW_BAD_WORDS and num_bad > _MAX_BAD_SHARE * self.num_words:
-            raise self._too_many()
+        if self._faults.total() > _FEW_BAD_WORDS:
+            self._check(_MAX_BAD_SHARE)
         return None
 
     def finish(self) -> None:
-        """Warn about the words that were skipped.
-
-        Raises:
-            FormatError: if they are more than half of the file.
-        """
-        if self._faults.total() > _MAX_BAD_SHARE_OF_FILE * self.num_words:
-            raise self._too_many()
+        """Warn about skipped words; raise `FormatError` if they are more than half of the file."""
+        self._check(_MAX_BAD_SHARE_OF_FILE)
         if self._faults:
             log.warning("%s: %s; they are skipped", self._path, self._summary())
 
     def _summary(self) -> str:
         counts = ", ".join(f"{fault}: {count}" for fault, count in self._faults.most_common())
         return (
-            f"{self._faults.total():,} of {counted(self.num_words, 'word')} cannot be read "
+            f"{self._faults.total()} of {counted(self.num_words, 'word')} cannot be read "
             f"({counts}), the first at {self._unit} {self._first:,}"
         )
 
-    def _too_many(self) -> FormatError:
-        encoding = guess_encoding(self._sample)
-        looks = f" It looks like {encoding}." if encoding else ""
-        return FormatError(f"{self._path}: {self._summary()}.{looks} {self._advice}")
+    def _check(self, max_share: float) -> None:
+        if self._faults.total() > max_share * self.num_words:
+            encoding = guess_encoding(self._sample)
+            looks = f" It looks like {encoding}." if encoding else ""
+            raise FormatError(f"{self._path}: {self._summary()}.{looks} {self._advice}")

@@ -6,7 +6,6 @@ word2vec and fastText begin with a line of two numbers, the word count and the w
 """
 
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import IO
 
 import numpy as np
@@ -35,35 +34,26 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     """
     file, kept = stream.path, KeptVectors(only)
     words = WordDecoder(file, "line", _ADVICE)
-    dim, promised = 0, None
+    dim, promised = None, None
     for number, raw in enumerate(raw_lines(file, MAX_LINE_BYTES), 1):
-        line = _Line(file, number, raw)
-        fields = line.fields(dim)
-        if number == 1 and is_header(fields):
-            promised, dim = map(int, fields)
+        line = (raw or b"").rstrip()
+        if number == 1 and is_header(line.split()):
+            promised, dim = map(int, line.split())
             continue
-        if not line.content:
+        if raw is not None and not line:
             continue
-        if len(fields) < 2:
-            raise line.error(
-                f"no numbers after {line.begin}. Word vectors in text form have a word and its "
-                "numbers on each line, separated by blanks."
-            )
-        if promised is not None and not words.num_words:
-            line.check_width(dim)
-        if not dim:
-            dim = len(fields) - 1
-            fields = line.fields(dim)
-        if len(fields) <= dim:
-            raise line.error(
-                f"{len(fields) - 1} numbers after {line.begin}, but {dim} are needed. Is the file "
-                "truncated?"
-            )
-        word = words.decode(fields[0], number)
-        if word is None:
-            line.numbers(fields)  # else the line is damaged, not only its word
-        elif kept.wants(word):
-            kept.keep(word, line.numbers(fields), f"{file}, line {number}")
+        try:
+            if not words.num_words:
+                dim = _width(line, dim)
+            fields = _fields(line, dim or 0)
+            word = words.decode(fields[0], number)
+            if word is None:
+                _numbers(fields)  # else the line is damaged, not only its word
+            elif kept.wants(word):
+                kept.keep(word, _numbers(fields), f"{file}, line {number}")
+        except _LineError as error:
+            text_of_line(raw, file, number)  # a line that is not UTF-8 has an error of its own
+            raise FormatError(f"{file}, line {number}: {error}") from error
     if not dim:
         raise FormatError(
             f"{file}: no word vectors. Give a file with a word and its numbers per line."
@@ -77,56 +67,50 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     return kept.vectors(dim)
 
 
-class _Line:
-    """A line of the file, undecoded."""
+class _LineError(Exception):
+    """Says what is wrong with a line."""
 
-    def __init__(self, file: Path, number: int, raw: bytes | None) -> None:
-        self._file, self._number, self._raw = file, number, raw
-        if raw is None:
-            raise self.error("")
-        self.content = raw.rstrip()
 
-    @property
-    def begin(self) -> str:
-        """The first field, for messages."""
-        return f"{self.content.split(b' ', 1)[0].decode(errors='replace')!r:.40}"
+def _width(line: bytes, promised: int | None) -> int:
+    """Return the width of the first vector; refuse one that is wider than the header promises."""
+    _, tab, rest = line.partition(b"\t")
+    numbers = rest.split() if tab else line.split(b" ")[1:]
+    if promised is None:
+        return len(numbers)
+    surplus = numbers[: max(len(numbers) - promised, 0)]
+    if surplus and all(map(is_number, surplus)):  # they would become part of the word
+        raise _LineError(
+            f"{len(numbers)} numbers after {_begin(line)}, but the first line of the file says "
+            f"that vectors have {promised}. Correct that line, or use another file."
+        )
+    return promised
 
-    def error(self, problem: str) -> FormatError:
-        """Return the error about this line; raise that about its encoding if it is not UTF-8."""
-        text_of_line(self._raw, self._file, self._number)
-        return FormatError(f"{self._file}, line {self._number}: {problem}")
 
-    def fields(self, dim: int) -> list[bytes]:
-        """Return the word, which may contain blanks and tabs, and its numbers (0: all others)."""
-        if not dim and b"\t" in self.content:
-            word, _, numbers = self.content.partition(b"\t")
-            return [word, *numbers.split()]
-        word, *numbers = self.content.replace(b"\t", b" ").rsplit(b" ", dim or -1)
-        if b"" in numbers:  # several blanks between them
-            return self.content.rsplit(None, dim or -1)
-        return [self.content[: len(word)], *numbers]
+def _fields(line: bytes, dim: int) -> list[bytes]:
+    """Return the word, which may contain blanks and tabs, and its numbers."""
+    fields = line.replace(b"\t", b" ").rsplit(b" ", dim)
+    fields[0] = line[: len(fields[0])]
+    if b"" in fields[1:]:  # several blanks between the numbers
+        fields = line.rsplit(None, dim)
+    if len(fields) <= max(dim, 1):
+        raise _LineError(
+            f"{len(fields) - 1} numbers after {_begin(line)}, but {max(dim, 1)} are needed. A line "
+            "has a word and its numbers, separated by blanks; is the file truncated?"
+        )
+    return fields
 
-    def numbers(self, fields: list[bytes]) -> np.ndarray:
-        """Return the vector (S,)."""
-        try:
-            numbers = b" ".join(fields[1:]).decode().split(" ")
-            with np.errstate(over="ignore"):  # 1e99 becomes inf, which is refused with its word
-                return np.array(numbers, dtype=np.float32)
-        except ValueError as error:
-            raise self.error(
-                f"invalid numbers after the word {self.begin}: {error}. Word vectors in text form "
-                "have a word and its numbers on each line."
-            ) from error
 
-    def check_width(self, dim: int) -> None:
-        """Refuse a vector wider than the header says: numbers would become part of its word."""
-        fields = self.content.split()
-        surplus = fields[1:-dim] if dim else fields[1:]
-        if surplus and all(map(is_number, surplus)):
-            raise self.error(
-                f"{len(fields) - 1} numbers after {self.begin}, but the first line of the file "
-                f"says that vectors have {dim}. Correct that line, or use another file."
-            )
+def _numbers(fields: list[bytes]) -> np.ndarray:
+    try:
+        numbers = b" ".join(fields[1:]).decode().split(" ")
+        with np.errstate(over="ignore"):  # 1e99 becomes inf, which is refused with its word
+            return np.array(numbers, dtype=np.float32)
+    except ValueError as error:
+        raise _LineError(f"invalid numbers after the word {_begin(fields[0])}: {error}") from error
+
+
+def _begin(line: bytes) -> str:
+    return f"{line.split(b' ')[0].decode(errors='replace')!r:.40}"
 
 
 def is_header(fields: list[bytes]) -> bool:

@@ -25,8 +25,8 @@ _HEADER_BYTES = 64
 _BYTES_AHEAD = 1024
 """The rest of a word with blanks, and the next word, are looked for in as many bytes."""
 _CONTROLS = re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_FAR, _ABSURD = 40, 100
-"""Powers of two between a number and 1: few vectors have such numbers; misread bytes do."""
+_FAR = 40
+"""Powers of two between 1 and a number of a misread vector; others rarely have such numbers."""
 
 
 def recognizes(head: bytes) -> bool:
@@ -64,30 +64,23 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
         )
     promise = f"{count:,} words of {dim} float32 numbers"
     wrong = f"The file is damaged, or its first line ({promise}) is wrong."
-    kept, words, previous = KeptVectors(only), WordDecoder(stream.path, "byte", wrong), b""
+    kept, words = KeptVectors(only), WordDecoder(stream.path, "byte", wrong)
     for number in range(1, count + 1):
         what = f"word {number:,} of the {promise} that the first line promises"
         raw = stream.take_until(b" ", MAX_WORD_BYTES, what).lstrip(b"\n")
         position = stream.position - len(raw) - 1
         values = stream.take(4 * dim, what)
+        where = f"{stream.path}, byte {position:,}"
         if rest := _rest_of_word(values, stream):
-            name = (raw + b" " + rest[:-1]).decode("utf-8", "replace")
+            name = (raw + b" " + rest[:-1]).decode(errors="replace")
             raise FormatError(
-                f"{stream.path}, byte {position:,}: a word with a blank, {name!r:.60}. In the "
-                "binary form a blank ends the word, so from here on the file is out of step. Write "
-                "it as text (gensim: save_word2vec_format(FILE, binary=False)), or without blanks "
-                "in words."
+                f"{where}: a word with a blank, {name!r:.60}. In the binary form a blank ends the "
+                "word, so all that follows is out of step. Write such words as text (gensim: "
+                "save_word2vec_format(FILE, binary=False)), or without blanks."
             )
         word = words.decode(raw, position)
-        if word is None and raw and _distance_from_one(previous) > _ABSURD:
-            raise FormatError(
-                f"{stream.path}, byte {position:,}: out of step: neither the vector before this "
-                f"byte nor the word after it makes sense. {wrong}"
-            )
         if word is not None and kept.wants(word):
-            row = np.frombuffer(values, "<f4").astype(np.float32)
-            kept.keep(word, row, f"{stream.path}, byte {position:,}")
-        previous = values
+            kept.keep(word, np.frombuffer(values, "<f4").astype(np.float32), where)
     if rest := stream.ahead(32).strip(b"\n"):
         raise FormatError(
             f"{stream.path}, byte {stream.position:,}: the file continues ({rest!r}) after the "

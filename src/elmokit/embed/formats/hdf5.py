@@ -29,8 +29,6 @@ from elmokit.weights.result_metadata import METADATA_KEY
 MAX_ATTRIBUTE_BYTES = 60_000
 TEXTS_KEY = "sentence_to_index"
 """Of AllenNLP: the lines and the names of their datasets."""
-_NAMES_CHECKED = 100
-"""As many names that are no numbers must be datasets, lest weights be taken for vectors."""
 
 
 class Writer:
@@ -69,8 +67,6 @@ class Reader:
             self._file = stack.enter_context(open_hdf5(path))
             datasets = [name for name in self._file.names() if name != TEXTS_KEY]
             self.indices, self.names = sentence_names(datasets, self._is_vectors)
-            for name in (self.names or ())[:_NAMES_CHECKED]:
-                self._dataset(name)
             self._opened = stack.pop_all()
 
     def read(self, position: int) -> Sentence:
