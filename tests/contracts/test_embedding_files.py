@@ -194,7 +194,7 @@ def test_forked_workers_read_the_file_for_themselves(kind, embedder, tmp_path):
     embed_files(embedder, tmp_path / "t.txt", output, file_format=file_format)
     with elmokit.open_vectors(output) as sentences:
         expected = sums(sentences)
-        for _ in range(4):
+        for _ in range(6 if suffix == ".npz" else 1):  # a shared file offset is a race
             loader = torch.utils.data.DataLoader(
                 Sums(sentences), batch_size=8, num_workers=2, multiprocessing_context="fork"
             )

@@ -72,7 +72,8 @@ class Reader:
     def read(self, position: int) -> Sentence:
         """Return the sentence at a position among those of the file."""
         name = self.names[position] if self.names else str(self.indices[position])
-        dataset = self._dataset(name)
+        if (dataset := self._file.dataset(name)) is None:
+            raise ValueError(f"`{name}` is a group (HDF5 makes groups of names with `/`)")
         return self._tokens(dataset), self._file.read(dataset)
 
     def __iter__(self) -> Iterator[Sentence]:
@@ -86,11 +87,6 @@ class Reader:
     def close(self) -> None:
         """Close the file."""
         self._opened.close()
-
-    def _dataset(self, name: str) -> h5py.Dataset:
-        if (dataset := self._file.dataset(name)) is None:
-            raise ValueError(f"`{name}` is a group (HDF5 makes groups of names with `/`)")
-        return dataset
 
     def _is_vectors(self, name: str) -> bool:
         dataset = self._file.dataset(name)

@@ -55,7 +55,8 @@ class Reader:
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_archive(path, advice=READ_ADVICE))
-            arrays = [name for name in self._file if not _is_reserved(name)]
+            words = _tokens_name("")
+            arrays = [n for n in self._file if n != METADATA_KEY and not n.startswith(words)]
             self.indices, self.names = sentence_names(arrays, self._is_vectors)
             self._opened = stack.pop_all()
 
@@ -79,10 +80,6 @@ class Reader:
 
 def _tokens_name(name: int | str) -> str:
     return f"{TOKENS_KEY}/{name}"
-
-
-def _is_reserved(name: str) -> bool:
-    return name == METADATA_KEY or name.startswith(_tokens_name(""))
 
 
 def read_metadata(path: Path) -> str:
