@@ -100,9 +100,8 @@ def task_run(task, folder, model):
 @pytest.mark.parametrize("language", list(WORDS))
 @pytest.mark.parametrize("site", ["exported", "served"])
 def test_every_control_changes_what_it_is_for(site, language, request, browser_page, show):
-    page = browser_page(request.getfixturevalue(site), locale=language, reduced_motion="reduce")
-    page.add_init_script(path=USED_CONTROLS)
-    page.reload()
+    url = request.getfixturevalue(site)
+    page = browser_page(url, script=USED_CONTROLS, locale=language, reduced_motion="reduce")
     use_models(page, language)
     for panel, content in PANELS.items():
         show(page, panel, content)
@@ -152,12 +151,11 @@ def use_examples(page):
     menu, words = page.locator(".sentence select").nth(1), page.locator(".sentence .words")
     examples = menu.locator("option:enabled").all_inner_texts()
     assert len(examples) >= 5
-    for example in reversed(examples):  # the first one is shown already
+    changes(words, lambda: menu.select_option(label=examples[1]))  # the first one is shown
+    for example in reversed(examples):
         menu.select_option(label=example)
         expect(page.locator("#sentence")).to_have_value(example)
         expect(menu.locator("option:checked")).to_have_text(example)
-        if example == examples[-1]:
-            expect(words).to_contain_text(example.split()[0])
 
 
 def use_sentence(page, language):
@@ -187,7 +185,7 @@ def use_contents(page):
         links.nth(i).click()
         expect(page.locator(f"#{panel} h2")).to_be_focused()
         expect(page.locator(f"#{panel} h2")).to_be_in_viewport()
-    expect(page).to_have_url(re.compile(f"panel={panel}\\b"))
+    expect(page).to_have_url(re.compile(f"panel={[*USES][-1]}\\b"))
 
 
 def use_calculation(panel):
@@ -237,7 +235,8 @@ def use_map(page, panel, language):
     occurrences, points = panel.locator(".concordance button"), panel.locator("svg.map g.point")
     entries = menu.locator("option").all_inner_texts()
     assert len(entries) >= 15
-    for word in [*entries[1:], entries[0]]:
+    word = entries[0]
+    for word in [*entries[1:], word]:
         menu.select_option(label=word)
         expect(occurrences.last.locator("mark")).to_have_text(word, ignore_case=True)
         expect(panel.locator("label.typed span")).to_contain_text(word)
