@@ -235,8 +235,8 @@ def use_map(page, panel, language):
     occurrences, points = panel.locator(".concordance button"), panel.locator("svg.map g.point")
     entries = menu.locator("option").all_inner_texts()
     assert len(entries) >= 15
-    word = entries[0]
-    for word in [*entries[1:], word]:
+    first = word = entries[0]
+    for word in [*entries[1:], first]:
         menu.select_option(label=word)
         expect(occurrences.last.locator("mark")).to_have_text(word, ignore_case=True)
         expect(panel.locator("label.typed span")).to_contain_text(word)
