@@ -40,12 +40,14 @@ def browser():
 def watched_pages(browser):
     """Yield a function that opens a page on a URL; options are those of a browser context.
 
+    A `script`, a path, runs before those of the page.
+
     At the end it fails if a page logged an error or a warning, threw an exception, or asked for
     anything outside its own origin.
     """
     faults, contexts = [], []
 
-    def open_page(url, **options):
+    def open_page(url, *, script=None, **options):
         origin = urlsplit(url).netloc
         context = browser.new_context(**options)
         contexts.append(context)
@@ -64,6 +66,8 @@ def watched_pages(browser):
         context.on("request", check_request)
         context.on("console", check_message)
         page.on("pageerror", lambda error: faults.append(f"exception: {error}"))
+        if script is not None:
+            page.add_init_script(path=script)
         page.goto(url)
         return page
 

@@ -34,7 +34,10 @@ def words_of(sentence):
     return sentence.split()
 
 
-@pytest.mark.parametrize(("name", "sentence"), [*(("en", s) for s in EN), *(("ko", s) for s in KO)])
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [*(("en", s) for s in [*EN, "an empty \u200c word"]), *(("ko", s) for s in KO)],
+)
 def test_layers_equal_those_of_the_embedder(call, models, name, sentence):
     import elmokit
 

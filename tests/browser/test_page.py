@@ -101,23 +101,6 @@ def test_the_address_keeps_sentence_word_and_language(shared_browser_page, expor
     assert "5000단어" in page.locator("#sentence-notes").inner_text()
 
 
-def test_a_rectangle_on_the_map_chooses_occurrences(pages):
-    page = pages("en")
-    figure = page.locator("#map svg.map")
-    figure.scroll_into_view_if_needed()
-    total = page.locator("#map .concordance li").count()
-    box = figure.bounding_box()
-    point = page.locator("#map g.point").first.bounding_box()
-    page.mouse.move(max(box["x"], point["x"] - 2) + 1, max(box["y"], point["y"] - 2) + 1)
-    page.mouse.down()
-    page.mouse.move(point["x"] + point["width"] + 2, point["y"] + point["height"] + 2, steps=4)
-    page.mouse.up()
-    page.wait_for_selector("#map .brushed")
-    assert 1 <= page.locator("#map .concordance li").count() < total
-    page.locator("#map .brushed button").click()
-    assert page.locator("#map .concordance li").count() == total
-
-
 def test_prepared_layers_of_another_model_are_refused(
     browser, exported_folder, serve_folder, tmp_path, show
 ):

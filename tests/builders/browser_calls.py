@@ -2,6 +2,7 @@
 
 import gzip
 import tempfile
+import unicodedata
 from pathlib import Path
 
 CALL = """async ([name, method, args]) => {
@@ -65,8 +66,25 @@ TEXTS = [
     "http://a.b/c?d=e, x@y.org #tag @me :-) <3 C++ AT&T c/o US$5 +1 555-123-4567",
     "👩‍👩‍👧 🇰🇷 👍🏽 'tis rock 'n' roll -- well... no?! (a/b) anti-war co-op l'État don’t",
     "각 is decomposed 각", "``quoted'' -LRB- x -RRB- \\/ “so” … a—b １２ ａ\u00adb",
+    "a\u180e-LRB-\u2060\x1c.", "क\u200c\U000e006fカカ\u180d\U0001d17a",
 ]  # fmt: skip
 """Odd ones, for tokenizers."""
+
+
+def _is_unseen(code):
+    """Whether a character has no width: controls, formats, selectors of variants, fillers."""
+    is_selector = 0xFE00 <= code <= 0xFE0F or 0x180B <= code <= 0x180F or code == 0xE0100
+    fillers = (0x034F, 0x115F, 0x1160, 0x17B4, 0x2028, 0x2029, 0x3164, 0xFFA0, 0xFFFC)
+    is_tag = 0xE0022 <= code < 0xE007E  # many that are alike
+    is_control = unicodedata.category(chr(code)) in ("Cc", "Cf") and code != 0
+    return is_selector or code in fillers or (is_control and not is_tag)
+
+
+TEXTS += [
+    f"😀 {char} 😀{char}😀 {char}ا{char} {char} a{char} {char}\u200c '{char}' {char}"
+    for char in map(chr, filter(_is_unseen, (*range(0x20000), *range(0xE0000, 0xE0200))))
+]
+"""Words of one character that normalization drops in some places and keeps in others."""
 
 
 def load_exported(folder):

@@ -2,7 +2,7 @@
 
 import { cosine, layersOf, usePrepared, vector } from "./occurrences.js";
 import { project } from "./projection.js";
-import { Calculation, Failure, Slider, html, number, percent, useAsync, useKept, useMemo, usePage, useSettled, useState } from "./ui.js";
+import { Calculation, Failure, Menu, Slider, html, number, percent, useAsync, useKept, useMemo, usePage, useSettled, useState } from "./ui.js";
 
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
@@ -31,8 +31,8 @@ export function MapOfMeanings() {
   if (pack.error) return html`<${Failure} error=${pack.error} />`;
   const all = found.value?.entry === entry ? (found.value?.all ?? []) : [];
   return html`<div class="fields">
-      <label><span>${t("map.word")}</span><select onChange=${(event) => { setChosen(0); set({ entry: event.target.value }); }}>
-        ${entries.map((one) => html`<option key=${one.word} selected=${one === entry}>${one.word}</option>`)}</select></label>
+      <${Menu} label=${t("map.word")} value=${entry?.word} options=${entries.map((one) => [one.word, one.word])}
+        onChange=${(word) => { setChosen(0); set({ entry: word }); }} />
       <${Slider} label=${t("map.layer")} min="0" max=${top} step="1" value=${layer} shown=${t(layer ? "map.layerShown" : "map.layer0", { layer })}
         onInput=${(value) => set({ layer: value })} />
     </div>

@@ -1,6 +1,6 @@
 /** The sentence that drives the panels, the model that reads it, and the word to look at. */
 
-import { Failure, Words, html, usePage } from "./ui.js";
+import { Failure, Menu, Words, html, usePage } from "./ui.js";
 
 /** Words of a sentence that the panels compute; a longer text is cut here, and the page says so. */
 export const MAX_WORDS = 120;
@@ -22,20 +22,10 @@ export function Sentence({ models, name, loaded, busy, count, error }) {
           aria-describedby="sentence-notes"
           onInput=${(event) => set({ text: event.target.value, word: undefined })} />
       </label>
-      <label>
-        <span>${t("page.model")}</span>
-        <select onChange=${(event) => choose(event.target.value)}>
-          ${models.map((one) => html`<option key=${one.name} value=${one.name} selected=${one.name === name}>
-            ${one.title}${one.language ? ` – ${languageName(one.language, lang)}` : ""}</option>`)}
-        </select>
-      </label>
-      <label>
-        <span>${t("page.examples")}</span>
-        <select onChange=${(event) => event.target.value && set({ text: event.target.value, word: undefined })}>
-          <option value="">${t("page.choose")}</option>
-          ${examples.sentences.map((one) => html`<option key=${one} selected=${one === text}>${one}</option>`)}
-        </select>
-      </label>
+      <${Menu} label=${t("page.model")} value=${name} onChange=${choose}
+        options=${models.map((one) => [one.name, `${one.title}${one.language ? ` – ${languageName(one.language, lang)}` : ""}`])} />
+      <${Menu} label=${t("page.examples")} placeholder=${t("page.choose")} value=${examples.sentences.includes(text) ? text : ""}
+        options=${examples.sentences.map((one) => [one, one])} onChange=${(one) => set({ text: one, word: undefined })} />
     </div>
     ${busy
       ? html`<p class="note" role="status">${t("page.loading")}

@@ -3,7 +3,7 @@
 import { Answer } from "./answer.js";
 import { Curves } from "./curves.js";
 import { readPack } from "./occurrences.js";
-import { Calculation, Failure, Source, html, number, useAsync, useKept, usePage, useSettled } from "./ui.js";
+import { Calculation, Failure, Menu, Source, html, number, useAsync, useKept, usePage, useSettled } from "./ui.js";
 
 const OTHER_TEXT = { nli: "tasks.hypothesis", qa: "tasks.question" }; // tasks that read two texts
 
@@ -17,7 +17,7 @@ export function Tasks() {
   const answer = useAsync(() => compute.predict(name, given), [name, given], name !== undefined && given.trim() !== "");
   return html`${name === undefined
       ? html`<p class="note">${t("tasks.none")}</p><p class="note"><code>elmokit explore --task RUN</code></p>`
-      : html`<label><span>${t("tasks.task")}</span><select onChange=${(event) => setName(event.target.value)}>${tasks.map((one) => html`<option key=${one.name} value=${one.name} selected=${one.name === name}>${one.title} (${one.task})</option>`)}</select></label>
+      : html`<${Menu} label=${t("tasks.task")} value=${name} options=${tasks.map((one) => [one.name, `${one.title} (${one.task})`])} onChange=${setName} />
         ${OTHER_TEXT[task] && html`<label class="typed"><span>${t(OTHER_TEXT[task])}</span><input value=${other} onInput=${(event) => setOther(event.target.value)} /></label>`}
         ${task === "srl" && html`<p class="note">${t("tasks.predicate", { word: words[index] ?? "–" })}</p>`}
         ${given === "" && text.trim() !== "" && OTHER_TEXT[task] && html`<p class="note" role="status">${t("tasks.needsOther")}</p>`}

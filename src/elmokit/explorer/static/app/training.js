@@ -1,7 +1,7 @@
 /** Loss and held-out perplexity of a training run; only where a server gives one. */
 
 import { Curves } from "./curves.js";
-import { Calculation, Failure, html, number, useAsync, useEffect, useKept, usePage, useState } from "./ui.js";
+import { Calculation, Failure, Menu, html, number, useAsync, useEffect, useKept, usePage, useState } from "./ui.js";
 
 export function Training() {
   const { t, compute } = usePage();
@@ -26,8 +26,7 @@ export function Training() {
   const valid = !ngram || ends.length === 0 ? measured : [...measured,
     { name: ngram.name, kind: "other", points: [Math.min(0, ...ends), Math.max(...ends)].map((step) => [step, ngram.perplexity]) }];
   const last = rows.findLast((row) => Number.isFinite(row.valid_mean));
-  return html`<label><span>${t("training.run")}</span><select onChange=${(event) => setName(event.target.value)}>
-      ${runs.map((one) => html`<option key=${one.name} value=${one.name} selected=${one.name === name}>${one.title}</option>`)}</select></label>
+  return html`<${Menu} label=${t("training.run")} value=${name} options=${runs.map((one) => [one.name, one.title])} onChange=${setName} />
     ${run.error && html`<${Failure} error=${run.error} />`}
     ${run.value && html`<p role="status">${t(run.value.is_running ? "training.live" : "training.done", { count: run.value.num_rows })}</p>
       <div class="columns"><figure><h3>${t("training.loss")}</h3><${Curves} series=${loss} label=${spoken(t("training.loss"), loss, 2)} x=${t("training.step")} y="nats" formatY=${(value) => number(value)} /></figure>

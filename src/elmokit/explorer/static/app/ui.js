@@ -153,9 +153,21 @@ export function Choice({ label, name, options, value, onChange }) {
   </fieldset>`;
 }
 
+/**
+ * Choose one of many. `options` are pairs of value and text: the vendored Preact gives an option
+ * without a value the empty one. Until one is chosen, `placeholder` is shown.
+ */
+export function Menu({ label, options, value, onChange, placeholder }) {
+  return html`<label><span>${label}</span>
+    <select value=${value} onChange=${(event) => onChange(event.target.value)}>
+      ${placeholder && html`<option value="" disabled>${placeholder}</option>`}
+      ${options.map(([key, text]) => html`<option key=${key} value=${key}>${text}</option>`)}
+    </select></label>`;
+}
+
 export function Slider({ label, value, min, max, step, onInput, shown }) {
   return html`<label class="slider">
-    <span>${label} <output>${shown}</output></span>
+    <span>${label} <b>${shown}</b></span>
     <input type="range" min=${min} max=${max} step=${step} value=${value} aria-valuetext=${shown}
       onInput=${(event) => onInput(Number(event.target.value))} />
   </label>`;

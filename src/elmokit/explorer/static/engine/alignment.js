@@ -2,6 +2,7 @@
  * but for Kiwi's morphemes, which are not made here. */
 
 const BLANK = /[\s\u001c-\u001f\u0085\u200b\ufeff]*/y;
+const SPACES_AT_END = /[[\s\u001c-\u001f\u0085]--\ufeff]+$/v;  // those of `str.rstrip` of Python
 const ALONE = 3;  // extra cost of a matching word whose next word does not match
 
 /**
@@ -27,6 +28,9 @@ export function align(words, text, normalizer, rules) {
 
 /** A text in plain form, and where each of its units comes from. */
 function plainText(text, normalizer, rules) {
+  if (normalizer.normalize(text, "plain-1") === text) {
+    return { text, places: Array.from({ length: text.length }, (_, i) => [i, i + 1]) };
+  }
   const places = [];
   let plain = "";
   for (const match of text.matchAll(new RegExp(rules.cluster, "gv"))) {
@@ -53,7 +57,7 @@ function place(words, text, maxAltered) {
     const found = alteredStretch(words, offsets.length, text, at, maxAltered);
     if (found === null) return null;
     const [numWords, width] = found;
-    const last = at + text.slice(at, at + width).trimEnd().length;
+    const last = at + text.slice(at, at + width).replace(SPACES_AT_END, "").length;
     for (let i = 0; i < numWords; i++) offsets.push([at, last]);
     at += width;
   }

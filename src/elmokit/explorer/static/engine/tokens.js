@@ -17,12 +17,17 @@ export function tokenize(model, text) {
   return { raw: text, sentences: [tokens], file: null, line: null };
 }
 
+/** Normalized words: some are normalized to nothing, once they stand alone. */
 function split(model, text) {
-  const read = model.normalizer.normalize(text);
+  const words = splitOnly(model, model.normalize(text));
+  return words.map((word) => model.normalize(word)).filter((word) => word !== "");
+}
+
+function splitOnly(model, text) {
   const { name, version } = model.config.tokenizer;
-  if (name !== "simple") return splitAtSpaces(read, new RegExp(`${model.rules.spaces}+`, "v"));
+  if (name !== "simple") return splitAtSpaces(text, new RegExp(`${model.rules.spaces}+`, "v"));
   if (!tokenizers.has(model)) tokenizers.set(model, new SimpleTokenizer(model.rules, version));
-  return tokenizers.get(model).tokenize(read);
+  return tokenizers.get(model).tokenize(text);
 }
 
 function checkText(text) {

@@ -1,0 +1,370 @@
+"""Every control of the page, by hand: what changes when it is used; none may be left out."""
+
+import json
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from ..builders.browser_calls import PANELS
+from ..builders.training_models import random_sentences, toy_model
+
+expect = pytest.importorskip("playwright.sync_api", reason="no driver").expect
+expect.set_options(timeout=30_000)  # of a slow machine
+
+USED_CONTROLS = Path(__file__).parents[1] / "builders" / "used_controls.js"
+WITHOUT_LABEL = """[...document.querySelectorAll("input, select, textarea")]
+  .filter((one) => one.labels.length === 0).map((one) => one.outerHTML)"""
+
+WORDS = {"en": ["the", "bank", "is"], "ko": ["강", "배", "을"]}
+"""A sentence of each language. The second word is the first one of the map."""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Directories of toy models of both languages."""
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+
+    folder = tmp_path_factory.mktemp("models")
+    for language in WORDS:
+        model = toy_model(tokenizer=TokenizerConfig(name="simple", version="2"))
+        model.training_metadata["language"] = language
+        model.save(folder / language)
+    return [str(folder / language) for language in WORDS]
+
+
+@pytest.fixture(scope="module")
+def exported(models, tmp_path_factory, serve_folder):
+    from elmokit.explorer.export import export_explorer
+
+    site = tmp_path_factory.mktemp("controls") / "site"
+    export_explorer(models, site, weights="stored")
+    return serve_folder(site)
+
+
+@pytest.fixture(scope="module")
+def served(models, tmp_path_factory):
+    """A server with all that the page can show: a corpus, two runs, two task models."""
+    from elmokit.explorer import calls, catalog, server
+
+    folder = tmp_path_factory.mktemp("shown")
+    corpus = folder / "corpus.txt"
+    corpus.write_text("\n".join(map(" ".join, random_sentences(20))) + "\n", encoding="utf-8")
+    runs = {f"run-{num_rows}": training_run(folder, num_rows) for num_rows in (2, 3)}
+    tasks = {task: task_run(task, folder, models[0]) for task in ("sentiment", "nli")}
+    explored = catalog.load_explored(models)
+    contents = catalog.catalog(
+        explored, served=True, corpus=[corpus],
+        runs=[{"name": name, "title": name} for name in runs],
+        tasks=[{"name": name, "title": name, "task": name} for name in tasks],
+    )  # fmt: skip
+    answers = calls.Calls(explored, runs=runs, tasks=tasks, corpus=[corpus])
+    explorer = server.ExplorerServer(contents, explored, answers, port=0)
+    threading.Thread(target=explorer.serve_forever, daemon=True).start()
+    yield explorer.url
+    explorer.shutdown()
+    explorer.server_close()
+
+
+def training_run(folder, num_rows):
+    directory = folder / f"run-{num_rows}"
+    directory.mkdir()
+    perplexities = {"valid_forward": 90.0, "valid_backward": 70.0, "valid_mean": 79.4}
+    rows = [{"step": step, "loss": 9 / step} | perplexities for step in range(1, num_rows + 1)]
+    (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return directory
+
+
+def task_run(task, folder, model):
+    from elmokit.tasks.runs.config import TaskRunConfig
+    from elmokit.tasks.runs.task_run import TaskRun
+    from elmokit.tasks.runs.train_task import train_task
+    from elmokit.tasks.runs.training import TaskTrainConfig
+
+    header, *rows = {
+        "sentiment": ["text\tlabel", "the river\tgood", "a boat\tbad"],
+        "nli": ["premise\thypothesis\tlabel", "the bank\ta\tneutral", "a boat\ta\tentailment"],
+    }[task]
+    table = folder / f"{task}.tsv"
+    table.write_text("\n".join([header, *rows]) + "\n")
+    settings = TaskRunConfig(
+        task=task, hidden_dims=(4,), train=TaskTrainConfig(epochs=1, batch_size=2)
+    )
+    train_task(
+        settings, table, table, folder / task, model=model, cache_dir=folder / "layers"
+    )  # fmt: skip
+    return TaskRun.load(folder / task)
+
+
+@pytest.mark.parametrize("language", list(WORDS))
+@pytest.mark.parametrize("site", ["exported", "served"])
+def test_every_control_changes_what_it_is_for(site, language, request, browser_page, show):
+    url = request.getfixturevalue(site)
+    page = browser_page(url, script=USED_CONTROLS, locale=language, reduced_motion="reduce")
+    use_models(page, language)
+    for panel, content in PANELS.items():
+        show(page, panel, content)
+    use_examples(page)
+    use_sentence(page, language)
+    use_contents(page)
+    for panel, use in USES.items():
+        use(page, page.locator(f"#{panel}"), language)
+        assert [name for name in unused(page) if name.startswith(f"{panel}:")] == []
+    use_top(page, language)
+    assert unused(page) == []
+    assert page.locator(".failure").count() == 0
+    assert page.evaluate(WITHOUT_LABEL) == []
+
+    page.evaluate(
+        """() => {
+          const map = document.querySelector("#map .content");
+          map.append(document.createElement("button"));
+          map.querySelector("figure").addEventListener("click", () => {});
+        }"""
+    )
+    assert len(unused(page)) == 2, "controls that this test does not know must make it fail"
+
+
+def unused(page):
+    return page.evaluate("unusedControls()")
+
+
+def changes(shown, act):
+    """Do something and wait until another text is shown."""
+    before = shown.text_content()
+    act()
+    expect(shown).not_to_have_text(before)
+
+
+def use_models(page, language):
+    sentence, menu = page.locator("#sentence"), page.locator(".sentence select").first
+    expect(menu).to_have_value(language)
+    own = sentence.input_value()
+    menu.select_option(next(other for other in WORDS if other != language))
+    expect(sentence).not_to_have_value(own)  # each language has its own examples
+    menu.select_option(language)
+    expect(sentence).to_have_value(own)
+
+
+def use_examples(page):
+    menu, words = page.locator(".sentence select").nth(1), page.locator(".sentence .words")
+    examples = menu.locator("option:enabled").all_inner_texts()
+    assert len(examples) >= 5
+    changes(words, lambda: menu.select_option(label=examples[1]))  # the first one is shown
+    for example in reversed(examples):
+        menu.select_option(label=example)
+        expect(page.locator("#sentence")).to_have_value(example)
+        expect(menu.locator("option:checked")).to_have_text(example)
+
+
+def use_sentence(page, language):
+    page.fill("#sentence", " ".join(WORDS[language]))
+    row = page.locator(".sentence .words")
+    expect(row.locator("button")).to_have_text(WORDS[language])
+    expect(page.locator(".sentence select").nth(1)).to_have_value("")  # no longer an example
+    use_words(page, row, page.locator("#mixture .found"))
+
+
+def use_words(page, row, result):
+    """Choose every word of a row, which all other rows show; go along it with an arrow key."""
+    buttons = row.locator("button:enabled")
+    for i in reversed(range(buttons.count())):  # the first one is chosen
+        changes(result, buttons.nth(i).click)
+        pressed = page.locator(".words [aria-pressed=true], .surprisal [aria-pressed=true]")
+        word = page.locator(".sentence .word").nth(i).inner_text()
+        expect(pressed).to_have_text([re.compile(f"^{re.escape(word)}")] * 6)
+    page.keyboard.press("ArrowRight")
+    expect(buttons.nth(1)).to_be_focused()
+
+
+def use_contents(page):
+    links = page.locator(".contents a")
+    assert links.count() == len(USES)
+    for i, panel in enumerate(USES):
+        links.nth(i).click()
+        expect(page.locator(f"#{panel} h2")).to_be_focused()
+        expect(page.locator(f"#{panel} h2")).to_be_in_viewport()
+    expect(page).to_have_url(re.compile(f"panel={[*USES][-1]}\\b"))
+
+
+def use_calculation(panel):
+    content = panel.locator("details > div")
+    expect(content).to_be_hidden()
+    panel.locator("summary").click()
+    expect(content).to_be_visible()
+
+
+def use_follow(page, panel, language):
+    use_words(page, panel.locator(".words"), panel.locator(".bytes"))
+    use_calculation(panel)
+
+
+def use_predict(page, panel, language):
+    row, sentence = panel.locator(".words"), page.locator("#sentence")
+    use_words(page, row, panel.locator(".bars").last)
+    row.locator("button").nth(1).click()
+    columns = panel.locator(".columns > div")
+    for way, unseen in ((1, [0]), (2, []), (0, [2])):  # backward, both, forward
+        columns.nth(way).hover()
+        expect(row.locator(".unseen")).to_have_text([WORDS[language][i] for i in unseen])
+    words = [*WORDS[language]]
+    for way in range(3):
+        candidates = columns.nth(way).locator("button:enabled").filter(has_not_text=words[1])
+        words[1] = candidates.last.locator(".name").inner_text()
+        candidates.last.click()
+        expect(sentence).to_have_value(" ".join(words))
+        expect(row.locator(".hidden")).to_have_text(words[1])
+        expect(panel.locator(".result")).to_have_attribute("aria-busy", "false")
+    use_calculation(panel)
+    sentence.fill(" ".join(WORDS[language]))  # which chooses the first word again
+    expect(row.locator("button")).to_have_text(WORDS[language])
+
+
+def use_surprise(page, panel, language):
+    words = panel.locator(".surprisal")
+    for i, way in ((1, "backward"), (2, "mean"), (0, "forward")):
+        changes(panel.locator("p[role=status]"), panel.locator(".choice label").nth(i).click)
+        expect(words).to_have_class(f"surprisal {way}")
+    use_words(page, words, page.locator("#follow .bytes"))
+    use_calculation(panel)
+
+
+def use_map(page, panel, language):
+    menu, own = panel.locator("select"), panel.locator("textarea")
+    occurrences, points = panel.locator(".concordance button"), panel.locator("svg.map g.point")
+    entries = menu.locator("option").all_inner_texts()
+    assert len(entries) >= 15
+    first = word = entries[0]
+    for word in [*entries[1:], first]:
+        menu.select_option(label=word)
+        expect(occurrences.last.locator("mark")).to_have_text(word, ignore_case=True)
+        expect(panel.locator("label.typed span")).to_contain_text(word)
+        expect(menu.locator("option:checked")).to_have_text(word)
+    count = occurrences.count()
+    own.fill(f"{word}\n{word} {word}\nxyz")
+    expect(occurrences).to_have_count(count + 2)
+    expect(panel.locator(".note")).to_contain_text("1")  # without the word
+    own.fill("")
+    expect(occurrences).to_have_count(count)
+    for layer in (1, 0):
+        changes(panel.locator("figcaption p"), lambda: panel.locator("input").press("ArrowLeft"))
+        expect(panel.locator("tr.current")).to_have_text(re.compile(f"^{layer}"))
+    panel.locator("input").press("End")
+    for i in reversed(range(count)):
+        occurrences.nth(i).click()
+        expect(panel.locator(".concordance [aria-pressed=true]")).to_have_count(1)
+        expect(occurrences.nth(i)).to_have_attribute("aria-pressed", "true")
+        expect(points.nth(i)).to_have_class(re.compile("chosen"))
+    points.last.click()
+    expect(occurrences.last).to_have_attribute("aria-pressed", "true")
+    use_rectangle(page, panel, occurrences, points)
+    use_calculation(panel)
+
+
+def use_rectangle(page, panel, occurrences, points):
+    count = occurrences.count()
+    figure, point = panel.locator("svg.map").bounding_box(), points.last.bounding_box()
+    page.mouse.move(max(figure["x"], point["x"] - 2) + 1, max(figure["y"], point["y"] - 2) + 1)
+    page.mouse.down()
+    page.mouse.move(point["x"] + point["width"] + 2, point["y"] + point["height"] + 2, steps=4)
+    page.mouse.up()
+    panel.locator(".brushed").wait_for()
+    assert 1 <= occurrences.count() < count
+    panel.locator(".brushed button").click()
+    expect(occurrences).to_have_count(count)
+
+
+def use_mixture(page, panel, language):
+    sliders, outputs = panel.locator("input"), panel.locator(".slider b")
+    neighbors, norm = panel.locator(".found"), panel.locator(".columns p")
+    box = panel.locator("svg.triangle").bounding_box()
+    top = {"x": box["width"] / 2, "y": 0.2 * box["height"]}
+    changes(neighbors, lambda: panel.locator("svg.triangle").click(position=top))
+    for i, shown in enumerate((neighbors, neighbors, neighbors, norm, outputs.nth(4))):
+        changes(shown, lambda i=i: sliders.nth(i).press("Home"))
+        expect(sliders.nth(i)).to_have_value(sliders.nth(i).get_attribute("min"))
+    changes(norm, panel.locator(".columns button").click)
+    assert [float(slider.input_value()) for slider in sliders.all()] == [0, 0, 0, 1, 0.001]
+    rows = panel.locator("tbody tr")
+    assert rows.count() == 6  # tasks
+    for row in rows.all():
+        gamma = row.locator("td").nth(3).inner_text()
+        changes(outputs.nth(0), row.locator("button").click)
+        expect(outputs.nth(3)).to_have_text(gamma)
+    use_calculation(panel)
+
+
+def use_near(page, panel, language):
+    lists, source = panel.locator(".result .columns"), panel.locator(".source")
+    use_words(page, panel.locator(".words"), lists)
+    changes(lists, lambda: panel.locator("input[type=range]").press("ArrowLeft"))
+    expect(lists.locator("h3").last).to_contain_text("1")
+    places = panel.locator(".choice label")
+    if places.count() > 0:  # a corpus, which is searched first
+        changes(source, places.nth(1).click)
+    use_calculation(panel)
+    if places.count() > 0:
+        changes(source, places.nth(0).click)
+
+
+def use_reach(page, panel, language):
+    word, field = WORDS[language][1], panel.locator("input")
+    use_words(page, panel.locator(".words"), panel.locator("th.chosen"))
+    field.fill(f"{word} {word}")
+    expect(panel.locator(".note[role=status]")).to_be_visible()
+    field.fill(word)
+    expect(panel.locator("th.chosen b")).to_have_text(word)
+    use_calculation(panel)
+
+
+def use_training(page, panel, language):
+    menu = panel.locator("select")
+    if menu.count() == 0:  # an export has no runs, and says so
+        expect(panel.locator(".note code")).to_be_visible()
+        return
+    for run in reversed(menu.locator("option").all_inner_texts()):
+        menu.select_option(label=run)
+        expect(panel.locator("[role=status]")).to_contain_text(run.removeprefix("run-"))
+    use_calculation(panel)
+
+
+def use_tasks(page, panel, language):
+    use_calculation(panel)
+    menu, other = panel.locator("select"), panel.locator("input")
+    if menu.count() == 0:
+        expect(panel.locator(".note code")).to_be_visible()
+        return
+    menu.select_option("nli")
+    expect(panel.locator(".note[role=status]")).to_be_visible()  # it reads two texts
+    other.fill(WORDS[language][0])
+    expect(panel.locator(".answer")).to_contain_text("entailment")
+    menu.select_option("sentiment")
+    expect(panel.locator(".answer")).to_contain_text("good")
+    expect(other).to_have_count(0)
+
+
+USES = {
+    "follow": use_follow, "predict": use_predict, "surprise": use_surprise, "map": use_map,
+    "mixture": use_mixture, "near": use_near, "reach": use_reach, "training": use_training,
+    "tasks": use_tasks,
+}  # fmt: skip
+
+
+def use_top(page, language):
+    root, labels = page.locator("html"), page.locator(".top label")
+    for i, theme in ((4, "dark"), (3, "light"), (2, "")):
+        labels.nth(i).click()
+        expect(root).to_have_attribute("data-theme", theme)
+        color = page.locator("body").evaluate("(body) => getComputedStyle(body).backgroundColor")
+        assert (color == "rgb(21, 23, 26)") == (theme == "dark")
+    languages = ["ko", "en"]
+    for chosen in (next(other for other in languages if other != language), language):
+        changes(page.locator("main"), labels.nth(languages.index(chosen)).click)
+        expect(root).to_have_attribute("lang", chosen)
+    page.locator(".skip").press("Enter")
+    expect(page.locator("#sentence")).to_be_focused()
+    link = page.locator("footer a")
+    link.evaluate("(link) => link.addEventListener('click', (event) => event.preventDefault())")
+    link.click()
+    assert link.get_attribute("href") == "https://arxiv.org/abs/1802.05365"
