@@ -1,12 +1,16 @@
 """What every kind of embedding file must do."""
 
+import copy
 import json
+import multiprocessing
+import pickle
 import sys
 import types
 
 import h5py
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import elmokit
@@ -162,6 +166,57 @@ def test_open_vectors_reads_words_vectors_and_metadata_back(kind, embedder, text
                 assert vectors.dtype == np.float32
         with pytest.raises(IndexError):
             sentences[5]
+
+
+def sums(sentences):
+    return [float(vectors.sum()) for _, vectors in sentences]
+
+
+class Sums:
+    """A data set of PyTorch."""
+
+    def __init__(self, sentences):
+        self.sentences = sentences
+
+    def __len__(self):
+        return len(self.sentences)
+
+    def __getitem__(self, position):
+        return float(self.sentences[position].vectors.sum())
+
+
+def test_forked_workers_read_the_file_for_themselves(kind, embedder, tmp_path):
+    suffix, file_format = kind
+    (tmp_path / "t.txt").write_text(
+        "I sat by the bank\n" * 50 + "a b c d\n" * 350, encoding="utf-8"
+    )
+    output = tmp_path / f"out{suffix}"
+    embed_files(embedder, tmp_path / "t.txt", output, file_format=file_format)
+    with elmokit.open_vectors(output) as sentences:
+        expected = sums(sentences)
+        for _ in range(6 if suffix == ".npz" else 1):  # a shared file offset is a race
+            loader = torch.utils.data.DataLoader(
+                Sums(sentences), batch_size=8, num_workers=2, multiprocessing_context="fork"
+            )
+            assert torch.cat(list(loader)).tolist() == expected
+
+
+def test_an_open_file_can_be_pickled(kind, embedder, text, tmp_path, monkeypatch):
+    suffix, file_format = kind
+    embed_files(embedder, text, tmp_path / f"out{suffix}", file_format=file_format)
+    monkeypatch.chdir(tmp_path)
+    with elmokit.open_vectors(f"out{suffix}") as sentences:
+        stored = pickle.dumps(sentences)
+        monkeypatch.chdir("/")
+        for copied in (pickle.loads(stored), copy.deepcopy(sentences)):
+            with copied:
+                assert sums(copied) == sums(sentences)
+                assert copied.keys() == sentences.keys() == ["0", "1", "2", "3", "4"]
+        if suffix == ".npz":
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                assert pool.apply(list, (sentences,))[3].tokens == LINES[3].split()
+    with pytest.raises(ValueError, match="closed"):
+        pickle.dumps(sentences)
 
 
 def test_words_of_any_kind_and_number_come_back(kind, embedder, tmp_path):

@@ -15,6 +15,7 @@ from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.device import pick_device
 from elmokit.embed.pooling import check_pooling, pool
 from elmokit.embed.reloading import ModelSource
+from elmokit.embed.spans import embed_spans
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
     StatePolicy,
@@ -263,6 +264,8 @@ class Embedder:
         shape = (-1, *([self.num_layers] if layers == "all" else []), self.dim)
         pooled = [pool(vectors, pooling=pooling) for vectors in stream]
         return np.array(pooled, dtype=np.float32).reshape(shape)
+
+    embed_spans = embed_spans
 
     def embed_batch(
         self,

@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -12,7 +14,7 @@ from elmokit.embed.formats.block import READ_ADVICE
 from elmokit.embed.formats.registry import FORMATS, OutputFormat, read_metadata, suffixes
 from elmokit.errors import FormatError, InputError
 from elmokit.files.damage import damage
-from elmokit.files.location import counted
+from elmokit.files.location import counted, shown
 
 
 class SentenceVectors(NamedTuple):
@@ -22,44 +24,89 @@ class SentenceVectors(NamedTuple):
     """Its words; None in files of other programs and of elmokit 0.1."""
     vectors: np.ndarray
     """(L, W, 2D), or (W, 2D) if the file holds one layer; in the data type of the file. Of a file
-    of pooled sentences (L, 2D) or (2D,)."""
+    of pooled sentences (L, 2D) or (2D,); in files of other programs any of these."""
+
+
+_FOREIGN_ADVICE = (
+    "Of files that elmokit did not write, it reads arrays of floating-point numbers with one to "
+    "three dimensions, in HDF5 those in the root of the file."
+)
 
 
 class VectorSequence(Sequence):
     """The sentences of an embedding file, in order; see `open_vectors`.
 
     Positions count the sentences of the file from 0; `line_numbers` says which lines of the text
-    they are. Sentences are read when they are asked for: memory holds 8 bytes for each, and of a
-    Parquet file some rows (iteration) or one row group (single positions). Not for several threads
-    at once.
+    they are, `keys` what they are called in the file. Sentences are read when they are asked for:
+    memory holds 8 bytes for each, or its key if that is no number, and of a Parquet file some rows
+    (iteration) or one row group (single positions). Forked processes and unpickled copies open the
+    file themselves. Not for several threads at once.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self._is_closed = path, False
-        with self._reading():
-            self._reader = _format_of(path).module.Reader(path)
-        self.line_numbers: np.ndarray = self._reader.indices
-        """Line of the text, from 0, of each sentence (S,): not all of them in a shard."""
+        self.path, self._absolute_path = path, path.absolute()
+        self._is_closed = self._is_foreign = False
         self.metadata: dict[str, Any] = {}
         """How the vectors were made; empty in files of other programs."""
-        try:
+        _format_of(path)
+        with suppress(FormatError):
             self.metadata = read_metadata(path, advice=READ_ADVICE)
-        except FormatError:
-            if not len(self.line_numbers):
-                self.close()
-                raise
+        self._open()
+        self.line_numbers: np.ndarray = self._opened.indices
+        """Line of the text, from 0, of each sentence (S,): not all of them in a shard."""
+        self._is_foreign = not self.metadata
+        if self._is_foreign and not len(self.line_numbers):
+            self.close()
+            raise FormatError(f"{path}: no word vectors. {_FOREIGN_ADVICE}")
+
+    def _open(self) -> None:
+        with self._reading():
+            self._opened = _format_of(self.path).module.Reader(self._absolute_path)
+        self._pid, self._modified = os.getpid(), self._absolute_path.stat().st_mtime_ns
+
+    @property
+    def _reader(self) -> Any:
+        """The open file; a forked process opens it again, as it shares the place in the old one."""
+        if self._pid != os.getpid():
+            modified = self._modified
+            self._opened.close()
+            self._open()
+            if self._modified != modified:
+                raise FormatError(f"{self.path} was changed after it was opened. Open it again.")
+        return self._opened
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the path: the file is opened again wherever it is unpickled."""
+        with self._reading():
+            return open_vectors, (self._absolute_path,)
 
     def __len__(self) -> int:
         return len(self.line_numbers)
 
+    def keys(self) -> list[str]:
+        """Return the key of each sentence: its name in the file, which may be a number."""
+        return self._reader.names or [str(number) for number in self.line_numbers]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {key: position for position, key in enumerate(self.keys())}
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether a sentence has this key."""
+        return key in self._positions
+
     @overload
-    def __getitem__(self, index: int) -> SentenceVectors: ...
+    def __getitem__(self, index: int | str) -> SentenceVectors: ...
     @overload
     def __getitem__(self, index: slice) -> list[SentenceVectors]: ...
-    def __getitem__(self, index: int | slice) -> SentenceVectors | list[SentenceVectors]:
-        """Read a sentence, or those of a slice."""
+    def __getitem__(self, index: int | str | slice) -> SentenceVectors | list[SentenceVectors]:
+        """Read the sentence at a position or with a key, or those of a slice."""
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
+        if isinstance(index, str):
+            if index not in self:
+                raise KeyError(f"{self.path} has no sentence with the key {shown(index)}.")
+            index = self._positions[index]
         position = index + len(self) if index < 0 else index
         if not 0 <= position < len(self):
             raise IndexError(
@@ -69,13 +116,16 @@ class VectorSequence(Sequence):
             return self._checked(self._reader.read(position))
 
     def __iter__(self) -> Iterator[SentenceVectors]:
-        with self._reading():
-            sentences = iter(self._reader)
+        reader, sentences, position = None, iter(()), 0
         while True:
             with self._reading():
+                if reader is not self._reader:  # the first time, and after a fork
+                    reader = self._reader
+                    sentences = islice(reader, position, None)
                 if (sentence := next(sentences, None)) is None:
                     return
                 checked = self._checked(sentence)
+            position += 1
             yield checked
 
     def __repr__(self) -> str:
@@ -95,12 +145,13 @@ class VectorSequence(Sequence):
     def close(self) -> None:
         """Close the file; nothing can be read from it any more."""
         self._is_closed = True
-        self._reader.close()
+        self._opened.close()
 
     def _checked(self, sentence: tuple[list[str] | None, np.ndarray]) -> SentenceVectors:
         tokens, vectors = sentence
         is_pooled = self.metadata.get("pool") is not None
-        if vectors.ndim + is_pooled not in (2, 3) or vectors.dtype.kind != "f":
+        dims = (1, 2) if is_pooled else (1, 2, 3) if self._is_foreign else (2, 3)
+        if vectors.ndim not in dims or vectors.dtype.kind != "f":
             raise ValueError(f"vectors of shape {vectors.shape} and type {vectors.dtype}")
         if tokens is not None and not is_pooled and len(tokens) != vectors.shape[-2]:
             raise ValueError(f"{len(tokens)} words, but vectors of shape {vectors.shape}")
@@ -111,12 +162,18 @@ class VectorSequence(Sequence):
         """Refuse a closed file; turn errors of libraries about a damaged one into `FormatError`."""
         if self._is_closed:
             raise ValueError(f"{self.path} is closed: read before `close()`, or open it again.")
-        with damage(self.path, READ_ADVICE, what="damaged, or not a file of word vectors"):
+        what, advice = "damaged, or not a file of word vectors", READ_ADVICE
+        if self._is_foreign:
+            what, advice = "not word vectors that elmokit can read", _FOREIGN_ADVICE
+        with damage(self.path, advice, what=what):
             yield
 
 
 def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
-    """Open an embedding file: HDF5 of elmokit, bilm-tf or AllenNLP, Parquet, or NPZ.
+    """Open an embedding file: Parquet of elmokit, HDF5 or NPZ of elmokit or other programs.
+
+    Other programs' files hold an array of one to three dimensions per sentence, under a number or
+    another key, such as the sentence itself (ELMoForManyLangs) or an id (SeqVec).
 
     Memory is allocated for no more than an HDF5 or NPZ file can hold. Of Parquet, only the sizes
     in the metadata are checked: a file made to mislead can take more. Close the file, or use it in

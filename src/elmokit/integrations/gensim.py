@@ -44,7 +44,8 @@ def keyed_vectors(
     Returns:
         Words in the order given, or by descending frequency; the attribute ``count`` of a word is
         how often it was seen. ``words`` are found in any spelling that the model reads alike; a
-        warning counts those that are not found.
+        warning counts those that are not found. Words that contain blanks must not be saved by
+        ``save_word2vec_format(…, binary=True)``: what is read from that file are other vectors.
 
     Raises:
         InputError: without words and sentences, or if no word is left.

@@ -1,16 +1,26 @@
 """Static word vectors: one vector per word, whatever the sentence."""
 
+import logging
+from collections import Counter
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
 from elmokit.errors import FormatError
+from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
+from elmokit.files.location import counted
 from elmokit.text.normalization import normalize
+
+log = logging.getLogger(__name__)
 
 UNKNOWN_ID = 1
 """Of a word without a vector; 0 is padding."""
 MAX_DIM = MAX_WORD_BYTES = 1 << 16
 """Binary files with a larger width or longer words are damaged."""
+_FEW_BAD_WORDS, _MAX_BAD_SHARE, _MAX_BAD_SHARE_OF_FILE = 100, 0.1, 0.5
+"""A file is refused beyond the first two together, while it is read, or beyond the third."""
 
 
 def spellings(word: str) -> Iterator[str]:
@@ -102,3 +112,53 @@ class KeptVectors:
         rows = list(self._rows.values())
         values = np.stack(rows) if rows else np.zeros((0, dim), dtype=np.float32)
         return StaticVectors(list(self._rows), values)
+
+
+class WordDecoder:
+    """Decodes the words of a file; those that are none are skipped and counted.
+
+    ``unit`` is what positions count, ``"line"`` or ``"byte"``; ``advice`` ends the error about a
+    file with too many such words.
+    """
+
+    def __init__(self, path: Path, unit: str, advice: str) -> None:
+        self.num_words = 0
+        self._path, self._unit, self._advice = path, unit, advice
+        self._faults: Counter[str] = Counter()
+        self._first, self._sample = 0, b""
+
+    def decode(self, raw: bytes, position: int) -> str | None:
+        """Return the next word, None if it is empty, not UTF-8 or contains NUL.
+
+        Raises:
+            FormatError: if there are too many of these.
+        """
+        self.num_words += 1
+        if raw and b"\0" not in raw:
+            with suppress(UnicodeDecodeError):
+                return raw.decode()
+        self._first = self._first or position
+        self._sample = (self._sample + b"\n" + raw)[:SAMPLE_BYTES]
+        self._faults["empty" if not raw else "with NUL" if b"\0" in raw else "not UTF-8"] += 1
+        if self._faults.total() > _FEW_BAD_WORDS:
+            self._check(_MAX_BAD_SHARE)
+        return None
+
+    def finish(self) -> None:
+        """Warn about skipped words; raise `FormatError` if they are more than half of the file."""
+        self._check(_MAX_BAD_SHARE_OF_FILE)
+        if self._faults:
+            log.warning("%s: %s; they are skipped", self._path, self._summary())
+
+    def _summary(self) -> str:
+        counts = ", ".join(f"{fault}: {count}" for fault, count in self._faults.most_common())
+        return (
+            f"{self._faults.total()} of {counted(self.num_words, 'word')} cannot be read "
+            f"({counts}), the first at {self._unit} {self._first:,}"
+        )
+
+    def _check(self, max_share: float) -> None:
+        if self._faults.total() > max_share * self.num_words:
+            encoding = guess_encoding(self._sample)
+            looks = f" It looks like {encoding}." if encoding else ""
+            raise FormatError(f"{self._path}: {self._summary()}.{looks} {self._advice}")

@@ -12,8 +12,10 @@ import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.files.byte_stream import ByteStream
-from elmokit.files.lines import numbered_lines
-from elmokit.vectors.static_vectors import KeptVectors, StaticVectors
+from elmokit.files.lines import MAX_LINE_BYTES, raw_lines, text_of_line
+from elmokit.vectors.static_vectors import KeptVectors, StaticVectors, WordDecoder
+
+_ADVICE = "Word vectors must be UTF-8; convert the file: iconv -f ENCODING -t UTF-8 IN > OUT."
 
 
 def recognizes(head: bytes) -> bool:
@@ -24,93 +26,105 @@ def recognizes(head: bytes) -> bool:
 def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     """Read vectors in text form; ``only`` are the wanted words, in all `spellings`, None: all.
 
-    Blank lines are ignored.
+    Blank lines are ignored, words that cannot be read are skipped as by `WordDecoder`.
 
     Raises:
         FormatError: for a line with no, fewer or invalid numbers, with file and line; for counts
-            of words or numbers that differ from the header.
+            of words or numbers that differ from the header; for too many words that cannot be read.
     """
     file, kept = stream.path, KeptVectors(only)
-    dim = num_words = 0
-    promised = None
-    for number, line in numbered_lines(file):
-        fields = _fields(line)
-        if number == 1 and is_header(fields):
-            promised, dim = map(int, fields)
+    words = WordDecoder(file, "line", _ADVICE)
+    dim, promised = None, None
+    for number, raw in enumerate(raw_lines(file, MAX_LINE_BYTES), 1):
+        line = (raw or b"").rstrip()
+        if number == 1 and is_header(line.split()):
+            promised, dim = map(int, line.split())
             continue
-        if not line.strip():
+        if raw is not None and not line:
             continue
-        where = f"{file}, line {number}"
-        if len(fields) < 2:
-            raise FormatError(
-                f"{where}: no numbers after {fields[0]!r:.40}. Word vectors in text form have a "
-                "word and its numbers on each line, separated by blanks."
-            )
-        num_words += 1
-        if num_words == 1 and promised is not None:
-            _check_width(fields, dim, where)
-        dim = dim or len(fields) - 1
-        word = " ".join(fields[:-dim])  # words may contain blanks
-        if not word:
-            raise FormatError(
-                f"{where}: {len(fields) - 1} numbers after {fields[0]!r:.40}, but {dim} are "
-                "needed. Is the file truncated?"
-            )
-        if kept.wants(word):
-            kept.keep(word, _numbers(word, fields[-dim:], where), where)
+        try:
+            if not words.num_words:
+                dim = _width(line, dim)
+            fields = _fields(line, dim or 0)
+            word = words.decode(fields[0], number)
+            if word is None:
+                _numbers(fields)  # else the line is damaged, not only its word
+            elif kept.wants(word):
+                kept.keep(word, _numbers(fields), f"{file}, line {number}")
+        except _LineError as error:
+            text_of_line(raw, file, number)  # a line that is not UTF-8 has an error of its own
+            raise FormatError(f"{file}, line {number}: {error}") from error
     if not dim:
         raise FormatError(
             f"{file}: no word vectors. Give a file with a word and its numbers per line."
         )
-    if promised not in (None, num_words):
+    if promised not in (None, words.num_words):
         raise FormatError(
-            f"{file}: the first line promises {promised:,} words, but {num_words:,} follow. The "
-            "file is truncated or was concatenated; correct the first line if it is complete."
+            f"{file}: the first line promises {promised:,} words, but {words.num_words:,} follow. "
+            "The file is truncated or was concatenated; correct the first line if it is complete."
         )
+    words.finish()
     return kept.vectors(dim)
 
 
-def _fields(line: str) -> list[str]:
-    """Divide a line into its word, which may contain blanks, and its numbers."""
-    word, tab, numbers = line.rstrip().partition("\t")
-    return [word, *numbers.split()] if tab else word.split(" ")
+class _LineError(Exception):
+    """Says what is wrong with a line."""
 
 
-def is_header(fields: list[str]) -> bool:
+def _width(line: bytes, promised: int | None) -> int:
+    """Return the width of the first vector; refuse one that is wider than the header promises."""
+    _, tab, rest = line.partition(b"\t")
+    numbers = rest.split() if tab else line.split(b" ")[1:]
+    if promised is None:
+        return len(numbers)
+    surplus = numbers[: max(len(numbers) - promised, 0)]
+    if surplus and all(map(is_number, surplus)):  # they would become part of the word
+        raise _LineError(
+            f"{len(numbers)} numbers after {_begin(line)}, but the first line of the file says "
+            f"that vectors have {promised}. Correct that line, or use another file."
+        )
+    return promised
+
+
+def _fields(line: bytes, dim: int) -> list[bytes]:
+    """Return the word, which may contain blanks and tabs, and its numbers."""
+    fields = line.replace(b"\t", b" ").rsplit(b" ", dim)
+    fields[0] = line[: len(fields[0])]
+    if b"" in fields[1:]:  # several blanks between the numbers
+        fields = line.rsplit(None, dim)
+    if len(fields) <= max(dim, 1):
+        raise _LineError(
+            f"{len(fields) - 1} numbers after {_begin(line)}, but {max(dim, 1)} are needed. A line "
+            "has a word and its numbers, separated by blanks; is the file truncated?"
+        )
+    return fields
+
+
+def _numbers(fields: list[bytes]) -> np.ndarray:
+    try:
+        numbers = b" ".join(fields[1:]).decode().split(" ")
+        with np.errstate(over="ignore"):  # 1e99 becomes inf, which is refused with its word
+            return np.array(numbers, dtype=np.float32)
+    except ValueError as error:
+        raise _LineError(f"invalid numbers after the word {_begin(fields[0])}: {error}") from error
+
+
+def _begin(line: bytes) -> str:
+    return f"{line.split(b' ')[0].decode(errors='replace')!r:.40}"
+
+
+def is_header(fields: list[bytes]) -> bool:
     """Tell whether the fields of a first line are a word2vec header: count and width."""
-    return len(fields) == 2 and all(
-        field.isascii() and field.isdecimal() and len(field) < 12 for field in fields
-    )
+    return len(fields) == 2 and all(field.isdigit() and len(field) < 12 for field in fields)
 
 
-def is_number(field: str | bytes) -> bool:
+def is_number(field: bytes) -> bool:
     """Tell whether a field is a decimal number."""
     try:
         float(field)
     except ValueError:
         return False
     return True
-
-
-def _check_width(fields: list[str], dim: int, where: str) -> None:
-    """Reject a first vector wider than the header says: numbers would become its word."""
-    surplus = fields[1:-dim] if dim else fields[1:]
-    if surplus and all(map(is_number, surplus)):
-        raise FormatError(
-            f"{where}: {len(fields) - 1} numbers after {fields[0]!r:.40}, but the first line of "
-            f"the file says that vectors have {dim}. Correct that line, or use another file."
-        )
-
-
-def _numbers(word: str, fields: list[str], where: str) -> np.ndarray:
-    try:
-        with np.errstate(over="ignore"):  # 1e99 becomes inf, which is refused with its word
-            return np.array(fields, dtype=np.float32)
-    except ValueError as error:
-        raise FormatError(
-            f"{where}: invalid numbers after the word {word!r:.40}: {error}. Word vectors in text "
-            "form have a word and its numbers on each line."
-        ) from error
 
 
 def write_rows(file: IO[bytes], rows: Iterable[tuple[str, np.ndarray]]) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 
 import h5py
 import numpy as np
@@ -128,11 +129,79 @@ def test_arrays_that_claim_more_than_the_archive_has_are_refused(tmp_path):
         sentences[0]
 
 
-def test_an_archive_of_numpy_is_read(tmp_path):
-    np.savez_compressed(tmp_path / "a.npz", **{"1": VECTORS, "0": VECTORS[:, :0], "other": VECTORS})
-    with open_vectors(tmp_path / "a.npz") as sentences:
+def write_foreign(path, arrays):
+    if path.suffix == ".npz":
+        np.savez_compressed(path, **arrays)
+    else:
+        with h5py.File(path, "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+
+
+FOREIGN = {
+    "numbers with gaps": (["3", "0"], [3, 0], [1, 0]),
+    "numbers that begin with zeros": (["000010", "000002"], [10, 2], [1, 0]),
+    "sentences": (["He\tran\t$period$", "2010", "강 에"], None, [1, 0, 2]),
+    "ids": (["sp|P12345|AB_X", "12345", "A.1-50"], None, [1, 2, 0]),
+    "numbers twice": (["01", "1"], None, [0, 1]),
+    "numbers beyond all lines": (["12345678901234567890123"], None, [0]),
+}
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".npz"])
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_files_of_other_programs_are_read_by_their_keys(tmp_path, suffix, kind):
+    names, numbers, order = FOREIGN[kind]
+    shapes = [(3, 2, 4), (2, 4), (4,)]  # layers, one layer, one vector
+    arrays = {
+        name: np.full(shape, k, "f4")
+        for k, (name, shape) in enumerate(zip(names, shapes, strict=False))
+    }
+    write_foreign(tmp_path / f"a{suffix}", arrays)
+    if suffix == ".npz" and numbers is None:
+        order = range(len(names))  # as in the file; HDF5 sorts names
+    with open_vectors(tmp_path / f"a{suffix}") as sentences:
+        assert sentences.keys() == [names[k] for k in order]
+        expected = range(len(names)) if numbers is None else sorted(numbers)
+        assert sentences.line_numbers.tolist() == list(expected)
+        for key, sentence in zip(sentences.keys(), sentences, strict=True):
+            assert sentence.tokens is None
+            for vectors in (sentence.vectors, sentences[key].vectors):
+                np.testing.assert_array_equal(vectors, arrays[key])
+        assert names[0] in sentences
+        assert "none" not in sentences
+        with pytest.raises(KeyError, match=rf"a\{suffix}.*'none'"):
+            sentences["none"]
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".npz"])
+def test_what_is_no_vector_beside_numbered_ones_is_left_out(tmp_path, suffix):
+    write_foreign(tmp_path / f"a{suffix}", {"1": VECTORS, "0": VECTORS[:, :0], "ids": np.arange(2)})
+    with open_vectors(tmp_path / f"a{suffix}") as sentences:
         assert [one.vectors.shape for one in sentences] == [(3, 0, 4), (3, 2, 4)]
         assert "2 sentences" in repr(sentences)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"), [("a/b", VECTORS), ("a", np.arange(3)), ("a", np.ones((2, 2, 2, 2)))]
+)
+def test_a_sound_file_that_cannot_be_read_is_not_called_damaged(tmp_path, name, array):
+    write_foreign(tmp_path / "a.h5", {name: array})
+    with pytest.raises(FormatError, match=r"a\.h5: .*one to three dim.* root") as caught:
+        open_vectors(tmp_path / "a.h5")[0]
+    assert "damaged" not in str(caught.value)
+    assert "again" not in str(caught.value)
+
+
+def test_a_file_that_changed_since_a_fork_is_refused(path, monkeypatch):
+    with open_vectors(path) as sentences:
+        next(underway := iter(sentences))
+        monkeypatch.setattr(os, "getpid", lambda: -1)  # as after a fork
+        np.testing.assert_array_equal(next(underway).vectors, VECTORS)
+        monkeypatch.setattr(os, "getpid", lambda: -2)
+        os.utime(path, (1, 1))
+        with pytest.raises(FormatError, match=r"a\.hdf5 was changed"):
+            sentences[0]
 
 
 def test_a_small_archive_that_expands_without_end_is_refused(tmp_path):

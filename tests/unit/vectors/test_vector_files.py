@@ -86,10 +86,78 @@ def test_the_first_of_two_vectors_counts(written):
     np.testing.assert_array_equal(vectors.values[2:], [[1, 2]])
 
 
-def test_words_that_are_not_utf8_are_left_out_and_told(written, caplog):
-    cut = binary(WORDS, VALUES).replace("강".encode(), "강".encode()[:2])
-    assert read_vectors(written(cut)).words == [WORDS[0], *WORDS[2:]]
-    assert "1 of 4 words are not UTF-8 (the first at byte 21)" in caplog.text
+CUT = "강".encode()[:2]
+
+
+@pytest.mark.parametrize("form", ["binary", "text", "text without a header"])
+@pytest.mark.parametrize(
+    ("word", "fault"), [(b"", "empty: 1"), (CUT, "not UTF-8: 1"), (b"a\0", "with NUL: 1")]
+)
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_word_that_cannot_be_read_is_skipped_in_every_form(
+    written, caplog, form, word, fault, place
+):
+    words = [b"the", "New\u00a0York".encode(), b"bank"]
+    words.insert(place, word)
+    if form == "binary":
+        rows = [raw + b" " + VALUES[k].tobytes() for k, raw in enumerate(words)]
+        content = b"4 3\n" + b"".join(rows)
+        position = f"byte {4 + sum(map(len, rows[:place]))}"
+    else:
+        rows = [raw + b" %g %g %g\n" % tuple(VALUES[k]) for k, raw in enumerate(words)]
+        header = b"4 3\n" if form == "text" else b""
+        content, position = header + b"".join(rows), f"line {place + 1 + len(header) // 4}"
+    vectors = read_vectors(written(content))
+    expected = [k for k in range(4) if k != place]
+    assert vectors.words == [words[k].decode() for k in expected]
+    np.testing.assert_allclose(vectors.values[2:], VALUES[expected])
+    assert f"1 of 4 words cannot be read ({fault}), the first at {position};" in caplog.text
+
+
+@pytest.mark.parametrize("suffix", [".bin", ".txt"])
+@pytest.mark.parametrize("word", ["a\tb", "\t", "\u3000", "\u00a0", "\u200b"])
+def test_words_of_odd_blanks_are_the_same_in_every_form(written, suffix, word):
+    if suffix == ".bin":
+        content = binary(["the", word], VALUES[:2])
+    else:
+        content = f"2 3\nthe 0.5 1 -3\n{word} -1 2 1e-8\n".encode()
+    vectors = read_vectors(written(content, f"v{suffix}"))
+    assert vectors.words == ["the", word]
+    np.testing.assert_array_equal(vectors.values[2:], VALUES[:2])
+
+
+@pytest.mark.parametrize("suffix", [".bin", ".txt"])
+def test_a_file_of_words_that_cannot_be_read_is_refused(written, suffix):
+    raw = "이것 강 이다 그리고 물 의 나라 이 가 을".encode("cp949").split()
+    numbers = np.ones(3, "<f4").tobytes() if suffix == ".bin" else b"1 1 1\n"
+    content = b"10 3\n" + b"".join(word + b" " + numbers for word in raw)
+    with pytest.raises(FormatError, match=rf"v\{suffix}: 10 of 10 .*UTF-8: 10.* CP949"):
+        read_vectors(written(content, f"v{suffix}"))
+
+
+@pytest.mark.parametrize("place", [0, 2, 4])
+@pytest.mark.parametrize(
+    "word", ["New York", "a b", "end ", " begin", "서울 특별시", "in spite of", "two  blanks"]
+)
+def test_a_blank_in_a_word_of_a_binary_file_is_told(written, word, place):
+    words = ["the", "river", "강", "bank"]
+    words.insert(place, word)
+    values = np.random.default_rng(place).normal(size=(5, 20)) * 3
+    for rows in (values, values.astype("f2"), values.round()):
+        for line_feed, only in ((b"", None), (b"\n", ["nowhere"])):
+            path = written(binary(words, rows, line_feed=line_feed))
+            sizes = [len(one.encode()) + 81 + len(line_feed) for one in words[:place]]
+            at = f"vectors.bin, byte {5 + sum(sizes)}: "
+            with pytest.raises(FormatError, match=rf"{at}.*blank, '{word}'.*binary"):
+                read_vectors(path, only=only)
+
+
+def test_vectors_that_begin_with_text_and_a_blank_are_no_part_of_the_word(written):
+    values = np.random.default_rng(0).normal(size=(2000, 7)).astype("<f4")
+    raw = values.view(np.uint8).reshape(2000, 28)
+    raw[::2, :2], raw[1::3, 0] = np.frombuffer(b"k ", np.uint8), ord(" ")
+    words = [f"w{number}" for number in range(2000)]
+    np.testing.assert_array_equal(read_vectors(written(binary(words, values))).values[2:], values)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +187,7 @@ def test_a_width_that_does_not_fit_is_told_early(written):
     words = [f"w{number}" for number in range(1000)]
     values = np.random.default_rng(1).normal(size=(1000, 50))
     with pytest.raises(
-        FormatError, match=r"/vectors\.bin: 101 .* 112 .*UTF-8, .*byte 207\..*1,000 .* 49 "
+        FormatError, match=r"/vectors\.bin: 101 of 112 .*UTF-8.*byte 207\..*1,000 .* 49 "
     ):
         read_vectors(written(binary(words, values, header="1000 49")))
 

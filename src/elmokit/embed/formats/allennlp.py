@@ -31,6 +31,6 @@ class Writer(hdf5.Writer):
     def close(self) -> None:
         """Write the index of the lines and finish the file."""
         text = h5py.string_dtype(encoding="utf-8")
-        data = self.file.create_dataset("sentence_to_index", (1,), dtype=text)
+        data = self.file.create_dataset(hdf5.TEXTS_KEY, (1,), dtype=text)
         data[0] = json.dumps(self._index_of)
         super().close()

@@ -1,7 +1,7 @@
 """The blocks of sentences that embedding files are written in."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +23,30 @@ def tokens_from_json(data: bytes | str) -> list[str]:
     return tokens
 
 
-def sentence_numbers(names: Iterable[str]) -> np.ndarray:
-    """Return the numbers among the names of arrays, rising."""
-    numbers = (int(name) for name in names if name.isascii() and name.isdecimal())
-    return np.sort(np.fromiter(numbers, dtype=np.int64))
+def sentence_names(
+    names: Iterable[str], is_vectors: Callable[[str], bool]
+) -> tuple[np.ndarray, list[str] | None]:
+    """Return the line numbers of sentences, rising, and the names of their arrays.
+
+    The names are None if they are these numbers. Other programs also use numbers that begin with
+    zeros, or keys, such as ids or the sentences themselves: these are numbered in the order given.
+    ``is_vectors`` is asked about other names that stand among numbers.
+    """
+    names = list(names)
+    if any(map(_is_number, names)):
+        names = [name for name in names if _is_number(name) or is_vectors(name)]
+    if all(map(_is_number, names)):
+        numbers = np.fromiter(map(int, names), dtype=np.int64, count=len(names))
+        order = np.argsort(numbers)
+        numbers = numbers[order]
+        if (np.diff(numbers) > 0).all():
+            is_plain = all(str(int(name)) == name for name in names)
+            return numbers, None if is_plain else [names[k] for k in order]
+    return np.arange(len(names)), names
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdecimal() and len(name) < 19  # int64
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from elmokit.embed.formats.block import (
     TOKENS_KEY,
     Block,
     Sentence,
-    sentence_numbers,
+    sentence_names,
     tokens_from_json,
 )
 from elmokit.errors import FormatError
@@ -27,6 +27,8 @@ from elmokit.files.hdf5 import open_hdf5
 from elmokit.weights.result_metadata import METADATA_KEY
 
 MAX_ATTRIBUTE_BYTES = 60_000
+TEXTS_KEY = "sentence_to_index"
+"""Of AllenNLP: the lines and the names of their datasets."""
 
 
 class Writer:
@@ -58,19 +60,20 @@ class Writer:
 
 
 class Reader:
-    """Reads files of elmokit, bilm-tf and AllenNLP; data outside the file are refused."""
+    """Reads files of elmokit and other programs; data outside the file are refused."""
 
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_hdf5(path))
-            self.indices = sentence_numbers(self._file.names())
+            datasets = [name for name in self._file.names() if name != TEXTS_KEY]
+            self.indices, self.names = sentence_names(datasets, self._is_vectors)
             self._opened = stack.pop_all()
 
     def read(self, position: int) -> Sentence:
         """Return the sentence at a position among those of the file."""
-        name = str(self.indices[position])
+        name = self.names[position] if self.names else str(self.indices[position])
         if (dataset := self._file.dataset(name)) is None:
-            raise ValueError(f"`{name}` is no dataset")
+            raise ValueError(f"`{name}` is a group (HDF5 makes groups of names with `/`)")
         return self._tokens(dataset), self._file.read(dataset)
 
     def __iter__(self) -> Iterator[Sentence]:
@@ -78,12 +81,16 @@ class Reader:
 
     def texts(self) -> dict[int, str]:
         """Return the lines of an AllenNLP file by index; of equal lines, the index of the last."""
-        index_of = json.loads(self._file.text("sentence_to_index") or "{}")
+        index_of = json.loads(self._file.text(TEXTS_KEY) or "{}")
         return {int(index): text for text, index in index_of.items()}
 
     def close(self) -> None:
         """Close the file."""
         self._opened.close()
+
+    def _is_vectors(self, name: str) -> bool:
+        dataset = self._file.dataset(name)
+        return dataset is not None and dataset.dtype.kind == "f"
 
     def _tokens(self, dataset: h5py.Dataset) -> list[str] | None:
         pieces: list[bytes] = []

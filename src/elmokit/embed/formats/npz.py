@@ -17,7 +17,7 @@ from elmokit.embed.formats.block import (
     TOKENS_KEY,
     Block,
     Sentence,
-    sentence_numbers,
+    sentence_names,
     tokens_from_json,
 )
 from elmokit.files.arrays import open_archive
@@ -55,26 +55,31 @@ class Reader:
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_archive(path, advice=READ_ADVICE))
-            self.indices = sentence_numbers(self._file)
+            words = _tokens_name("")
+            arrays = [n for n in self._file if n != METADATA_KEY and not n.startswith(words)]
+            self.indices, self.names = sentence_names(arrays, self._is_vectors)
             self._opened = stack.pop_all()
 
     def read(self, position: int) -> Sentence:
         """Return the sentence at a position among those of the file."""
-        index = int(self.indices[position])
-        name = _tokens_name(index)
-        tokens = tokens_from_json(self._file[name].item()) if name in self._file else None
-        return tokens, self._file[str(index)]
+        name = self.names[position] if self.names else str(self.indices[position])
+        words = _tokens_name(name)
+        tokens = tokens_from_json(self._file[words].item()) if words in self._file else None
+        return tokens, self._file[name]
 
     def __iter__(self) -> Iterator[Sentence]:
         return map(self.read, range(len(self.indices)))
+
+    def _is_vectors(self, name: str) -> bool:
+        return self._file[name].dtype.kind == "f"
 
     def close(self) -> None:
         """Close the file."""
         self._opened.close()
 
 
-def _tokens_name(index: int) -> str:
-    return f"{TOKENS_KEY}/{index}"
+def _tokens_name(name: int | str) -> str:
+    return f"{TOKENS_KEY}/{name}"
 
 
 def read_metadata(path: Path) -> str:

@@ -100,6 +100,7 @@ class Reader:
             raise ValueError(f"{stated:,} bytes of values in a file of {path.stat().st_size:,}")
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
         self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])
+        self.names = None
         self._ends = np.cumsum([len(part) for part in ids])
         self._layers = [
             name for name in self._file.schema_arrow.names if name not in ("id", TOKENS_KEY)

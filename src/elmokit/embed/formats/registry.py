@@ -3,8 +3,9 @@
 A format is a line in `FORMATS` and a module of this package with ``read_metadata(path)``, which
 returns JSON, and two classes. ``Writer(path, metadata, *, num_bytes)`` has ``write(block)`` and
 ``close()``; the file is complete after ``close``. ``Reader(path)`` has ``indices``, the rising line
-numbers of its sentences, ``read(position)``, iteration, and ``close()``, and may raise anything for
-a damaged file; formats of one suffix share it. No heavy imports: `embed --help` reads this.
+numbers of its sentences, ``names``, their keys (None: the numbers), ``read(position)``, iteration,
+and ``close()``, and may raise anything for a damaged file; formats of one suffix share it. No heavy
+imports: `embed --help` reads this.
 """
 
 from collections.abc import Iterable, Mapping
