@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +15,6 @@ from elmokit.files.sources import find_files
 from elmokit.tasks.registry import TASKS
 from elmokit.text.given_sentences import check_text
 from elmokit.text.tokenizers.registry import describe_tokenizers
-from elmokit.text.worker_processes import Workers
 from elmokit.training.pretraining.presets import preset_names
 from elmokit.weights.locate import TASK_RUNS
 
@@ -158,15 +156,6 @@ GivenTextOption = Annotated[
     typer.Option("--text", "-t", metavar="STRING", help="A text instead of TEXT; repeatable."),
 ]
 TOKENIZERS = describe_tokenizers()
-
-
-def text_workers(count: int, engine: str, address: str | None) -> Workers:
-    """Return the workers that ``--workers``, ``--engine`` and ``--address`` stand for."""
-    if not uses_ray(engine, address):
-        return Workers(count)
-    from elmokit.integrations.ray_pool import RayPool
-
-    return Workers(count, partial(RayPool, address=address))
 
 
 def uses_ray(engine: str, address: str | None) -> bool:

@@ -5,35 +5,33 @@ number. `RayLines` is for `elmokit.embed.job.embed_lines`: one process reads the
 file, the same as without Ray.
 """
 
+import logging
 import os
+import socket
 from collections.abc import Generator, Iterable
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.line_embedder import EmbeddedLine, OwnLines, splitter_for
 from elmokit.embed.options import EmbedOptions
-from elmokit.embed.sif import SIF
 from elmokit.embed.streaming import BATCHES_PER_BUFFER
-from elmokit.errors import InputError
+from elmokit.errors import ElmokitError, InputError, MissingExtraError
 from elmokit.files.changes import changes
 from elmokit.inference.precision import check_precision
 from elmokit.integrations.arrow_table import TableEmbedder
-from elmokit.integrations.ray_pool import RayPool, connect, ended_on_error
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
-from elmokit.text.worker_processes import blocks_of_lines, results_in_order
+from elmokit.text.worker_processes import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 try:
     import ray.data  # pyright: ignore[reportMissingImports]
+    from ray.util import ActorPool  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    from elmokit.errors import MissingExtraError
-
     raise MissingExtraError("ray", extra="ray") from error
 
 CHARACTERS_A_WORD = 4
@@ -91,19 +89,22 @@ def embed_dataset(
 class RayLines:
     """Computes on actors of a Ray cluster, as `elmokit.embed.job.embed_lines` wants it.
 
-    Lines go out in blocks and come back in order. Actors that do not compute the same way (another
-    processor, no compiler) are an error, because the file would not be that of one process. Leaving
-    a ``with`` statement ends the actors.
+    Lines go out in blocks and come back in order; an actor that dies is started again, and its
+    block is computed again. Actors that do not compute the same way (another processor, no
+    compiler) are an error, because the file would not be that of one process. Leaving a ``with``
+    statement ends the actors, and the cluster if it was started here.
 
     Args:
         model: As for `Embedder.load`; it is sent to the actors.
         options: As for `elmokit.embed.job.embed_files`.
         precision: As for `Embedder.load`.
-        num_actors: Default: as many as the cluster has cores, or GPUs, for.
-        address, num_cpus, num_gpus: As for `RayPool`.
+        num_actors: Actors; default: 2.
+        address: As for ``ray.init``; default: ``RAY_ADDRESS``, else a new cluster on this machine.
+        num_cpus: Cores of each actor, and its CPU threads.
+        num_gpus: GPUs of each; 0.25 lets four share one.
 
     Raises:
-        InputError: for invalid options and ``state="carry"``; as `connect`.
+        InputError: for invalid options, ``state="carry"``, and if there is no such cluster.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class RayLines:
         options: EmbedOptions | None = None,
         *,
         precision: str = "fp32",
-        num_actors: int | None = None,
+        num_actors: int = 2,
         address: str | None = None,
         num_cpus: int = 1,
         num_gpus: float = 0.0,
@@ -126,33 +127,28 @@ class RayLines:
         check_precision(precision)
         loaded = _loaded(model)
         self.options.check_values(num_layers=loaded.num_layers)
-        self.num_layers = loaded.num_layers
+        self.num_layers, self.num_actors = loaded.num_layers, num_actors
         normalization = loaded.config.char_vocab.normalization
-        self._splitter = splitter_for(loaded.tokenizer, normalization, self.options)
-        make = partial(_BlockEmbedder, loaded, self.options, precision, _device(num_gpus), num_cpus)
-        count = num_actors or 1
-        cpus = max(os.cpu_count() or 1, count * num_cpus)
-        self._is_own = connect(address, num_cpus=cpus, num_gpus=count * num_gpus)
-        with ended_on_error(self._is_own):
-            self.num_actors = num_actors or _room(num_cpus, num_gpus)
-            self.pool = RayPool(self.num_actors, make, num_cpus=num_cpus, num_gpus=num_gpus)
+        self.splitter: NormalizingTokenizer = splitter_for(
+            loaded.tokenizer, normalization, self.options
+        )
+        self._is_own = _connect(address, num_actors * num_cpus, num_actors * num_gpus)
+        actor_class = ray.remote(_BlockEmbedder).options(
+            num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1
+        )
+        self._model = ray.put(loaded)  # kept: an actor that starts again reads it again
+        settings = self.options, precision, _device(num_gpus), num_cpus
+        self.actors = [actor_class.remote(self._model, *settings) for _ in range(num_actors)]
+        self._metadata: dict[str, Any] = _result(lambda: ray.get(self.actors[0].metadata.remote()))
 
     def __enter__(self) -> "RayLines":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.pool.close()
+        for actor in self.actors:
+            ray.kill(actor)
         if self._is_own:
             ray.shutdown()
-
-    @cached_property
-    def _metadata(self) -> dict[str, Any]:
-        return self.pool.submit([]).result().metadata
-
-    @property
-    def splitter(self) -> NormalizingTokenizer:
-        """What splits lines into words."""
-        return self._splitter
 
     def metadata(self) -> dict[str, Any]:
         """Return how the vectors are made, which an actor says."""
@@ -166,40 +162,31 @@ class RayLines:
         Raises:
             InputError: if an actor computes otherwise than the first.
         """
+        pool = ActorPool(self.actors)
         characters = BATCHES_PER_BUFFER * self.options.batch_tokens * CHARACTERS_A_WORD
-        blocks = blocks_of_lines(lines, characters)
-        for block in results_in_order(self.pool, blocks, self.num_actors):
-            if found := changes(self._metadata, block.metadata):
-                raise InputError(
-                    f"The worker on {block.host} does not compute as the first worker does "
-                    f"({'; '.join(map(str, found))}), so the file would mix their results. Install "
-                    "the same software and a compiler on all machines, or use machines of one kind."
-                )
-            yield from block.lines()
+        waiting = 0
+        for block in blocks_of_lines(lines, characters):
+            pool.submit(lambda actor, texts: actor.embed.remote(texts), block)
+            waiting += 1
+            if waiting > BLOCKS_AHEAD * self.num_actors:
+                yield from self._checked(pool)
+                waiting -= 1
+        while pool.has_next():
+            yield from self._checked(pool)
 
-
-class _EmbeddedBlock(NamedTuple):
-    metadata: dict[str, Any]
-    host: str
-    words: list[list[str]]
-    values: np.ndarray
-    """Of all lines together: (L, W, 2D) or (W, 2D), or pooled vectors one after another."""
-    is_pooled: bool
-
-    def lines(self) -> Iterable[EmbeddedLine]:
-        if self.is_pooled:
-            for words, vector in zip(self.words, self.values, strict=True):
-                yield EmbeddedLine(words, vector, None)
-            return
-        begin = 0
-        for words in self.words:
-            end = begin + len(words)
-            yield EmbeddedLine(words, self.values[..., begin:end, :], None)
-            begin = end
+    def _checked(self, pool: Any) -> list[EmbeddedLine]:
+        metadata, host, lines = _result(pool.get_next)
+        if differences := changes(self._metadata, metadata):
+            raise InputError(
+                f"The worker on {host} does not compute as the first worker does "
+                f"({'; '.join(map(str, differences))}), so the file would mix their results. "
+                "Install the same software and a compiler on all machines."
+            )
+        return lines
 
 
 class _BlockEmbedder:
-    """What an actor holds."""
+    """What an actor holds; built by its first call, since Ray hides errors of constructors."""
 
     def __init__(
         self,
@@ -209,21 +196,55 @@ class _BlockEmbedder:
         device: str,
         threads: int,
     ) -> None:
-        embedder = Embedder.load(model, device=device, precision=precision, num_threads=threads)
-        self._lines = OwnLines(embedder, options)
+        self._model, self._options = model, options
+        self._settings: Any = {"precision": precision, "device": device, "num_threads": threads}
 
-    def __call__(self, texts: list[str]) -> _EmbeddedBlock:
-        lines = list(self._lines.stream(texts))
-        is_pooled = self._lines.options.pool not in (None, SIF)
-        vectors = [line.vectors for line in lines]
-        together = np.stack if is_pooled else partial(np.concatenate, axis=-2)
-        return _EmbeddedBlock(
-            self._lines.metadata(),
-            ray.util.get_node_ip_address(),
-            [line.words for line in lines],
-            together(vectors) if vectors else np.zeros(0),
-            is_pooled,
+    @cached_property
+    def _lines(self) -> OwnLines:
+        return OwnLines(Embedder.load(self._model, **self._settings), self._options)
+
+    def metadata(self) -> dict[str, Any]:
+        return self._lines.metadata()
+
+    def embed(self, texts: list[str]) -> tuple[dict[str, Any], str, list[EmbeddedLine]]:
+        return self.metadata(), ray.util.get_node_ip_address(), list(self._lines.stream(texts))
+
+
+def _connect(address: str | None, num_cpus: int, num_gpus: float) -> bool:
+    """Connect to a cluster unless this process is; return whether it was started here."""
+    if ray.is_initialized():
+        return False
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    is_new = address == "local"
+    cores = {"num_cpus": max(os.cpu_count() or 1, num_cpus), "include_dashboard": False}
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        if colon and port.isdecimal():  # Ray itself tries for minutes
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        ray.init(address=address, logging_level=logging.ERROR, **(cores if is_new else {}))
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"No Ray cluster at {address!r}: {str(error).splitlines()[0]} Start one with `ray "
+            "start --head`, or leave out --address for a new one on this machine."
+        ) from error
+    has = ray.cluster_resources()
+    if has.get("GPU", 0) < num_gpus or has.get("CPU", 0) < num_cpus:
+        ray.shutdown()
+        raise InputError(
+            f"The workers need {num_cpus} CPUs and {num_gpus:g} GPUs, but the cluster has "
+            f"{has.get('CPU', 0):g} and {has.get('GPU', 0):g}. Give fewer --workers, --threads or "
+            "--gpus, or the --address of a larger cluster."
         )
+    return is_new
+
+
+def _result(get: Any) -> Any:
+    """Return what an actor answers; its errors of elmokit come back as themselves."""
+    try:
+        return get()
+    except ray.exceptions.RayError as error:
+        cause = getattr(error, "cause", None)
+        raise cause if isinstance(cause, ElmokitError) else error from None
 
 
 def _loaded(model: str | PathLike[str] | PretrainedBiLM | None) -> PretrainedBiLM:
@@ -232,17 +253,3 @@ def _loaded(model: str | PathLike[str] | PretrainedBiLM | None) -> PretrainedBiL
 
 def _device(num_gpus: float) -> str:
     return "cuda" if num_gpus else "cpu"
-
-
-def _room(num_cpus: int, num_gpus: float) -> int:
-    """Return how many actors the cluster has room for."""
-    has = ray.cluster_resources()
-    rooms: list[float] = [has.get("CPU", 0) // num_cpus]
-    if num_gpus:
-        rooms.append(has.get("GPU", 0) // num_gpus)
-    if min(rooms) < 1:
-        raise InputError(
-            f"The cluster has {has.get('CPU', 0):g} CPUs and {has.get('GPU', 0):g} GPUs, too few "
-            "for one worker. Give --workers to wait until it grows, or give each worker fewer."
-        )
-    return int(min(rooms))

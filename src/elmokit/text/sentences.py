@@ -34,7 +34,7 @@ def sentences_of_lines(
     workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[list[str]]]:
     """Yield what `tokenize_lines` does, line by line."""
-    if workers.are_others:
+    if workers.count > 1:
         for block in blocks_of_sentences(lines, tokenizer, normalization, report, workers=workers):
             yield from (list(filter(None, sentences)) for sentences in block.lines())
         return

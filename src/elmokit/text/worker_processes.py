@@ -1,4 +1,4 @@
-"""Work on blocks of text in several processes, here or on a cluster, in the order of the text."""
+"""Work on blocks of text in several processes of this machine, in the order of the text."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from threading import Thread
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenized_block import TokenizedBlock
@@ -26,74 +26,37 @@ Work = Callable[[Any], Any]
 """What a worker does with a block."""
 
 
-@runtime_checkable
-class Pool(Protocol):
-    """Running workers."""
+@dataclass(frozen=True)
+class Workers:
+    """How many processes work on the blocks of a text; the result is the same."""
 
-    def submit(self, block: Any) -> Future[Any]:
-        """Give a block to a worker."""
-        ...
+    count: int = 1
 
-    def close(self) -> None:
-        """End the workers; blocks that wait are dropped."""
-        ...
+    def map(self, make: Callable[[], Work], blocks: Iterable[Any]) -> Iterator[Any]:
+        """Yield the result of each block, in order; some blocks are read ahead.
 
-
-class ProcessPool:
-    """Processes of this machine; each calls ``make`` once, for what it does with its blocks."""
-
-    def __init__(self, count: int, make: Callable[[], Work]) -> None:
+        Each process calls ``make`` once, for what it does with its blocks.
+        """
+        if self.count == 1:
+            yield from map(make(), blocks)
+            return
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
-        self._executor = ProcessPoolExecutor(count, get_context("spawn"), _begin, (make,))
-
-    def submit(self, block: Any) -> Future[Any]:
-        """Give a block to a process."""
-        return self._executor.submit(_call, block)
-
-    def close(self) -> None:
-        """End the processes."""
-        self._executor.shutdown(cancel_futures=True)
-
-
-@dataclass(frozen=True)
-class Workers:
-    """Who works on the blocks of a text; the result is the same."""
-
-    count: int = 1
-    pool: Callable[[int, Callable[[], Work]], Pool] | None = None
-    """Other workers than processes of this machine."""
-
-    @property
-    def are_others(self) -> bool:
-        """Whether this process leaves the work to others."""
-        return self.count > 1 or self.pool is not None
-
-    def map(self, make: Callable[[], Work], blocks: Iterable[Any]) -> Iterator[Any]:
-        """Yield the result of each block, in order; some blocks are read ahead."""
-        if not self.are_others:
-            yield from map(make(), blocks)
-            return
-        pool = (self.pool or ProcessPool)(self.count, make)
+        executor = ProcessPoolExecutor(self.count, get_context("spawn"), _begin, (make,))
+        pending: deque[Future[Any]] = deque()
         try:
-            yield from results_in_order(pool, blocks, self.count)
+            for block in blocks:
+                pending.append(executor.submit(_call, block))
+                if len(pending) > BLOCKS_AHEAD * self.count:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
         finally:
-            pool.close()
+            executor.shutdown(cancel_futures=True)
 
 
 ONE_PROCESS = Workers()
-
-
-def results_in_order(pool: Pool, blocks: Iterable[Any], count: int) -> Iterator[Any]:
-    """Yield what ``count`` workers make of each block; some blocks are read ahead."""
-    pending: deque[Future[Any]] = deque()
-    for block in blocks:
-        pending.append(pool.submit(block))
-        if len(pending) > BLOCKS_AHEAD * count:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
 
 
 def tokenized_blocks(

@@ -1,9 +1,8 @@
-"""Embedding and tokenizing on a Ray cluster of this machine gives the files of one process."""
+"""Embedding on a Ray cluster of this machine gives the files of one process."""
 
 import os
 import signal
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
 from elmokit.errors import InputError
 
+from ...builders.command_line import free_port
 from ...builders.embedding_models import embed_files, random_sentences, toy_model
 
 with warnings.catch_warnings():
@@ -19,8 +19,8 @@ with warnings.catch_warnings():
     ray = pytest.importorskip("ray", reason="ray is not installed")
     pytest.importorskip("pandas", reason="Ray Data needs pandas")
     from elmokit.embed.job import embed_lines
+    from elmokit.integrations import ray_data
     from elmokit.integrations.ray_data import RayLines, embed_dataset
-    from elmokit.integrations.ray_pool import RayPool, connect
 
 pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("ignore")]
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("ignore")]
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
     os.environ.pop("RAY_ADDRESS", None)
-    assert connect("local", num_cpus=2)
+    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR")
     yield
     ray.shutdown()
 
@@ -69,7 +69,7 @@ def test_a_killed_actor_loses_nothing(model, text, tmp_path):
     embed_files(Embedder(model), text, tmp_path / "one.h5")
     options, killed = EmbedOptions(batch_tokens=16), []
     with RayLines(model, options, num_actors=2) as lines:
-        first = lines.pool.actors[0]
+        first = lines.actors[0]
 
         def kill(*_):
             if not killed:
@@ -112,24 +112,6 @@ def test_a_data_set_gets_the_vectors(model):
     assert sorted(row["id"] for row in found) == list(range(40))
 
 
-def test_text_is_prepared_with_the_same_bytes(tmp_path, monkeypatch):
-    from elmokit.corpus.text_shards import TextConfig, TextShards
-    from elmokit.files.sources import describe_files
-    from elmokit.text import worker_processes
-    from elmokit.text.worker_processes import ONE_PROCESS, Workers
-
-    monkeypatch.setattr(worker_processes, "BLOCK_CHARACTERS", 500)
-    text = tmp_path / "text.txt"
-    text.write_text("The bank, by the river. It's old!\n배를 타고 갔다.\n" * 60, encoding="utf-8")
-    made = []
-    for name, workers in (("one", ONE_PROCESS), ("ray", Workers(2, partial(RayPool)))):
-        shards = TextShards(TextConfig(tokens_per_shard=400), "plain-1", workers=workers)
-        shards.make(describe_files([text]), tmp_path / name)
-        made.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
-    assert made[0] == made[1]
-    assert len(made[0]) > 2
-
-
 def test_workers_that_compute_otherwise_are_refused(model, text, tmp_path):
     options = EmbedOptions(batch_tokens=16)
     with RayLines(model, options, num_actors=1) as lines:
@@ -139,27 +121,33 @@ def test_workers_that_compute_otherwise_are_refused(model, text, tmp_path):
     assert not (tmp_path / "o.h5").exists()
 
 
-def _refuse(block=None):
-    if block is None:
-        return _refuse
-    raise InputError(f"{block} cannot be done. Do something else.")
-
-
-def _no_model():
-    raise InputError("model cannot be done. Do something else.")
-
-
-@pytest.mark.parametrize(("make", "what"), [(_refuse, "this"), (_no_model, "model")])
-def test_errors_of_workers_are_raised_as_themselves(make, what):
-    pool = RayPool(1, make)
-    try:
-        error = pool.submit("this").exception(timeout=60)
-    finally:
-        pool.close()
-    assert type(error) is InputError
-    assert str(error) == f"{what} cannot be done. Do something else."
+def test_errors_of_workers_are_raised_as_themselves(model):
+    actor = ray.remote(ray_data._BlockEmbedder).remote(model, EmbedOptions(), "int4", "cpu", 1)
+    with pytest.raises(InputError, match="int4") as raised:
+        ray_data._result(lambda: ray.get(actor.metadata.remote()))
+    assert raised.type is InputError
 
 
 def test_a_running_text_is_not_split(model):
     with pytest.raises(InputError, match="carry"):
         RayLines(model, EmbedOptions(state="carry"))
+
+
+def test_an_address_where_nobody_answers_is_named_at_once(model, monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(InputError, match=rf"{address}.*--address"):
+        RayLines(model, address=address)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"precision": "int4"}, "int4"),
+        ({"options": EmbedOptions(layers="bottom")}, "`layers` must be"),
+        ({"options": EmbedOptions(dtype="float64")}, "`dtype` must be"),
+    ],
+)
+def test_options_are_checked_before_connecting(model, settings, message):
+    with pytest.raises(InputError, match=message):
+        RayLines(model, address="nowhere", **settings)

@@ -88,14 +88,13 @@ def test_a_reader_that_stops_early_leaves_no_process():
 def test_workers_end_with_a_main_process_that_is_killed(tmp_path):
     code = """
 import os, sys, time
-from elmokit.text.worker_processes import ProcessPool
+from elmokit.text.worker_processes import Workers
 def work(block):
     return os.getpid()
 def make():
     return work
 if __name__ == "__main__":
-    pool = ProcessPool(1, make)
-    print(pool.submit(1).result(), flush=True)
+    print(next(Workers(2).map(make, range(20))), flush=True)
     time.sleep(60)
 """
     script = tmp_path / "main.py"

@@ -88,7 +88,7 @@ def embed(
     address: options.AddressOption = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="With --engine ray: number of workers; default: as many as fit.", min=1),
+        typer.Option(help="With --engine ray: number of workers; default: 2.", min=1),
     ] = None,
     gpus: Annotated[
         float,
@@ -129,7 +129,7 @@ def embed(
 
             lines = stack.enter_context(
                 RayLines(
-                    model, chosen, precision=precision, num_actors=workers, address=address,
+                    model, chosen, precision=precision, num_actors=workers or 2, address=address,
                     num_cpus=threads or 1, num_gpus=gpus,
                 )
             )  # fmt: skip

@@ -50,8 +50,6 @@ def finetune(
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
-    engine: options.EngineOption = "local",
-    address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Continue training a model on in-domain text; print perplexity before and after.
@@ -60,19 +58,20 @@ def finetune(
     are read as the task reads them. Without a limit, training makes one pass over CORPUS.
     """
     from elmokit.text.word_vocab import WordVocab
+    from elmokit.text.worker_processes import Workers
     from elmokit.training.pretraining.finetune import finetune as run
     from elmokit.training.pretraining.presets import finetune_config
     from elmokit.training.pretraining.start import RunOptions
     from elmokit.training.schedules import Limits
 
     config = finetune_config(recipe=recipe, overrides=set_ or [])
-    reader = _task_text(task, units, model, is_raw=workers > 1 or engine != "local")
+    reader = _task_text(task, units, model, is_raw=workers > 1)
     if reader is not None:
         corpus, valid = reader.files(corpus, "train"), reader.files(valid or [], "dev")
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
-        resume=resume, device=device, workers=options.text_workers(workers, engine, address),
+        resume=resume, device=device, workers=Workers(workers),
         reader=reader,
     )  # fmt: skip
     choose_threads(threads)

@@ -54,8 +54,6 @@ def pretrain(
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
-    engine: options.EngineOption = "local",
-    address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Train a biLM on raw text: tokenize, build the vocabulary, write shards, train, validate.
@@ -63,6 +61,7 @@ def pretrain(
     For data-parallel training, use torchrun --nproc-per-node 2 -m elmokit pretrain …
     """
     from elmokit.text.word_vocab import WordVocab
+    from elmokit.text.worker_processes import Workers
     from elmokit.training.pretraining.presets import pretrain_config
     from elmokit.training.pretraining.pretrain import pretrain as run
     from elmokit.training.pretraining.start import RunOptions
@@ -74,7 +73,7 @@ def pretrain(
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
-        workers=options.text_workers(workers, engine, address),
+        workers=Workers(workers),
     )  # fmt: skip
     choose_threads(threads)
     with watch_training("training", output, run_options) as watched:

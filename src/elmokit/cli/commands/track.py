@@ -1,14 +1,13 @@
-"""`elmokit track`: send a run's figures to an experiment tracker."""
+"""`elmokit track`: a run's figures in TensorBoard."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json
 from elmokit.files.location import counted
-from elmokit.training.trackers import TRACKERS
 
 
 def track(
@@ -16,22 +15,22 @@ def track(
         Path, typer.Argument(metavar="RUN", help="Directory of pretrain, finetune or train.")
     ],
     tracker: Annotated[
-        str, typer.Argument(help=f"One of {', '.join(TRACKERS)}; each needs its library.")
-    ],
+        Literal["tensorboard"],
+        typer.Argument(help="Others read the rows in Python: see the guide to pre-training."),
+    ] = "tensorboard",
     *,
     follow: Annotated[
         bool, typer.Option("--follow", help="Continue while the run trains, until Ctrl-C.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Send the metrics and settings of a run to an experiment tracker.
+    """Show the metrics and settings of a run in TensorBoard (RUN/tensorboard).
 
-    The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker. The
-    trackers' own environment variables apply (WANDB_MODE=offline, MLFLOW_TRACKING_URI).
+    The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker.
     """
     from elmokit.training import trackers
 
-    count = trackers.track(run, tracker, follow=follow)
+    count = trackers.track(run, follow=follow)
     if json:
         emit_json({"run": run, "tracker": tracker, "rows": count})
     else:

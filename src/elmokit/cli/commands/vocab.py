@@ -58,8 +58,6 @@ def vocab(
         typer.Option(help="Text normalization, as in the model: plain-1, NFC or none."),
     ] = DEFAULT_NORMALIZATION,
     workers: options.WorkersOption = 1,
-    engine: options.EngineOption = "local",
-    address: options.AddressOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Count words and write the target vocabulary, or check an existing one."""
@@ -79,12 +77,13 @@ def vocab(
     from elmokit.files.sources import find_files
     from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
     from elmokit.text.tokenizers.registry import build_tokenizer
+    from elmokit.text.worker_processes import Workers
 
     text = _Text(
         files=find_files(corpus) if corpus else [],
         tokenizer=build_tokenizer(tokenizer),
         normalization=normalization,
-        workers=options.text_workers(workers, engine, address),
+        workers=Workers(workers),
     )
     if check is not None:
         _check(check, text, max_characters=max_characters or DEFAULT_MAX_CHARACTERS, json=json)
