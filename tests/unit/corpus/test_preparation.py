@@ -76,18 +76,6 @@ class TestSplit:
         assert list(made.valid.sentences()) == [["a", "boat"]]
         assert made.shards.num_sentences == len(SENTENCES)
 
-    def test_validation_text_that_is_trained_on_is_told(self, corpus, run_dir, caplog):
-        prepared(corpus, run_dir, valid=[corpus])
-        assert "is also in the corpus" in caplog.text
-
-    def test_empty_files_are_not_the_same_text(self, corpus, run_dir, tmp_path, caplog):
-        empty = [tmp_path / name for name in ("a.txt", "b.txt")]
-        for path in empty:
-            path.touch()
-        valid = write_text(tmp_path / "valid.txt", [["a", "boat"]])
-        find_text([corpus, empty[0]], [valid, empty[1]], run_dir=run_dir)
-        assert "is also in the corpus" not in caplog.text
-
     def test_a_corpus_too_small_to_hold_anything_out_says_so(self, run_dir, tmp_path, caplog):
         made = prepared(write_text(tmp_path / "small.txt", SENTENCES[:3]), run_dir)
         assert made.valid is None
