@@ -15,6 +15,7 @@ from elmokit.field_checks import SEEDS
 from elmokit.files.sources import find_files
 from elmokit.tasks.registry import TASKS
 from elmokit.text.given_sentences import check_text
+from elmokit.text.special_words import watched
 from elmokit.text.tokenizers.registry import describe_tokenizers
 from elmokit.text.worker_processes import Workers
 from elmokit.training.pretraining.presets import preset_names
@@ -280,4 +281,4 @@ def text_lines(
             check_text(text, where="--text")
     lines = [line for text in given or () for line in text.split("\n")]
     report.lines = len(lines)
-    return (TextLine(None, number, line) for number, line in enumerate(lines, 1))
+    return (TextLine(None, number, line) for number, line in enumerate(watched(lines), 1))

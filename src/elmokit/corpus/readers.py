@@ -17,6 +17,7 @@ from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.sentences import sentences_of_lines, tokenize_lines
+from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
@@ -52,12 +53,13 @@ def read_text_lines(
             lines, or half of one file, or a tenth of one file not UTF-8); at the end if there was
             no text at all.
     """
-    num_lines = 0
+    num_lines, special = 0, SpecialWordCount()
     for path in files:
         num_lines_before = num_lines
         reader = FileReader(path, report, text_field=text_field, max_line_bytes=max_line_bytes)
         for line in reader.lines():
             num_lines += 1
+            special.add(line)
             yield TextLine(path, reader.num_lines, line)
         report.files += 1
         if num_lines == num_lines_before:
@@ -66,8 +68,10 @@ def read_text_lines(
     if report.num_bad:
         faults = describe_skips(report.faults)
         _log.warning("%d of %d corpus lines were skipped: %s", report.num_bad, report.lines, faults)
+    report.marked_lines += special.num_marked
+    names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
+    special.warn(f"lines of {names}")
     if num_lines == 0:
-        names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
         raise FormatError(
             f"{names}: the corpus holds no text in {counted(len(files), 'file')} "
             f"({describe_skips(report.skipped) or 'all empty'}). Expected one sentence or "

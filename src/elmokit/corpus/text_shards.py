@@ -17,6 +17,7 @@ from elmokit.files.location import counted
 from elmokit.files.remote import as_file
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import tokenize_lines
+from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.registry import (
     AUTO,
     TokenizerConfig,
@@ -165,6 +166,7 @@ class TextShards:
         are kept instead of sentences.
         """
         seen: set[bytes] = set()
+        special = SpecialWordCount()
         for source in sources:
             for sentence in reader.read(Path(source["path"])):
                 forms = (normalize(word, self.normalization) for word in sentence)
@@ -175,7 +177,9 @@ class TextShards:
                 seen.add(sha256)
                 report.sentences += 1
                 report.words += len(words)
+                special.add(" ".join(words))
                 yield words
+        special.warn(f"sentences of {sources[0]['path']}")
 
     def _open(
         self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None

@@ -22,6 +22,7 @@ from elmokit.inference.word_cache import MAX_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.scripts import script_of
+from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
@@ -65,7 +66,7 @@ class WordChecks:
         scripts = _scripts_of(sample if vocab is None else vocab.words[:MAX_SAMPLE])
         self._spaces = _SpacesInside()
         self._glued = _GluedPunctuation(tokenizer, char_vocab.config.normalization)
-        self._open: list[_Check] = [self._glued]
+        self._open: list[_Check] = [self._glued, _SpecialWords()]
         if by_characters:
             self._open.append(_CutWords(char_vocab))
         if scripts or vocab is not None:
@@ -88,7 +89,7 @@ class _Batch:
     """The words of a batch, by their numbers; 0 and 1 are the boundaries of sentences."""
 
     def __init__(self, tokens: DistinctTokens) -> None:
-        self.texts = tokens.words
+        self.texts, self.sentences = tokens.words, tokens.sentences
         self._numbers = np.concatenate(tokens.sentences)
         self.size = len(self._numbers) - NUM_BOUNDARIES * len(tokens.sentences)
 
@@ -194,6 +195,19 @@ class _CutWords:
                 vocab.max_bytes, vocab.unit, batch.texts[cut[0]][:60], batch.count(cut), batch.size,
             )  # fmt: skip
         return bool(cut)
+
+
+class _SpecialWords:
+    """Marks of sentences and unknown words, typed into the text."""
+
+    def __init__(self) -> None:
+        self._special = SpecialWordCount()
+
+    def tell(self, batch: _Batch) -> bool:
+        for sentence in batch.sentences:
+            self._special.add(" ".join(batch.texts[number] for number in sentence[1:-1]))
+        self._special.warn("sentences so far")
+        return self._special.num_marked > 0
 
 
 class _OtherText:

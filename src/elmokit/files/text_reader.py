@@ -42,6 +42,8 @@ class ReadReport:
     words: int = 0
     skipped: Counter[SkipReason] = field(default_factory=Counter)
     """Lines without text, by reason (and sentences in which the tokenizer found no word)."""
+    marked_lines: int = 0
+    """Lines that hold special words of language models."""
 
     @property
     def faults(self) -> Counter[SkipReason]:

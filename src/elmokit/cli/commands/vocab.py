@@ -1,7 +1,7 @@
 """`elmokit vocab`: write a target vocabulary from a corpus, or check one."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -123,6 +123,9 @@ def _check(vocab_path: Path, text: _Text, *, max_characters: int, json: bool) ->
     report = check_vocab(
         vocab_path, sentences if text.files else None, char_vocab=CharVocab(config)
     )
+    if read.marked_lines:
+        told = f"{counted(read.marked_lines, 'line')} of the corpus hold special words"
+        report = replace(report, warnings=(*report.warnings, told))
     if json:
         emit_json(report)
     else:

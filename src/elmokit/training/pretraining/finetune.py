@@ -5,7 +5,7 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1.
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError
-from elmokit.evaluation.perplexity import perplexity
+from elmokit.evaluation.perplexity import perplexity_of_words
+from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import jsonable, read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
@@ -193,7 +194,7 @@ def _before_training(
     """Score what the run scores at its end, in the same precision."""
     reports = {}
     if text.valid is not None:
-        reports["in_domain"] = perplexity(model, text.valid.sentences(), precision="fp32")
+        reports["in_domain"] = _perplexity(model, text.valid.sentences())
     return reports | _of_general(model, general)
 
 
@@ -202,7 +203,11 @@ def _of_general(model: PretrainedBiLM, general: Sequence[Path]) -> dict[str, Per
         return {}
     tokenizer, form = build_tokenizer(model.tokenizer), model.config.char_vocab.normalization
     sentences = read_sentences(list(general), tokenizer, normalization=form)
-    return {"out_of_domain": perplexity(model, sentences, precision="fp32")}
+    return {"out_of_domain": _perplexity(model, sentences)}
+
+
+def _perplexity(model: PretrainedBiLM, sentences: Iterable[Sequence[str]]) -> PerplexityReport:
+    return perplexity_of_words(TextScorer(model, precision="fp32"), sentences)
 
 
 def _before(
