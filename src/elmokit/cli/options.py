@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Iterator, Mapping
 from functools import partial
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -135,9 +136,17 @@ ThreadsOption = Annotated[
 # --- text
 
 CORPUS_HELP = (
-    "Files (.txt, .gz, .xz, .bz2, .zst, .jsonl, .parquet) or folders of raw text, a sentence or a "
-    "paragraph per line (- is standard input)"
+    "Files (.txt, .gz, .xz, .bz2, .zst, .jsonl, .csv, .tsv, .parquet, .tar, .zip) or folders of "
+    "raw text, a sentence or a paragraph per line (- is standard input)"
 )
+TextFieldOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Field of .jsonl, or column of .parquet, .csv and .tsv, that holds the text; a number "
+        "from 1 for tables without a header. Default: text; of .csv and .tsv the whole rows.",
+    ),
+]
 CorpusArgument = Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP}.")]
 TextArgument = Annotated[
     list[Path],
@@ -227,6 +236,15 @@ LayerCacheOption = Annotated[
 ]
 
 
+def as_settings(values: Mapping[str, str | None]) -> list[str]:
+    """Return ``--set`` of the options that are given."""
+    return [
+        f"{setting}={dumps(value, ensure_ascii=False)}"
+        for setting, value in values.items()
+        if value is not None
+    ]
+
+
 def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> None:
     """Check that no ``--set`` replaced what another option says.
 
@@ -257,7 +275,11 @@ def name_layers(layers: str | int) -> str:
 
 
 def text_lines(
-    paths: list[Path] | None, given: list[str] | None, report: ReadReport
+    paths: list[Path] | None,
+    given: list[str] | None,
+    report: ReadReport,
+    *,
+    text_field: str | None,
 ) -> Iterator[TextLine]:
     """Return the lines of TEXT, or those of ``--text``.
 
@@ -271,7 +293,7 @@ def text_lines(
         )
     if paths:
         try:
-            return read_text_lines(find_files(paths), report)
+            return read_text_lines(find_files(paths), report, text_field=text_field)
         except FileNotFoundError as error:
             if any(" " in str(path) for path in paths):
                 error.add_note("If this is the text itself, give it with --text.")

@@ -1,16 +1,19 @@
 """Corpus files to lines, and lines to tokenized sentences, streamed.
 
-Plain text (one sentence or paragraph per line) and JSON lines, also compressed, and Parquet; the
-suffix tells which. Unreadable lines are skipped and counted in a `ReadReport`; beyond a limit they
-are an error, so that a file in another encoding does not silently become an empty corpus.
+Plain text (one sentence or paragraph per line), JSON lines and tables, also compressed, Parquet,
+and archives of such files; the suffix tells which. Unreadable lines are skipped and counted in a
+`ReadReport`; beyond a limit they are an error, so that a file in another encoding does not silently
+become an empty corpus.
 """
 
+import itertools
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from elmokit.errors import FormatError
+from elmokit.files.archive_members import members_of
 from elmokit.files.location import counted
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
@@ -40,12 +43,13 @@ def read_text_lines(
     files: Sequence[AnyFile],
     report: ReadReport,
     *,
-    text_field: str = "text",
+    text_field: str | None = None,
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
 ) -> Iterator[TextLine]:
     """Yield the non-blank lines of all files, without line end, and count them in ``report``.
 
-    ``text_field`` is the field of JSON lines or column of Parquet; its text may have several lines.
+    ``text_field`` is as for `FileReader`; a field may have several lines. The files in tar and zip
+    archives are read in their order.
     Lines over ``max_line_bytes`` are skipped, and never held in memory.
 
     Raises:
@@ -54,7 +58,7 @@ def read_text_lines(
             no text at all.
     """
     num_lines, special = 0, SpecialWordCount()
-    for path in files:
+    for path in itertools.chain.from_iterable(map(members_of, files)):
         num_lines_before = num_lines
         reader = FileReader(path, report, text_field=text_field, max_line_bytes=max_line_bytes)
         for line in reader.lines():
@@ -85,7 +89,7 @@ def read_sentences(
     *,
     normalization: Normalization = DEFAULT_NORMALIZATION,
     report: ReadReport | None = None,
-    text_field: str = "text",
+    text_field: str | None = None,
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
     workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[str]]:

@@ -79,12 +79,15 @@ def perplexity_of_files(
     paths: Sequence[Path],
     *,
     read: ReadReport | None = None,
+    text_field: str | None = None,
 ) -> PerplexityReport:
     """Score raw text files, read like a corpus; warn if too many words are unknown.
 
-    ``read`` counts lines read and skipped.
+    ``read`` counts lines read and skipped; ``text_field`` is as in `read_text_lines`.
     """
-    sentences = read_sentences(paths, tokenizer, normalization=scorer.form, report=read)
+    sentences = read_sentences(
+        paths, tokenizer, normalization=scorer.form, report=read, text_field=text_field
+    )
     found = perplexity_of_words(scorer, sentences)
     warn_of_unknown(found)
     return found

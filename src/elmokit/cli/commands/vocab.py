@@ -57,6 +57,7 @@ def vocab(
         Normalization,
         typer.Option(help="Text normalization, as in the model: plain-1, NFC or none."),
     ] = DEFAULT_NORMALIZATION,
+    text_field: options.TextFieldOption = None,
     workers: options.WorkersOption = 1,
     engine: options.EngineOption = "local",
     address: options.AddressOption = None,
@@ -85,6 +86,7 @@ def vocab(
         tokenizer=build_tokenizer(tokenizer),
         normalization=normalization,
         workers=options.text_workers(workers, engine, address),
+        field=text_field,
     )
     if check is not None:
         _check(check, text, max_characters=max_characters or DEFAULT_MAX_CHARACTERS, json=json)
@@ -104,6 +106,7 @@ class _Text:
     tokenizer: "Tokenizer"
     normalization: Normalization
     workers: "Workers"
+    field: str | None
 
 
 def _check(vocab_path: Path, text: _Text, *, max_characters: int, json: bool) -> None:
@@ -114,7 +117,7 @@ def _check(vocab_path: Path, text: _Text, *, max_characters: int, json: bool) ->
     from elmokit.text.vocab_doctor import check_vocab
 
     read = ReadReport()
-    lines = (line.text for line in read_text_lines(text.files, read))
+    lines = (line.text for line in read_text_lines(text.files, read, text_field=text.field))
     sentences = tokenize_lines(
         lines, text.tokenizer, text.normalization, read, workers=text.workers
     )
@@ -151,7 +154,7 @@ def _count(
     from elmokit.text.word_counter import build_vocab
 
     read = ReadReport()
-    lines = (line.text for line in read_text_lines(text.files, read))
+    lines = (line.text for line in read_text_lines(text.files, read, text_field=text.field))
     with local_output(target, inputs=text.files, overwrite=overwrite) as path:
         check_target(path, inputs=text.files, overwrite=overwrite)
         blocks = blocks_of_sentences(

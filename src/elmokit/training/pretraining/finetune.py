@@ -113,7 +113,9 @@ def finetune(
         run = started.training(model, softmax_first_share=first_share)
         before, after = {}, {}
         if processes.is_main and not is_fresh:
-            before = _before(run_dir, general, lambda: _before_training(model, text, general))
+            before = _before(
+                run_dir, general, lambda: _before_training(model, text, general, config.text.field)
+            )
         processes.barrier()
         result = run.run(
             options.on_event, on_validation=options.on_validation,
@@ -121,7 +123,8 @@ def finetune(
         )  # fmt: skip
         if processes.is_main:
             after = {} if result.perplexity is None else {"in_domain": result.perplexity}
-            after |= _of_general(load_model(run_dir).to(processes.device), general)
+            tuned = load_model(run_dir).to(processes.device)
+            after |= _of_general(tuned, general, config.text.field)
             _leave_out_another_text(before, after)
             _write(run_dir / AFTER_FILE, after)
         processes.barrier()
@@ -189,20 +192,22 @@ def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]
 
 
 def _before_training(
-    model: PretrainedBiLM, text: PreparedText, general: Sequence[Path]
+    model: PretrainedBiLM, text: PreparedText, general: Sequence[Path], text_field: str | None
 ) -> dict[str, PerplexityReport]:
     """Score what the run scores at its end, in the same precision."""
     reports = {}
     if text.valid is not None:
         reports["in_domain"] = _perplexity(model, text.valid.sentences())
-    return reports | _of_general(model, general)
+    return reports | _of_general(model, general, text_field)
 
 
-def _of_general(model: PretrainedBiLM, general: Sequence[Path]) -> dict[str, PerplexityReport]:
+def _of_general(
+    model: PretrainedBiLM, general: Sequence[Path], text_field: str | None
+) -> dict[str, PerplexityReport]:
     if not general:
         return {}
     tokenizer, form = build_tokenizer(model.tokenizer), model.config.char_vocab.normalization
-    sentences = read_sentences(list(general), tokenizer, normalization=form)
+    sentences = read_sentences(list(general), tokenizer, normalization=form, text_field=text_field)
     return {"out_of_domain": _perplexity(model, sentences)}
 
 
