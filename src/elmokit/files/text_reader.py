@@ -1,6 +1,5 @@
 """Lines of one corpus file; bad lines are skipped and counted, and an error past a limit."""
 
-import csv
 import itertools
 import json
 import logging
@@ -14,8 +13,8 @@ from typing import Any, Literal
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.damage import reason_of
 from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
-from elmokit.files.json_files import begins_json_list, is_json
-from elmokit.files.lines import MAX_LINE_BYTES, BadLine, decode_line, raw_lines
+from elmokit.files.json_files import is_json
+from elmokit.files.lines import MAX_LINE_BYTES, BadLine, csv_rows, decode_line, raw_lines
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import file_kind, plain_suffix
 
@@ -29,7 +28,7 @@ _MAX_BAD_SHARE = 0.01
 _MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
 _MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
 _ONE_RECORD_A_LINE = (
-    "Write a record on each line of a file named .jsonl: jq -c '.[]' IN > OUT.jsonl."
+    "Write a record on each line of a file named .jsonl (of a list: jq -c '.[]' IN > OUT.jsonl)."
 )
 _CHOOSE = "Choose another with --text-field NAME, or rename the one that holds the text to `text`."
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -112,29 +111,21 @@ class FileReader:
                         "%s is read as plain text, in whole rows. --text-field NAME (or a number "
                         "from 1) reads one of its columns", self.path,
                     )  # fmt: skip
-                if raw.lstrip().startswith(b"{") and is_json(raw, dict):
-                    raise FormatError(
-                        f"{self.path}: the first line is a JSON object. JSON lines are read from "
-                        f"files named .jsonl; or pass their text on: jq -r .{self.text_field} IN."
-                    )
-                if plain_suffix(self.path) == ".json":
-                    if begins_json_list(raw):
-                        raise FormatError(f"{self.path}: a JSON array. {_ONE_RECORD_A_LINE}")
-                    if raw.lstrip().startswith(b"{"):
-                        raise FormatError(
-                            f"{self.path}: a JSON object over several lines, which is no text. "
-                            "Leave the file out, or write its text to one named .txt."
-                        )
+                begin = raw.lstrip()[:1]
+                is_json_file = plain_suffix(self.path) == ".json" and begin in (b"{", b"[")
+                if is_json_file or (begin == b"{" and is_json(raw, dict)):
+                    raise FormatError(f"{self.path}: JSON, not text. {_ONE_RECORD_A_LINE}")
             yield raw
 
     def _column_lines(self) -> Iterator[bytes]:
         """Yield the lines in one column of a table, by its name in the first row or its number."""
         rows = self._rows()
-        header = next(rows, [])
+        first = next(rows, [])
         is_number = self.text_field.isdecimal()
-        self._check_has([str(i + 1) for i in range(len(header))] if is_number else header)
-        column = int(self.text_field) - 1 if is_number else header.index(self.text_field)
-        for row in itertools.chain([header] if is_number else [], rows):
+        names = [str(i) if is_number else name.strip() for i, name in enumerate(first, 1)]
+        self._check_has(names)
+        column = names.index(self.text_field)
+        for row in itertools.chain([first] if is_number else [], rows):
             if len(row) > column:
                 yield from row[column].encode().split(b"\n")
             else:
@@ -144,16 +135,8 @@ class FileReader:
         """Yield the rows of a table; quotes have a meaning only between commas."""
         lines = self._readable(self._raw_lines(self.max_line_bytes))
         if self._delimiter == "\t":
-            yield from (line.split("\t") if line else [] for line in lines)
-            return
-        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # of the whole process
-        try:
-            yield from csv.reader((f"{line}\n" for line in lines), strict=True)
-        except csv.Error as error:
-            raise FormatError(
-                f"{self.path}, row before line {self.num_lines + 1}: {error}. Quote a field that "
-                "holds a comma, a quotation mark or a line end; double quotation marks inside."
-            ) from error
+            return (line.split("\t") if line else [] for line in lines)
+        return (row for _, row in csv_rows(self.path, lines))
 
     def _readable(self, lines: Iterable[bytes | None]) -> Iterator[str]:
         for raw in lines:
@@ -287,9 +270,9 @@ class FileReader:
         return [why for why in self.skipped if why not in _HARMLESS]
 
     def _advice(self, worst: SkipReason) -> str:
+        if worst == "bad_json" or plain_suffix(self.path) == ".json":
+            return _ONE_RECORD_A_LINE
         if worst == "too_long":
-            if plain_suffix(self.path) == ".json":
-                return _ONE_RECORD_A_LINE
             records = ""
             if file_kind(self.path) == "jsonl":
                 records = f", and records at most {max(MAX_LINE_BYTES, self.max_line_bytes)}"
@@ -297,21 +280,19 @@ class FileReader:
                 f"Lines may have at most {self.max_line_bytes} bytes{records}. Put one sentence or "
                 "paragraph on each line."
             )
-        if worst == "bad_json":
-            return "JSON lines must hold one JSON object per line."
         if worst == "no_text":
-            found = f"; the first record without it has: {', '.join(self._found_fields)}"
+            fields = ", ".join(self._found_fields) or "no fields"
             return (
-                f"Each record needs a string in the field {self.text_field!r}"
-                f"{found if self._found_fields else ''}. {_CHOOSE}"
+                f"Each record needs a string in the field {self.text_field!r}; the first without "
+                f"it has: {fields}. {_CHOOSE}"
             )
         encoding = guess_encoding(self._sample)
-        if encoding is not None:
-            return (
-                f"The text must be UTF-8; this looks like {encoding}. Convert it: "
-                f"iconv -f {encoding} -t UTF-8 IN > OUT."
-            )
-        return "The text must be UTF-8 without NUL bytes; this looks like a binary file."
+        if encoding is None:
+            return "The text must be UTF-8 without NUL bytes; this looks like a binary file."
+        return (
+            f"The text must be UTF-8; this looks like {encoding}. Convert it: "
+            f"iconv -f {encoding} -t UTF-8 IN > OUT."
+        )
 
 
 def _fields(record: object) -> list[str]:

@@ -202,7 +202,7 @@ def test_a_json_array_is_no_text(tmp_path):
     path = tmp_path / "texts.json"
     for text in ('[{"text": "a"}]', '[\n {"text": "a"}\n]'):
         path.write_text(text)
-        with pytest.raises(FormatError, match=r"texts\.json: .*array.*\.jsonl"):
+        with pytest.raises(FormatError, match=r"texts\.json: .*JSON.*\.jsonl"):
             list(read_text_lines([path], ReadReport()))
     text = tmp_path / "notes.txt"
     text.write_text("[1]\n[\n")
@@ -216,7 +216,7 @@ def test_a_json_object_is_no_text(tmp_path, text):
 
     path = tmp_path / "dataset_info.json"
     path.write_text(text)
-    with pytest.raises(FormatError, match=r"dataset_info\.json: .*JSON object"):
+    with pytest.raises(FormatError, match=r"dataset_info\.json: .*JSON.*\.jsonl"):
         list(read_text_lines([path], ReadReport()))
 
 
@@ -277,7 +277,7 @@ def test_a_wrong_field_name_lists_what_there_is(read):
 def test_text_named_jsonl_is_an_error(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match=r"line 1: .*bad_json: 50.*JSON"):
+    with pytest.raises(FormatError, match=r"line 1: .*bad_json: 50.*\.jsonl"):
         read(GOOD, name="a.jsonl")
 
 
