@@ -212,9 +212,9 @@ class _OtherText:
         return not self._scripts and self._vocab is None
 
     def _tell_scripts(self, batch: _Batch, known: frozenset[str]) -> bool:
-        found = [None, None] + [script_of(word) for word in batch.texts[2:]]
-        foreign = [number for number, one in enumerate(found) if one and one not in known]
-        lettered = [number for number, one in enumerate(found) if one]
+        scripts = [None, None, *map(script_of, batch.texts[2:])]
+        lettered = [number for number, script in enumerate(scripts) if script]
+        foreign = [number for number in lettered if scripts[number] not in known]
         self._num_foreign += batch.count(foreign)
         self._num_lettered += batch.count(lettered)
         if self._num_lettered < MIN_SCRIPT_WORDS:
@@ -224,8 +224,8 @@ class _OtherText:
         log.warning(
             "%d of %d words are in a script that the model hardly knows, such as %r (%s): it was "
             "trained on %s",
-            self._num_foreign, self._num_lettered, batch.texts[foreign[0]][:60], found[foreign[0]],
-            ", ".join(sorted(known)),
+            self._num_foreign, self._num_lettered, batch.texts[foreign[0]][:60],
+            scripts[foreign[0]], ", ".join(sorted(known)),
         )  # fmt: skip
         self._vocab = None  # it would say the same
         return True

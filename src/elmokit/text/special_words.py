@@ -15,13 +15,14 @@ log = logging.getLogger(__name__)
 
 Sentence = TypeVar("Sentence", bound=str | Iterable[str])
 SPECIAL_WORD = re.compile(
-    r"< ?/? ?(?:s|unk|unknown|pad|mask|bos|eos|sos|cls|sep) ?>"  # ours are <S>, </S> and <UNK>
+    r"< ?/? ?(?:s|unk|unknown|pad|mask|bos|eos|sos|cls|sep|start|end) ?>"
     r"|\[ ?(?:unk|pad|mask|cls|sep|bos|eos) ?\]"
     r"|@ ?@ ?(?:unknown|padding) ?@ ?@"
     r"|< ?\| ?endoftext ?\| ?>",
     re.IGNORECASE,
 )
-"""Also in pieces, as tokenizers split them (``< s >``)."""
+"""elmokit's own (``<S>``, ``</S>``, ``<UNK>``) and those of others, whole or in pieces, as tokenizers
+split them (``< s >``)."""
 
 
 class SpecialWordCount:

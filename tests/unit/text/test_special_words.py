@@ -15,7 +15,7 @@ from ...builders import embedding_models, training_models
 
 SPECIAL = [
     "<S>", "</S>", "<s>", "</s>", "<UNK>", "<unk>", "[UNK]", "<pad>", "[CLS]", "[MASK]", "<eos>",
-    "@@UNKNOWN@@", "@@PADDING@@", "<|endoftext|>",
+    "<start>", "<end>",     "@@UNKNOWN@@", "@@PADDING@@", "<|endoftext|>",
 ]  # fmt: skip
 PLAIN = [
     "a < b and c > d", "List<String> s", "[sic]", "[ sep 2001 ]", "a@b.c", "@@ -1,2 +3,4", "[UN]",
