@@ -21,8 +21,7 @@ SPECIAL_WORD = re.compile(
     r"|< ?\| ?endoftext ?\| ?>",
     re.IGNORECASE,
 )
-"""elmokit's own (``<S>``, ``</S>``, ``<UNK>``) and those of others, whole or in pieces, as tokenizers
-split them (``< s >``)."""
+"""elmokit's own (``<S>``, ``</S>``, ``<UNK>``) and those of others, whole or split (``< s >``)."""
 
 
 class SpecialWordCount:

@@ -147,9 +147,9 @@ class TestAgain:
         seen = []
         original = text_shards.read_text_lines
 
-        def read(files, report):
+        def read(files, report, **options):
             seen.extend(files)
-            return original(files, report)
+            return original(files, report, **options)
 
         monkeypatch.setattr(text_shards, "read_text_lines", read)
         return seen
@@ -204,11 +204,11 @@ class TestAgain:
         assert reads == [corpus]
         assert made.shards.metadata["tokenizer"] == {"name": "simple", "version": "2"}
 
-    def test_another_setting_makes_the_shards_again(self, corpus, run_dir, reads):
+    @pytest.mark.parametrize("setting", [{"tokens_per_shard": 50}, {"field": "body"}])
+    def test_another_setting_makes_the_shards_again(self, corpus, run_dir, reads, setting):
         prepared(corpus, run_dir)
         reads.clear()
-        text = TextConfig(tokenizer=TEXT.tokenizer, tokens_per_shard=50)
-        assert len(prepared(corpus, run_dir, text=text).shards) > 1
+        prepared(corpus, run_dir, text=TextConfig(tokenizer=TEXT.tokenizer, **setting))
         assert reads == [corpus]
 
 
