@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Iterator, Mapping
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from elmokit.field_checks import SEEDS
 from elmokit.files.sources import find_files
 from elmokit.tasks.registry import TASKS
 from elmokit.text.given_sentences import check_text
+from elmokit.text.special_words import watched
 from elmokit.text.tokenizers.registry import describe_tokenizers
 from elmokit.training.pretraining.presets import preset_names
 from elmokit.weights.locate import TASK_RUNS
@@ -132,9 +134,17 @@ ThreadsOption = Annotated[
 # --- text
 
 CORPUS_HELP = (
-    "Files (.txt, .gz, .xz, .bz2, .zst, .jsonl, .parquet) or folders of raw text, a sentence or a "
-    "paragraph per line (- is standard input)"
+    "Files (.txt, .gz, .xz, .bz2, .zst, .jsonl, .csv, .tsv, .parquet, .tar, .zip) or folders of "
+    "raw text, a sentence or a paragraph per line (- is standard input)"
 )
+TextFieldOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Field of .jsonl, or column of .parquet, .csv and .tsv, that holds the text; a number "
+        "from 1 for tables without a header. Default: text; of .csv and .tsv the whole rows.",
+    ),
+]
 CorpusArgument = Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP}.")]
 TextArgument = Annotated[
     list[Path],
@@ -215,6 +225,15 @@ LayerCacheOption = Annotated[
 ]
 
 
+def as_settings(values: Mapping[str, str | None]) -> list[str]:
+    """Return ``--set`` of the options that are given."""
+    return [
+        f"{setting}={dumps(value, ensure_ascii=False)}"
+        for setting, value in values.items()
+        if value is not None
+    ]
+
+
 def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> None:
     """Check that no ``--set`` replaced what another option says.
 
@@ -245,7 +264,11 @@ def name_layers(layers: str | int) -> str:
 
 
 def text_lines(
-    paths: list[Path] | None, given: list[str] | None, report: ReadReport
+    paths: list[Path] | None,
+    given: list[str] | None,
+    report: ReadReport,
+    *,
+    text_field: str | None,
 ) -> Iterator[TextLine]:
     """Return the lines of TEXT, or those of ``--text``.
 
@@ -259,7 +282,7 @@ def text_lines(
         )
     if paths:
         try:
-            return read_text_lines(find_files(paths), report)
+            return read_text_lines(find_files(paths), report, text_field=text_field)
         except FileNotFoundError as error:
             if any(" " in str(path) for path in paths):
                 error.add_note("If this is the text itself, give it with --text.")
@@ -269,4 +292,4 @@ def text_lines(
             check_text(text, where="--text")
     lines = [line for text in given or () for line in text.split("\n")]
     report.lines = len(lines)
-    return (TextLine(None, number, line) for number, line in enumerate(lines, 1))
+    return (TextLine(None, number, line) for number, line in enumerate(watched(lines), 1))

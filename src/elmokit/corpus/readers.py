@@ -1,22 +1,26 @@
 """Corpus files to lines, and lines to tokenized sentences, streamed.
 
-Plain text (one sentence or paragraph per line) and JSON lines, also compressed, and Parquet; the
-suffix tells which. Unreadable lines are skipped and counted in a `ReadReport`; beyond a limit they
-are an error, so that a file in another encoding does not silently become an empty corpus.
+Plain text (one sentence or paragraph per line), JSON lines and tables, also compressed, Parquet,
+and archives of such files; the suffix tells which. Unreadable lines are skipped and counted in a
+`ReadReport`; beyond a limit they are an error, so that a file in another encoding does not silently
+become an empty corpus.
 """
 
+import itertools
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from elmokit.errors import FormatError
+from elmokit.files.archive_members import members_of
 from elmokit.files.location import counted
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.sentences import sentences_of_lines, tokenize_lines
+from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
@@ -39,12 +43,13 @@ def read_text_lines(
     files: Sequence[AnyFile],
     report: ReadReport,
     *,
-    text_field: str = "text",
+    text_field: str | None = None,
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
 ) -> Iterator[TextLine]:
     """Yield the non-blank lines of all files, without line end, and count them in ``report``.
 
-    ``text_field`` is the field of JSON lines or column of Parquet; its text may have several lines.
+    ``text_field`` is as for `FileReader`; a field may have several lines. The files in tar and zip
+    archives are read in their order.
     Lines over ``max_line_bytes`` are skipped, and never held in memory.
 
     Raises:
@@ -52,12 +57,13 @@ def read_text_lines(
             lines, or half of one file, or a tenth of one file not UTF-8); at the end if there was
             no text at all.
     """
-    num_lines = 0
-    for path in files:
+    num_lines, special = 0, SpecialWordCount()
+    for path in itertools.chain.from_iterable(map(members_of, files)):
         num_lines_before = num_lines
         reader = FileReader(path, report, text_field=text_field, max_line_bytes=max_line_bytes)
         for line in reader.lines():
             num_lines += 1
+            special.add(line)
             yield TextLine(path, reader.num_lines, line)
         report.files += 1
         if num_lines == num_lines_before:
@@ -66,8 +72,10 @@ def read_text_lines(
     if report.num_bad:
         faults = describe_skips(report.faults)
         _log.warning("%d of %d corpus lines were skipped: %s", report.num_bad, report.lines, faults)
+    report.marked_lines += special.num_marked
+    names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
+    special.warn(f"lines of {names}")
     if num_lines == 0:
-        names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
         raise FormatError(
             f"{names}: the corpus holds no text in {counted(len(files), 'file')} "
             f"({describe_skips(report.skipped) or 'all empty'}). Expected one sentence or "
@@ -81,7 +89,7 @@ def read_sentences(
     *,
     normalization: Normalization = DEFAULT_NORMALIZATION,
     report: ReadReport | None = None,
-    text_field: str = "text",
+    text_field: str | None = None,
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
     workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[str]]:

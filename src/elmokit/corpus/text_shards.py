@@ -3,7 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -17,6 +17,7 @@ from elmokit.files.location import counted
 from elmokit.files.remote import as_file
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import tokenize_lines
+from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.registry import (
     AUTO,
     TokenizerConfig,
@@ -37,9 +38,14 @@ SENTENCES_AN_EVENT = 500
 class TextConfig:
     """How raw text becomes sentences."""
 
-    tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(name=AUTO))
+    tokenizer: TokenizerConfig = dataclasses.field(
+        default_factory=lambda: TokenizerConfig(name=AUTO)
+    )
     """Splits text into sentences and words; stored in the model. ``auto``: that of finished shards,
     else `simple`."""
+    field: str | None = None
+    """Field of JSON lines, or column of Parquet, .csv and .tsv (name, or number from 1), that holds
+    the text; none: ``text``, and of .csv and .tsv the whole rows."""
     tokens_per_shard: int = 250_000
     """Words per shard file."""
     valid_sentences: int = 2000
@@ -150,7 +156,8 @@ class TextShards:
     ) -> Iterator[list[str]]:
         if self.reader is not None:
             return self._read_with(self.reader, sources, report)
-        lines = read_text_lines([as_file(source["path"]) for source in sources], report)
+        files = [as_file(source["path"]) for source in sources]
+        lines = read_text_lines(files, report, text_field=self.text.field)
         return tokenize_lines(
             (line.text for line in lines), build_tokenizer(self.text.tokenizer),
             self.normalization, report, workers=self.workers,
@@ -165,6 +172,7 @@ class TextShards:
         are kept instead of sentences.
         """
         seen: set[bytes] = set()
+        special = SpecialWordCount()
         for source in sources:
             for sentence in reader.read(Path(source["path"])):
                 forms = (normalize(word, self.normalization) for word in sentence)
@@ -175,7 +183,9 @@ class TextShards:
                 seen.add(sha256)
                 report.sentences += 1
                 report.words += len(words)
+                special.add(" ".join(words))
                 yield words
+        special.warn(f"sentences of {sources[0]['path']}")
 
     def _open(
         self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None

@@ -1,17 +1,16 @@
-"""Words that a model reads otherwise than it was trained to, told once with counts.
+"""Words that a model reads otherwise than in its training, told once with counts.
 
-Their vectors look like any others: words with spaces inside, which are whole sentences in the place
-of words, words with punctuation that the model's own tokenizer splits off
-(``bank.``), words that are longer than the model's rows of characters, text of which the model's
-vocabulary has few words, since it is in another language or split otherwise, and text in a script
+Their vectors look like any others: whole sentences in the place of words, words with punctuation
+that the model's own tokenizer splits off (``bank.``) or longer than its rows of characters, special
+words, text in another language or split otherwise, which the vocabulary shows, and text in a script
 that the model has hardly read, which even a few words show.
 """
 
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from elmokit.inference.word_cache import MAX_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.scripts import script_of
+from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
@@ -43,6 +43,7 @@ MIN_SCRIPT_WORDS = 4
 MAX_SAMPLE, MIN_SAMPLE, MIN_SCRIPT_SHARE = 5000, 20, 0.005
 """Words by which a model's scripts are known, and the share of them that makes a script its own."""
 _LAST = frozenset(".,!?;:…。！？、，；：\"'”’)]")
+_SPACES_INSIDE = re.compile(r"\S\s+\S+\s+\S")
 _GLUED = re.compile(r"[^\W\d_][.,!?;:…。！？、，；：]+[\"'”’)\]]*$")
 
 
@@ -63,61 +64,43 @@ class WordChecks:
         by_characters: bool,
     ) -> None:
         scripts = _scripts_of(sample if vocab is None else vocab.words[:MAX_SAMPLE])
-        self._spaces = _SpacesInside()
-        self._glued = _GluedPunctuation(tokenizer, char_vocab.config.normalization)
-        self._open: list[_Check] = [self._glued]
+        form = char_vocab.config.normalization
+        self._has_told_spaces = False
+        self._glued = _GluedPunctuation(tokenizer, form)
+        self._open: list[Callable[[_Batch], bool]] = [self._glued.tell, _SpecialWords().tell]
         if by_characters:
-            self._open.append(_CutWords(char_vocab))
+            self._open.append(partial(_tell_cut_words, char_vocab))
         if scripts or vocab is not None:
-            form = char_vocab.config.normalization
-            self._open.append(_OtherText(scripts, vocab, form, tokenizer.name))
+            self._open.append(_OtherText(scripts, vocab, form, tokenizer.name).tell)
 
     def add(self, words: Sequence[str]) -> None:
         """Look at the words of a sentence that was given as a list."""
-        self._spaces.add(words)
+        if words and not self._has_told_spaces and all(map(_SPACES_INSIDE.search, words)):
+            log.warning(
+                "every word of a sentence has spaces inside, such as %r: if these are sentences, "
+                'give them as a list of strings, ["I sat .", …]', words[0][:60],
+            )  # fmt: skip
+            self._has_told_spaces = True
         self._glued.add(words)
 
     def tell(self, tokens: DistinctTokens) -> None:
         """Warn, once for each kind, of the words added and of those of a batch."""
         if self._open and tokens.sentences:
             batch = _Batch(tokens)
-            self._open = [check for check in self._open if not check.tell(batch)]
+            self._open = [check for check in self._open if not check(batch)]
 
 
 class _Batch:
     """The words of a batch, by their numbers; 0 and 1 are the boundaries of sentences."""
 
     def __init__(self, tokens: DistinctTokens) -> None:
-        self.texts = tokens.words
+        self.texts, self.sentences = tokens.words, tokens.sentences
         self._numbers = np.concatenate(tokens.sentences)
         self.size = len(self._numbers) - NUM_BOUNDARIES * len(tokens.sentences)
 
     def count(self, numbers: list[int]) -> int:
         """Return how many words have one of these numbers."""
         return int(np.isin(self._numbers, numbers).sum())
-
-
-class _Check(Protocol):
-    def tell(self, batch: _Batch) -> bool:
-        """Warn if there is reason to; return whether this was the last time."""
-        ...
-
-
-class _SpacesInside:
-    """A sentence all of whose words have spaces inside is rather a list of sentences."""
-
-    def __init__(self) -> None:
-        self._is_over = False
-
-    def add(self, words: Sequence[str]) -> None:
-        if self._is_over or not words or not all(len(word.split(maxsplit=2)) > 2 for word in words):
-            return
-        log.warning(
-            "every word of a sentence has spaces inside, such as %r: if these are sentences, give "
-            "them as a list of strings, [\"I sat .\", …]",
-            words[0][:60],
-        )  # fmt: skip
-        self._is_over = True
 
 
 class _GluedPunctuation:
@@ -173,27 +156,34 @@ class _GluedPunctuation:
         return tokenizer.tokenize(f"{word} a")[:-1]
 
 
-class _CutWords:
-    """Words that are longer than the model's rows of characters."""
+def _tell_cut_words(vocab: CharVocab, batch: _Batch) -> bool:
+    """Warn of words that are longer than the model's rows of characters; return whether."""
+    shortest = vocab.max_bytes // 4  # no character has more bytes
+    cut = [
+        number
+        for number, word in enumerate(batch.texts)
+        if len(word) > shortest and vocab.is_truncated(word)
+    ]
+    if cut:
+        log.warning(
+            "words that are longer than the %d %s that the model reads are cut, such as %r (%d of "
+            "%d so far)",
+            vocab.max_bytes, vocab.unit, batch.texts[cut[0]][:60], batch.count(cut), batch.size,
+        )  # fmt: skip
+    return bool(cut)
 
-    def __init__(self, vocab: CharVocab) -> None:
-        self._vocab = vocab
+
+class _SpecialWords:
+    """Marks of sentences and unknown words, typed into the text."""
+
+    def __init__(self) -> None:
+        self._special = SpecialWordCount()
 
     def tell(self, batch: _Batch) -> bool:
-        vocab = self._vocab
-        shortest = vocab.max_bytes // 4  # no character has more bytes
-        cut = [
-            number
-            for number, word in enumerate(batch.texts)
-            if len(word) > shortest and vocab.is_truncated(word)
-        ]
-        if cut:
-            log.warning(
-                "words that are longer than the %d %s that the model reads are cut, such as %r "
-                "(%d of %d so far)",
-                vocab.max_bytes, vocab.unit, batch.texts[cut[0]][:60], batch.count(cut), batch.size,
-            )  # fmt: skip
-        return bool(cut)
+        for sentence in batch.sentences:
+            self._special.add(" ".join(batch.texts[number] for number in sentence[1:-1]))
+        self._special.warn("sentences so far")
+        return self._special.num_marked > 0
 
 
 class _OtherText:
@@ -222,9 +212,9 @@ class _OtherText:
         return not self._scripts and self._vocab is None
 
     def _tell_scripts(self, batch: _Batch, known: frozenset[str]) -> bool:
-        found = [None, None] + [script_of(word) for word in batch.texts[2:]]
-        foreign = [number for number, one in enumerate(found) if one and one not in known]
-        lettered = [number for number, one in enumerate(found) if one]
+        scripts = [None, None, *map(script_of, batch.texts[2:])]
+        lettered = [number for number, script in enumerate(scripts) if script]
+        foreign = [number for number in lettered if scripts[number] not in known]
         self._num_foreign += batch.count(foreign)
         self._num_lettered += batch.count(lettered)
         if self._num_lettered < MIN_SCRIPT_WORDS:
@@ -234,8 +224,8 @@ class _OtherText:
         log.warning(
             "%d of %d words are in a script that the model hardly knows, such as %r (%s): it was "
             "trained on %s",
-            self._num_foreign, self._num_lettered, batch.texts[foreign[0]][:60], found[foreign[0]],
-            ", ".join(sorted(known)),
+            self._num_foreign, self._num_lettered, batch.texts[foreign[0]][:60],
+            scripts[foreign[0]], ", ".join(sorted(known)),
         )  # fmt: skip
         self._vocab = None  # it would say the same
         return True

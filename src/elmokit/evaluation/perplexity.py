@@ -15,7 +15,8 @@ from elmokit.evaluation.text_scorer import (
     TextScorer,
 )
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
-from elmokit.text.given_sentences import GivenSentence, split_sentences
+from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentences
+from elmokit.text.special_words import watched
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -52,9 +53,10 @@ def perplexity(
     """
     if not isinstance(model, PretrainedBiLM):
         model = load_model(model)
-    given = split_sentences(sentences, model.tokenize)
+    check_is_list(sentences)
+    given = split_sentences(watched(sentences), model.tokenize)
     scorer = TextScorer(model, batch_size=batch_size, state=state, precision=precision)
-    return _perplexity(scorer, given, on_sentences)
+    return perplexity_of_words(scorer, given, on_sentences)
 
 
 def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
@@ -79,22 +81,26 @@ def perplexity_of_files(
     paths: Sequence[Path],
     *,
     read: ReadReport | None = None,
+    text_field: str | None = None,
 ) -> PerplexityReport:
     """Score raw text files, read like a corpus; warn if too many words are unknown.
 
-    ``read`` counts lines read and skipped.
+    ``read`` counts lines read and skipped; ``text_field`` is as in `read_text_lines`.
     """
-    sentences = read_sentences(paths, tokenizer, normalization=scorer.form, report=read)
-    found = _perplexity(scorer, sentences)
+    sentences = read_sentences(
+        paths, tokenizer, normalization=scorer.form, report=read, text_field=text_field
+    )
+    found = perplexity_of_words(scorer, sentences)
     warn_of_unknown(found)
     return found
 
 
-def _perplexity(
+def perplexity_of_words(
     scorer: TextScorer,
     sentences: Iterable[Sequence[str]],
     on_sentences: Callable[[int], None] = lambda done: None,
 ) -> PerplexityReport:
+    """Score sentences of words; see `perplexity`."""
     counter = PerplexityCounter()
     for scored in scorer.score(sentences, on_sentences=on_sentences):
         count(scored, counter)

@@ -24,6 +24,7 @@ from elmokit.files.location import printable
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
+from elmokit.text.special_words import watched
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -200,7 +201,7 @@ def surprisal(
     loaded = model if isinstance(model, PretrainedBiLM) else load_model(model)
 
     def sourced() -> Iterator[_Sourced]:
-        for i, sentence in enumerate(sentences):
+        for i, sentence in enumerate(watched(sentences)):
             words = split_sentence(sentence, loaded.tokenize, where=f"sentence {i}")
             offsets = align(words, sentence) if isinstance(sentence, str) else None
             yield words, _Source(None, None, i, offsets)

@@ -26,9 +26,9 @@ MAX_GROWTH, SMALL_BYTES = 50, 1 << 26
 """Weights hardly shrink: all files together may have this many times the size of the archive, and
 in any case 64 MB."""
 _PIECE_BYTES = 1 << 20
-_MAX_HEADER_BYTES = 1 << 22
+MAX_HEADER_BYTES = 1 << 22
 """Of a tar archive's single header; `tarfile` reads it whole."""
-_DAMAGE = (
+DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile,
     NotImplementedError, UnicodeError, ValueError, OverflowError, RuntimeError, KeyError,
 )  # fmt: skip
@@ -183,7 +183,7 @@ class _ShortReads(io.RawIOBase):
         self._stream = stream
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _MAX_HEADER_BYTES:
+        if not 0 <= size <= MAX_HEADER_BYTES:
             raise tarfile.ReadError(f"a header states {size:,} bytes")
         return self._stream.read(size)
 
@@ -205,7 +205,7 @@ def _as_damage(archive: Path) -> Iterator[None]:
         yield
     except FormatError:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise FormatError(
             f"{archive}: damaged or truncated, or one part of several: not a whole zip or tar "
             f"archive ({error or type(error).__name__}). It has {archive.stat().st_size:,} bytes; "

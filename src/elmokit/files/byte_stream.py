@@ -1,8 +1,7 @@
 """Sequential reading of a binary file, decompressed, in bounded memory."""
 
-from pathlib import Path
-
 from elmokit.errors import FormatError
+from elmokit.files.remote import AnyFile
 from elmokit.files.sources import COMPRESSIONS, read_pieces
 
 _SKIPPED_TOGETHER = 1 << 20
@@ -15,7 +14,7 @@ class ByteStream:
         FormatError: while reading, for damaged compressed data and text in another encoding.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: AnyFile) -> None:
         self.path = path
         self._pieces = read_pieces(path)
         self._held, self._at, self._num_before = b"", 0, 0

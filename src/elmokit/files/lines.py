@@ -6,6 +6,7 @@ files of old Mac systems, a warning says so. A line that is too long, not UTF-8 
 `BadLine`: corpora skip and count it (`elmokit.files.text_reader`), elsewhere it is an error.
 """
 
+import csv
 import itertools
 import logging
 from collections.abc import Iterable, Iterator
@@ -65,6 +66,29 @@ def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes 
             begun.clear()
     if num_bytes:
         yield None if num_bytes > max_line_bytes else b"".join(begun)
+
+
+def csv_rows(path: AnyFile, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the number of their first line: a quoted field may contain line ends.
+
+    Raises:
+        FormatError: for a row that is not comma-separated values, with file and line.
+    """
+    # of the whole process; Python's own is 131,072
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
+    reader = csv.reader((f"{line}\n" for line in lines), strict=True)
+    while True:
+        first_line = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise Location(path=path, line=first_line).error(
+                f"invalid row of comma-separated values: {error}. Quote a field that contains a "
+                f"comma, a quotation mark or a line end, and double quotation marks inside."
+            ) from error
+        yield first_line, row
 
 
 def decode_line(raw: bytes | None) -> str | BadLine:

@@ -7,6 +7,8 @@ import lzma
 import os
 import select
 import sys
+import tarfile
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -17,7 +19,7 @@ from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.hashing import file_sha256
 from elmokit.files.remote import AnyFile, RemoteFile, as_file
 
-FileKind = Literal["text", "jsonl", "parquet"]
+FileKind = Literal["text", "jsonl", "parquet", "archive"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 STANDARD_INPUT = Path("-")
@@ -25,6 +27,8 @@ _PIECE_BYTES = 1 << 18
 _ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
 _DECOMPRESSORS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
+_TAR_SUFFIXES = {".tgz": ".gz", ".tbz2": ".bz2", ".txz": ".xz", ".tzst": ".zst"}
+_ARCHIVE_DAMAGE = (tarfile.TarError, zipfile.BadZipFile)  # in the middle of a member
 _JSONL_SUFFIXES = (".jsonl", ".ndjson")
 _MAGIC_BYTES = {
     b"\x1f\x8b": "gzip data (name it .gz)",
@@ -32,7 +36,7 @@ _MAGIC_BYTES = {
     b"BZh91AY&SY": "bzip2 data (name it .bz2)",
     b"\x28\xb5\x2f\xfd": "zstandard data (name it .zst)",
     b"PAR1\x15": "a Parquet file (name it .parquet)",
-    b"PK\x03\x04": "a zip archive or office document (extract its text first)",
+    b"PK\x03\x04": "a zip archive (name it .zip) or an office document (extract its text first)",
     b"ELMOKSH1": "a shard of elmokit (give `pretrain` its folder alone, others the raw text)",
     b"\x89HDF\r\n": "an HDF5 file, such as vectors or weights",
     b"%PDF": "a PDF document (extract its text first)",
@@ -157,6 +161,8 @@ def file_kind(path: AnyFile) -> FileKind:
         name = name.removesuffix(suffix)
     if name.endswith(_JSONL_SUFFIXES):
         return "jsonl"
+    if name.endswith((".tar", ".zip", *_TAR_SUFFIXES)):
+        return "archive"
     return "parquet" if path.name.lower().endswith(".parquet") else "text"
 
 
@@ -168,17 +174,17 @@ def read_pieces(path: AnyFile) -> Iterator[bytes]:
             binary file is missing.
         MissingExtraError: for .zst without the package zstandard.
     """
-    suffix = path.suffix.lower()
+    suffix = _TAR_SUFFIXES.get(path.suffix.lower(), path.suffix.lower())
     num_bytes = 0
     try:
         for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
-            if num_bytes == 0:
+            if num_bytes == 0 and file_kind(path) != "archive":
                 check_magic(path, piece)
             num_bytes += len(piece)
             yield piece
         if num_bytes == 0 and suffix in (".gz", ".zst") and file_size(path) == 0:
             raise EOFError("the file is empty")  # which these two decompressors take for no text
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, *_ARCHIVE_DAMAGE) as error:
         raise _damaged(path, num_bytes, str(error)) from error
     except OSError as error:
         if suffix != ".bz2" or error.errno is not None:  # bz2 has no error class of its own
@@ -237,6 +243,8 @@ def _damaged(path: AnyFile, num_bytes: int, reason: str) -> FormatError:
 
 def check_magic(path: AnyFile, piece: bytes) -> None:
     """Refuse what begins like a file that is no plain text; `FormatError` says what it is."""
+    if piece[257:262] == b"ustar":
+        raise FormatError(f"{path}: expected UTF-8 text, but it is a tar archive (name it .tar).")
     for magic, meaning in _MAGIC_BYTES.items():
         if piece.startswith(magic):
             raise FormatError(f"{path}: expected UTF-8 text, but it begins like {meaning}.")

@@ -1,6 +1,8 @@
 """Lines of one corpus file; bad lines are skipped and counted, and an error past a limit."""
 
+import itertools
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -11,8 +13,8 @@ from typing import Any, Literal
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.damage import reason_of
 from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
-from elmokit.files.json_files import begins_json_list, is_json
-from elmokit.files.lines import MAX_LINE_BYTES, BadLine, decode_line, raw_lines
+from elmokit.files.json_files import is_json
+from elmokit.files.lines import MAX_LINE_BYTES, BadLine, csv_rows, decode_line, raw_lines
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import file_kind, plain_suffix
 
@@ -26,8 +28,11 @@ _MAX_BAD_SHARE = 0.01
 _MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
 _MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
 _ONE_RECORD_A_LINE = (
-    "Write a record on each line of a file named .jsonl: jq -c '.[]' IN > OUT.jsonl."
+    "Write a record on each line of a file named .jsonl (of a list: jq -c '.[]' IN > OUT.jsonl)."
 )
+_CHOOSE = "Choose another with --text-field NAME, or rename the one that holds the text to `text`."
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -42,6 +47,8 @@ class ReadReport:
     words: int = 0
     skipped: Counter[SkipReason] = field(default_factory=Counter)
     """Lines without text, by reason (and sentences in which the tokenizer found no word)."""
+    marked_lines: int = 0
+    """Lines that hold special words of language models."""
 
     @property
     def faults(self) -> Counter[SkipReason]:
@@ -57,15 +64,18 @@ class ReadReport:
 class FileReader:
     """Reads one file and counts its bad lines; ``report`` counts over all files.
 
-    ``text_field`` is the field of JSON lines or column of Parquet; longer lines than
-    ``max_line_bytes`` are skipped.
+    ``text_field`` is the field of JSON lines, or the column of Parquet and of a table (.csv, .tsv).
+    None is ``text``, and of a table the whole rows. Longer lines than ``max_line_bytes`` are
+    skipped.
     """
 
     def __init__(
-        self, path: AnyFile, report: ReadReport, *, text_field: str, max_line_bytes: int
+        self, path: AnyFile, report: ReadReport, *, text_field: str | None, max_line_bytes: int
     ) -> None:
         self.path, self.report = path, report
-        self.text_field, self.max_line_bytes = text_field, max_line_bytes
+        self.text_field, self.max_line_bytes = text_field or "text", max_line_bytes
+        self._delimiter = _DELIMITERS.get(plain_suffix(path))
+        self._has_named_column = text_field is not None and self._delimiter is not None
         self.num_lines = 0
         self.skipped: Counter[SkipReason] = Counter()
         self._first_bad = 0  # number of the line
@@ -79,6 +89,8 @@ class FileReader:
             yield from self._split(self._parquet_values())
         elif kind == "jsonl":
             yield from self._split(self._json_values())
+        elif self._has_named_column:
+            yield from self._decode(self._column_lines())
         else:
             yield from self._decode(self._text_lines())
         self._check_end()
@@ -94,27 +106,49 @@ class FileReader:
         for raw in self._raw_lines(self.max_line_bytes):
             if is_first and raw is not None and raw.strip():
                 is_first = False
-                if raw.lstrip().startswith(b"{") and is_json(raw, dict):
-                    raise FormatError(
-                        f"{self.path}: the first line is a JSON object. JSON lines are read from "
-                        f"files named .jsonl; or pass their text on: jq -r .{self.text_field} IN."
-                    )
-                if plain_suffix(self.path) == ".json":
-                    if begins_json_list(raw):
-                        raise FormatError(f"{self.path}: a JSON array. {_ONE_RECORD_A_LINE}")
-                    if raw.lstrip().startswith(b"{"):
-                        raise FormatError(
-                            f"{self.path}: a JSON object over several lines, which is no text. "
-                            "Leave the file out, or write its text to one named .txt."
-                        )
+                if self._delimiter is not None and self._delimiter.encode() in raw:
+                    log.warning(
+                        "%s is read as plain text, in whole rows. --text-field NAME (or a number "
+                        "from 1) reads one of its columns", self.path,
+                    )  # fmt: skip
+                begin = raw.lstrip()[:1]
+                is_json_file = plain_suffix(self.path) == ".json" and begin in (b"{", b"[")
+                if is_json_file or (begin == b"{" and is_json(raw, dict)):
+                    raise FormatError(f"{self.path}: JSON, not text. {_ONE_RECORD_A_LINE}")
             yield raw
 
-    def _decode(self, lines: Iterable[bytes | None]) -> Iterator[str]:
+    def _column_lines(self) -> Iterator[bytes]:
+        """Yield the lines in one column of a table, by its name in the first row or its number."""
+        rows = self._rows()
+        first = next(rows, [])
+        is_number = self.text_field.isdecimal()
+        names = [str(i) if is_number else name.strip() for i, name in enumerate(first, 1)]
+        self._check_has(names)
+        column = names.index(self.text_field)
+        for row in itertools.chain([first] if is_number else [], rows):
+            if len(row) > column:
+                yield from row[column].encode().split(b"\n")
+            else:
+                self._skip("no_text" if row else "blank")
+
+    def _rows(self) -> Iterator[list[str]]:
+        """Yield the rows of a table; quotes have a meaning only between commas."""
+        lines = self._readable(self._raw_lines(self.max_line_bytes))
+        if self._delimiter == "\t":
+            return (line.split("\t") if line else [] for line in lines)
+        return (row for _, row in csv_rows(self.path, lines))
+
+    def _readable(self, lines: Iterable[bytes | None]) -> Iterator[str]:
         for raw in lines:
             text = decode_line(raw)
             if isinstance(text, BadLine):
                 self._skip(text.fault, raw or b"")
-            elif not text or text.isspace():
+            else:
+                yield text
+
+    def _decode(self, lines: Iterable[bytes | None]) -> Iterator[str]:
+        for text in self._readable(lines):
+            if not text or text.isspace():
                 self._skip("blank")
             else:
                 yield text
@@ -166,13 +200,16 @@ class FileReader:
                 file = stack.enter_context(opened)
                 self._check_column(file.schema_arrow)
                 for batch in file.iter_batches(batch_size=256, columns=[self.text_field]):
-                    for value in batch.column(0).cast(arrow.large_binary()):
+                    column = batch.column(0)
+                    if not arrow.types.is_dictionary(column.type):  # whose values may recur
+                        column = column.cast(arrow.large_binary())
+                    for value in column:
                         self._count()
                         text = value.as_py()
                         if text is None:
                             self._skip("no_text")
                         else:
-                            yield text
+                            yield text.encode() if isinstance(text, str) else text
         except (arrow.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:  # a system error
                 raise
@@ -182,16 +219,19 @@ class FileReader:
             ) from error
 
     def _check_column(self, schema: Any) -> None:
-        names = list(schema.names)
-        if self.text_field not in names:
-            raise FormatError(
-                f"{self.path}: no column {self.text_field!r}, where the text must be; it has: "
-                f"{', '.join(names)}. Rename the one with the text."
-            )
-        kind = str(schema.field(self.text_field).type)
+        self._check_has(list(schema.names))
+        stored = schema.field(self.text_field).type
+        kind = str(getattr(stored, "value_type", stored))  # that of a dictionary
         if kind not in ("string", "large_string", "string_view"):
             raise FormatError(
                 f"{self.path}: column {self.text_field!r} must hold strings, got {kind}."
+            )
+
+    def _check_has(self, columns: list[str]) -> None:
+        if self.text_field not in columns:
+            raise FormatError(
+                f"{self.path}: no column {self.text_field!r}, where the text must be; it has: "
+                f"{', '.join(columns[:20])}. {_CHOOSE}"
             )
 
     def _count(self) -> None:
@@ -230,9 +270,9 @@ class FileReader:
         return [why for why in self.skipped if why not in _HARMLESS]
 
     def _advice(self, worst: SkipReason) -> str:
+        if worst == "bad_json" or plain_suffix(self.path) == ".json":
+            return _ONE_RECORD_A_LINE
         if worst == "too_long":
-            if plain_suffix(self.path) == ".json":
-                return _ONE_RECORD_A_LINE
             records = ""
             if file_kind(self.path) == "jsonl":
                 records = f", and records at most {max(MAX_LINE_BYTES, self.max_line_bytes)}"
@@ -240,22 +280,19 @@ class FileReader:
                 f"Lines may have at most {self.max_line_bytes} bytes{records}. Put one sentence or "
                 "paragraph on each line."
             )
-        if worst == "bad_json":
-            return "JSON lines must hold one JSON object per line."
         if worst == "no_text":
-            found = f"; the first record without it has: {', '.join(self._found_fields)}"
+            fields = ", ".join(self._found_fields) or "no fields"
             return (
-                f"Each record needs a string in the field {self.text_field!r}"
-                f"{found if self._found_fields else ''}. Rename the field with the text: jq -c "
-                f"'{{{self.text_field}: .FIELD}}' IN > OUT.jsonl."
+                f"Each record needs a string in the field {self.text_field!r}; the first without "
+                f"it has: {fields}. {_CHOOSE}"
             )
         encoding = guess_encoding(self._sample)
-        if encoding is not None:
-            return (
-                f"The text must be UTF-8; this looks like {encoding}. Convert it: "
-                f"iconv -f {encoding} -t UTF-8 IN > OUT."
-            )
-        return "The text must be UTF-8 without NUL bytes; this looks like a binary file."
+        if encoding is None:
+            return "The text must be UTF-8 without NUL bytes; this looks like a binary file."
+        return (
+            f"The text must be UTF-8; this looks like {encoding}. Convert it: "
+            f"iconv -f {encoding} -t UTF-8 IN > OUT."
+        )
 
 
 def _fields(record: object) -> list[str]:

@@ -14,12 +14,12 @@ import numpy as np
 from elmokit.files.location import counted
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
-from elmokit.text.word_counter import WordCounter
-from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, UNKNOWN_WORD, read_all_lines
+from elmokit.text.special_words import SPECIAL_WORD
+from elmokit.text.word_counter import LOWER_CASE_UNKNOWN, WordCounter
+from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, read_all_lines
 
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
-_LOWER_CASE_UNK = "<unk>"
 _MIN_RANKED_WORDS = 100  # too few say little about the order
 
 
@@ -114,7 +114,9 @@ def check_vocab(
         errors=(),
         warnings=(),
     )
-    return _with_verdict(report, form=form, has_lower_case_unk=_LOWER_CASE_UNK in lines_of_word)
+    return _with_verdict(
+        report, form=form, marks=[w for w in ordinary if SPECIAL_WORD.fullmatch(w)]
+    )
 
 
 def _fit(
@@ -129,8 +131,8 @@ def _fit(
         for sentence in sentences:
             counter.add(sentence)
             num_sentences += 1
-            if _LOWER_CASE_UNK in counts:  # which the counter leaves out
-                counts[_LOWER_CASE_UNK] += sentence.count(_LOWER_CASE_UNK)
+            if LOWER_CASE_UNKNOWN in counts:  # which the counter leaves out
+                counts[LOWER_CASE_UNKNOWN] += sentence.count(LOWER_CASE_UNKNOWN)
         num_words = counter.num_words
         for word, count in counter.totals():
             sizes[_num_bytes(word)] += count
@@ -193,7 +195,7 @@ def _rank_correlation(counts: np.ndarray) -> float:
     return float(np.corrcoef(np.arange(counts.size), mean_rank[rank_of_value])[0, 1])
 
 
-def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -> VocabReport:
+def _with_verdict(report: VocabReport, *, form: str, marks: list[str]) -> VocabReport:
     errors = [
         f"{word} is missing: add the line (by convention one of the first three)."
         for word, line in report.special_lines.items()
@@ -212,9 +214,9 @@ def _with_verdict(report: VocabReport, *, form: str, has_lower_case_unk: bool) -
             f"{', '.join(late)} not among the first three lines: allowed, but the log-uniform "
             f"sampler takes the first lines for the most frequent words."
         )
-    if has_lower_case_unk:
+    if marks:
         warnings.append(
-            f"lower-case <unk> is an ordinary word; the unknown word is {UNKNOWN_WORD}."
+            f"{', '.join(marks)}: read as ordinary words; special are {', '.join(SPECIAL_WORDS)}."
         )
     if report.num_not_normalized:
         warnings.append(

@@ -14,7 +14,9 @@ from elmokit.files.temporary import scratch_directory
 from elmokit.text.tokenized_block import TokenizedBlock
 from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, WordVocab, fits_a_line
 
-_NEVER_COUNTED = frozenset({*SPECIAL_WORDS, "<unk>", NUM_LINES_MARKER})
+LOWER_CASE_UNKNOWN = "<unk>"
+"""The unknown word of some corpora, such as WikiText."""
+_NEVER_COUNTED = frozenset({*SPECIAL_WORDS, LOWER_CASE_UNKNOWN, NUM_LINES_MARKER})
 
 
 class WordCounter:

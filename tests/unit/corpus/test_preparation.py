@@ -76,18 +76,6 @@ class TestSplit:
         assert list(made.valid.sentences()) == [["a", "boat"]]
         assert made.shards.num_sentences == len(SENTENCES)
 
-    def test_validation_text_that_is_trained_on_is_told(self, corpus, run_dir, caplog):
-        prepared(corpus, run_dir, valid=[corpus])
-        assert "is also in the corpus" in caplog.text
-
-    def test_empty_files_are_not_the_same_text(self, corpus, run_dir, tmp_path, caplog):
-        empty = [tmp_path / name for name in ("a.txt", "b.txt")]
-        for path in empty:
-            path.touch()
-        valid = write_text(tmp_path / "valid.txt", [["a", "boat"]])
-        find_text([corpus, empty[0]], [valid, empty[1]], run_dir=run_dir)
-        assert "is also in the corpus" not in caplog.text
-
     def test_a_corpus_too_small_to_hold_anything_out_says_so(self, run_dir, tmp_path, caplog):
         made = prepared(write_text(tmp_path / "small.txt", SENTENCES[:3]), run_dir)
         assert made.valid is None
@@ -159,9 +147,9 @@ class TestAgain:
         seen = []
         original = text_shards.read_text_lines
 
-        def read(files, report):
+        def read(files, report, **options):
             seen.extend(files)
-            return original(files, report)
+            return original(files, report, **options)
 
         monkeypatch.setattr(text_shards, "read_text_lines", read)
         return seen
@@ -216,11 +204,11 @@ class TestAgain:
         assert reads == [corpus]
         assert made.shards.metadata["tokenizer"] == {"name": "simple", "version": "2"}
 
-    def test_another_setting_makes_the_shards_again(self, corpus, run_dir, reads):
+    @pytest.mark.parametrize("setting", [{"tokens_per_shard": 50}, {"field": "body"}])
+    def test_another_setting_makes_the_shards_again(self, corpus, run_dir, reads, setting):
         prepared(corpus, run_dir)
         reads.clear()
-        text = TextConfig(tokenizer=TEXT.tokenizer, tokens_per_shard=50)
-        assert len(prepared(corpus, run_dir, text=text).shards) > 1
+        prepared(corpus, run_dir, text=TextConfig(tokenizer=TEXT.tokenizer, **setting))
         assert reads == [corpus]
 
 

@@ -202,7 +202,7 @@ def test_a_json_array_is_no_text(tmp_path):
     path = tmp_path / "texts.json"
     for text in ('[{"text": "a"}]', '[\n {"text": "a"}\n]'):
         path.write_text(text)
-        with pytest.raises(FormatError, match=r"texts\.json: .*array.*\.jsonl"):
+        with pytest.raises(FormatError, match=r"texts\.json: .*JSON.*\.jsonl"):
             list(read_text_lines([path], ReadReport()))
     text = tmp_path / "notes.txt"
     text.write_text("[1]\n[\n")
@@ -216,7 +216,7 @@ def test_a_json_object_is_no_text(tmp_path, text):
 
     path = tmp_path / "dataset_info.json"
     path.write_text(text)
-    with pytest.raises(FormatError, match=r"dataset_info\.json: .*JSON object"):
+    with pytest.raises(FormatError, match=r"dataset_info\.json: .*JSON.*\.jsonl"):
         list(read_text_lines([path], ReadReport()))
 
 
@@ -269,7 +269,7 @@ def test_deeply_nested_json_is_a_bad_record(read):
 def test_a_wrong_field_name_lists_what_there_is(read):
     from elmokit.errors import FormatError
 
-    message = r"no_text: 3.*'text'.*: id, body\. .*jq"
+    message = r"no_text: 3.*'text'.*: id, body\. .*--text-field"
     with pytest.raises(FormatError, match=message):
         read(json_lines(*[{"id": 1, "body": "one"}] * 3), name="a.jsonl")
 
@@ -277,7 +277,7 @@ def test_a_wrong_field_name_lists_what_there_is(read):
 def test_text_named_jsonl_is_an_error(read):
     from elmokit.errors import FormatError
 
-    with pytest.raises(FormatError, match=r"line 1: .*bad_json: 50.*JSON"):
+    with pytest.raises(FormatError, match=r"line 1: .*bad_json: 50.*\.jsonl"):
         read(GOOD, name="a.jsonl")
 
 
@@ -293,6 +293,67 @@ def write_parquet(tmp_path):
         return path
 
     return write
+
+
+TABLES = {
+    "a.csv": 'id,body\n1,"Good, ""cheap""\nand fast"\n\n2,둘\n3\n',
+    "a.csv.gz": 'id,body\r\n1,"Good, ""cheap""\r\nand fast"\r\n2,둘\r\n3\r\n',
+    "a.tsv": 'id\tbody\n1\tGood, "cheap"\n2\tand fast\n3\t둘\n4\n',
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("by", ["name", "number"])
+def test_tables_give_the_column_that_is_asked_for(read, name, by):
+    table = TABLES[name] if by == "name" else TABLES[name].partition("\n")[2]
+    data = table.encode()
+    data = gzip.compress(data) if name.endswith(".gz") else data
+    lines, report = read(data, name=name, text_field="body" if by == "name" else "2")
+    assert lines == ['Good, "cheap"', "and fast", "둘"]
+    assert report.skipped["no_text"] == 1
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+@pytest.mark.parametrize("field", ["text", "3", "0"])
+def test_a_column_that_is_not_there_lists_what_there_is(read, name, field):
+    from elmokit.errors import FormatError
+
+    with pytest.raises(FormatError) as caught:
+        read(TABLES[name].encode(), name=name, text_field=field)
+    for part in (name, repr(field), "id, body" if field == "text" else "1, 2", "--text-field"):
+        assert part in str(caught.value)
+
+
+def test_a_table_without_a_column_to_read_is_text_and_told(read, caplog):
+    lines, _ = read(TABLES["a.tsv"].encode(), name="a.tsv")
+    assert lines == TABLES["a.tsv"].splitlines()
+    (record,) = caplog.records
+    assert "a.tsv" in record.getMessage()
+    assert "--text-field" in record.getMessage()
+
+
+def test_an_open_quotation_mark_is_an_error(read):
+    from elmokit.errors import FormatError
+
+    with pytest.raises(FormatError, match=r"a\.csv.*Quote"):
+        read(b'id,body\n1,"one\n2,two\n', name="a.csv", text_field="body")
+
+
+def test_dictionaries_of_parquet_are_read_a_value_at_a_time(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+
+    from elmokit.corpus.readers import ReadReport, read_text_lines
+
+    texts = ["one", "둘\nthree", "one", None]
+    path = tmp_path / "a.parquet"
+    parquet.write_table(arrow.table({"body": arrow.array(texts).dictionary_encode()}), path)
+    lines = read_text_lines([path], report := ReadReport(), text_field="body")
+    assert [line.text for line in lines] == ["one", "둘", "three", "one"]
+    assert report.skipped == {"no_text": 1}
+    parquet.write_table(arrow.table({"body": arrow.array([1, 1]).dictionary_encode()}), path)
+    with pytest.raises(ValueError, match=r"'body'.* int64"):
+        list(read_text_lines([path], ReadReport(), text_field="body"))
 
 
 @pytest.mark.parametrize("kind", ["string", "large_string"])

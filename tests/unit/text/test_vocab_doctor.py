@@ -58,7 +58,8 @@ def test_missing_specials_and_repeated_words(write):
     assert report.num_duplicates == 2
     assert [error.split()[0] for error in report.errors] == ["<UNK>", "2"]
     assert "</S> not among the first three" in report.warnings[0]
-    assert "lower-case <unk>" in report.warnings[1]
+    assert report.warnings[1].startswith("<unk>: ")
+    assert "<UNK>" in report.warnings[1]
     assert report.corpus is None
 
 

@@ -43,6 +43,7 @@ def finetune(
     vocab: Annotated[
         str | None, options.file_option("New vocabulary, or `corpus` to build one from CORPUS.")
     ] = None,
+    text_field: options.TextFieldOption = None,
     minutes: options.MinutesOption = None,
     epochs: options.EpochsOption = None,
     tokens: options.TokensOption = None,
@@ -64,8 +65,11 @@ def finetune(
     from elmokit.training.pretraining.start import RunOptions
     from elmokit.training.schedules import Limits
 
-    config = finetune_config(recipe=recipe, overrides=set_ or [])
-    reader = _task_text(task, units, model, is_raw=workers > 1)
+    overrides = [*options.as_settings({"text.field": text_field}), *(set_ or [])]
+    config = finetune_config(recipe=recipe, overrides=overrides)
+    options.check_agreement(config, {"--text-field": ("text.field", text_field)})
+    is_raw = workers > 1 or text_field is not None
+    reader = _task_text(task, units, model, is_raw=is_raw)
     if reader is not None:
         corpus, valid = reader.files(corpus, "train"), reader.files(valid or [], "dev")
     run_options = RunOptions(
@@ -92,7 +96,7 @@ def _task_text(task: str | None, units: "Units", model: str, *, is_raw: bool) ->
     if task is None and units != "words":
         raise InputError(f"--units {units} is for the data of a task: add --task.")
     if task is not None and is_raw:
-        raise InputError("--workers and --engine are for raw text, not for --task.")
+        raise InputError("--workers, --engine and --text-field are for raw text, not for --task.")
     return None if task is None else TaskText.of_model(task, model, units=units)
 
 

@@ -17,6 +17,7 @@ def perplexity(
     tokenizer: options.OtherTokenizerOption = None,
     state: options.StartStateOption = "warm",
     precision: options.ScoringPrecisionOption = "auto",
+    text_field: options.TextFieldOption = None,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
@@ -35,7 +36,7 @@ def perplexity(
         model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state,
         precision=precision,
     )  # fmt: skip
-    report = perplexity_of_files(scorer, splitter, text, read=read)
+    report = perplexity_of_files(scorer, splitter, text, read=read, text_field=text_field)
     if json:
         emit_json({
             **dataclasses.asdict(report), "skipped": read.skipped,

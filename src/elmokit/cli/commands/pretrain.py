@@ -50,6 +50,7 @@ def pretrain(
     vocab: Annotated[
         Path | None, options.file_option("Vocabulary; default: counted from CORPUS.")
     ] = None,
+    text_field: options.TextFieldOption = None,
     resume: options.ResumeRunOption = False,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
@@ -67,9 +68,13 @@ def pretrain(
     from elmokit.training.pretraining.start import RunOptions
     from elmokit.training.schedules import Limits
 
-    overrides = [*([f'text.tokenizer.name="{tokenizer}"'] if tokenizer else []), *(set_ or [])]
+    own = {"text.tokenizer.name": tokenizer, "text.field": text_field}
+    overrides = [*options.as_settings(own), *(set_ or [])]
     config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
-    options.check_agreement(config, {"--tokenizer": ("text.tokenizer.name", tokenizer)})
+    options.check_agreement(config, {
+        "--tokenizer": ("text.tokenizer.name", tokenizer),
+        "--text-field": ("text.field", text_field),
+    })  # fmt: skip
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,

@@ -30,6 +30,7 @@ def surprisal(
     batch_size: options.ScoringBatchOption = 64,
     tokenizer: options.OtherTokenizerOption = None,
     state: options.StartStateOption = "warm",
+    text_field: options.TextFieldOption = None,
     overwrite: options.OverwriteOption = False,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
@@ -64,7 +65,7 @@ def surprisal(
         raise InputError("--overwrite is for -o: nothing is written without it.")
     choose_threads(threads)
     read = ReadReport()
-    lines = options.text_lines(text, given, read)
+    lines = options.text_lines(text, given, read, text_field=text_field)
     scorer, splitter = open_scorer(
         model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state, top=top
     )

@@ -17,6 +17,7 @@ def tokenize(
     *,
     given: options.GivenTextOption = None,
     tokenizer: options.OtherTokenizerOption = None,
+    text_field: options.TextFieldOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Print the tokens that a model reads in a text, with offsets and character ids.
@@ -33,7 +34,7 @@ def tokenize(
     from elmokit.weights.model_dir import load_model
 
     read, counts = ReadReport(), count_tokens()
-    lines = options.text_lines(text, given, read)
+    lines = options.text_lines(text, given, read, text_field=text_field)
     loaded = load_model(model)
     splitter = build_tokenizer(tokenizer_for_model(loaded.tokenizer, tokenizer))
     shown = []

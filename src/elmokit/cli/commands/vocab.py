@@ -1,7 +1,7 @@
 """`elmokit vocab`: write a target vocabulary from a corpus, or check one."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -57,6 +57,7 @@ def vocab(
         Normalization,
         typer.Option(help="Text normalization, as in the model: plain-1, NFC or none."),
     ] = DEFAULT_NORMALIZATION,
+    text_field: options.TextFieldOption = None,
     workers: options.WorkersOption = 1,
     json: options.JsonOption = False,
 ) -> None:
@@ -74,13 +75,17 @@ def vocab(
         raise InputError("--max-characters is for --check: a vocabulary has words of any length.")
     if check is None and not corpus:
         raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
+    from elmokit.corpus.readers import ReadReport, read_text_lines
     from elmokit.files.sources import find_files
     from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
     from elmokit.text.tokenizers.registry import build_tokenizer
     from elmokit.text.worker_processes import Workers
 
+    files, read = find_files(corpus) if corpus else [], ReadReport()
     text = _Text(
-        files=find_files(corpus) if corpus else [],
+        files=files,
+        lines=(line.text for line in read_text_lines(files, read, text_field=text_field)),
+        read=read,
         tokenizer=build_tokenizer(tokenizer),
         normalization=normalization,
         workers=Workers(workers),
@@ -100,6 +105,9 @@ class _Text:
     """A corpus, none or more files, and how it is split into words."""
 
     files: "list[AnyFile]"
+    lines: Iterator[str]
+    read: "ReadReport"
+    """Filled while the lines are read."""
     tokenizer: "Tokenizer"
     normalization: Normalization
     workers: "Workers"
@@ -107,21 +115,21 @@ class _Text:
 
 def _check(vocab_path: Path, text: _Text, *, max_characters: int, json: bool) -> None:
     """Check a vocabulary, against a corpus if there is one; exit with 2 if it is unusable."""
-    from elmokit.corpus.readers import ReadReport, read_text_lines
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.sentences import tokenize_lines
     from elmokit.text.vocab_doctor import check_vocab
 
-    read = ReadReport()
-    lines = (line.text for line in read_text_lines(text.files, read))
     sentences = tokenize_lines(
-        lines, text.tokenizer, text.normalization, read, workers=text.workers
+        text.lines, text.tokenizer, text.normalization, text.read, workers=text.workers
     )
-    sentences = _reported(sentences, read, _SENTENCES_PER_UPDATE)
+    sentences = _reported(sentences, text.read, _SENTENCES_PER_UPDATE)
     config = CharVocabConfig(max_characters=max_characters, normalization=text.normalization)
     report = check_vocab(
         vocab_path, sentences if text.files else None, char_vocab=CharVocab(config)
     )
+    if text.read.marked_lines:
+        told = f"{counted(text.read.marked_lines, 'line')} of the corpus hold special words"
+        report = replace(report, warnings=(*report.warnings, told))
     if json:
         emit_json(report)
     else:
@@ -140,26 +148,23 @@ def _count(
     json: bool,
 ) -> None:
     """Count the words of a corpus and write its vocabulary."""
-    from elmokit.corpus.readers import ReadReport, read_text_lines
     from elmokit.files.remote import as_file, local_output
     from elmokit.text.sentences import blocks_of_sentences
     from elmokit.text.tokenizers.registry import tokenizer_metadata
     from elmokit.text.word_counter import build_vocab
 
-    read = ReadReport()
-    lines = (line.text for line in read_text_lines(text.files, read))
     with local_output(target, inputs=text.files, overwrite=overwrite) as path:
         check_target(path, inputs=text.files, overwrite=overwrite)
         blocks = blocks_of_sentences(
-            lines, text.tokenizer, text.normalization, read, workers=text.workers
+            text.lines, text.tokenizer, text.normalization, text.read, workers=text.workers
         )
-        built = build_vocab(_reported(blocks, read, 1), max_size=max_size, min_count=min_count)
+        built = build_vocab(_reported(blocks, text.read, 1), max_size=max_size, min_count=min_count)
         built.vocab.write(path)
     if json:
         emit_json({
             "path": str(as_file(target)), "size": len(built.vocab),
             "sentences": built.num_sentences,
-            "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
+            "words": built.num_words, "coverage": built.coverage, "skipped": text.read.skipped,
             "tokenizer": tokenizer_metadata(text.tokenizer),
             "normalization": text.normalization, "elmokit_version": __version__,
         })  # fmt: skip

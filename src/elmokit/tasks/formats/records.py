@@ -5,7 +5,6 @@ otherwise TSV, unless the first line is a JSON object. In TSV a quotation mark i
 character.
 """
 
-import csv
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.files.json_files import begins_json_list, is_json
-from elmokit.files.lines import MAX_LINE_BYTES, numbered_lines
+from elmokit.files.lines import csv_rows, numbered_lines
 from elmokit.files.location import Location, counted, shown
 from elmokit.files.sources import file_kind, plain_suffix
 from elmokit.tasks.formats.reading import ExampleReport
@@ -148,7 +147,9 @@ def read_records(path: Path) -> Iterator[Record]:
         FormatError: for a line that is not a record, with file and line.
     """
     if plain_suffix(path) == ".csv":
-        return _with_header(path, _csv_rows(path))
+        lines = (line for _, line in numbered_lines(path))
+        rows = csv_rows(path, lines)
+        return _with_header(path, (pair for pair in rows if any(map(str.strip, pair[1]))))
     lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
     first = list(islice(lines, 1))
     lines = chain(first, lines)  # once through the file: it may be standard input or a pipe
@@ -219,26 +220,6 @@ def first_line(path: Path) -> tuple[int, str]:
     """Return the first line that is not blank, with its number; an empty one if there is none."""
     lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
     return next(lines, (0, ""))
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows with the number of their first line: a quoted field may contain line ends."""
-    # of the whole process; Python's own is 131,072
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    reader = csv.reader((f"{line}\n" for _, line in numbered_lines(path)), strict=True)
-    while True:
-        first_line = reader.line_num + 1
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise Location(path=path, line=first_line).error(
-                f"invalid row of comma-separated values: {error}. Quote a field that contains a "
-                f"comma, a quotation mark or a line end, and double quotation marks inside."
-            ) from error
-        if any(value.strip() for value in row):
-            yield first_line, row
 
 
 def _with_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Record]:

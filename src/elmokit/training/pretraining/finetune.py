@@ -5,7 +5,7 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1.
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError
-from elmokit.evaluation.perplexity import perplexity
+from elmokit.evaluation.perplexity import perplexity_of_words
+from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import jsonable, read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
@@ -112,7 +113,9 @@ def finetune(
         run = started.training(model, softmax_first_share=first_share)
         before, after = {}, {}
         if processes.is_main and not is_fresh:
-            before = _before(run_dir, general, lambda: _before_training(model, text, general))
+            before = _before(
+                run_dir, general, lambda: _before_training(model, text, general, config.text.field)
+            )
         processes.barrier()
         result = run.run(
             options.on_event, on_validation=options.on_validation,
@@ -120,7 +123,8 @@ def finetune(
         )  # fmt: skip
         if processes.is_main:
             after = {} if result.perplexity is None else {"in_domain": result.perplexity}
-            after |= _of_general(load_model(run_dir).to(processes.device), general)
+            tuned = load_model(run_dir).to(processes.device)
+            after |= _of_general(tuned, general, config.text.field)
             _leave_out_another_text(before, after)
             _write(run_dir / AFTER_FILE, after)
         processes.barrier()
@@ -188,21 +192,27 @@ def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]
 
 
 def _before_training(
-    model: PretrainedBiLM, text: PreparedText, general: Sequence[Path]
+    model: PretrainedBiLM, text: PreparedText, general: Sequence[Path], text_field: str | None
 ) -> dict[str, PerplexityReport]:
     """Score what the run scores at its end, in the same precision."""
     reports = {}
     if text.valid is not None:
-        reports["in_domain"] = perplexity(model, text.valid.sentences(), precision="fp32")
-    return reports | _of_general(model, general)
+        reports["in_domain"] = _perplexity(model, text.valid.sentences())
+    return reports | _of_general(model, general, text_field)
 
 
-def _of_general(model: PretrainedBiLM, general: Sequence[Path]) -> dict[str, PerplexityReport]:
+def _of_general(
+    model: PretrainedBiLM, general: Sequence[Path], text_field: str | None
+) -> dict[str, PerplexityReport]:
     if not general:
         return {}
     tokenizer, form = build_tokenizer(model.tokenizer), model.config.char_vocab.normalization
-    sentences = read_sentences(list(general), tokenizer, normalization=form)
-    return {"out_of_domain": perplexity(model, sentences, precision="fp32")}
+    sentences = read_sentences(list(general), tokenizer, normalization=form, text_field=text_field)
+    return {"out_of_domain": _perplexity(model, sentences)}
+
+
+def _perplexity(model: PretrainedBiLM, sentences: Iterable[Sequence[str]]) -> PerplexityReport:
+    return perplexity_of_words(TextScorer(model, precision="fp32"), sentences)
 
 
 def _before(

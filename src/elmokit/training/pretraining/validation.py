@@ -14,7 +14,8 @@ import torch
 import elmokit
 from elmokit.config import from_dict, known_part, parse_record
 from elmokit.corpus.preparation import PreparedText
-from elmokit.evaluation.perplexity import perplexity
+from elmokit.evaluation.perplexity import perplexity_of_words
+from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.atomic import atomic_file, previous_of
 from elmokit.files.json_files import jsonable
 from elmokit.files.temporary import remove_whole
@@ -135,10 +136,11 @@ class Validation:
         if self.processes.is_main:
             # quick kernels keep memory for each matrix shape, and sentences have very many
             with matmul_precision("highest"):
-                report = perplexity(
-                    self.model, self.sentences, precision="fp32",
-                    on_sentences=_counting(on_validation, len(self.sentences)),
-                )  # fmt: skip
+                report = perplexity_of_words(
+                    TextScorer(self.model, precision="fp32"),
+                    self.sentences,
+                    _counting(on_validation, len(self.sentences)),
+                )
             if report.mean < self.best:
                 self.best, self.validations_without_best = report.mean, 0
                 self._save(progress, report)
@@ -189,10 +191,11 @@ class Validation:
         if self.text.valid is None:
             return
         best = load_model(self.run_dir / BEST).to(self.processes.device)
-        report = perplexity(
-            best, self.text.valid.sentences(), precision="fp32",
-            on_sentences=_counting(on_validation, self.text.valid.num_sentences),
-        )  # fmt: skip
+        report = perplexity_of_words(
+            TextScorer(best, precision="fp32"),
+            self.text.valid.sentences(),
+            _counting(on_validation, self.text.valid.num_sentences),
+        )
         best.training_metadata["perplexity"] = jsonable(report)
         best.save(self.run_dir / BEST)
 

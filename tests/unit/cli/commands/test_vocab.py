@@ -80,6 +80,32 @@ def test_the_doctor_finds_nothing_in_its_own_vocabulary(run, corpus, tmp_path):
     assert report["errors"] == []
 
 
+def test_special_words_in_the_corpus_are_told(run, tmp_path):
+    marked, output = tmp_path / "marked.txt", tmp_path / "vocab.txt"
+    marked.write_text("<s> The end . </s>\n" * 3, encoding="utf-8")
+    written = run(marked, "-o", output, "--tokenizer", "whitespace")
+    checked = run("--check", output, marked, "--tokenizer", "whitespace")
+    for result in (written, checked):
+        assert result.exit_code == 0
+        assert "3 of 3 lines" in result.stderr
+        assert "<s> 3" in result.stderr
+    assert "no problem found" not in checked.stdout
+    assert "<s>" in checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.jsonl", '{"id": "x", "body": "The end"}\n'), ("a.csv", "id,body\nx,The end\n")],
+)
+def test_the_field_with_the_text_is_an_option(run, tmp_path, name, text):
+    path, output = tmp_path / name, tmp_path / "vocab.txt"
+    path.write_text(text, encoding="utf-8")
+    assert run(path, "-o", output, "--text-field", "body").exit_code == 0
+    assert output.read_text().splitlines()[3:] == ["The", "end"]
+    checked = json.loads(run(path, "--check", output, "--text-field", "body", "--json").stdout)
+    assert checked["corpus"]["coverage"] == 1
+
+
 def test_what_is_there_is_replaced_only_if_asked_for(run, corpus, tmp_path):
     notes = tmp_path / "notes.txt"
     notes.write_text("precious")

@@ -14,7 +14,7 @@ from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.shards import write_shards
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError
-from elmokit.evaluation.perplexity import perplexity
+from elmokit.evaluation.perplexity import perplexity, perplexity_of_words
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
@@ -174,12 +174,12 @@ class TestFinetune:
     def test_texts_are_scored_once_and_in_one_precision(self, save, domain, tmp_path, monkeypatch):
         seen = []
 
-        def spy(model, sentences, *, precision="auto"):
+        def spy(scorer, sentences):
             found = list(sentences)
-            seen.append((len(found), precision))
-            return perplexity(model, found, precision=precision)
+            seen.append((len(found), scorer.precision))
+            return perplexity_of_words(scorer, found)
 
-        monkeypatch.setattr("elmokit.training.pretraining.finetune.perplexity", spy)
+        monkeypatch.setattr("elmokit.training.pretraining.finetune.perplexity_of_words", spy)
         general = write_text(tmp_path / "general.txt", random_sentences(20))
         result = self.run(save(), domain, tmp_path, general=[general])
         assert result.after["in_domain"] == result.training.perplexity

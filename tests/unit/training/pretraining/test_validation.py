@@ -64,7 +64,7 @@ def quick_scores(monkeypatch):
     """Every validation finds the same."""
     counter = PerplexityCounter(tokens=1, sentences=1)
     report = counter.report(vocabulary=9, state="reset")
-    monkeypatch.setattr(validation_module, "perplexity", lambda *_, **__: report)
+    monkeypatch.setattr(validation_module, "perplexity_of_words", lambda *_, **__: report)
 
 
 @pytest.mark.usefixtures("quick_scores")
@@ -124,13 +124,13 @@ class TestWhen:
 @pytest.mark.usefixtures("quick_scores")
 def test_it_needs_no_quick_kernels(build, monkeypatch):
     """Sentences make matrices of so many shapes that keeping a kernel for each takes memory."""
-    seen, score = [], validation_module.perplexity
+    seen, score = [], validation_module.perplexity_of_words
 
     def spy(*arguments, **options):
         seen.append(torch.get_float32_matmul_precision())
         return score(*arguments, **options)
 
-    monkeypatch.setattr(validation_module, "perplexity", spy)
+    monkeypatch.setattr(validation_module, "perplexity_of_words", spy)
     with matmul_precision("medium"):
         build().validate(Progress(step=1), 1.0)
         assert torch.get_float32_matmul_precision() == "medium"

@@ -1,0 +1,61 @@
+"""Special words of language models (``<s>``, ``<unk>``, ``[UNK]`` …) that stand in a text.
+
+elmokit marks the ends of sentences and rare words itself. What is typed into a text is read as a
+second mark or as a word like any other, and the easiest one to predict, so perplexities are of
+another kind, and nothing else shows it.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+log = logging.getLogger(__name__)
+
+Sentence = TypeVar("Sentence", bound=str | Iterable[str])
+SPECIAL_WORD = re.compile(
+    r"< ?/? ?(?:s|unk|unknown|pad|mask|bos|eos|sos|cls|sep|start|end) ?>"
+    r"|\[ ?(?:unk|pad|mask|cls|sep|bos|eos) ?\]"
+    r"|@ ?@ ?(?:unknown|padding) ?@ ?@"
+    r"|< ?\| ?endoftext ?\| ?>",
+    re.IGNORECASE,
+)
+"""elmokit's own (``<S>``, ``</S>``, ``<UNK>``) and those of others, whole or split (``< s >``)."""
+
+
+class SpecialWordCount:
+    """Counts the special words of a text, line by line or sentence by sentence."""
+
+    def __init__(self) -> None:
+        self.num_lines = self.num_marked = 0
+        self._counts: Counter[str] = Counter()
+
+    def add(self, line: str) -> None:
+        """Search a line, or the words of a sentence with spaces between them."""
+        self.num_lines += 1
+        if "<" in line or "[" in line or "@" in line:
+            words = [word.replace(" ", "") for word in SPECIAL_WORD.findall(line)]
+            self.num_marked += bool(words)
+            self._counts.update(words)
+
+    def warn(self, what: str) -> None:
+        """Warn if there were any; ``what`` was searched, such as "lines of a.txt"."""
+        if self.num_marked:
+            log.warning(
+                "%d of %d %s hold special words of language models (%s), which are read as part of "
+                "the text: vectors and perplexities are not those of plain text. elmokit marks "
+                "sentences and unknown words itself: leave such marks out, and give text in which "
+                "no word is replaced yet",
+                self.num_marked, self.num_lines, what,
+                ", ".join(f"{word} {count:,}" for word, count in self._counts.most_common(6)),
+            )  # fmt: skip
+
+
+def watched(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+    """Yield sentences, strings or lists of words; warn at their end of special words in them."""
+    special = SpecialWordCount()
+    for sentence in sentences:
+        yield sentence  # first: whoever reads it refuses what is no sentence
+        special.add(sentence if isinstance(sentence, str) else " ".join(sentence))
+    special.warn("sentences")

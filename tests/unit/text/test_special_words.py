@@ -1,0 +1,98 @@
+"""Special words of language models in a text are told once, with counts, wherever text is read."""
+
+import pytest
+
+from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.line_embedder import OwnLines
+from elmokit.embed.options import EmbedOptions
+from elmokit.evaluation.perplexity import perplexity
+from elmokit.evaluation.surprisal import surprisal
+from elmokit.text.special_words import SPECIAL_WORD, SpecialWordCount
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+
+from ...builders import embedding_models, training_models
+
+SPECIAL = [
+    "<S>", "</S>", "<s>", "</s>", "<UNK>", "<unk>", "[UNK]", "<pad>", "[CLS]", "[MASK]", "<eos>",
+    "<start>", "<end>",     "@@UNKNOWN@@", "@@PADDING@@", "<|endoftext|>",
+]  # fmt: skip
+PLAIN = [
+    "a < b and c > d", "List<String> s", "[sic]", "[ sep 2001 ]", "a@b.c", "@@ -1,2 +3,4", "[UN]",
+    "<b>bold</b>", "unk", "S", "x <- s > 3", "<span>",
+]  # fmt: skip
+MARKED = ["<s> I sat by the bank . </s>", "no mark", "the <unk> by the [UNK]"]
+
+
+def messages(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize("tokenizer", ["whitespace", "simple"])
+@pytest.mark.parametrize("word", SPECIAL)
+def test_special_words_are_seen_before_and_after_tokenization(word, tokenizer):
+    assert SPECIAL_WORD.fullmatch(word)
+    for text in (f"{word} by the bank", f"the bank{word}."):
+        (sentence,) = build_tokenizer(tokenizer).sentences(text)
+        for line in (text, " ".join(sentence)):
+            assert [found.replace(" ", "") for found in SPECIAL_WORD.findall(line)] == [word]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_brackets_and_letters_of_ordinary_text_are_none(text, caplog):
+    special = SpecialWordCount()
+    special.add(text)
+    special.warn("lines")
+    assert messages(caplog) == []
+
+
+def test_a_corpus_tells_lines_and_words_once_at_its_end(tmp_path, caplog):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("\n".join(MARKED), encoding="utf-8")
+    report = ReadReport()
+    assert len(list(read_text_lines([tmp_path / "a.txt", tmp_path / "b.txt"], report))) == 6
+    (message,) = messages(caplog)
+    for part in ("4 of 6 lines", "a.txt", "<s> 2", "</s> 2", "<unk> 2", "[UNK] 2"):
+        assert part in message
+    assert report.marked_lines == 4
+
+
+def _embed(sentences, tokenizer):
+    model = embedding_models.toy_model(tokenizer=TokenizerConfig(name=tokenizer))
+    embedder = Embedder(model)
+    for _ in range(2):
+        embedder.embed(sentences)
+    return embedder
+
+
+@pytest.mark.parametrize("tokenizer", ["whitespace", "simple"])
+@pytest.mark.parametrize("as_words", [False, True])
+def test_embed_tells_it_once_of_strings_and_lists_of_words(as_words, tokenizer, caplog):
+    _embed([text.split() for text in MARKED] if as_words else MARKED, tokenizer)
+    (message,) = messages(caplog)
+    assert "2 of 3 sentences" in message
+    assert "<unk> 1" in message
+
+
+def test_lines_of_files_to_embed_are_searched_too(caplog):
+    embedder = Embedder(embedding_models.toy_model())
+    assert len(list(OwnLines(embedder, EmbedOptions()).stream(MARKED))) == 3
+    assert "2 of 3 sentences" in caplog.text
+
+
+@pytest.mark.parametrize("score", [perplexity, surprisal])
+@pytest.mark.parametrize("as_words", [False, True])
+def test_scores_tell_it_once_of_strings_and_lists_of_words(score, as_words, caplog):
+    sentences = [text.split() for text in MARKED] if as_words else MARKED
+    scores = score(training_models.toy_model(), iter(sentences))
+    if score is surprisal:
+        list(scores)
+    assert sum("2 of 3 sentences" in message for message in messages(caplog)) == 1
+
+
+def test_sentences_of_a_file_are_told_as_its_lines_only(tmp_path, caplog):
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(MARKED), encoding="utf-8")
+    tokenizer = build_tokenizer("whitespace")
+    list(read_sentences(path, tokenizer))
+    assert len(messages(caplog)) == 1
