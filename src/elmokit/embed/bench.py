@@ -1,6 +1,9 @@
 """Measure how fast a model embeds on this machine, at every precision: `elmokit bench`."""
 
 import logging
+import random
+import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -12,10 +15,10 @@ import torch
 
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.speed import Speed, measure_ceilings, measure_speed, sample_of
 from elmokit.errors import FormatError, InputError
 from elmokit.files import sources
 from elmokit.files.remote import AnyFile
+from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.precision import Precision
 from elmokit.kernels.build import origin
 from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
@@ -26,6 +29,16 @@ BATCHES = (1, 64)
 """Sentences per call."""
 MAX_LINES_READ, MAX_SENTENCES = 2000, 512
 """Sentences read as a sample of the text, and how many of them are embedded."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One measurement."""
+
+    precision: Precision
+    sentences_at_once: int
+    tokens_per_second: float
+    """Median over the batches; words and the two boundaries of each sentence."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +89,7 @@ def bench(
     with as_file(files("elmokit").joinpath("data/demo/en.txt")) as demo:
         stream = read_sentences(demo if text is None else text, splitter, normalization=form)
         sentences = list(islice(stream, MAX_LINES_READ))
-    sample = sample_of(sentences, max_sentences=MAX_SENTENCES)
+    sample = random.Random(0).sample(sentences, min(len(sentences), MAX_SENTENCES))
     if not sample:
         raise FormatError(
             f"{', '.join(map(str, text_files))}: no words. Give a text that the model would embed."
@@ -84,14 +97,28 @@ def bench(
     speeds = []
     for precision in get_args(Precision):
         embedder = Embedder(loaded, device="cpu", precision=precision, word_cache=False)
-        ceilings = measure_ceilings(precision)
-        for batch in BATCHES:
-            speeds.append(
-                measure_speed(embedder, sample, ceilings, sentences_at_once=batch, seconds=seconds)
-            )
+        for size in BATCHES:
+            batches = [sample[start : start + size] for start in range(0, len(sample), size)]
+            speeds.append(Speed(precision, size, _tokens_per_second(embedder, batches, seconds)))
             on_progress(len(speeds))
     corpus = _estimate(text_files, sentences, speeds) if text_files else None
     return BenchReport(str(model), torch.get_num_threads(), origin("inference"), speeds, corpus)
+
+
+def _tokens_per_second(
+    embedder: Embedder, batches: Sequence[list[list[str]]], seconds: float
+) -> float:
+    """Return the median rate of embedding batches in turn for about ``seconds``."""
+    embedder.embed(batches[0])
+    rates: list[float] = []
+    deadline = time.perf_counter() + seconds
+    while len(rates) < 2 or time.perf_counter() < deadline:
+        batch = batches[len(rates) % len(batches)]
+        start = time.perf_counter()
+        embedder.embed(batch)
+        num_tokens = sum(len(sentence) + NUM_BOUNDARIES for sentence in batch)
+        rates.append(num_tokens / (time.perf_counter() - start))
+    return statistics.median(rates)
 
 
 def _files_to_read_twice(text: sources.Paths) -> list[AnyFile]:

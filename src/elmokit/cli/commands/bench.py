@@ -25,7 +25,7 @@ def bench(
     threads: options.ThreadsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Measure embedding speed on this CPU: tokens/s, bottleneck, time for a text."""
+    """Measure embedding speed on this CPU: tokens/s and the time for a text."""
     from elmokit.embed.bench import bench as measure
 
     choose_threads(threads)
@@ -36,12 +36,10 @@ def bench(
     if json:
         emit_json(report)
         return
-    typer.echo(f"{'precision':10} {'sentences':>9} {'tokens/s':>10} {'spread':>7}  limited by")
+    typer.echo(f"{'precision':10} {'sentences':>9} {'tokens/s':>10}")
     for speed in report.speeds:
         typer.echo(
-            f"{speed.precision:10} {speed.sentences_at_once:9d} {speed.tokens_per_second:10,.0f} "
-            f"{speed.spread:7.0%}  {speed.limit} ({speed.share_of_arithmetic:.0%} of the products' "
-            f"ceiling, {speed.share_of_memory:.0%} of the memory's)"
+            f"{speed.precision:10} {speed.sentences_at_once:9d} {speed.tokens_per_second:10,.0f}"
         )
     typer.echo(f"CPU threads: {report.threads}; computed by {report.computed_by}")
     typer.echo("`embed` is faster than this on text whose words repeat.")
