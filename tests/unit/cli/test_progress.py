@@ -14,11 +14,6 @@ def clock(monkeypatch):
     return clock
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-
-
 def lines_of(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -71,7 +66,8 @@ def test_progress_is_silent_on_other_ranks(capsys, monkeypatch):
     assert lines_of(capsys) == []
 
 
-def test_progress_on_a_terminal_draws_one_bar_on_stderr(capsys, terminal):
+def test_progress_on_a_terminal_draws_one_bar_on_stderr(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with bars.progress_bar("training") as progress:
         progress(5000, total=10_000, status="5,000 words", description="counting words")
         progress(0.25, total=1.0, status="loss 3.1", description="training")
