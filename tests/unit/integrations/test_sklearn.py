@@ -131,7 +131,7 @@ def test_bad_input_is_refused(folder, without_type_checks):
     with pytest.raises(TypeError, match="one string"):
         ElmoVectorizer(folder).fit_transform("one string")
     with pytest.raises(TypeError, match=r"sentence 1.*float"):
-        ElmoVectorizer(folder).fit_transform(["a", float("nan")])
+        ElmoVectorizer(folder).fit_transform(["a", 1.5])
     with pytest.raises(FileNotFoundError, match="nothing-here"):
         ElmoVectorizer("nothing-here").fit(TEXTS)
     fitted = ElmoVectorizer(folder).fit(TEXTS)
@@ -150,3 +150,26 @@ def test_a_column_of_a_table_is_texts(folder, pooling):
     one, other = (ElmoVectorizer(folder, pooling=pooling) for _ in range(2))
     assert np.array_equal(one.fit_transform(column), other.fit_transform(TEXTS))
     assert np.array_equal(one.transform(column), other.transform(TEXTS))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "sif"])
+def test_missing_texts_are_named_by_their_rows(folder, pooling):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    texts = ["a bank", None, "", np.nan, "a river"]
+    columns = [
+        texts,
+        (text for text in texts),
+        np.array(texts, dtype=object).reshape(-1, 1),
+        pandas.Series(texts, index=list("vwxyz")),
+        pandas.Series(texts, dtype="string"),
+        [["a"], pandas.NA, [], np.float32("nan")],
+    ]
+    fitted = ElmoVectorizer(folder, pooling=pooling).fit(TEXTS)
+    for column in columns:
+        with pytest.raises(ValueError, match=r"2 of \d texts are missing.*rows 1, 3 "):
+            fitted.transform(column)
+    with pytest.raises(ValueError, match="rows 1, 3 "):
+        make_pipeline(ElmoVectorizer(folder, pooling=pooling)).fit(columns[3])
+    filled = fitted.transform(columns[3].fillna(""))
+    assert not filled[1:4].any() or pooling == "sif"
+    assert np.array_equal(filled, fitted.transform(["a bank", "", "", "", "a river"]))

@@ -182,8 +182,8 @@ class _ColumnReader:
     def _is_comment(self, line: str) -> bool:
         """Tell a comment from a row of the word ``#``, which has a tag and as many columns."""
         fields = self._fields(line)
-        is_row = len(fields) == self.num_columns > 1 and TAG.fullmatch(fields[self.tag])
-        return is_comment(line) and not is_row
+        is_long = len(fields) == self.num_columns > max(1, self.tag)
+        return is_comment(line) and not (is_long and TAG.fullmatch(fields[self.tag]))
 
     def _row(self, number: int, line: str) -> _Row:
         location, fields = Location(path=self.path, line=number), self._fields(line)
@@ -197,7 +197,9 @@ class _ColumnReader:
                 f"column missing, or is the separator not {'a tab' if self.has_tabs else 'spaces'}?"
             )
         if max(self.word, self.tag) >= self.num_columns:
-            raise location.error(f"{self.num_columns} columns, but {self.columns} are to be read.")
+            raise location.error(
+                f"{self.num_columns} columns, but {self.columns} are to be read (--columns)."
+            )
         return location, fields
 
     def _sentence(self, rows: list[_Row], tags: list[str]) -> TaggedSentence | None:
