@@ -2,6 +2,7 @@
 
 # pyright: reportMissingImports=false
 
+import math
 import os
 from collections.abc import Iterable, Sized
 from numbers import Real
@@ -163,5 +164,5 @@ def _texts(X: Any) -> Any:
 
 def _is_missing(text: object) -> bool:
     """Tell None, NaN, and the NA of pandas, which need not be installed."""
-    is_nan = isinstance(text, Real) and text != text
+    is_nan = isinstance(text, Real) and math.isnan(text)
     return text is None or is_nan or type(text).__name__ == "NAType"
