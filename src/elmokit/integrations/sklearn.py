@@ -152,7 +152,13 @@ def _texts(X: Any) -> Any:
             "ColumnTransformer name the column as a string, not as a list."
         )
     X = np.asarray(X).ravel() if shape else X if isinstance(X, Sized) else list(X)
-    missing = [row for row, text in enumerate(X) if _is_missing(text)]
+    missing = [
+        row
+        for row, text in enumerate(X)
+        if text is None
+        or (isinstance(text, Real) and math.isnan(text))
+        or type(text).__name__ == "NAType"  # of pandas, which need not be installed
+    ]
     if missing:
         rows = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
         raise InputError(
@@ -160,9 +166,3 @@ def _texts(X: Any) -> Any:
             'counted from 0. Fill them with "", whose vector is zeros, or leave the rows out.'
         )
     return X
-
-
-def _is_missing(text: object) -> bool:
-    """Tell None, NaN, and the NA of pandas, which need not be installed."""
-    is_nan = isinstance(text, Real) and math.isnan(text)
-    return text is None or is_nan or type(text).__name__ == "NAType"

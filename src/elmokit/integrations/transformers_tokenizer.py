@@ -185,7 +185,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         batch: dict[str, list[Any]] = {"input_ids": []} | ({"length": []} if return_length else {})
         texts: Any = [text] if is_single else list(text)
         word_ids: list[list[int | None]] = []
-        offsets: list[list[tuple[int, int]]] = []
+        places: list[Sequence[tuple[int, int]]] = []
         for raw, words in zip(texts, split_sentences(texts, self._splitter.tokenize), strict=True):
             start = 0
             if room is not None and self.truncation_side == "left":
@@ -193,8 +193,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             kept = slice(start, None if room is None else start + room)
             rows, numbers = self._ids(words[kept]), range(len(words))[kept]
             if return_offsets_mapping:
-                places = _places(words, raw)[kept]
-                offsets.append([(0, 0), *places, (0, 0)] if edges else list(places))
+                places.append(_places(words, raw))
             if edges is not None:
                 rows = [edges[0], *rows, edges[1]]
             batch["input_ids"].append(rows)
@@ -210,12 +209,14 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             return_attention_mask=return_attention_mask,
         )  # fmt: skip
         side = padding_side or self.padding_side
-        for number, rows in enumerate(padded["input_ids"]):
-            word_ids[number] = _padded(word_ids[number], None, len(rows), side)
-            if return_offsets_mapping:
-                offsets[number] = _padded(offsets[number], (0, 0), len(rows), side)
+        for numbers, rows in zip(word_ids, padded["input_ids"], strict=True):
+            padding = [None] * (len(rows) - len(numbers))
+            numbers[:] = [*padding, *numbers] if side == "left" else [*numbers, *padding]
         if return_offsets_mapping:
-            padded["offset_mapping"] = offsets
+            padded["offset_mapping"] = [
+                [(0, 0) if number is None else spans[number] for number in numbers]
+                for numbers, spans in zip(word_ids, places, strict=True)
+            ]
         if return_tensors is not None:
             if len({len(rows) for rows in padded["input_ids"]}) > 1:
                 raise InputError("Sentences of different lengths make no tensor: set padding=True.")
@@ -289,8 +290,3 @@ def _places(words: Sequence[str], text: GivenSentence) -> Sequence[tuple[int, in
             "`return_offsets_mapping`, or give words with is_split_into_words=True."
         )
     return offsets
-
-
-def _padded(values: list[Any], value: Any, length: int, side: str) -> list[Any]:
-    padding = [value] * (length - len(values))
-    return [*padding, *values] if side == "left" else [*values, *padding]

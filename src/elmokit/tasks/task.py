@@ -134,23 +134,19 @@ class Task(ABC, Generic[Example]):
     def divided_by(path: Path) -> DataFile:
         """Divide a data file into units that a smaller data set keeps whole."""
 
-    def in_units(self, units: Units) -> "Task[Example]":
-        """Return the task for data in these units; InputError if it does not support them."""
+    def in_units(self, units: Units, columns: Columns | None = None) -> "Task[Example]":
+        """Return the task for data in these units and columns; InputError if it has no such."""
         if units not in self.all_units:
             raise InputError(
                 f"units={units!r} is not for the task {self.name}, whose data come in "
                 f"{' or '.join(self.all_units)}."
             )
-        return type(self)(units=units, columns=self.columns)
-
-    def in_columns(self, columns: Columns | None) -> "Task[Example]":
-        """Return the task for data in these columns; InputError if its files have no such ones."""
         if columns is not None and not self.has_columns:
             raise InputError(
                 f"{columns} is for the task ner, whose files have words and tags in columns, not "
                 f"for {self.name}."
             )
-        return type(self)(units=self.units, columns=columns)
+        return type(self)(units=units, columns=columns)
 
     @abstractmethod
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:

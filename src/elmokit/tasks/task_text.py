@@ -40,7 +40,7 @@ class TaskText:
             FileNotFoundError: if there is no such model.
             InputError: for an unknown task, or units or columns that it does not have.
         """
-        chosen = find_task(task).in_units(units).in_columns(columns)
+        chosen = find_task(task).in_units(units, columns)
         config = read_config(find_model(model))
         form = config.bilm.char_vocab.normalization
         return cls(chosen, NormalizingTokenizer(build_tokenizer(config.tokenizer), form))

@@ -197,7 +197,7 @@ class TaskRun:
                 of a task that does not tag words.
         """
         path = Path(path)
-        task = self.task if columns is None else self.task.in_columns(columns)
+        task = self.task if columns is None else self.task.in_units(self.task.units, columns)
         examples = task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
         if lowercase:
             task = check_tags_words(self.task, wanted="`lowercase`")
