@@ -44,7 +44,8 @@ TABLE = "text\tlabel\n" + "".join(
 )
 UPDATES = 5  # of an epoch
 OTHER = {
-    "task": "nli", "units": "morphemes", "hidden_dims": [7], "dropout": 0.4, "inputs.state": "warm",
+    "task": "nli", "units": "morphemes", "columns.word": 2, "hidden_dims": [7], "dropout": 0.4,
+    "inputs.state": "warm",
     "train.batch_size": 3, "train.seed": 7, "train.label_share": 0.5, "train.lowercase_share": 0.5,
     "train.finetune_bilm": "true",
 }  # fmt: skip
