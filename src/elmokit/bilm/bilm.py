@@ -296,30 +296,35 @@ class BiLM(nn.Module):
         tables = self.token_encoder.modules()
         return tuple(one.num_embeddings for one in tables if isinstance(one, nn.Embedding))
 
-    def check_shape(self, ids: Tensor) -> None:
+    def check_shape(self, ids: Any) -> None:
         """Check the shape of ids: (B, T, C), for a word-input model (B, T).
 
         Raises:
-            ValueError: if they have another one.
+            TypeError: if they are no tensor of integers.
+            ValueError: if they have another shape.
         """
         reads_words = self.config.char_cnn is None
         check_ids_shape(ids, row_length=None if reads_words else self.char_vocab.row_length)
 
 
-def check_ids_shape(ids: Tensor, *, row_length: int | None) -> None:
+def check_ids_shape(ids: Any, *, row_length: int | None) -> None:
     """Check that ids are (B, T, row_length), without a row length (B, T).
 
     Raises:
+        TypeError: if they are no tensor of integers.
         ValueError: if they have another shape.
     """
-    if row_length is None:
-        if ids.dim() != 2:
-            raise ValueError(f"`word_ids` must have shape (B, T), got {tuple(ids.shape)}.")
-    elif ids.dim() != 3 or ids.shape[2] != row_length:
-        raise ValueError(
-            f"`char_ids` must have shape (B, T, {row_length}), got {tuple(ids.shape)}.\n"
-            "Encode with this model's own vocabulary: model.char_vocab.encode(sentences)."
-        )
+    name, row = ("word_ids", ()) if row_length is None else ("char_ids", (row_length,))
+    is_tensor = isinstance(ids, Tensor)
+    is_integer = is_tensor and not ids.dtype.is_floating_point and ids.dtype != torch.bool
+    if is_integer and ids.dim() == 2 + len(row) and tuple(ids.shape[2:]) == row:
+        return
+    got = tuple(ids.shape) if is_integer else ids.dtype if is_tensor else type(ids).__name__
+    raise (ValueError if is_integer else TypeError)(
+        f"`{name}` must have shape (B, T{''.join(f', {length}' for length in row)}) and be a "
+        f"tensor of integers, got {got}.\nEncode sentences with elmo.encode(sentences), "
+        "model.encode(sentences) or, for original weights, elmokit.batch_to_ids(sentences)."
+    )
 
 
 def check_state_rows(state: BiLMState | None, num_rows: int) -> None:

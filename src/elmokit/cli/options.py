@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from elmokit.cli.output import configure_logging
+from elmokit.config import from_dict
 from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
 from elmokit.errors import InputError, as_input_error
 from elmokit.field_checks import SEEDS
 from elmokit.files.sources import find_files
+from elmokit.tasks.formats.columns import Columns
 from elmokit.tasks.registry import TASKS
 from elmokit.text.given_sentences import check_text
 from elmokit.text.special_words import watched
@@ -220,6 +222,14 @@ TaskRunArgument = Annotated[
         help=f"Directory written by `elmokit train`, or a packaged tagger: {_PACKAGED_RUNS}.",
     ),
 ]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="word=N,tag=N",
+        help="Columns of words and tags in files for ner, from 1; default: the first and the last, "
+        "or those of the run.",
+    ),
+]
 LayerCacheOption = Annotated[
     Path | None, file_option("Cache for biLM layers; default: the user cache folder.", "DIR")
 ]
@@ -232,6 +242,17 @@ def as_settings(values: Mapping[str, str | None]) -> list[str]:
         for setting, value in values.items()
         if value is not None
     ]
+
+
+def columns_settings(text: str | None) -> list[str]:
+    """Return ``--columns word=N,tag=N`` as settings of a task run."""
+    return [] if text is None else [f"columns.{part.strip()}" for part in text.split(",")]
+
+
+def columns_of(text: str | None) -> Columns | None:
+    """Return what ``--columns`` says; raise `ConfigError` if it is not ``word=N,tag=N``."""
+    settings = [] if text is None else text.split(",")
+    return from_dict(Columns, {}, overrides=settings) if settings else None
 
 
 def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> None:

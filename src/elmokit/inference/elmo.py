@@ -38,7 +38,8 @@ class ELMo(LayerMixes):
     Adds the sentence boundaries, runs the biLM once, mixes its layers ``num_mixes`` times with
     separate weights, removes the boundaries and applies dropout. A frozen biLM in fp32 on the CPU
     runs through the compiled kernels, within 1e-5 of the plain modules on natural text; long
-    machine-like sentences, on which rounding grows, are warned of.
+    machine-like sentences, on which rounding grows, are warned of. `torch.compile` leaves the
+    biLM as it is and compiles the mixtures with the rest of the network.
 
     Its weights may change between calls, in place or by loading. A change through ``weight.data``
     or NumPy, which PyTorch does not count, is noticed if it reaches a whole tensor; if you change
@@ -152,22 +153,31 @@ class ELMo(LayerMixes):
             ids: Character ids (B, W, C), or word ids (B, W) for word-input models, without
                 boundaries; 0 where padded.
             state: Memory to start from; none: zeros.
+
+        Raises:
+            TypeError: for anything but a tensor of integers, such as sentences; see `encode`.
+            ValueError: for ids of another shape, or padding that is not at the end.
         """
-        self.bilm.check_shape(ids)
-        mask = mask_of(ids)
-        out = self._run_bilm(self._add_boundaries(ids, lengths_of(mask)), state)
+        run: Any = self._run_bilm
+        if torch.compiler.is_compiling():  # as a decorator, `disable` takes 2 s to import
+            run = torch.compiler.disable(run)
+        out, mask = run(ids, state)
         mixes = [
             self.dropout(self._at_words(index, out.layers, out.mask, mask))
             for index in range(len(self.scalar_mixes))
         ]
         return ELMoOutput(mixes, out.mask if self.keep_boundaries else mask, out.state)
 
-    def _run_bilm(self, ids: Tensor, state: BiLMState | None) -> BiLMOutput:
+    def _run_bilm(self, ids: Tensor, state: BiLMState | None) -> tuple[BiLMOutput, Tensor]:
+        """Return the layers with boundaries, and the mask without (B, W); never compiled."""
+        self.bilm.check_shape(ids)
+        mask = mask_of(ids)
+        ids = self._add_boundaries(ids, lengths_of(mask))
         frozen = None if self.trainable_bilm else self._packed.of(self.bilm)
         if frozen is not None:
-            return frozen.run(ids, state=state)
+            return frozen.run(ids, state=state), mask
         with torch.set_grad_enabled(self.trainable_bilm and torch.is_grad_enabled()):
-            return self.bilm(ids, state=state)
+            return self.bilm(ids, state=state), mask
 
     def _at_words(self, index: int, layers: Tensor, mask: Tensor, inner_mask: Tensor) -> Tensor:
         """Mix and remove boundaries that are not kept; padded positions of the result are zero."""

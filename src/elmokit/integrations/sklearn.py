@@ -2,8 +2,10 @@
 
 # pyright: reportMissingImports=false
 
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -141,14 +143,26 @@ def _texts(X: Any) -> Any:
     """Return the texts of a column, as scikit-learn passes columns of a table.
 
     Raises:
-        InputError: for a table of several columns.
+        InputError: for a table of several columns, and for rows without a text.
     """
     shape = getattr(X, "shape", ())
-    if len(shape) < 2:
-        return X
-    if len(shape) > 2 or shape[1] != 1:
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
         raise InputError(
             f"One column of texts is needed, got an array of shape {tuple(shape)}. In a "
             "ColumnTransformer name the column as a string, not as a list."
         )
-    return np.asarray(X).ravel()
+    X = np.asarray(X).ravel() if shape else X if isinstance(X, Sized) else list(X)
+    missing = [
+        row
+        for row, text in enumerate(X)
+        if text is None
+        or (isinstance(text, Real) and math.isnan(text))
+        or type(text).__name__ == "NAType"  # of pandas, which need not be installed
+    ]
+    if missing:
+        rows = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+        raise InputError(
+            f"{len(missing):,} of {len(X):,} texts are missing (None, NaN or NA), in rows {rows} "
+            'counted from 0. Fill them with "", whose vector is zeros, or leave the rows out.'
+        )
+    return X

@@ -169,8 +169,10 @@ class ElmoModel(OwnCode, PreTrainedModel):
             return_dict: As everywhere in transformers.
 
         Raises:
-            ValueError: for padding that is not at the end.
+            TypeError: for anything but a tensor of integers.
+            ValueError: for another shape, or padding that is not at the end.
         """
+        self.bilm.check_shape(input_ids)
         if attention_mask is not None:
             keep = attention_mask.bool().to(input_ids.device)
             input_ids = input_ids * (keep.unsqueeze(2) if input_ids.dim() == 3 else keep)

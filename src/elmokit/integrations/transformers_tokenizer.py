@@ -17,6 +17,7 @@ from elmokit.integrations.transformers_folder import (
     convertible,
     write_code,
 )
+from elmokit.text.alignment import align
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import normalize
@@ -33,6 +34,20 @@ except ImportError as error:
 
 _PAD = "<pad>"
 _ONE_SENTENCE = "ELMo reads single sentences; `text_pair` is not supported."
+
+
+class ElmoEncoding(BatchEncoding):
+    """What `ElmoTokenizer` returns: ids, and the word of each token as fast tokenizers tell it."""
+
+    def __init__(
+        self, values: dict[str, Any], word_ids: list[list[int | None]], **options: Any
+    ) -> None:
+        super().__init__(values, **options)
+        self._word_ids = word_ids
+
+    def word_ids(self, batch_index: int = 0) -> list[int | None]:
+        """Return the number of the word at each position; None for boundaries and padding."""
+        return self._word_ids[batch_index]
 
 
 class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
@@ -150,13 +165,14 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         return_attention_mask: bool | None = None,
         return_special_tokens_mask: bool = False,
         return_length: bool = False,
-        **others: Any,
+        return_offsets_mapping: bool = False,
+        return_overflowing_tokens: bool = False,
+        **_: Any,
     ) -> BatchEncoding:
         if text_pair is not None:
             raise InputError(_ONE_SENTENCE)
-        for name in ("return_offsets_mapping", "return_overflowing_tokens"):
-            if others.get(name):
-                raise InputError(f"`{name}` is not supported. Leave it out.")
+        if return_overflowing_tokens:
+            raise InputError("`return_overflowing_tokens` is not supported. Leave it out.")
         is_words = is_split_into_words and all(isinstance(word, str) for word in text)
         is_single = isinstance(text, str) or is_words
         edges = self._boundaries() if add_special_tokens else None
@@ -167,19 +183,24 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
                 f"`max_length` must be at least 2, for the sentence's boundaries, got {max_length}."
             )
         batch: dict[str, list[Any]] = {"input_ids": []} | ({"length": []} if return_length else {})
-        for words in split_sentences([text] if is_single else text, self._splitter.tokenize):  # pyright: ignore[reportArgumentType]
-            if room is not None and len(words) > room:
-                words = (
-                    words[len(words) - room :] if self.truncation_side == "left" else words[:room]
-                )
-            rows = self._ids(words)
+        texts: Any = [text] if is_single else list(text)
+        word_ids: list[list[int | None]] = []
+        places: list[Sequence[tuple[int, int]]] = []
+        for raw, words in zip(texts, split_sentences(texts, self._splitter.tokenize), strict=True):
+            start = 0
+            if room is not None and self.truncation_side == "left":
+                start = max(0, len(words) - room)
+            kept = slice(start, None if room is None else start + room)
+            rows, numbers = self._ids(words[kept]), range(len(words))[kept]
+            if return_offsets_mapping:
+                places.append(_places(words, raw))
             if edges is not None:
                 rows = [edges[0], *rows, edges[1]]
             batch["input_ids"].append(rows)
+            word_ids.append([None, *numbers, None] if edges else list(numbers))
             if return_special_tokens_mask:
-                inner = len(rows) - 2 * (edges is not None)
-                mark = [1] * (edges is not None)
-                batch.setdefault("special_tokens_mask", []).append([*mark, *[0] * inner, *mark])
+                mask = [int(number is None) for number in word_ids[-1]]
+                batch.setdefault("special_tokens_mask", []).append(mask)
             if return_length:
                 batch["length"].append(len(rows))
         padded = self.pad(
@@ -187,6 +208,15 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             pad_to_multiple_of=pad_to_multiple_of, padding_side=padding_side,
             return_attention_mask=return_attention_mask,
         )  # fmt: skip
+        side = padding_side or self.padding_side
+        for numbers, rows in zip(word_ids, padded["input_ids"], strict=True):
+            padding = [None] * (len(rows) - len(numbers))
+            numbers[:] = [*padding, *numbers] if side == "left" else [*numbers, *padding]
+        if return_offsets_mapping:
+            padded["offset_mapping"] = [
+                [(0, 0) if number is None else spans[number] for number in numbers]
+                for numbers, spans in zip(word_ids, places, strict=True)
+            ]
         if return_tensors is not None:
             if len({len(rows) for rows in padded["input_ids"]}) > 1:
                 raise InputError("Sentences of different lengths make no tensor: set padding=True.")
@@ -198,8 +228,11 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
                 masks += ["special_tokens_mask"] * return_special_tokens_mask
                 arrays |= {name: np.zeros(shape, np.int64) for name in masks}
                 arrays["input_ids"] = np.zeros((*shape, *row), np.int64)
-            return BatchEncoding(arrays, tensor_type=return_tensors)
-        return BatchEncoding({n: v[0] for n, v in padded.items()} if is_single else padded)  # pyright: ignore[reportArgumentType]
+                if return_offsets_mapping:
+                    arrays["offset_mapping"] = np.zeros((*shape, 2), np.int64)
+            return ElmoEncoding(arrays, word_ids, tensor_type=return_tensors)
+        values = {name: rows[0] for name, rows in padded.items()} if is_single else dict(padded)
+        return ElmoEncoding(values, word_ids)
 
     def pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Pad an encoded text, or a batch of them, as every tokenizer of transformers does."""
@@ -244,3 +277,16 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         self._auto_map = {"AutoTokenizer": [f"{Path(CODE_NAME).stem}.ElmoTokenizer", None]}
         saved = super().save_pretrained(save_directory, *args, **kwargs)
         return (*saved, write_code(save_directory))
+
+
+def _places(words: Sequence[str], text: GivenSentence) -> Sequence[tuple[int, int]]:
+    """Return ``[start, end)`` of words in their text; of words that were given, in themselves."""
+    if not isinstance(text, str):
+        return [(0, len(word)) for word in words]
+    offsets = align(words, text)
+    if offsets is None:
+        raise InputError(
+            f"The tokenizer's words are not in {text!r:.60}, so they have no offsets. Leave out "
+            "`return_offsets_mapping`, or give words with is_split_into_words=True."
+        )
+    return offsets

@@ -18,7 +18,12 @@ from elmokit.tasks.formats.senses import (
     read_senses,
 )
 from elmokit.tasks.formats.splits import find_split
-from elmokit.tasks.formats.word_in_context import ContextPair, read_kobest_wic, read_wic
+from elmokit.tasks.formats.word_in_context import (
+    LABELS_APART,
+    ContextPair,
+    read_kobest_wic,
+    read_wic,
+)
 from elmokit.tasks.task import Units
 
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"
@@ -155,18 +160,20 @@ def find_sense_inventory(data: Path) -> Path:
 
 
 def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
-    """Read the pairs of MCL-WiC (offsets) or KoBEST (marks), told apart by their columns.
+    """Read the pairs of WiC and MCL-WiC (offsets) or KoBEST (marks), told apart by their columns.
 
     Raises:
         FileNotFoundError: if the train or dev file is missing.
         FormatError: if one is damaged.
         InputError: if several files match.
     """
-    files = find_splits(data) if isinstance(data, Path) else data
+    files = find_splits(data, (LABELS_APART,)) if isinstance(data, Path) else data
     return Splits(train=_read_pairs(files.train), dev=_read_pairs(files.dev))
 
 
 def _read_pairs(path: Path) -> list[ContextPair]:
+    if LABELS_APART in path.suffixes:
+        return list(read_wic(path))
     column = first_named(read_records(path), ("sentence1", "SENTENCE1"))
     return list(read_wic(path) if column == "sentence1" else read_kobest_wic(path))
 

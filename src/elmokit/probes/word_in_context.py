@@ -17,7 +17,7 @@ from elmokit.probes.data import SplitFiles, Splits, find_splits, read_wic_data
 from elmokit.probes.probe import Figure, Probe
 from elmokit.probes.rows import unit_rows
 from elmokit.probes.vector_sources import VectorSource, check_names
-from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
+from elmokit.tasks.formats.word_in_context import LABELS_APART, ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.task import Units
 from elmokit.text.alignment import align, covering_words
@@ -167,7 +167,7 @@ def _read(
 
 
 PROBE = Probe(
-    find=lambda data, test: find_splits(data),
+    find=lambda data, test: find_splits(data, (LABELS_APART,)),
     read=_read,
     words=lambda data: set().union(*data.train.sentences, *data.dev.sentences),
     measure=lambda sources, data, seed, device: word_in_context(sources, data.train, data.dev),

@@ -32,18 +32,18 @@ class NerTask(SpanTaggingTask[TaggedSentence]):
     """
 
     name, field_names = "ner", ("entities", "type")
-    all_units = ("words", "characters")
+    all_units, has_columns = ("words", "characters"), True
     paper_inputs = InputSettings(layer_l2=0.1, dropout=0.0)
     default_hidden_dims = (200, 100)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         if self.units == "characters":
-            sentences: Iterator[TaggedSentence] = read_characters(path, tokenize)
+            sentences: Iterator[TaggedSentence] = read_characters(path, tokenize, self.columns)
         else:
-            scheme = find_scheme(path)
+            scheme = find_scheme(path, self.columns)
             if scheme != "iob2":
                 log.info("%s: the tags are %s", path, SCHEME_NAMES[scheme])
-            sentences = read_columns(path, scheme=scheme, spaces="drop")
+            sentences = read_columns(path, columns=self.columns, scheme=scheme, spaces="drop")
         return [replace(s, tags=tuple(convert_tags(s.tags, scheme="bioul"))) for s in sentences]
 
     def gold(self, example: TaggedSentence) -> list[str]:

@@ -15,6 +15,7 @@ from elmokit.errors import InputError
 from elmokit.files.location import shown
 from elmokit.metrics.accuracy import PrecisionRecall
 from elmokit.metrics.significance import Counts
+from elmokit.tasks.formats.columns import Columns
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
@@ -101,6 +102,8 @@ class Task(ABC, Generic[Example]):
     """Where the network can read mixtures of layers."""
     all_units: ClassVar[tuple[Units, ...]] = ("words",)
     """Possible units of the data."""
+    has_columns: ClassVar[bool] = False
+    """Whether files have a word and its tag in columns that can be chosen."""
     paper_inputs: ClassVar[InputSettings] = InputSettings()
     """Inputs of the network in the paper."""
     num_texts: ClassVar[int] = 1
@@ -117,8 +120,9 @@ class Task(ABC, Generic[Example]):
     labels_are_answers: ClassVar[bool] = True
     """False: labels are inputs, such as genres, and may be new in other data."""
 
-    def __init__(self, *, units: Units = "words") -> None:
+    def __init__(self, *, units: Units = "words", columns: Columns | None = None) -> None:
         self.units: Units = units
+        self.columns = columns
 
     @staticmethod
     @abstractmethod
@@ -130,14 +134,19 @@ class Task(ABC, Generic[Example]):
     def divided_by(path: Path) -> DataFile:
         """Divide a data file into units that a smaller data set keeps whole."""
 
-    def in_units(self, units: Units) -> "Task[Example]":
-        """Return the task for data in these units; InputError if it does not support them."""
+    def in_units(self, units: Units, columns: Columns | None = None) -> "Task[Example]":
+        """Return the task for data in these units and columns; InputError if it has no such."""
         if units not in self.all_units:
             raise InputError(
                 f"units={units!r} is not for the task {self.name}, whose data come in "
                 f"{' or '.join(self.all_units)}."
             )
-        return type(self)(units=units)
+        if columns is not None and not self.has_columns:
+            raise InputError(
+                f"{columns} is for the task ner, whose files have words and tags in columns, not "
+                f"for {self.name}."
+            )
+        return type(self)(units=units, columns=columns)
 
     @abstractmethod
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:

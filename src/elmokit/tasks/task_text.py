@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from elmokit.tasks.formats.columns import Columns
 from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.word_units import warn_of_units
@@ -30,14 +31,16 @@ class TaskText:
     tokenizer: Tokenizer
 
     @classmethod
-    def of_model(cls, task: str, model: str, *, units: Units = "words") -> "TaskText":
+    def of_model(
+        cls, task: str, model: str, *, units: Units = "words", columns: Columns | None = None
+    ) -> "TaskText":
         """Return the text of a task as a biLM reads it.
 
         Raises:
             FileNotFoundError: if there is no such model.
-            InputError: for an unknown task, or units that it does not have.
+            InputError: for an unknown task, or units or columns that it does not have.
         """
-        chosen = find_task(task).in_units(units)
+        chosen = find_task(task).in_units(units, columns)
         config = read_config(find_model(model))
         form = config.bilm.char_vocab.normalization
         return cls(chosen, NormalizingTokenizer(build_tokenizer(config.tokenizer), form))
@@ -45,7 +48,8 @@ class TaskText:
     @property
     def name(self) -> str:
         """What the text is, to be recorded."""
-        return f"{self.task.name}, {self.task.units}"
+        columns = "" if self.task.columns is None else f", {self.task.columns}"
+        return f"{self.task.name}, {self.task.units}{columns}"
 
     def files(self, paths: Sequence[Path], split: Literal["train", "dev"]) -> list[Path]:
         """Return files as they are, and of directories the file of a split.

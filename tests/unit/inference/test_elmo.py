@@ -1,9 +1,12 @@
 """The ELMo layer of a task model: one biLM pass, several mixtures, frozen or not."""
 
 import copy
+import os
+import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -48,6 +51,50 @@ expected = network(ids)
 assert network.elmo._packed._packed is not None
 traced = torch.jit.trace(network, ids.flip(1))
 torch.testing.assert_close(traced(ids), expected, atol=1e-5, rtol=0)
+"""
+
+COMPILE = """
+import sys
+import torch
+from elmokit.bilm.bilm import BiLM, BiLMConfig
+from elmokit.bilm.char_cnn import CharCNNConfig
+from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.inference.elmo import ELMo
+
+class Network(torch.nn.Module):
+    def __init__(self, trainable):
+        super().__init__()
+        lstm = LSTMConfig(cell_dim=12, projection_dim=6)
+        cnn = CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8)), num_highway=1)
+        bilm = BiLM(BiLMConfig(char_cnn=cnn, lstm=lstm))
+        self.elmo = ELMo(bilm, num_mixes=2, dropout=0.0, trainable_bilm=trainable)
+        self.output = torch.nn.Linear(24, 3)
+
+    def forward(self, ids):
+        out = self.elmo(ids)
+        return self.output(torch.cat(out.mixes, dim=2).tanh()) * out.mask.unsqueeze(2)
+
+def training_step(network, function, ids):
+    network.zero_grad()
+    answer = function(ids)
+    answer.square().sum().backward()
+    return [answer, *(p.grad for p in network.parameters() if p.requires_grad)]
+
+def compiled(function):
+    torch._dynamo.reset()
+    return torch.compile(function, backend=sys.argv[1])
+
+is_quick = sys.argv[1] == "eager"
+for trainable in (False, True) if is_quick else (False,):
+    network = Network(trainable)
+    fast = compiled(network)
+    for sentences in ([["a", "bank"], ["I"]], [["I", "sat", "down"]])[: 2 if is_quick else 1]:
+        ids = network.elmo.encode(sentences)
+        pairs = zip(training_step(network, fast, ids), training_step(network, network, ids))
+        assert max((a - b).abs().max() for a, b in pairs) < 1e-5
+if is_quick:
+    alone, expected = compiled(network.elmo)(ids).mixes[1], network.elmo(ids).mixes[1]
+    assert (alone - expected).abs().max() < 1e-5
 """
 
 
@@ -379,6 +426,18 @@ class TestKernels:
         )
         assert done.returncode == 0, done.stderr
 
+    @pytest.mark.parametrize("backend", ["eager", pytest.param("inductor", marks=pytest.mark.slow)])
+    def test_a_network_that_is_compiled_computes_and_learns_the_same(self, tmp_path, backend):
+        if backend == "inductor" and shutil.which(os.environ.get("CXX", "c++")) is None:
+            pytest.skip("no C++ compiler on this machine")
+        program = tmp_path / "compile.py"
+        program.write_text(COMPILE)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", program, backend],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
     def test_other_types_of_numbers_and_training_use_the_modules(self):
         model = toy_model()
         ids = model.encode([["bank"]], boundaries=False)
@@ -438,6 +497,32 @@ class TestSaving:
         old = elmo.state_dict()
         old |= {f"elmo.bilm.softmax.{k}": v for k, v in model.softmax.state_dict().items()}
         elmo.load_state_dict(old)
+
+
+class TestInput:
+    @pytest.mark.usefixtures("without_type_checks")
+    @pytest.mark.parametrize("word_input", [True, False])
+    @pytest.mark.parametrize(
+        ("ids", "got"),
+        [
+            (["I sat"], "list"),
+            ([["I", "sat"]], "list"),
+            ("I sat", "str"),
+            (np.ones((1, 2, 50), dtype=np.int64), "ndarray"),
+            (torch.ones(1, 2, 50), "float32"),
+            (torch.ones(1, 2, dtype=torch.bool), "bool"),
+        ],
+    )
+    def test_anything_but_ids_is_told_how_to_make_them(self, word_input, ids, got):
+        model = toy_model(words=word_input)
+        shape = r"\(B, T\)" if word_input else r"\(B, T, \d+\)"
+        for call in (ELMo(model), model):
+            with pytest.raises(TypeError, match=rf"{shape}.*{got}.*\n.*encode\(.*batch_to_ids\("):
+                call(ids)
+
+    def test_ids_of_another_model_are_refused(self):
+        with pytest.raises(ValueError, match=r"\(B, T, \d+\).*\(1, 2, 9\)"):
+            ELMo(toy_model())(torch.ones(1, 2, 9, dtype=torch.int64))
 
 
 class TestNames:

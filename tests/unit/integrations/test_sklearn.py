@@ -1,6 +1,7 @@
 """`ElmoVectorizer` in scikit-learn's own tools; vectors are those of `Embedder`."""
 
 import pickle
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -131,7 +132,7 @@ def test_bad_input_is_refused(folder, without_type_checks):
     with pytest.raises(TypeError, match="one string"):
         ElmoVectorizer(folder).fit_transform("one string")
     with pytest.raises(TypeError, match=r"sentence 1.*float"):
-        ElmoVectorizer(folder).fit_transform(["a", float("nan")])
+        ElmoVectorizer(folder).fit_transform(["a", 1.5])
     with pytest.raises(FileNotFoundError, match="nothing-here"):
         ElmoVectorizer("nothing-here").fit(TEXTS)
     fitted = ElmoVectorizer(folder).fit(TEXTS)
@@ -150,3 +151,37 @@ def test_a_column_of_a_table_is_texts(folder, pooling):
     one, other = (ElmoVectorizer(folder, pooling=pooling) for _ in range(2))
     assert np.array_equal(one.fit_transform(column), other.fit_transform(TEXTS))
     assert np.array_equal(one.transform(column), other.transform(TEXTS))
+
+
+class NAType:
+    """As the NA of pandas, which is neither true nor false."""
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+    def __ne__(self, other):
+        return self
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("pooling", ["mean", "sif"])
+def test_missing_texts_are_named_by_their_rows(folder, pooling):
+    texts = ["a bank", None, "", np.nan, "a river"]
+    columns = [
+        texts,
+        (text for text in texts),
+        np.array(texts, dtype=object).reshape(-1, 1),
+        [["a"], NAType(), [], np.float32("nan")],
+    ]
+    if find_spec("pandas"):
+        import pandas
+
+        columns += [pandas.Series(texts, index=list("vwxyz")), pandas.Series(texts, dtype="string")]
+    fitted = ElmoVectorizer(folder, pooling=pooling).fit(TEXTS)
+    for column in columns:
+        with pytest.raises(ValueError, match=r"2 of \d texts are missing.*rows 1, 3 "):
+            fitted.transform(column)
+    with pytest.raises(ValueError, match="rows 1, 3 "):
+        make_pipeline(ElmoVectorizer(folder, pooling=pooling)).fit(columns[2])
+    assert fitted.transform(["a bank", ""]).shape == (2, 16)

@@ -120,6 +120,20 @@ def test_lists_are_words_and_padding_does_not_matter(model, folder):
     assert many["attention_mask"][3] == [1] * length + [0] * (40 - length)
 
 
+def fast_tokenizer(begin, end):
+    """A tokenizer of transformers that splits at blanks and adds two boundaries."""
+    tokenizers = pytest.importorskip("tokenizers", reason="`tokenizers` is not installed")
+    marks = {"<pad>": 0, begin: 1, end: 2, "<unk>": 3}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(marks, unk_token="<unk>"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    made.post_processor = tokenizers.processors.TemplateProcessing(
+        single=f"{begin} $A {end}", special_tokens=[(begin, 1), (end, 2)]
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", model_input_names=["input_ids", "attention_mask"]
+    )
+
+
 def test_options_of_the_tokenizer(model):
     tokenizer = ElmoTokenizer.from_elmokit(model)
     words = ["the", "bank", "of", "a", "river"]
@@ -136,6 +150,41 @@ def test_options_of_the_tokenizer(model):
     assert tokenizer.tokenize("the bank.") == ["the", "bank", "."]
     with pytest.raises(ValueError, match="single sentences"):
         tokenizer("a", "b")
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"padding": True}, {"padding": True, "padding_side": "left"},
+    {"truncation": True, "max_length": 4}, {"add_special_tokens": False},
+    {"padding": True, "return_tensors": "np"},
+])  # fmt: skip
+@pytest.mark.parametrize("texts", [
+    "the bank", ["the bank  of a river", " 강 ", ""], [["the", "bank", "of"], ["river"]],
+])  # fmt: skip
+@pytest.mark.parametrize("truncation_side", ["left", "right"])
+def test_offsets_and_words_are_those_of_a_fast_tokenizer(model, texts, options, truncation_side):
+    own = ElmoTokenizer.from_elmokit(model)
+    fast = fast_tokenizer("<s>", "</s>")
+    own.truncation_side = fast.truncation_side = truncation_side
+    options = {
+        **options, "return_offsets_mapping": True,
+        "is_split_into_words": not isinstance(texts[-1], str),
+    }  # fmt: skip
+    if "return_tensors" in options and isinstance(texts, str):
+        texts = [texts]
+    found, expected = own(texts, **options), fast(texts, **options)
+    assert np.array_equal(
+        np.array(found["offset_mapping"], dtype=object),
+        np.array(expected["offset_mapping"], dtype=object),
+    )
+    for number in range(1 if isinstance(texts, str) else len(texts)):
+        assert found.word_ids(number) == expected.word_ids(number)
+
+
+def test_offsets_count_the_raw_text(model):
+    tokenizer, text = ElmoTokenizer.from_elmokit(model), "\u201cThe  bank\u201d, e\u0301tage."
+    (_, *places, _) = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+    words = [text[start:end] for start, end in places]
+    assert words == ["\u201c", "The", "bank", "\u201d", ",", "e\u0301tage", "."]
 
 
 def test_a_collator_pads_what_was_tokenized_one_by_one(model):
@@ -248,9 +297,8 @@ def test_bad_input_is_refused(model):
             loaded(**given)
         with pytest.raises(ValueError, match="Padding"), torch.no_grad():
             loaded(**given)
-    for option in ("return_offsets_mapping", "return_overflowing_tokens"):
-        with pytest.raises(ValueError, match=option):
-            tokenizer("a", **{option: True})
+    with pytest.raises(ValueError, match="return_overflowing_tokens"):
+        tokenizer("a", return_overflowing_tokens=True)
     with pytest.raises(ValueError, match="padding=True"):
         tokenizer(TEXTS, return_tensors="pt")
     with pytest.raises(ValueError, match="NUL"):

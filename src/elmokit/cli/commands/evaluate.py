@@ -17,6 +17,7 @@ def evaluate(
         Path, typer.Argument(metavar="DATA", help="File with gold labels, in the task's format.")
     ],
     *,
+    columns: options.ColumnsOption = None,
     model: options.RunModelOption = None,
     device: options.DeviceOption = "auto",
     layer_cache: options.LayerCacheOption = None,
@@ -29,9 +30,10 @@ def evaluate(
     from elmokit.weights.locate import TASK_RUNS
 
     choose_threads(threads)
+    in_columns = options.columns_of(columns)
     trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
     run_sha256 = run_hash(TASK_RUNS.find(run)) if json else None
-    score = trained.evaluate(data)
+    score = trained.evaluate(data, columns=in_columns)
     if json:
         given = {"metric": score.metric, "value": score.value, **score.details}
         by_label = {"by_label": score.by_label} if score.by_label else {}

@@ -34,6 +34,7 @@ def finetune(
         Literal["words", "morphemes", "characters"],
         typer.Option(help="With --task: what a token of the data is."),
     ] = "words",
+    columns: options.ColumnsOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     valid: options.ValidOption = None,
@@ -69,7 +70,7 @@ def finetune(
     config = finetune_config(recipe=recipe, overrides=overrides)
     options.check_agreement(config, {"--text-field": ("text.field", text_field)})
     is_raw = workers > 1 or text_field is not None
-    reader = _task_text(task, units, model, is_raw=is_raw)
+    reader = _task_text(task, units, columns, model, is_raw=is_raw)
     if reader is not None:
         corpus, valid = reader.files(corpus, "train"), reader.files(valid or [], "dev")
     run_options = RunOptions(
@@ -88,16 +89,20 @@ def finetune(
         _print(result, as_json=json)
 
 
-def _task_text(task: str | None, units: "Units", model: str, *, is_raw: bool) -> "TaskText | None":
+def _task_text(
+    task: str | None, units: "Units", columns: str | None, model: str, *, is_raw: bool
+) -> "TaskText | None":
     """Return what reads the data of a task; none for raw text, which ``is_raw`` demands."""
     from elmokit.errors import InputError
     from elmokit.tasks.task_text import TaskText
 
-    if task is None and units != "words":
-        raise InputError(f"--units {units} is for the data of a task: add --task.")
+    if task is None and (units != "words" or columns is not None):
+        raise InputError("--units and --columns are for the data of a task: add --task.")
     if task is not None and is_raw:
-        raise InputError("--workers, --engine and --text-field are for raw text, not for --task.")
-    return None if task is None else TaskText.of_model(task, model, units=units)
+        raise InputError("--workers and --text-field are for raw text, not for --task.")
+    if task is None:
+        return None
+    return TaskText.of_model(task, model, units=units, columns=options.columns_of(columns))
 
 
 def _print(result: "FinetuneResult", *, as_json: bool) -> None:

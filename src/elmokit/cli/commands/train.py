@@ -35,6 +35,7 @@ def train(
     test: Annotated[
         Path | None, options.file_option("Test file, scored once, when the training is complete.")
     ] = None,
+    columns: options.ColumnsOption = None,
     model: options.ModelOption = None,
     embeddings: Annotated[
         str | None,
@@ -66,7 +67,8 @@ def train(
     from elmokit.tasks.runs.train_task import train_task
 
     choose_threads(threads)
-    config = _config(task, embeddings, epochs=epochs, seed=seed, overrides=set_ or [])
+    settings = [*(set_ or []), *options.columns_settings(columns)]
+    config = _config(task, embeddings, epochs=epochs, seed=seed, overrides=settings)
     train_path, dev_path = _splits(task, data, train, dev)
     with progress_bar("layers") as update:
         shown = TaskListeners(update)

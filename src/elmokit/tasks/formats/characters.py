@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from elmokit.files.atomic import StrPath
 from elmokit.files.location import shown
 from elmokit.metrics.span_f1 import Span, read_spans, write_tags
+from elmokit.tasks.formats.columns import Columns
 from elmokit.tasks.formats.conll import TaggedSentence, read_columns
 from elmokit.text.alignment import Offsets, align
 from elmokit.text.given_sentences import Tokenize
@@ -21,7 +22,9 @@ class TaggedCharacters(TaggedSentence):
     character_tags: tuple[str, ...]
 
 
-def read_characters(path: StrPath, tokenize: Tokenize) -> Iterator[TaggedCharacters]:
+def read_characters(
+    path: StrPath, tokenize: Tokenize, columns: Columns | None = None
+) -> Iterator[TaggedCharacters]:
     """Yield the texts of a file with one character and its IOB2 tag per row, spaces included.
 
     Raises:
@@ -29,7 +32,7 @@ def read_characters(path: StrPath, tokenize: Tokenize) -> Iterator[TaggedCharact
         FormatError: while reading, for a row that is more than one character, a text whose tokens
             cannot be found in it, and whatever `read_columns` rejects.
     """
-    return (_tokenized(sentence, tokenize) for sentence in read_columns(path, spaces="keep"))
+    return (_tokenized(one, tokenize) for one in read_columns(path, columns=columns))
 
 
 def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacters:

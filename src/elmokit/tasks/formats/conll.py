@@ -6,7 +6,7 @@ Two or more columns with tags of spans; `elmokit.tasks.formats.conllu` reads tre
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,16 +15,17 @@ from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.location import Location, counted, shown
 from elmokit.metrics.span_f1 import convert_tags
+from elmokit.tasks.formats.columns import TAG, ColumnContents, Columns
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 ColumnScheme = Literal["iob1", "iob2", "bioul"]
 """``bioul`` includes IOBES, which has E for L and S for U."""
 Block = list[tuple[int, str]]
 """Numbered lines."""
+_Row = tuple[Location, list[str]]
 
-_COMMENT = re.compile(r"#+( |$)")
-_IOB_TAG = re.compile(r"O|[BI]-\S+")
-_TAG = re.compile(r"O|[BILUES]-\S+")
+_COMMENT = re.compile(r"#+( |$|\t(?!(.*\t)?(O|[BILUES]-\S+)$))")  # "#", tab, tag is a row
+_IOB_TAG = re.compile(r"O|[BI]-(?!O$)\S+")
 DOCUMENT_MARK = "-DOCSTART-"
 
 
@@ -43,11 +44,12 @@ class TaggedSentence:
 def read_columns(
     path: StrPath,
     *,
+    columns: Columns | None = None,
     scheme: ColumnScheme = "iob2",
     spaces: Literal["keep", "drop"] = "keep",
     report: ExampleReport | None = None,
 ) -> Iterator[TaggedSentence]:
-    """Yield the sentences of a file with words in the first column and tags in the last.
+    """Yield the sentences of a file, by default with words in the first column, tags in the last.
 
     The first row decides whether columns are separated by tabs or by runs of spaces. ``# ...`` is a
     comment before a sentence, but not inside one, unless it has as many columns as other rows and
@@ -60,11 +62,14 @@ def read_columns(
     Raises:
         FileNotFoundError: at once, if there is no such file.
         FormatError: while reading, for a row whose number of columns differs from the first row's,
-            an ill-formed tag, or a file without sentences.
+            an ill-formed tag, or a file without sentences; at the end if the words only count the
+            rows, or it is unclear which of several columns has the tags.
     """
-    return read_examples(
-        path, lambda path, report: _ColumnReader(path, report, scheme, spaces).sentences(), report
-    )
+
+    def sentences(path: Path, report: ExampleReport) -> Iterator[TaggedSentence]:
+        return _ColumnReader(path, report, columns or Columns(), scheme, spaces).sentences()
+
+    return read_examples(path, sentences, report)
 
 
 def check_iob(tag: str, tag_before: str, location: Location) -> None:
@@ -73,7 +78,7 @@ def check_iob(tag: str, tag_before: str, location: Location) -> None:
     Raises:
         FormatError: if it is ill-formed or continues a chunk that did not begin.
     """
-    _check_form(tag, _IOB_TAG, "O, B-TYPE and I-TYPE", location)
+    _check_form(tag, "iob2", location)
     if tag.startswith("I-") and tag_before[2:] != tag[2:]:
         raise location.error(
             f"tag {tag!r} continues a chunk that did not begin; the tag before is {tag_before!r}. "
@@ -81,12 +86,17 @@ def check_iob(tag: str, tag_before: str, location: Location) -> None:
         )
 
 
-def _check_form(tag: str, form: re.Pattern[str], allowed: str, location: Location) -> None:
+def _check_form(tag: str, scheme: ColumnScheme, location: Location, advice: str = "") -> None:
+    form, allowed = _IOB_TAG, "O, B-TYPE and I-TYPE"
+    if scheme == "bioul":
+        form, allowed = TAG, "O, and B, I, L, U, E or S with a type"
     if not form.fullmatch(tag):
-        raise location.error(f"ill-formed tag {shown(tag)}; allowed are {allowed}, last in a row.")
+        raise location.error(
+            f"ill-formed tag {shown(tag)}; allowed are {allowed}, which must not be O.{advice}"
+        )
 
 
-def find_scheme(path: Path) -> ColumnScheme:
+def find_scheme(path: Path, columns: Columns | None = None) -> ColumnScheme:
     """Tell the scheme of a file.
 
     It is ``bioul`` if prefixes that only this scheme has are as frequent as B, ``iob1`` if more
@@ -95,11 +105,12 @@ def find_scheme(path: Path) -> ColumnScheme:
     """
     prefixes: Counter[str] = Counter()
     begins: Counter[str] = Counter()
-    for block in read_blocks(path) if path.is_file() else ():
+    reader = _ColumnReader(path, ExampleReport(), columns or Columns())
+    for rows in reader.rows() if path.is_file() else ():
         before = "O"
-        for _, line in block:
-            tag = line.split()[-1] if line.split() else "O"
-            prefixes[tag[0] if _TAG.fullmatch(tag) else ""] += 1
+        for _, fields in rows:
+            tag = fields[reader.tag]
+            prefixes[tag[0] if TAG.fullmatch(tag) else ""] += 1
             if tag.startswith("B-") or (tag.startswith("I-") and before[2:] != tag[2:]):
                 begins[tag[0]] += 1
             before = tag
@@ -114,8 +125,8 @@ def is_comment(line: str) -> bool:
     return _COMMENT.match(line) is not None
 
 
-def read_blocks(path: Path, is_comment: Callable[[str], bool] = is_comment) -> Iterator[Block]:
-    """Yield the numbered rows between blank lines, without comments."""
+def read_blocks(path: Path, is_comment: Callable[[str], bool]) -> Iterator[Block]:
+    """Yield the numbered rows between blank lines, without comments before the first."""
     rows: Block = []
     for number, line in numbered_lines(path):
         if not line.strip(" \t"):
@@ -132,70 +143,50 @@ def read_blocks(path: Path, is_comment: Callable[[str], bool] = is_comment) -> I
 class _ColumnReader:
     path: Path
     report: ExampleReport
-    scheme: ColumnScheme
-    spaces: Literal["keep", "drop"]
-    has_tabs: bool | None = None  # None until the first row is read
-    num_columns: int = 0  # of the first row
+    columns: Columns
+    scheme: ColumnScheme = "iob2"
+    spaces: Literal["keep", "drop"] = "keep"
+    has_tabs: bool = False  # in the first row
+    num_columns: int = 0  # of the first row; 0 before it
+
+    def __post_init__(self) -> None:
+        self.word = self.columns.word - 1
+        self.tag = -1 if self.columns.tag is None else self.columns.tag - 1
 
     def sentences(self) -> Iterator[TaggedSentence]:
-        for block in read_blocks(self.path, lambda line: False):
-            rows = self._rows(block)
-            sentence = self._sentence(rows) if rows else None
+        contents = None
+        for rows in self.rows():
+            contents = contents or ColumnContents(self.columns, *rows[0])
+            sentence = self._sentence(rows, self._tags(rows, contents.location))
+            contents.add([fields for _, fields in rows])
             if sentence is not None:
                 yield sentence
+        if contents is not None:
+            contents.check()
 
-    def _rows(self, block: Block) -> Block:
-        """Return the rows of a block, without marks of documents and comments before the first.
+    def rows(self) -> Iterator[list[_Row]]:
+        """Yield the rows of each sentence, without marks of documents and comments before it."""
+        for block in read_blocks(self.path, lambda line: False):
+            lines = [line for line in block if not line[1].startswith(DOCUMENT_MARK)]
+            if not self.num_columns:
+                first = next((line for _, line in lines if not is_comment(line)), "")
+                self.has_tabs = "\t" in first
+                self.num_columns = len(self._fields(first))
+            rows = itertools.dropwhile(lambda line: self._is_comment(line[1]), lines)
+            if found := [self._row(*row) for row in rows]:
+                yield found
 
-        A row of the word ``#`` has as many columns as others, the last of them a tag.
-        """
-        rows = [row for row in block if not row[1].startswith(DOCUMENT_MARK)]
-        others = (line for _, line in rows if not is_comment(line))
-        first = next(others, "")
-        width = self.num_columns or len(first.split("\t" if "\t" in first else None))
+    def _fields(self, line: str) -> list[str]:
+        return line.split("\t") if self.has_tabs else re.findall(r"[^ \t]+", line)
 
-        def is_row(line: str) -> bool:
-            fields = line.split()
-            is_word = len(fields) == width > 1 and _TAG.fullmatch(fields[-1])
-            return not is_comment(line) or bool(is_word)
+    def _is_comment(self, line: str) -> bool:
+        """Tell a comment from a row of the word ``#``, which has a tag and as many columns."""
+        fields = self._fields(line)
+        is_long = len(fields) == self.num_columns > max(1, self.tag)
+        return is_comment(line) and not (is_long and TAG.fullmatch(fields[self.tag]))
 
-        return list(itertools.dropwhile(lambda row: not is_row(row[1]), rows))
-
-    def _sentence(self, rows: Block) -> TaggedSentence | None:
-        tokens: list[str] = []
-        tags: list[str] = []
-        has_empty_token = False
-        begin_lost = False
-        locations = [Location(path=self.path, line=number) for number, _ in rows]
-        split = [self._split(line, at) for (_, line), at in zip(rows, locations, strict=True)]
-        for fields, tag in zip(split, self._tags(split, locations), strict=True):
-            token = fields[0]
-            if self.spaces == "drop" and _is_space(fields):
-                begin_lost = begin_lost or tag.startswith("B-")
-                continue
-            if begin_lost and tag.startswith("I-"):
-                tag = f"B-{tag[2:]}"
-                self.report.repaired["tag_moved"] += 1
-            begin_lost = False
-            has_empty_token = has_empty_token or not token
-            tokens.append(token)
-            tags.append(tag)
-        begin = Location(path=self.path, line=rows[0][0])
-        if has_empty_token or not tokens:
-            self.report.skip("empty_token" if has_empty_token else "empty_sentence", begin)
-            return None
-        return TaggedSentence(tokens=tuple(tokens), tags=tuple(tags), location=begin)
-
-    def _split(self, line: str, location: Location) -> list[str]:
-        is_first = self.has_tabs is None
-        if is_first:
-            self.has_tabs = "\t" in line
-        if self.has_tabs:
-            fields = line.split("\t")
-        else:
-            fields = [value for value in re.split(r"[ \t]+", line) if value]
-        if is_first:
-            self.num_columns = len(fields)
+    def _row(self, number: int, line: str) -> _Row:
+        location, fields = Location(path=self.path, line=number), self._fields(line)
         if self.num_columns == 1:
             raise location.error(
                 "only one column, but a word and its tag are needed, separated by a tab or spaces."
@@ -205,23 +196,43 @@ class _ColumnReader:
                 f"{counted(len(fields), 'column')}, but the first row has {self.num_columns}. Is a "
                 f"column missing, or is the separator not {'a tab' if self.has_tabs else 'spaces'}?"
             )
-        return fields
+        if max(self.word, self.tag) >= self.num_columns:
+            raise location.error(
+                f"{self.num_columns} columns, but {self.columns} are to be read (--columns)."
+            )
+        return location, fields
 
-    def _tags(self, rows: Sequence[Sequence[str]], locations: Sequence[Location]) -> list[str]:
-        """Return the tags of the rows, as IOB2."""
-        tags = [fields[-1] for fields in rows]
-        if self.scheme == "iob2":
-            for before, tag, location in zip(["O", *tags], tags, locations, strict=False):
+    def _sentence(self, rows: list[_Row], tags: list[str]) -> TaggedSentence | None:
+        words: list[str] = []
+        word_tags: list[str] = []
+        begin_lost = False
+        for (_, fields), tag in zip(rows, tags, strict=True):
+            if self.spaces == "drop" and self._is_space(fields):
+                begin_lost = begin_lost or tag.startswith("B-")
+                continue
+            if begin_lost and tag.startswith("I-"):
+                tag = f"B-{tag[2:]}"
+                self.report.repaired["tag_moved"] += 1
+            begin_lost = False
+            words.append(fields[self.word])
+            word_tags.append(tag)
+        begin = rows[0][0]
+        if not all(words) or not words:
+            self.report.skip("empty_token" if words else "empty_sentence", begin)
+            return None
+        return TaggedSentence(tokens=tuple(words), tags=tuple(word_tags), location=begin)
+
+    def _is_space(self, fields: list[str]) -> bool:
+        others = fields.copy()
+        del others[self.tag]
+        return fields[self.word].isspace() or (len(others) > 1 and set(others) == {"_"})
+
+    def _tags(self, rows: list[_Row], first: Location) -> list[str]:
+        """Return the tags of the rows, as IOB2; ``first`` is the place of the file's first row."""
+        tags = [fields[self.tag] for _, fields in rows]
+        advice = " Delete a row of names. If the tags are in another column: --columns tag=NUMBER."
+        for before, tag, (location, _) in zip(["O", *tags], tags, rows, strict=False):
+            _check_form(tag, self.scheme, location, advice if location == first else "")
+            if self.scheme == "iob2":
                 check_iob(tag, before, location)
-            return tags
-        for tag, location in zip(tags, locations, strict=True):
-            if self.scheme == "iob1":
-                _check_form(tag, _IOB_TAG, "O, B-TYPE and I-TYPE", location)
-            else:
-                _check_form(tag, _TAG, "O, and B, I, L, U, E or S with a type", location)
-        return convert_tags(tags, scheme="iob2")
-
-
-def _is_space(fields: list[str]) -> bool:
-    only_underscores = len(fields) > 2 and set(fields[:-1]) == {"_"}
-    return fields[0].isspace() or only_underscores
+        return tags if self.scheme == "iob2" else convert_tags(tags, scheme="iob2")

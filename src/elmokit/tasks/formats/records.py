@@ -106,11 +106,11 @@ class Record:
         raise self.location.error(f"field {name!r} must be a whole number, got {shown(value)}.")
 
     def truth(self, name: str) -> bool:
-        """Return a boolean field, or ``true`` and ``false`` as text in any case."""
+        """Return a boolean field, or ``true``, ``T``, ``false`` or ``F`` as text in any case."""
         value = self.value(name)
         word = value.strip().lower() if isinstance(value, str) else value
-        if word in ("true", "false"):
-            return word == "true"
+        if word in ("true", "t", "false", "f"):
+            return word in ("true", "t")
         if isinstance(value, bool):
             return value
         raise self.location.error(f"field {name!r} must be true or false, got {shown(value)}.")

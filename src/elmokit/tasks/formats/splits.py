@@ -2,16 +2,21 @@
 
 import re
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 from elmokit.errors import InputError
+
+_NAMES = {"train": ("training",), "dev": ("val", "valid", "validation")}
+"""Other names of a split."""
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     """Return the file of a data directory whose name says that it is this split.
 
-    ``split`` must be a whole part of the name: ``train`` is in ``en-train.tsv``, not in
-    ``constraints.tsv``. Of several such files, the one with one of ``suffixes`` is taken.
+    ``split``, or one of `_NAMES` in its place, must be a whole part of the name: ``train`` is in
+    ``en-train.tsv``, not in ``constraints.tsv``. If there is none, folders in the directory are
+    searched. Of several such files, the one with one of ``suffixes`` is taken.
 
     Raises:
         FileNotFoundError: if there is none, or the directory is missing.
@@ -22,12 +27,8 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
         raise FileNotFoundError(
             f"{fault} Give the directory with the task's files (train… and dev…)."
         )
-    part = re.compile(rf"(?<![a-z]){split}(?![a-z])")
-    found = sorted(
-        path
-        for path in data.iterdir()
-        if part.search(path.name.lower()) and path.is_file() and not path.name.startswith(".")
-    )
+    tries = product(("*", "*/*"), (split, *_NAMES.get(split, ())))
+    found = next(filter(None, (_named(data, *one) for one in tries)), [])
     if len(found) > 1 and suffixes:
         found = [path for path in found if set(path.suffixes) & set(suffixes)] or found
     if len(found) > 1:
@@ -39,3 +40,12 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     if not found:
         raise FileNotFoundError(f"{data} has no file with {split!r} in its name.")
     return found[0]
+
+
+def _named(data: Path, pattern: str, name: str) -> list[Path]:
+    part = re.compile(rf"(?<![a-z]){name}(?![a-z])")
+    return sorted(
+        path
+        for path in data.glob(pattern)
+        if part.search(path.name.lower()) and path.is_file() and not path.name.startswith(".")
+    )

@@ -1,13 +1,19 @@
-"""The same word in two texts, and whether it means the same: MCL-WiC and KoBEST."""
+"""The same word in two texts, and whether it means the same: WiC, MCL-WiC and KoBEST."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from elmokit.files.atomic import StrPath
+from elmokit.files.lines import numbered_lines, read_text
 from elmokit.files.location import Location
+from elmokit.files.sources import existing_file
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record, read_records
+
+LABELS_APART = ".data"
+"""Suffix of files whose labels are in a file of their own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,9 +37,11 @@ class ContextPair:
 
 
 def read_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
-    """Yield pairs of MCL-WiC: records of ``lemma, sentence1, start1, end1, sentence2, …, label``.
+    """Yield pairs of ``lemma`` (or ``word``), ``sentence1, start1, end1, sentence2, …, label``.
 
-    Pairs with a span that is empty or outside its text are skipped.
+    They are records, as in SuperGLUE, or the files of MCL-WiC and of WiC as they are distributed:
+    ``NAME.data…`` with the labels in ``NAME.gold…`` beside it. Pairs with
+    a span that is empty or outside its text are skipped.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
@@ -41,9 +49,10 @@ def read_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[
     """
 
     def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
-        for record in read_records(path):
+        for record in _labeled_apart(path) if LABELS_APART in path.suffixes else read_records(path):
             words = _by_offsets(record, "1"), _by_offsets(record, "2")
-            yield from _pair(record, words, "lemma", "label", report)
+            lemma = "word" if "word" in record.fields else "lemma"
+            yield from _pair(record, words, lemma, "label", report)
 
     return read_examples(path, pairs, report)
 
@@ -65,6 +74,47 @@ def read_kobest_wic(path: StrPath, *, report: ExampleReport | None = None) -> It
             yield from _pair(record, words, "Target", "ANSWER", report)
 
     return read_examples(path, pairs, report)
+
+
+def _labeled_apart(path: Path) -> Iterator[Record]:
+    """Yield the records of ``NAME.data…`` with the labels of ``NAME.gold…``."""
+    name = path.name.replace(LABELS_APART, ".gold")
+    gold_path = existing_file(path.with_name(name), what="labels")
+    if read_text(path).lstrip().startswith("["):  # MCL-WiC
+        pairs = _json_list(path)
+        labels = {label.text("id"): label.text("tag") for label in _json_list(gold_path)}
+        tags = [labels.get(pair.text("id"), "") for pair in pairs]
+    else:
+        pairs = [_from_row(path, *line) for line in numbered_lines(path) if line[1].strip()]
+        tags = read_text(gold_path).split()
+    if len(tags) != len(pairs) or "" in tags:
+        raise Location(path=gold_path).error(
+            f"not one label for each of the {len(pairs):,} pairs in {path}. Are both files whole?"
+        )
+    for pair, tag in zip(pairs, tags, strict=True):
+        yield replace(pair, fields={**pair.fields, "label": tag})
+
+
+def _json_list(path: Path) -> list[Record]:
+    document = Record.from_json(f'{{"pairs": {read_text(path)}}}', Location(path=path))
+    return document.records("pairs")
+
+
+def _from_row(path: Path, number: int, line: str) -> Record:
+    """Return the record of a row of WiC: word, part of speech, places of words, two sentences."""
+    location, row = Location(path=path, line=number), line.split("\t")
+    places = row[2].split("-") if len(row) == 5 else []
+    if len(places) != 2 or not all(place.isdecimal() for place in places):
+        raise location.error(
+            "expected word, part of speech, places such as 2-1, and two sentences, with tabs."
+        )
+    fields: dict[str, Any] = {"word": row[0]}
+    for side, place, sentence in zip("12", map(int, places), row[3:], strict=True):
+        words = sentence.split(" ")
+        start = sum(len(word) + 1 for word in words[:place])
+        end = start + len(words[place]) if place < len(words) else start
+        fields |= {f"sentence{side}": sentence, f"start{side}": start, f"end{side}": end}
+    return Record(fields=fields, location=location)
 
 
 def _by_offsets(record: Record, number: str) -> WordInContext | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from elmokit.field_checks import check_choices
 from elmokit.kernels.forking import use_one_thread_after_a_fork
+from elmokit.tasks.formats.columns import Columns
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import TokenInputs
@@ -23,6 +24,8 @@ class TaskRunConfig:
     units: Units = "words"
     """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank;
     ``characters``: for ``ner`` whose rows are the characters of the text."""
+    columns: Columns | None = None
+    """Of words and tags in the files, for ``ner``; none: the first and the last."""
     hidden_dims: tuple[int, ...] = ()
     """Widths of the recurrent layers; none: the task's default."""
     dropout: float | None = None

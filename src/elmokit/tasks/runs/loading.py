@@ -60,7 +60,7 @@ def load_parts(
     metadata = read_metadata(run_dir)
     with adding_version_hint(metadata.get("elmokit_version", "")):
         config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
-        task = find_task(config.task).in_units(config.units)
+        task = find_task(config.task).in_units(config.units, config.columns)
         given = vectors_of(metadata, run_dir)
         config = replace(config, inputs=input_settings_of(metadata, run_dir))
     if vectors is not None and metadata.get(KEEPS_VECTORS):

@@ -152,7 +152,7 @@ def prepare_task(
     """
     for path in (files.train, files.dev):  # hashed after they are read
         existing_file(path, what="task data", is_read_twice=True)
-    task = find_task(config.task).in_units(config.units)
+    task = find_task(config.task).in_units(config.units, config.columns)
     if config.train.lowercase_share:
         check_tags_words(task, wanted=LOWERCASE_SHARE)
     _check_vectors(config.inputs, files.vectors)

@@ -47,8 +47,8 @@ CHECKPOINT_SECONDS = 120.0
 """Longest time between two checkpoints; there is one after each epoch, and before the first score,
 too."""
 FIXED_SETTINGS = (
-    "task", "units", "hidden_dims", "dropout", "inputs", "train.batch_size", "train.seed",
-    "train.label_share", "train.lowercase_share", "train.finetune_bilm",
+    "task", "units", "columns", "hidden_dims", "dropout", "inputs", "train.batch_size",
+    "train.seed", "train.label_share", "train.lowercase_share", "train.finetune_bilm",
 )  # fmt: skip
 """Settings that a resumed training cannot change."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
+from elmokit.tasks.formats.columns import Columns
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.card import run_card
@@ -175,12 +176,19 @@ class TaskRun:
         save_run(target, metadata, self._network, static, card, dtype)
         self.metadata = metadata
 
-    def evaluate(self, path: str | PathLike[str], *, lowercase: bool = False) -> TaskScore:
+    def evaluate(
+        self,
+        path: str | PathLike[str],
+        *,
+        lowercase: bool = False,
+        columns: Columns | None = None,
+    ) -> TaskScore:
         """Score the predictions for a file with gold answers.
 
         Args:
             path: In the task's format.
             lowercase: Whether its words are read in lower case: a test of tasks that tag words.
+            columns: Of its words and tags, if they are not those of the training data.
 
         Raises:
             FileNotFoundError: if there is no such file.
@@ -189,7 +197,8 @@ class TaskRun:
                 of a task that does not tag words.
         """
         path = Path(path)
-        examples = self.task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
+        task = self.task if columns is None else self.task.in_units(self.task.units, columns)
+        examples = task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
         if lowercase:
             task = check_tags_words(self.task, wanted="`lowercase`")
             examples = [task.lowercased(example) for example in examples]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.errors import FormatError
+from elmokit.tasks.formats.columns import Columns
 from elmokit.tasks.formats.conll import find_scheme, read_columns
 
 
@@ -153,12 +154,21 @@ class TestColumns:
         assert len(sentence.tokens) == 50_000
         assert time.process_time() - begin < 30  # a square of it takes minutes
 
+    @pytest.mark.parametrize("first", ["I-O", "B-O", "S-O"])
+    @pytest.mark.parametrize("scheme", ["iob1", "iob2", "bioul"])
+    def test_a_type_o_is_refused(self, write, scheme, first):
+        with pytest.raises(FormatError, match=rf"line 2: .*'{first}'.* not be O"):
+            list(read_columns(write(f"a\tO\nb\t{first}\n"), scheme=scheme))
+        (sentence,) = read_columns(write("a\tB-OO\nb\tI-OO\n"), scheme=scheme)
+        assert sentence.tags == ("B-OO", "I-OO")
+
     @given(
         st.lists(
             st.lists(
                 st.tuples(
                     st.text(
-                        st.characters(codec="utf-8", exclude_characters="\t\n\r\0#"), min_size=1
+                        st.characters(codec="utf-8", exclude_characters="\t\n\r\0#0123456789"),
+                        min_size=1,
                     ),
                     st.sampled_from(["O", "B-X", "B-강"]),
                 ),
@@ -174,3 +184,80 @@ class TestColumns:
         read = read_columns(path)
         words = [list(zip(one.tokens, one.tags, strict=True)) for one in read]
         assert words == sentences
+
+
+NESTED = ["Am O O", "See O O", "Anna B-PER O", "Rhein I-PER B-LOC"], ["Oslo B-LOC O", "ruht O O"]
+"""Words, tags, and the tags of spans inside these."""
+
+
+def indexed(index_of, *, separator="\t"):
+    """NESTED with an index of the number of a sentence, of a word in it, of a word in all."""
+    blocks, total = [], 0
+    for number, rows in enumerate(NESTED):
+        lines = [f"#{separator}https://example.org/{number} [2009-10-17]"]
+        for at, row in enumerate(rows):
+            lines.append(separator.join([index_of(number, at, total), *row.split()]))
+            total += 1
+        blocks.append("\n".join([*lines, ""]))
+    return "\n".join(blocks)
+
+
+class TestChosenColumns:
+    @pytest.mark.parametrize("separator", ["\t", " "])
+    @pytest.mark.parametrize(
+        "index_of",
+        [
+            lambda sentence, at, total: str(at + 1),
+            lambda sentence, at, total: str(at),
+            lambda sentence, at, total: str(total + 1),  # restarts with a document
+            lambda sentence, at, total: str(total + 171),
+            lambda sentence, at, total: f"{sentence + 1}-{at + 1}",
+            lambda sentence, at, total: "1-2" if total == 0 else str(at + 1),  # multiword token
+        ],
+    )
+    def test_words_that_count_are_refused_and_can_be_named(self, write, index_of, separator):
+        path = write(indexed(index_of, separator=separator))
+        with pytest.raises(FormatError, match=r"column 1 .*--columns word=2,tag=3"):
+            list(read_columns(path))
+        for tag, first in ((3, ("O", "O", "B-PER", "I-PER")), (4, ("O", "O", "O", "B-LOC"))):
+            one, other = read_columns(path, columns=Columns(word=2, tag=tag))
+            assert (one.tokens, one.tags) == (("Am", "See", "Anna", "Rhein"), first)
+            assert other.tokens == ("Oslo", "ruht")
+
+    def test_two_columns_with_the_same_types_are_refused(self, write):
+        path = write("\n\n".join("\n".join(rows) for rows in NESTED))
+        with pytest.raises(FormatError, match=r"columns 2 and 3 .*--columns word=1,tag=2"):
+            list(read_columns(path))
+        one, _ = read_columns(path, columns=Columns(tag=2))
+        assert one.tags == ("O", "O", "B-PER", "I-PER")
+        chunks = write("Mina NNP B-NP B-PER\nsings VBZ B-VP O\n")
+        assert next(read_columns(chunks)).tags == ("B-PER", "O")
+
+    def test_numbers_may_be_words(self, write):
+        path = write("1\tO\n2\tO\n3\tO\n\n1\tO\nof\tO\n2\tO\n")
+        assert [one.tokens for one in read_columns(path)] == [("1", "2", "3"), ("1", "of", "2")]
+        (years,) = read_columns(write("1984\tB-DAT\n1968\tB-DAT\n2001\tB-DAT\n"))
+        assert years.tokens == ("1984", "1968", "2001")
+
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            "1\tAnna\tAnna\tPROPN\tNNP\t_\t0\troot\t_\t_\n",  # CoNLL-U
+            "word\ttag\nAnna\tB-PER\n",
+            "Anna B-PER NNP\n",
+        ],
+    )
+    def test_a_first_row_without_a_tag_names_the_ways_out(self, write, rows):
+        with pytest.raises(FormatError, match=r"line 1: ill-formed .*names.*--columns tag="):
+            list(read_columns(write(rows)))
+
+    def test_a_tag_need_not_be_last(self, write):
+        path = write("Anna I-PER NNP\n# O #\n\n# I-PER #\nKim I-PER NNP\n")
+        assert find_scheme(path, Columns(tag=2)) == "iob1"
+        _, second = read_columns(path, columns=Columns(tag=2), scheme="iob1")
+        assert (second.tokens, second.tags) == (("#", "Kim"), ("B-PER", "I-PER"))
+
+    def test_a_column_that_is_not_there(self, write):
+        for columns in (Columns(word=3), Columns(tag=3)):
+            with pytest.raises(FormatError, match=r"line 1: 2 columns.*3.*--columns"):
+                list(read_columns(write("a O\n"), columns=columns))

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from elmokit.errors import FormatError
+from elmokit.probes.data import read_wic_data
 from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
 
 PAIR = {
@@ -62,6 +63,72 @@ class TestWordInContext:
     def test_an_empty_file(self, read):
         with pytest.raises(FormatError, match=r"/a\.jsonl: .*\bempty\b"):
             read()
+
+
+class TestDistributedFiles:
+    """The layouts of MCL-WiC, WiC and SuperGLUE hold the same pairs."""
+
+    @pytest.fixture(params=["mcl", "wic", "superglue"])
+    def folder(self, request, tmp_path):
+        other = {**PAIR, "sentence2": "A bank .", "start2": 2, "end2": 6}
+        pairs = [{**PAIR, "sentence1": "The bank rose ."}, other | {"sentence1": "The bank rose ."}]
+        for split, names in {
+            "train": ("training", "train", "train"),
+            "dev": ("dev", "dev", "val"),
+        }.items():
+            if request.param == "superglue":
+                lines = [
+                    {**pair, "word": "bank", "label": label, "idx": 0, "version": 1.1}
+                    for pair, label in zip(pairs, (False, True), strict=True)
+                ]
+                for line in lines:
+                    del line["lemma"]
+                text = "".join(json.dumps(line) + "\n" for line in lines)
+                (tmp_path / f"{names[2]}.jsonl").write_text(text)
+                continue
+            (tmp_path / split).mkdir()
+            if request.param == "mcl":
+                data = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate(pairs)]
+                gold = json.dumps([{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}], indent=1)
+                for one in data:
+                    del one["label"]
+                text, name = json.dumps(data, indent=1), f"{names[0]}.en-en.{{}}"
+            else:
+                text = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\n"
+                text += "bank\tN\t1-1\tThe bank rose .\tA bank .\n"
+                gold, name = "F\nT\n", f"{names[1]}.{{}}.txt"
+            (tmp_path / split / name.format("data")).write_text(text)
+            (tmp_path / split / name.format("gold")).write_text(gold)
+        return tmp_path
+
+    def test_all_layouts_are_read(self, folder):
+        data = read_wic_data(folder)
+        for pairs in (data.train, data.dev):
+            words = [
+                (one.text[one.start : one.end], pair.same_sense, pair.lemma)
+                for pair in pairs for one in (pair.first, pair.second)
+            ]  # fmt: skip
+            assert words == [
+                ("bank", False, "bank"), ("Banks", False, "bank"),
+                ("bank", True, "bank"), ("bank", True, "bank"),
+            ]  # fmt: skip
+
+    @pytest.mark.parametrize("folder", ["mcl", "wic"], indirect=True)
+    def test_labels_that_do_not_fit_are_refused(self, folder):
+        (gold,) = folder.glob("dev/*.gold*")
+        gold.write_text('[{"id": "a.1", "tag": "T"}]' if gold.suffix == ".gold" else "T\n")
+        with pytest.raises(FormatError, match=r"dev.*gold.* 2 pairs.*dev.*data"):
+            read_wic_data(folder)
+        gold.unlink()
+        with pytest.raises(FileNotFoundError, match="gold"):
+            read_wic_data(folder)
+
+    @pytest.mark.parametrize("row", ["bank\tN\t1\ta\tb", "bank\tN\ta-b\ta\tb", "bank 1-1"])
+    def test_a_damaged_row(self, tmp_path, row):
+        (tmp_path / "a.data.txt").write_text(row)
+        (tmp_path / "a.gold.txt").write_text("T")
+        with pytest.raises(FormatError, match=r"a\.data\.txt, line 1: .* 2-1"):
+            list(read_wic(tmp_path / "a.data.txt"))
 
 
 class TestMarkedWords:

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
 
+from elmokit.cli import app
 from elmokit.errors import FormatError, InputError
+from elmokit.tasks.formats.columns import Columns
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
@@ -501,6 +504,28 @@ def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
     assert run.evaluate(path).counts.sum(axis=0).tolist() == [2, 2]
     with pytest.raises(InputError, match=r"units='morphemes'.* ner"):
         train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")
+
+
+def test_a_run_remembers_the_columns_of_its_files(tmp_path):
+    path, plain = tmp_path / "indexed.tsv", tmp_path / "plain.tsv"
+    path.write_text("1\tMinji\tB-PER\tO\n2\tsat\tO\tB-PER\n", encoding="utf-8")
+    plain.write_text("Minji\tB-PER\nsat\tO\n", encoding="utf-8")
+    columns = Columns(word=2, tag=3)
+    config = TaskRunConfig(
+        task="ner", columns=columns, hidden_dims=(4,), inputs=InputSettings(embeddings="none"),
+        train=TaskTrainConfig(epochs=1),
+    )  # fmt: skip
+    train_task(config, path, path, tmp_path / "run")
+    run = TaskRun.load(tmp_path / "run")
+    score, same = run.evaluate(path), run.evaluate(plain, columns=Columns())
+    assert score.counts.tolist() == same.counts.tolist()
+    for files in ([path], [plain, "--columns", "word=1,tag=2"]):
+        arguments = ["evaluate", tmp_path / "run", *files, "--json"]
+        assert CliRunner().invoke(app, list(map(str, arguments))).exit_code == 0
+    with pytest.raises(FormatError, match=r"2 columns.*tag=3.*--columns"):
+        run.evaluate(plain)
+    with pytest.raises(InputError, match=r"tag=3.* pos"):
+        train_task(dataclasses.replace(config, task="pos"), path, path, tmp_path / "other")
 
 
 def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
