@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from elmokit.bilm.scalar_mix import LayerNorm
 from elmokit.errors import ConfigError, FormatError, InputError
@@ -23,7 +22,7 @@ from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.readers.contents import Contents, settings
 from elmokit.weights.readers.imported import ImportedModel
 from elmokit.weights.readers.sizes import RELEASED_ASSUMED, released_options
-from elmokit.weights.readers.torch_files import read_state
+from elmokit.weights.readers.torch_files import TorchState
 from elmokit.weights.readers.torch_layout import TorchParameters
 from elmokit.weights.tensor_files import WithoutStorage
 
@@ -57,10 +56,10 @@ def recognizes(contents: Contents) -> bool:
 def read(contents: Contents) -> ImportedModel:
     """Read the only ELMo, or the one that was chosen by name."""
     path = contents.only("PyTorch", "tensors (torch.save)", "weights")
-    state = read_state(path)
+    state = dict.fromkeys((file := TorchState(path)).tensors, file)
     elmo = _choose(_find(state, path), contents.choices.name, path)
     parameters = TorchParameters(
-        {name: one for name, one in state.items() if not name.endswith(_CACHED_WORDS)},
+        {name: state[name] for name in state if not name.endswith(_CACHED_WORDS)},
         f"{elmo.prefix}_elmo_lstm.",
         path,
     )
@@ -96,7 +95,7 @@ def read(contents: Contents) -> ImportedModel:
     )
 
 
-def _find(state: Mapping[str, Tensor], path: Path) -> list[_Elmo]:
+def _find(state: Mapping[str, TorchState], path: Path) -> list[_Elmo]:
     found = [_Elmo(name.removesuffix(_MARK)) for name in sorted(state) if name.endswith(_MARK)]
     if found:
         return found
@@ -179,28 +178,29 @@ def _build(options: dict[str, Any], parameters: TorchParameters, source: Path) -
 # --- mixtures
 
 
-def _mix_prefix(state: Mapping[str, Tensor], elmo: _Elmo) -> str | None:
+def _mix_prefix(state: Mapping[str, TorchState], elmo: _Elmo) -> str | None:
     """Return where its mixtures are: in the ELMo, or shared by several around it."""
     prefixes = (elmo.prefix, elmo.outer)
     return next((one for one in prefixes if f"{one}scalar_mix_0.gamma" in state), None)
 
 
 def _mixes(
-    state: Mapping[str, Tensor], elmo: _Elmo, num_layers: int, norm: LayerNorm, path: Path
+    state: Mapping[str, TorchState], elmo: _Elmo, num_layers: int, norm: LayerNorm, path: Path
 ) -> TrainedMixes | None:
     if (prefix := _mix_prefix(state, elmo)) is None:
         return None
     rows, gammas = [], []
-    while f"{prefix}scalar_mix_{len(rows)}.gamma" in state:
-        mix = TorchParameters(state, f"{prefix}scalar_mix_{len(rows)}.", path)
-        count = mix.count("scalar_parameters.{}")
+    mixes = TorchParameters(state, f"{prefix}scalar_mix_", path)
+    for number in range(mixes.count("{}.gamma")):
+        parameter = f"{number}.scalar_parameters.{{}}"
+        count = mixes.count(parameter)
         if count != num_layers:
             raise FormatError(
-                f"{path}: `{mix.prefix}scalar_parameters` are {count}, expected {num_layers}, one "
-                "for each layer."
+                f"{path}: `{mixes.prefix}{number}.scalar_parameters` are {count}, expected "
+                f"{num_layers}, one for each layer."
             )
-        rows.append([mix.take(f"scalar_parameters.{k}", 1)[0] for k in range(count)])
-        gammas.append(mix.take("gamma", 1)[0])
+        rows.append([mixes.take(parameter.format(k), 1)[0] for k in range(count)])
+        gammas.append(mixes.take(f"{number}.gamma", 1)[0])
     weights = torch.stack([torch.stack(row) for row in rows])
     return TrainedMixes(mix_weights=weights, gammas=torch.stack(gammas), layer_norm=norm)
 

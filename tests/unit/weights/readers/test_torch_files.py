@@ -6,7 +6,12 @@ import pytest
 import torch
 
 from elmokit.errors import FormatError
-from elmokit.weights.readers.torch_files import is_torch_file, read_state
+from elmokit.weights.readers.torch_files import TorchState, is_torch_file
+
+
+def read_state(path):
+    state = TorchState(path)
+    return {name: state.read(name) for name in state.tensors}
 
 
 class Attack:
@@ -48,7 +53,7 @@ def test_nothing_in_a_pickle_is_run(save, tmp_path):
     planted = tmp_path / "planted"
     path = save({"a": torch.ones(1), "b": Attack(str(planted))}, tmp_path / "weights.th")
     assert is_torch_file(path)
-    with pytest.raises(FormatError, match=r"weights\.th: its pickle wants to call `\w*\.?open`"):
+    with pytest.raises(FormatError, match=r"weights\.th: .*its pickle wants to call `\w*\.?open`"):
         read_state(path)
     assert not planted.exists()
 
@@ -67,7 +72,7 @@ def test_other_values_are_refused(save, tmp_path):
         read_state(save([torch.ones(1)], tmp_path / "x"))
     with pytest.raises(FormatError, match=r"`a` of shape \(1,\) has values that are not finite"):
         read_state(save({"a": torch.tensor([float("nan")])}, tmp_path / "x"))
-    with pytest.raises(FormatError, match=r"torch\.sparse_coo; expected float32"):
+    with pytest.raises(FormatError, match=r"wants to call `torch\."):
         read_state(save({"a": torch.eye(3).to_sparse()}, tmp_path / "x"))
 
 
@@ -106,5 +111,5 @@ def test_an_archive_of_several_disks_is_refused(tmp_path):
     content = bytearray(path.read_bytes())
     content[content.rindex(b"PK\x06\x07") + 16] = 2  # number of disks in the ZIP64 locator
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=r"damaged: .*disks"):
+    with pytest.raises(FormatError, match=r"weights\.pt: .*disks"):
         read_state(path)
