@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from elmokit.bilm.scalar_mix import LayerNorm
 from elmokit.errors import ConfigError, FormatError, InputError
@@ -22,7 +23,7 @@ from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.readers.contents import Contents, settings
 from elmokit.weights.readers.imported import ImportedModel
 from elmokit.weights.readers.sizes import RELEASED_ASSUMED, released_options
-from elmokit.weights.readers.torch_files import TorchState
+from elmokit.weights.readers.torch_files import read_state
 from elmokit.weights.readers.torch_layout import TorchParameters
 from elmokit.weights.tensor_files import WithoutStorage
 
@@ -56,10 +57,10 @@ def recognizes(contents: Contents) -> bool:
 def read(contents: Contents) -> ImportedModel:
     """Read the only ELMo, or the one that was chosen by name."""
     path = contents.only("PyTorch", "tensors (torch.save)", "weights")
-    state = dict.fromkeys((file := TorchState(path)).tensors, file)
+    state = read_state(path)
     elmo = _choose(_find(state, path), contents.choices.name, path)
     parameters = TorchParameters(
-        {name: state[name] for name in state if not name.endswith(_CACHED_WORDS)},
+        {name: one for name, one in state.items() if not name.endswith(_CACHED_WORDS)},
         f"{elmo.prefix}_elmo_lstm.",
         path,
     )
@@ -95,7 +96,7 @@ def read(contents: Contents) -> ImportedModel:
     )
 
 
-def _find(state: Mapping[str, TorchState], path: Path) -> list[_Elmo]:
+def _find(state: Mapping[str, Tensor], path: Path) -> list[_Elmo]:
     found = [_Elmo(name.removesuffix(_MARK)) for name in sorted(state) if name.endswith(_MARK)]
     if found:
         return found
@@ -178,28 +179,28 @@ def _build(options: dict[str, Any], parameters: TorchParameters, source: Path) -
 # --- mixtures
 
 
-def _mix_prefix(state: Mapping[str, TorchState], elmo: _Elmo) -> str | None:
+def _mix_prefix(state: Mapping[str, Tensor], elmo: _Elmo) -> str | None:
     """Return where its mixtures are: in the ELMo, or shared by several around it."""
     prefixes = (elmo.prefix, elmo.outer)
     return next((one for one in prefixes if f"{one}scalar_mix_0.gamma" in state), None)
 
 
 def _mixes(
-    state: Mapping[str, TorchState], elmo: _Elmo, num_layers: int, norm: LayerNorm, path: Path
+    state: Mapping[str, Tensor], elmo: _Elmo, num_layers: int, norm: LayerNorm, path: Path
 ) -> TrainedMixes | None:
     if (prefix := _mix_prefix(state, elmo)) is None:
         return None
     rows, gammas = [], []
     mixes = TorchParameters(state, f"{prefix}scalar_mix_", path)
     for number in range(mixes.count("{}.gamma")):
-        parameter = f"{number}.scalar_parameters.{{}}"
-        count = mixes.count(parameter)
+        name = f"{number}.scalar_parameters"
+        count = mixes.count(f"{name}.{{}}")
         if count != num_layers:
             raise FormatError(
-                f"{path}: `{mixes.prefix}{number}.scalar_parameters` are {count}, expected "
-                f"{num_layers}, one for each layer."
+                f"{path}: `{mixes.prefix}{name}` are {count}, expected {num_layers}, one for each "
+                "layer."
             )
-        rows.append([mixes.take(parameter.format(k), 1)[0] for k in range(count)])
+        rows.append([mixes.take(f"{name}.{k}", 1)[0] for k in range(count)])
         gammas.append(mixes.take(f"{number}.gamma", 1)[0])
     weights = torch.stack([torch.stack(row) for row in rows])
     return TrainedMixes(mix_weights=weights, gammas=torch.stack(gammas), layer_norm=norm)

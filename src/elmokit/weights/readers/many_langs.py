@@ -26,7 +26,7 @@ from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.readers.contents import Contents, settings
 from elmokit.weights.readers.imported import ImportedModel
 from elmokit.weights.readers.sizes import RELEASED_ASSUMED, RELEASED_CLIP
-from elmokit.weights.readers.torch_files import TorchState
+from elmokit.weights.readers.torch_files import read_state
 from elmokit.weights.readers.torch_layout import TorchParameters
 from elmokit.weights.tensor_files import WithoutStorage
 
@@ -50,8 +50,7 @@ def read(contents: Contents) -> ImportedModel:
     characters = _id_list(contents, *_rows(token_embedder, _TOKEN_MARK), SPECIAL_CHARACTERS)
     words = _id_list(contents, *_rows(token_embedder, _WORDS), SPECIAL_WORDS)
     options, notes = _options(contents)
-    holders = {name: file for file in (token_embedder, encoder) for name in file.tensors}
-    parameters = TorchParameters(holders, "", token_embedder.path)
+    parameters = TorchParameters({**token_embedder.state, **encoder.state}, "", token_embedder.path)
     parameters.move_char_cnn(
         filters="convolutions.{}", highways="highways._layers.{}", embedding=_TOKEN_MARK,
         projection="projection",
@@ -83,12 +82,19 @@ def read(contents: Contents) -> ImportedModel:
     return ImportedModel(model=model.eval(), origin=origin, notes=tuple(notes))
 
 
-def _states(contents: Contents) -> tuple[TorchState, TorchState]:
+class _State:
+    """A file of tensors."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.state = path, read_state(path)
+
+
+def _states(contents: Contents) -> tuple[_State, _State]:
     """Return encoder and token embedder, by their tensors."""
-    files = [TorchState(path) for path in contents.of("PyTorch")]
+    files = [_State(path) for path in contents.of("PyTorch")]
     found = []
     for mark, usual in ((_ENCODER_MARK, "encoder.pkl"), (_TOKEN_MARK, "token_embedder.pkl")):
-        holders = [one for one in files if mark in one.tensors]
+        holders = [one for one in files if mark in one.state]
         if len(holders) != 1:
             raise FormatError(
                 f"{contents.folder}: {len(holders) or 'no'} files have the tensor `{mark}` of "
@@ -99,12 +105,12 @@ def _states(contents: Contents) -> tuple[TorchState, TorchState]:
     return found[0], found[1]
 
 
-def _rows(file: TorchState, name: str) -> tuple[int, str]:
+def _rows(file: _State, name: str) -> tuple[int, str]:
     """Return the number of rows of an embedding, and what it is for messages."""
-    stored = file.tensors.get(name)
-    if stored is None or len(stored.shape) != 2:
+    tensor = file.state.get(name)
+    if tensor is None or tensor.dim() != 2:
         raise FormatError(f"{file.path}: tensor `{name}` of two dimensions is missing.")
-    return stored.shape[0], f"`{name}` of {file.path}"
+    return len(tensor), f"`{name}` of {file.path}"
 
 
 def _id_list(

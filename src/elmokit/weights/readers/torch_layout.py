@@ -4,7 +4,6 @@ Gates are in our order; the forget gate's 1 is inside the bias; a highway's two 
 and its gate has the other sign. Source: AllenNLP's ``elmo.py``, ``elmo_lstm.py``, ``highway.py``.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from torch import Tensor
 from elmokit.bilm.lstmp import FORGET_OFFSET, MAX_LAYERS
 from elmokit.errors import FormatError
 from elmokit.files.bounded import check_growth
-from elmokit.weights.readers.torch_files import TorchState
+from elmokit.weights.readers.torch_files import plain_tensor
 
 _CNN = "token_encoder."
 
@@ -22,24 +21,21 @@ _CNN = "token_encoder."
 class TorchParameters:
     """Tensors below a prefix of a state dict, and those of them that got our names.
 
-    A tensor is read when it is taken. Together they may not take far more memory than the file
-    has bytes.
-
     Raises:
-        FormatError: in `move`, if a tensor is missing or damaged, or has another rank.
+        FormatError: in `move`, if a tensor is missing or has another rank.
     """
 
-    def __init__(self, tensors: Mapping[str, TorchState], prefix: str, path: Path) -> None:
+    def __init__(self, state: Mapping[str, Tensor], prefix: str, path: Path) -> None:
         self.path, self.prefix = path, prefix
         self.moved: dict[str, Tensor] = {}
         self._names: dict[str, str] = {}
         """Their names by ours."""
         self._left = {
-            name.removeprefix(prefix): state
-            for name, state in tensors.items()
-            if name.startswith(prefix)
+            name.removeprefix(prefix): one for name, one in state.items() if name.startswith(prefix)
         }
-        self._num_bytes, self._num_stored = 0, sum(one.num_bytes for one in {*tensors.values()})
+        storages = (tensor.untyped_storage() for tensor in state.values())
+        self._num_bytes = 0
+        self._num_stored = sum({one.data_ptr(): one.nbytes() for one in storages}.values())
 
     def count(self, pattern: str) -> int:
         """Return how many names there are of a pattern with ``{}`` for 0, 1, 2, …."""
@@ -53,17 +49,16 @@ class TorchParameters:
         return number
 
     def take(self, name: str, rank: int) -> Tensor:
-        """Take out and read a tensor of so many dimensions."""
-        state = self._left.pop(name, None)
-        shape = None if state is None else state.tensors[self.prefix + name].shape
-        if state is None or shape is None or len(shape) != rank or 0 in shape:
-            fault = "is missing" if shape is None else f"has shape {shape}"
+        """Take out a tensor of so many dimensions, as fp32; together they stay in bounds."""
+        found = self._left.pop(name, None)
+        if found is None or found.dim() != rank or found.numel() == 0:
+            shape = "is missing" if found is None else f"has shape {tuple(found.shape)}"
             raise FormatError(
-                f"{self.path}: tensor `{self.prefix}{name}` {fault}; expected {rank} dimension(s)."
+                f"{self.path}: tensor `{self.prefix}{name}` {shape}; expected {rank} dimension(s)."
             )
-        self._num_bytes += 4 * math.prod(shape)
+        self._num_bytes += 4 * found.numel()
         check_growth(self.path, self._num_bytes, self._num_stored)
-        return state.read(self.prefix + name)
+        return plain_tensor(found, self.prefix + name, self.path)
 
     def move(
         self, name: str, ours: str, rank: int, change: Callable[[Tensor], Tensor] = lambda one: one

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from elmokit.errors import FormatError
-from elmokit.weights.readers.torch_files import TorchState, is_torch_file
+from elmokit.weights.readers.torch_files import is_torch_file, plain_tensor
+from elmokit.weights.readers.torch_files import read_state as read_views
 
 
 def read_state(path):
-    state = TorchState(path)
-    return {name: state.read(name) for name in state.tensors}
+    return {name: plain_tensor(view, name, path) for name, view in read_views(path).items()}
 
 
 class Attack:
