@@ -18,8 +18,15 @@ _VALUES = {
 }  # fmt: skip
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 _CONTAINERS = {"EMPTY_DICT": dict, "EMPTY_LIST": list}
-_NUM_TAKEN = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "SETITEM": 2, "APPEND": 1}
-"""How many values an opcode takes from the stack; others take those since the last mark."""
+_NUM_TAKEN = {
+    "TUPLE": None, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "SETITEM": 2, "SETITEMS": None,
+    "APPEND": 1, "APPENDS": None,
+}  # fmt: skip
+"""How many values an opcode takes from the stack; None: those since the last mark."""
+_NESTING = (tuple, list, dict)
+_MAX_SHARED = 8
+"""Values of a tuple that may be named twice, if it holds no other container: what is made is then
+a tree, and never much larger than the pickle."""
 
 
 def _texts(pairs: Any = ()) -> dict[str, Any]:
@@ -74,11 +81,14 @@ class Unpickler:
         elif opcode in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
             self._memo[len(self._memo) if argument is None else argument] = values[-1]
         elif opcode in ("BINGET", "LONG_BINGET"):
-            values.append(self._memo[argument])
+            values.append(_checked(self._memo[argument]))
         elif opcode == "MARK":
             self._marks.append(len(values))
         elif opcode == "BINPERSID":
-            values.append(self.persistent_load(values.pop()))
+            persistent_id = values.pop()
+            if any(isinstance(part, _NESTING) for part in persistent_id):
+                raise ValueError("its pickle describes no storage")
+            values.append(self.persistent_load(persistent_id))
         elif opcode == "REDUCE":
             arguments, function = values.pop(), values.pop()
             values.append(_called(function, arguments))
@@ -89,7 +99,9 @@ class Unpickler:
 
     def _fill(self, opcode: str) -> None:
         """Make a tuple of the last values, or add them to the container before them."""
-        num_taken = _NUM_TAKEN.get(opcode)
+        if opcode not in _NUM_TAKEN:
+            raise ValueError(f"its pickle has the opcode {opcode}, which no state dict has")
+        num_taken = _NUM_TAKEN[opcode]
         start = self._marks.pop() if num_taken is None else len(self._values) - num_taken
         rest = self._values[start:]
         del self._values[start:]
@@ -97,10 +109,8 @@ class Unpickler:
             self._values.append(tuple(rest))
         elif opcode.startswith("APPEND"):
             self._values[-1].extend(rest)
-        elif opcode.startswith("SETITEM"):
-            self._values[-1].update(_texts(zip(rest[0::2], rest[1::2], strict=True)))
         else:
-            raise ValueError(f"its pickle has the opcode {opcode}, which no state dict has")
+            self._values[-1].update(_texts(zip(rest[0::2], rest[1::2], strict=True)))
 
 
 class _Name(str):
@@ -112,8 +122,19 @@ def load(file: Any, **_: Any) -> Any:
     return Unpickler(file).load()
 
 
+def _checked(named_again: Any) -> Any:
+    is_short = isinstance(named_again, tuple) and len(named_again) <= _MAX_SHARED
+    if isinstance(named_again, _NESTING) and not (
+        is_short and not any(isinstance(part, _NESTING) for part in named_again)
+    ):
+        raise ValueError("its pickle names a container twice, which no state dict does")
+    return named_again
+
+
 def _called(function: Any, arguments: tuple[Any, ...]) -> object:
-    if not isinstance(function, _Name) or function not in _FUNCTIONS:
-        name = str(function).replace(" ", ".", 1)[:200]
+    if not isinstance(function, _Name):
+        raise TypeError("its pickle calls what is no function")
+    if function not in _FUNCTIONS:
+        name = function.replace(" ", ".", 1)[:200]
         raise ValueError(f"its pickle wants to call `{name}`, but nothing in a file is run")
     return _FUNCTIONS[function](*arguments)
