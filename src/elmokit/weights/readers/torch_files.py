@@ -73,7 +73,7 @@ def plain_tensor(tensor: Tensor, name: str, path: Path) -> Tensor:
         raise FormatError(
             f"{path}: tensor `{name}` of shape {tuple(tensor.shape)} has only {stored:,} bytes."
         )
-    tensor = tensor.to(torch.float32).contiguous()
+    tensor = tensor.detach().to(torch.float32).contiguous()
     check_finite(tensor, name, path)
     return tensor
 

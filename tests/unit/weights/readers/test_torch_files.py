@@ -49,6 +49,20 @@ def test_float_tensors_come_back(save, tmp_path):
         assert torch.equal(tensor, state[name].float())
 
 
+def test_state_dicts_of_modules_with_shared_weights(save, tmp_path):
+    """What `state_dict` adds: versions of modules, parameters, names of the same memory."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    module.add_module("tied", module[0])
+    state = module.state_dict()
+    state |= {"parameter": module[0].weight, "row": module[0].weight[1], "betas": ((0.9,),)}
+    shared = (0.9, 0.999)
+    state["groups"] = [{"betas": shared}, {"betas": shared}]
+    found = read_state(save(state, tmp_path / "x"))
+    assert found.keys() == state.keys() - {"1.num_batches_tracked", "betas", "groups"}
+    for name, tensor in found.items():
+        assert torch.equal(tensor, state[name])
+
+
 def test_nothing_in_a_pickle_is_run(save, tmp_path):
     planted = tmp_path / "planted"
     path = save({"a": torch.ones(1), "b": Attack(str(planted))}, tmp_path / "weights.th")
