@@ -271,7 +271,9 @@ def _names(group: h5py.Group, most: int) -> list[str]:
     address, count = Counter(addresses.values()).most_common(1)[0] if addresses else (0, 0)
     if count > _MAX_NAMES:
         name = next(name for name in addresses if addresses[name] == address)
-        raise ValueError(f"{count:,} names, such as {name[:40]!r}, mean the same data")
+        raise ValueError(
+            f"{count:,} names, such as {name[:40].decode(errors='replace')!r}, mean the same data"
+        )
     return [name.decode("utf-8", "surrogateescape") for name in addresses]
 
 
