@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from elmokit.errors import FormatError
-from elmokit.files.archives import DAMAGE, MAX_HEADER_BYTES
+from elmokit.files.archives import MAX_HEADER_BYTES
 from elmokit.files.byte_stream import ByteStream
+from elmokit.files.damage import damage
 from elmokit.files.remote import AnyFile, RemoteFile
 from elmokit.files.sources import file_kind
 
@@ -41,7 +42,8 @@ def members_of(path: AnyFile) -> Iterator[AnyFile]:
     if file_kind(path) != "archive":
         yield path
         return
-    try:
+    advice = "Unpack it yourself, or fetch it again."
+    with damage(path, advice, what="damaged or encrypted archive"):
         for name, stream in _of_zip(path) if path.suffix.lower() == ".zip" else _of_tar(path):
             if any(part.startswith(".") for part in PurePosixPath(name).parts):
                 continue
@@ -49,13 +51,6 @@ def members_of(path: AnyFile) -> Iterator[AnyFile]:
             if file_kind(member) in ("archive", "parquet"):
                 raise FormatError(f"{member}: not read inside an archive. Unpack {path}.")
             yield member
-    except DAMAGE as error:
-        if isinstance(error, FormatError):
-            raise
-        raise FormatError(
-            f"{path}: damaged or encrypted archive ({error or type(error).__name__}). Unpack it "
-            "yourself, or fetch it again."
-        ) from error
 
 
 def _of_zip(path: AnyFile) -> Iterator[tuple[str, Any]]:

@@ -12,27 +12,21 @@ import os
 import shutil
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from elmokit.errors import FormatError
+from elmokit.files.damage import damage
 
 MAX_MEMBERS = 10_000
 """Files and folders of an archive."""
-MAX_GROWTH, SMALL_BYTES = 50, 1 << 26
+MAX_GROWTH, SMALL_BYTES = 4, 1 << 26
 """Weights hardly shrink: all files together may have this many times the size of the archive, and
 in any case 64 MB."""
-_PIECE_BYTES = 1 << 20
-MAX_HEADER_BYTES = 1 << 22
-"""Of a tar archive's single header; `tarfile` reads it whole."""
-DAMAGE = (
-    tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile,
-    NotImplementedError, UnicodeError, ValueError, OverflowError, RuntimeError, KeyError,
-)  # fmt: skip
-"""What the libraries raise about damaged archives."""
+MAX_HEADER_BYTES = 1 << 18
+"""Of one header of a tar archive, of which `tarfile` reads chains; also read at a time."""
 
 ArchiveKind = Literal["zip", "tar"]
 _COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
@@ -51,17 +45,25 @@ def archive_kind(path: Path) -> ArchiveKind | None:
     return "tar" if is_compressed or head[257:262] == b"ustar" else None
 
 
-def unpack(archive: Path, folder: Path) -> None:
+def unpack(archive: Path, folder: Path, *, archive_bytes: int | None = None) -> None:
     """Unpack all files of a zip or tar archive into an empty folder.
+
+    Args:
+        archive: The archive.
+        folder: Where its files go.
+        archive_bytes: By which the size of the files is limited, if the archive was in another.
 
     Raises:
         FormatError: if the archive is damaged, truncated or encrypted, too large for its size, or
             holds a link, a device, or a name that leads out of the folder.
         OSError: if there is not enough room.
     """
-    limit = max(SMALL_BYTES, MAX_GROWTH * archive.stat().st_size)
+    size = archive.stat().st_size
+    limit = max(SMALL_BYTES, MAX_GROWTH * (size if archive_bytes is None else archive_bytes))
     writer = _Writer(archive, folder, limit)
-    with _as_damage(archive):
+    advice = f"It has {size:,} bytes; fetch it again, or join its parts."
+    what = "damaged or truncated, or one part of several: not a whole zip or tar archive"
+    with damage(archive, advice, what=what):
         if archive_kind(archive) == "zip":
             _unpack_zip(archive, writer)
         else:
@@ -100,7 +102,7 @@ class _Writer:
         except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
             raise self.refuse(name, "needs a folder where a file is, or the reverse") from error
         with file:
-            while piece := source.read(_PIECE_BYTES):
+            while piece := source.read(MAX_HEADER_BYTES):
                 self._left -= len(piece)
                 if self._left < 0:
                     raise self._too_large()
@@ -108,7 +110,7 @@ class _Writer:
 
     def drain(self, stream: Any) -> None:
         """Read what follows the last file, where a compressed stream has its checksum."""
-        while piece := stream.read(_PIECE_BYTES):
+        while piece := stream.read(MAX_HEADER_BYTES):
             self._left -= len(piece)
             if self._left < 0:
                 raise self._too_large()
@@ -135,7 +137,7 @@ def _unpack_zip(archive: Path, writer: _Writer) -> None:
     with zipfile.ZipFile(archive) as file:
         for member in file.infolist():
             writer.count()
-            if member.is_dir():
+            if member.filename.endswith("/"):  # is_dir fails for a member without a name
                 continue
             if (member.external_attr >> 16) & 0o170000 not in (0, 0o100000):
                 raise writer.refuse(member.filename, "is a link or a device")
@@ -197,21 +199,3 @@ class _ShortReads(io.RawIOBase):
 
     def tell(self) -> int:
         return self._stream.tell()
-
-
-@contextmanager
-def _as_damage(archive: Path) -> Iterator[None]:
-    try:
-        yield
-    except FormatError:
-        raise
-    except DAMAGE as error:
-        raise FormatError(
-            f"{archive}: damaged or truncated, or one part of several: not a whole zip or tar "
-            f"archive ({error or type(error).__name__}). It has {archive.stat().st_size:,} bytes; "
-            "fetch it again, or join its parts."
-        ) from error
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise FormatError(f"{archive}: damaged archive: {error}. Fetch it again.") from error

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.bounded import MAX_COMPRESSION
+from elmokit.files.bounded import most_bytes
 from elmokit.files.damage import damage
 
 _HEADERS = {
@@ -40,7 +40,7 @@ class Archive:
             if name not in self:
                 raise FormatError(f"{self._path}: damaged: no array `{name}`. {self._advice}")
             entry = self._file.getinfo(f"{name}.npy")
-            if entry.file_size > max(entry.compress_size, 1) * MAX_COMPRESSION:
+            if entry.file_size > most_bytes(entry.compress_size):
                 raise ValueError(f"{entry.file_size:,} bytes from {entry.compress_size:,}")
             with self._file.open(entry) as file:
                 return _read_array(file, entry.file_size)
@@ -57,6 +57,8 @@ def open_archive(path: Path, *, advice: str) -> Iterator[Archive]:
     with path.open("rb") as raw:
         with damage(path, advice):
             file = zipfile.ZipFile(raw)
+            if sum(entry.compress_size for entry in file.infolist()) > path.stat().st_size:
+                raise ValueError("its members overlap")
         with file:
             yield Archive(file, path, advice)
 

@@ -13,8 +13,11 @@ MAX_DOCUMENT_BYTES = 2**28
 """Of data in one JSON document: 256 MB, several times SQuAD."""
 MAX_WORD_LIST_BYTES = 2**29
 """Of vocabularies: 512 MB, some 50 million words."""
-MAX_COMPRESSION = 1032
+_MAX_COMPRESSION = 1032
 """Bytes that deflate makes of one, at most. No other compression is believed to make more."""
+_MAX_GROWTH, _GROWTH_BYTES, _SMALL_BYTES = 2, 1 << 26, 1 << 16
+"""Numbers hardly shrink, so files may hold twice their size (half precision), and some megabytes
+more; what small files hold is bounded by what compression can do."""
 
 _PIECE_BYTES = 2**20
 
@@ -40,6 +43,29 @@ def read_bounded(
             if left:
                 return b"".join(pieces)
     raise too_large(path, max_bytes)
+
+
+def most_bytes(num_stored: int) -> int:
+    """Return how many bytes may be made of numbers that are stored in so many bytes.
+
+    A file that states more is damaged, or names what it stores many times to fill the memory.
+    """
+    believed = _MAX_COMPRESSION * num_stored + _SMALL_BYTES
+    return min(believed, _MAX_GROWTH * num_stored + _GROWTH_BYTES)
+
+
+def check_growth(path: Path, num_bytes: int, num_stored: int) -> None:
+    """Refuse to make more bytes of a file's arrays than `most_bytes`.
+
+    Raises:
+        FormatError: names both sizes.
+    """
+    if num_bytes > most_bytes(num_stored):
+        raise FormatError(
+            f"{path}: its arrays would take {num_bytes:,} bytes in memory, of {num_stored:,} that "
+            f"are stored; at most {most_bytes(num_stored):,} are believed. It is damaged, or names "
+            "the same data many times."
+        )
 
 
 def too_large(path: str | os.PathLike[str], max_bytes: int) -> FormatError:

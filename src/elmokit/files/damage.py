@@ -3,7 +3,6 @@
 import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from elmokit.errors import ElmokitError, FormatError
 
@@ -12,7 +11,9 @@ _SYSTEM_ERRORS = {errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFI
 
 
 @contextmanager
-def damage(path: Path, advice: str | Callable[[], str], *, what: str = "damaged") -> Iterator[None]:
+def damage(
+    path: object, advice: str | Callable[[], str], *, what: str = "damaged"
+) -> Iterator[None]:
     """Turn any error of a library that reads ``path`` into `FormatError`.
 
     Keep the block to calls of the library: a bug inside it would be reported as a damaged file.

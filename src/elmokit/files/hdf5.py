@@ -6,8 +6,10 @@ itself and be as large as it says, texts included; and everything the library ra
 `FormatError`. Every reader of HDF5 uses this module.
 """
 
+import math
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -19,13 +21,13 @@ import h5py.h5o
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.bounded import MAX_COMPRESSION
+from elmokit.files.bounded import most_bytes
 from elmokit.files.damage import damage
 
 MAX_OBJECTS, MAX_GROUP_DEPTH = 10_000, 16
 """Of a file whose contents are listed."""
-_SMALL_BYTES = 1 << 16
-"""Compressed data may always state so much, and `MAX_COMPRESSION` times what is stored."""
+_MAX_NAMES = 8
+"""Of one object: what is stored once may be read so many times."""
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32, 32000}
 """32000: LZF. Others need plug-ins."""
 _MAX_TEXT_BYTES = 1 << 26
@@ -46,6 +48,11 @@ class Hdf5File:
 
     def __init__(self, file: h5py.File, path: Path) -> None:
         self._file, self.path = file, path
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the file."""
+        return self.path.stat().st_size
 
     def __contains__(self, name: str) -> bool:
         with _damage(self.path, f"`{name}`"):
@@ -80,7 +87,7 @@ class Hdf5File:
                 file.seek(start)
                 reference = file.read(_REFERENCE.size)
             length = self._check_reference(reference, f"dataset `{name}`")
-            self._check_length(length, f"dataset `{name}`", self.path.stat().st_size)
+            self._check_length(length, f"dataset `{name}`", self.num_bytes)
             return cast(Any, dataset.asstr()[...]).item()
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -110,7 +117,7 @@ class Hdf5File:
     def names(self) -> list[str]:
         """Return the names in the root, of any number that the file has room for."""
         with _damage(self.path, "the list of its datasets"):
-            possible = self.path.stat().st_size // _MIN_LINK_BYTES
+            possible = self.num_bytes // _MIN_LINK_BYTES
             names = _names(self._file, possible)
             if len(names) > possible:
                 raise FormatError(f"{self.path}: damaged: more names than the file has room for.")
@@ -149,7 +156,7 @@ class Hdf5File:
             return text if isinstance(text, str) else bytes(text).decode()
 
     def _check_length(self, length: int, what: str, longest: int = _MAX_TEXT_BYTES) -> None:
-        if length > min(longest, self.path.stat().st_size):
+        if length > min(longest, self.num_bytes):
             raise FormatError(f"{self.path}: damaged: {what} states {length:,} bytes of text.")
 
     def _find(self, name: str) -> h5py.Group | h5py.Dataset | None:
@@ -184,13 +191,14 @@ class Hdf5File:
                 f"{where} is compressed by filter {min(filters - _FILTERS)}, which is not known "
                 "here. Write it without compression, or with gzip or LZF."
             )
-        stored, stated = dataset.id.get_storage_size(), dataset.nbytes
-        is_chunked = layout.get_layout() == h5py.h5d.CHUNKED
-        possible = stored * MAX_COMPRESSION + _SMALL_BYTES if is_chunked else stored
+        stored, stated, possible = (size := dataset.id.get_storage_size()), dataset.nbytes, size
+        if layout.get_layout() == h5py.h5d.CHUNKED:  # the library makes whole chunks
+            possible = most_bytes(stored)
+            stated = max(stated, math.prod(layout.get_chunk()) * dataset.dtype.itemsize)
         if stated > possible:
             raise FormatError(
-                f"{where} of shape {dataset.shape} should hold {stated:,} bytes, but the file has "
-                f"{stored:,} for it: damaged or incomplete."
+                f"{where} of shape {dataset.shape} takes {stated:,} bytes in memory, but the file "
+                f"has {stored:,} for it: damaged or incomplete."
             )
 
     def _stated_length(self, name: bytes) -> int:
@@ -232,7 +240,7 @@ class Hdf5File:
         if len(reference) < _REFERENCE.size or tuple(sizes) != (8, 8):
             raise FormatError(f"{self.path}: damaged: {what} is not stored as HDF5 stores texts.")
         length, address, _ = _REFERENCE.unpack(reference)
-        if address >= self.path.stat().st_size:
+        if address >= self.num_bytes:
             return length  # the library says so
         with self.path.open("rb") as file:
             file.seek(address)
@@ -240,7 +248,7 @@ class Hdf5File:
             if len(head) < _HEAP.size or not head.startswith(_HEAP_MARK):
                 return length
             _, size = _HEAP.unpack(head)
-            rest = file.read(min(size, self.path.stat().st_size))
+            rest = file.read(min(size, self.num_bytes))
         at = 0
         while at + _HEAP_OBJECT.size <= min(len(rest), size - _HEAP.size):
             index, num_bytes = _HEAP_OBJECT.unpack_from(rest, at)
@@ -253,10 +261,20 @@ class Hdf5File:
 
 def _names(group: h5py.Group, most: int) -> list[str]:
     """Return the names in a group; after one more than ``most``, the rest is left out."""
-    names: list[bytes] = []
-    # anything but None stops
-    group.id.links.iterate(lambda name: names.append(name) or len(names) > most or None)
-    return [name.decode("utf-8", "surrogateescape") for name in names]
+    addresses: dict[bytes, int] = {}
+
+    def add(name: bytes, link: Any) -> bool | None:
+        addresses[name] = link.u if link.type == h5py.h5l.TYPE_HARD else -len(addresses)
+        return len(addresses) > most or None  # anything but None stops
+
+    group.id.links.iterate(add, info=True)
+    address, count = Counter(addresses.values()).most_common(1)[0] if addresses else (0, 0)
+    if count > _MAX_NAMES:
+        name = next(name for name in addresses if addresses[name] == address)
+        raise ValueError(
+            f"{count:,} names, such as {name[:40].decode(errors='replace')!r}, mean the same data"
+        )
+    return [name.decode("utf-8", "surrogateescape") for name in addresses]
 
 
 @contextmanager

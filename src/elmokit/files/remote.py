@@ -14,37 +14,43 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from elmokit.errors import ElmokitError, InputError
+from elmokit.errors import InputError
 from elmokit.files.cache_dir import cache_dir
 from elmokit.files.locks import LOCK_NAME, held_directory
 from elmokit.files.temporary import remove_leftovers
 
 StrPath = str | os.PathLike[str]
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
-_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az", "oss", "oci"})
+_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci"})
 """Storages whose objects appear whole, in buckets that must exist."""
+_STORAGES = _BUCKETS | {"http", "https", "hf", "memory"}
+"""fsspec knows many more, some of which read any local file or address that a text names."""
 
 
 def as_address(path: StrPath) -> str | None:
     """Return the address that a path is, if it is one: ``pathlib`` makes one slash of two.
 
     Raises:
-        InputError: if it looks like an address of a storage that fsspec does not know, and there is
-            no folder of this name; also for ``file://``, which is a path already.
+        InputError: if it looks like an address of a storage that is not read, and there is no
+            folder of this name; also for ``file://``, which is a path already.
     """
     found = _ADDRESS.fullmatch(os.fspath(path))
     if found is None or os.path.exists(path) or os.path.isdir(f"{found[1]}:"):
         return None
-    from fsspec.registry import known_implementations, registry
-
     if found[1] in ("file", "local"):
         raise InputError(f"{os.fspath(path)}: give the path itself, without {found[1]}://.")
-    if found[1] not in known_implementations and found[1] not in registry:
+    address = f"{found[1]}://{found[2]}"
+    _check_storage(address)
+    return address
+
+
+def _check_storage(address: str) -> None:
+    kind = address.partition("://")[0]
+    if kind not in _STORAGES or "::" in address:
         raise InputError(
-            f"{os.fspath(path)}: fsspec knows no storage {found[1]!r}. Check the word before the "
-            "colon, as in s3://BUCKET/KEY."
+            f"{address}: no address of a storage that is read: {', '.join(sorted(_STORAGES))}, as "
+            "in s3://BUCKET/KEY, and without `::`. For a path of this name, write ./ before it."
         )
-    return f"{found[1]}://{found[2]}"
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,8 @@ class RemoteFile:
         Raises:
             FileNotFoundError: if the bucket does not exist.
         """
+        if self._kind() in ("http", "https"):
+            raise InputError(f"{self}: nothing is written there. Give a path, or s3://BUCKET/KEY.")
         system, path = self._system()
         bucket = path.split("/", 1)[0]
         if self._kind() not in _BUCKETS:
@@ -181,7 +189,7 @@ class RemoteFile:
         given = (*arguments, path) if local_first else (path, *arguments)
         try:
             return getattr(system, what)(*given)
-        except (OSError, ElmokitError):
+        except OSError:
             raise
         except Exception as error:
             raise InputError(f"{self}: {type(error).__name__}: {error}") from error
@@ -285,6 +293,7 @@ def _identity(path: Path) -> tuple[int, int]:
 def _system(address: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs
 
+    _check_storage(address)  # also the names that a storage lists: `::` would lead elsewhere
     try:
         return url_to_fs(address)
     except ImportError as error:
@@ -292,3 +301,7 @@ def _system(address: str) -> tuple[Any, str]:
             f"{address}: the driver for it is not installed ({error}). Install it with pip, such "
             "as s3fs for s3:// or gcsfs for gs://."
         ) from error
+    except OSError:
+        raise
+    except Exception as error:  # of a driver, such as missing credentials
+        raise InputError(f"{address}: {type(error).__name__}: {error}") from error

@@ -30,6 +30,11 @@ class ArraySource(Protocol):
 
     path: Path
 
+    @property
+    def num_bytes(self) -> int:
+        """Size of the files that hold the arrays."""
+        ...
+
     def __contains__(self, name: str) -> bool:
         """Return whether there is an array, or a group of arrays, of this name."""
         ...

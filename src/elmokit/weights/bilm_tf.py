@@ -25,6 +25,7 @@ from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath, atomic_file, reserve
+from elmokit.files.bounded import check_growth
 from elmokit.files.hdf5 import Hdf5File, open_hdf5
 from elmokit.files.json_files import json_bytes
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -292,6 +293,8 @@ def _matrix_shape(file: ArraySource, name: str, expected: str) -> tuple[int, int
 def _read_tensors(datasets: Sequence[Dataset], file: ArraySource) -> dict[str, Tensor]:
     """Read parameters by name, once every dataset is known to be there in its shape."""
     found = [_find(file, dataset) for dataset in datasets]
+    num_values = sum(math.prod(dataset.shape) for dataset in datasets)
+    check_growth(file.path, 4 * num_values, file.num_bytes)
     return {
         name: torch.from_numpy(np.array(array, order="C"))
         for dataset, (stored_name, stored) in zip(datasets, found, strict=True)

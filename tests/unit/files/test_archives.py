@@ -101,6 +101,28 @@ def test_bombs_are_refused_before_they_fill_the_disk(kind, folder, tmp_path, mon
     assert sum(one.stat().st_size for one in folder.iterdir()) <= 1 << 20
 
 
+def test_an_archive_in_an_archive_may_not_grow_again(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "SMALL_BYTES", 1 << 10)
+    path = zipped(tmp_path / "inner", [("a", bytes(5000))], zipfile.ZIP_STORED)
+    with pytest.raises(FormatError, match=r"more than 4,000 bytes"):
+        unpack(path, folder, archive_bytes=1000)
+
+
+@pytest.mark.parametrize("name", ["", "/"])
+def test_a_member_without_a_name_is_refused_or_a_folder(name, folder, tmp_path):
+    member = zipfile.ZipInfo("x")
+    with zipfile.ZipFile(tmp_path / "archive", "w") as archive:
+        member.filename = name
+        with archive.open(member, "w") as file:
+            file.write(b"")
+    if name:
+        unpack(tmp_path / "archive", folder)
+    else:
+        with pytest.raises(FormatError, match=r"member '' .*name"):
+            unpack(tmp_path / "archive", folder)
+    assert not list(folder.iterdir())
+
+
 def test_a_size_that_is_stated_too_small_gains_nothing(folder, tmp_path):
     path = zipped(tmp_path / "archive", [("a", bytes(100_000))])
     data = path.read_bytes()

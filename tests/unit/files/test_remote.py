@@ -73,11 +73,65 @@ def test_what_is_an_address(tmp_path, monkeypatch):
         assert as_address(local) is None
     with pytest.raises(InputError, match="the path itself, without file://"):
         as_address("file:///etc/hosts")
-    with pytest.raises(InputError, match=r"knows no storage 's4'.* s3://BUCKET"):
+    with pytest.raises(InputError, match=r"s4://bucket/a: .*hf, .*s3.* s3://BUCKET"):
         as_address("s4://bucket/a")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s3:" / "b").mkdir(parents=True)
     assert as_address("s3:/b") is None  # a folder of that name
+
+
+OTHER_STORAGES = [
+    "reference://{path}", "reference:/{path}", "dir://x", "cached://x", "filecache://x",
+    "simplecache://x", "blockcache://x", "generic://x", "jupyter://h/x", "zip://x", "tar://x",
+    "libarchive://x", "git://x", "github://o:r@main/x", "ftp://h/x", "sftp://h/x", "smb://h/x",
+    "data://text/plain,x", "dbfs://x", "asynclocal://{path}", "root://x",
+    "s3://a::file://{path}", "memory://a::file://{path}", "https://h/a.zip::{path}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", OTHER_STORAGES)
+@pytest.mark.parametrize("command", ["vocab", "embed"])
+def test_addresses_cannot_lead_to_local_files(command, address, tmp_path):
+    """Drivers of fsspec read what a text or an address names, such as `reference` any file."""
+    toy_model().save(tmp_path / "model")
+    secret, text = tmp_path / "secret", tmp_path / "names.json"
+    secret.write_text("geheim\n" * 9)
+    text.write_text(json.dumps({"version": 1, "refs": {"a": [str(secret)]}}))
+    address = address.format(path=text)
+    if command == "vocab":
+        refused = elmokit("vocab", address, "-o", tmp_path / "v.txt", expect=2)
+    else:
+        (tmp_path / "t.txt").write_text(LINES, encoding="utf-8")
+        options = ["-o", address, "--model", tmp_path / "model"]
+        refused = elmokit("embed", tmp_path / "t.txt", *options, expect=2)
+    assert "s3://BUCKET/KEY" in refused.stderr
+    assert not (tmp_path / "v.txt").exists()
+
+
+def test_a_listed_name_cannot_lead_to_a_local_file(tmp_path):
+    (tmp_path / "secret").write_text("geheim\n")
+    MemoryFileSystem.store[f"/c/a::file://{tmp_path}/secret"] = MemoryFileSystem.open(
+        MemoryFileSystem(), "/c/b.txt", "wb"
+    )
+    with pytest.raises(InputError, match="::"):
+        [list(read_pieces(file)) for file in find_files("memory://c")]
+
+
+def test_errors_of_a_driver_name_the_address(monkeypatch):
+    class Broken(MemoryFileSystem):
+        protocol = ("az",)
+
+        def __init__(self, **_):
+            raise ValueError("Must provide an account_name")
+
+    fsspec.register_implementation("az", Broken, clobber=True)
+    with pytest.raises(InputError, match=r"az://box/t\.txt: ValueError: .*account_name"):
+        find_files("az://box/t.txt")
+    with (
+        pytest.raises(InputError, match=r"http://h/v\.txt: nothing is written"),
+        local_output("http://h/v.txt"),
+    ):
+        raise AssertionError("nothing may be done")
 
 
 def test_files_folders_and_patterns_are_found():
@@ -159,18 +213,18 @@ def test_a_text_is_not_replaced_by_what_is_made_of_it(command, text):
 
 def test_other_storages_get_a_file_by_renaming(tmp_path, monkeypatch):
     class Wrapped(DirFileSystem):
-        protocol = "wrapped"
+        protocol = "hf"
 
         def __init__(self, **_):
             super().__init__(path=str(tmp_path / "there"), fs=LocalFileSystem())
 
         @classmethod
         def _strip_protocol(cls, path):
-            return path.removeprefix("wrapped://")
+            return path.removeprefix("hf://")
 
-    fsspec.register_implementation("wrapped", Wrapped, clobber=True)
+    fsspec.register_implementation("hf", Wrapped, clobber=True)
     (tmp_path / "there").mkdir()
-    with local_output("wrapped://deep/o.txt") as path:
+    with local_output("hf://deep/o.txt") as path:
         path.write_text("whole")
     assert (tmp_path / "there/deep/o.txt").read_text() == "whole"
 
@@ -180,7 +234,7 @@ def test_other_storages_get_a_file_by_renaming(tmp_path, monkeypatch):
     monkeypatch.setattr(Wrapped, "mv", fail)
     with (
         pytest.raises(OSError, match="dead"),
-        local_output("wrapped://deep/o.txt", overwrite=True) as path,
+        local_output("hf://deep/o.txt", overwrite=True) as path,
     ):
         path.write_text("new")
     assert [one.name for one in (tmp_path / "there/deep").iterdir()] == ["o.txt"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from elmokit.embed.formats.block import TOKENS_KEY, Block, Sentence
 from elmokit.errors import MissingExtraError
-from elmokit.files.bounded import MAX_COMPRESSION
+from elmokit.files.bounded import most_bytes
 from elmokit.weights.result_metadata import METADATA_KEY
 
 try:
@@ -24,8 +24,6 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", extra="arrow") from error
 
 _ROWS_TOGETHER = 64
-_SMALL_BYTES = 1 << 20
-"""A file may always state so much, and `MAX_COMPRESSION` times its size."""
 
 
 def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
@@ -86,9 +84,9 @@ class Writer:
 class Reader:
     """Reads `_ROWS_TOGETHER` rows at a time, or for single sentences a row group.
 
-    A file whose metadata state more than `MAX_COMPRESSION` times its size is refused. Pages that
-    hold more than the metadata say, such as by dictionaries, and missing vectors are not found
-    before they are in memory.
+    A file whose metadata state more than `most_bytes` is refused. Pages that hold more than the
+    metadata say, such as by dictionaries, and missing vectors are not found before they are in
+    memory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -96,7 +94,7 @@ class Reader:
         groups = range(self._file.num_row_groups)
         # not those of columns: pyarrow ends the process where their statistics are damaged
         stated = sum(self._file.metadata.row_group(k).total_byte_size for k in groups)
-        if stated > path.stat().st_size * MAX_COMPRESSION + _SMALL_BYTES:
+        if stated > most_bytes(path.stat().st_size):
             raise ValueError(f"{stated:,} bytes of values in a file of {path.stat().st_size:,}")
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
         self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])

@@ -191,16 +191,17 @@ def _mixes(
     if (prefix := _mix_prefix(state, elmo)) is None:
         return None
     rows, gammas = [], []
-    while f"{prefix}scalar_mix_{len(rows)}.gamma" in state:
-        mix = TorchParameters(state, f"{prefix}scalar_mix_{len(rows)}.", path)
-        count = mix.count("scalar_parameters.{}")
+    mixes = TorchParameters(state, f"{prefix}scalar_mix_", path)
+    for number in range(mixes.count("{}.gamma")):
+        name = f"{number}.scalar_parameters"
+        count = mixes.count(f"{name}.{{}}")
         if count != num_layers:
             raise FormatError(
-                f"{path}: `{mix.prefix}scalar_parameters` are {count}, expected {num_layers}, one "
-                "for each layer."
+                f"{path}: `{mixes.prefix}{name}` are {count}, expected {num_layers}, one for each "
+                "layer."
             )
-        rows.append([mix.take(f"scalar_parameters.{k}", 1)[0] for k in range(count)])
-        gammas.append(mix.take("gamma", 1)[0])
+        rows.append([mixes.take(f"{name}.{k}", 1)[0] for k in range(count)])
+        gammas.append(mixes.take(f"{number}.gamma", 1)[0])
     weights = torch.stack([torch.stack(row) for row in rows])
     return TrainedMixes(mix_weights=weights, gammas=torch.stack(gammas), layer_norm=norm)
 

@@ -174,7 +174,7 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
 
 @contextmanager
 def _unpacked(
-    source: Path, scratch: Path, depth: int
+    source: Path, scratch: Path, depth: int, archive_bytes: int | None = None
 ) -> Iterator[tuple[Path, dict[Path, FileKind]]]:
     """Yield the folder of a source, or of what its archives hold, and the kinds of its files."""
     if source.is_dir():
@@ -190,9 +190,10 @@ def _unpacked(
         yield source.parent, _kinds(source.parent, 0)
         return
     scratch.mkdir(parents=True, exist_ok=True)
+    archive_bytes = archive_bytes or source.stat().st_size  # of the outermost archive
     with temporary_directory(scratch, "unpacked") as folder:
-        unpack(source, folder)
-        with _unpacked(folder, scratch, depth - 1) as unpacked:
+        unpack(source, folder, archive_bytes=archive_bytes)
+        with _unpacked(folder, scratch, depth - 1, archive_bytes) as unpacked:
             yield unpacked
 
 

@@ -18,6 +18,8 @@ _FOOTER_BYTES = 48
 _TRAILER_BYTES = 5
 _CRC_MASK = 0xA282EAD8
 _MAX_VARINT_BYTES = 10
+MAX_KEY_BYTES, MAX_BLOCKS = 1000, 10_000
+"""A key is cheap to state, since it shares bytes with the one before, but not to make."""
 
 
 def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -31,9 +33,13 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     footer, at = data[-_FOOTER_BYTES:], 0
     for _ in range(2):
         _, at = varint(footer, at)
-    for _ in _entries(data, footer):  # of metadata, which is only checked
-        pass
-    for _, handle in _entries(data, footer[at:]):
+    _block(data, footer)  # of metadata, which is only checked
+    end = 0
+    for number, (_, handle) in enumerate(_entries(data, footer[at:])):
+        start, _ = varint(handle, 0)
+        if start < end or number >= MAX_BLOCKS:
+            raise ValueError(f"more than {MAX_BLOCKS:,} blocks, or one that is listed twice")
+        end = start + 1
         yield from _entries(data, handle)
 
 
@@ -56,8 +62,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("a number has more than ten bytes")
 
 
-def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the entries of the block at a handle (offset, size), after checking its CRC."""
+def _block(data: bytes, handle: bytes) -> tuple[bytes, int]:
+    """Return the block at a handle (offset, size), whose CRC is right, and its offset."""
     offset, at = varint(handle, 0)
     size, _ = varint(handle, at)
     end = offset + size
@@ -68,7 +74,13 @@ def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
         raise ValueError(f"the block at byte {offset:,} has another checksum than is stored")
     if kind != 0:
         raise ValueError(f"the block at byte {offset:,} is compressed (type {kind})")
-    block = data[offset:end]
+    return data[offset:end], offset
+
+
+def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the entries of the block at a handle."""
+    block, offset = _block(data, handle)
+    size = len(block)
     if size < 4:
         raise ValueError(f"the block at byte {offset:,} is too short")
     limit = size - 4 - 4 * struct.unpack_from("<I", block, size - 4)[0]
@@ -81,6 +93,10 @@ def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
         length, at = varint(block, at)
         if shared > len(key) or at + unshared + length > limit:
             raise ValueError(f"an entry of the block at byte {offset:,} is longer than it")
+        if shared + unshared > MAX_KEY_BYTES:
+            raise ValueError(
+                f"a key of the block at byte {offset:,} has over {MAX_KEY_BYTES:,} bytes"
+            )
         key = key[:shared] + block[at : at + unshared]
         at += unshared
         yield key, block[at : at + length]

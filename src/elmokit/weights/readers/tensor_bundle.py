@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
+from elmokit.files.bounded import read_bounded
 from elmokit.files.crc32c import crc32c
 from elmokit.weights.readers.sstable import read_table, unmasked, varint
 
 INDEX_SUFFIX = ".index"
-MAX_TENSORS, MAX_SHARDS, MAX_DIMS = 100_000, 10_000, 8
+MAX_TENSORS, MAX_SHARDS, MAX_DIMS = 50_000, 10_000, 8
+MAX_INDEX_BYTES = 1 << 21
 _DTYPES = {
     1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 17: "<u2",
     19: "<f2", 22: "<u4", 23: "<u8",
@@ -55,15 +56,15 @@ class TensorBundle:
         self.path = index
         self.prefix = str(index).removesuffix(INDEX_SUFFIX)
         self.entries: dict[str, BundleEntry] = {}
-        data = read_bounded(index, MAX_SETTINGS_BYTES)
+        data = read_bounded(index, MAX_INDEX_BYTES)
         try:
             rows = read_table(data)
             name, header = next(rows, (b"?", b""))
             self.num_shards = self._read_header(name, header)
-            for name, value in rows:
+            for number, (name, value) in enumerate(rows, start=1):
                 entry = _entry(name.decode("utf-8", "backslashreplace"), value)
                 self.entries[entry.name] = entry
-                if len(self.entries) > MAX_TENSORS:
+                if number > MAX_TENSORS:
                     raise ValueError(f"more than {MAX_TENSORS:,} tensors")
         except FormatError:
             raise
@@ -72,6 +73,11 @@ class TensorBundle:
                 f"{index}: damaged index of a TensorFlow checkpoint: {error}. It has {len(data):,} "
                 "bytes; fetch it again."
             ) from error
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of all data files."""
+        return sum(map(self._shard_bytes, range(self.num_shards)))
 
     def shard_path(self, shard: int) -> Path:
         """Return the data file of a number."""
@@ -93,12 +99,7 @@ class TensorBundle:
                 f"{entry.num_bytes:,} bytes, but {expected:,} of float32 are expected: damaged, or "
                 "no weights."
             )
-        if entry.shard >= self.num_shards or not path.exists():
-            raise FormatError(
-                f"{path} is missing: {self.path.name} says that the checkpoint has "
-                f"{self.num_shards} data file(s), of the same name as the index. Fetch all of them."
-            )
-        size = path.stat().st_size
+        size = self._shard_bytes(entry.shard)
         if entry.offset + entry.num_bytes > size:
             raise FormatError(
                 f"{where} should end at byte {entry.offset + entry.num_bytes:,}, but the file has "
@@ -113,6 +114,15 @@ class TensorBundle:
                 "another checkpoint. Fetch both again."
             )
         return array.reshape(entry.shape)
+
+    def _shard_bytes(self, shard: int) -> int:
+        path = self.shard_path(shard)
+        if shard >= self.num_shards or not path.exists():
+            raise FormatError(
+                f"{path} is missing: {self.path.name} says that the checkpoint has "
+                f"{self.num_shards} data file(s), of the same name as the index. Fetch all of them."
+            )
+        return path.stat().st_size
 
     def _read_header(self, name: bytes, header: bytes) -> int:
         if name != b"":
@@ -145,7 +155,9 @@ def _entry(name: str, value: bytes) -> BundleEntry:
         elif number in numbers and isinstance(field, int):
             numbers[number] = field
     if len(shape) > MAX_DIMS or any(size >= 1 << 48 for size in shape):
-        raise ValueError(f"tensor `{name}` has shape {shape}")
+        raise ValueError(
+            f"tensor `{name}` has a shape of {len(shape)} dimensions up to {max(shape)}"
+        )
     kind, shard, offset, size, crc = numbers.values()
     dtype = np.dtype(_DTYPES[kind]) if kind in _DTYPES else _OTHER_DTYPE
     return BundleEntry(name, shape, dtype, shard, offset, size, crc, is_partitioned)

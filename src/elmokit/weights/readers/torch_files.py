@@ -1,7 +1,5 @@
 """Tensors saved by ``torch.save``, read without running what a pickle says."""
 
-import pickle
-import re
 import zipfile
 from pathlib import Path
 
@@ -10,13 +8,13 @@ from torch import Tensor
 
 from elmokit.errors import FormatError
 from elmokit.files.damage import damage
+from elmokit.weights.readers import torch_pickle
 from elmokit.weights.tensor_files import check_finite
 
 _LEGACY_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 """A pickle of the number that the older format begins with."""
 _HEAD_BYTES, _NAME_AT = 256, 30
 """Of a zip archive's first record; the length of its name is four bytes before the name."""
-_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def is_torch_file(path: Path) -> bool:
@@ -38,63 +36,57 @@ def is_torch_file(path: Path) -> bool:
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """Read a state dict: fp32 tensors by name, all finite, others left out.
+    """Read a state dict: floating-point tensors by name, others left out.
+
+    They may be views of each other's values, and are not checked before `plain_tensor`.
 
     Raises:
-        FormatError: if the file is damaged, holds anything that is not a tensor or a plain
-            container, or a tensor without the data for its shape.
+        FormatError: if the file is damaged, or holds anything that is not a tensor or a plain
+            container.
     """
-    _check_records(path)
-    advice = f"Only tensors and plain containers are read. It has {path.stat().st_size:,} bytes."
-    try:
-        with damage(path, advice, what="no whole state dict"):
-            loaded = _load(path)
-    except MemoryError as error:
-        raise FormatError(f"{path}: states more data than there is memory. {advice}") from error
+    advice = (
+        "Only tensors and plain containers are read, as of torch.save(model.state_dict(), path). "
+        f"It has {path.stat().st_size:,} bytes."
+    )
+    with damage(path, advice, what="no whole state dict"):
+        is_zip = _check_records(path)
+        loaded = torch.load(
+            path, map_location="cpu", mmap=is_zip, weights_only=False, pickle_module=torch_pickle
+        )
     if not isinstance(loaded, dict):
         raise FormatError(f"{path}: expected tensors by name, got {type(loaded).__name__}.")
     return {
-        name: _checked(tensor, name, path)
+        name: tensor
         for name, tensor in loaded.items()
-        if isinstance(name, str) and isinstance(tensor, Tensor) and tensor.is_floating_point()
+        if isinstance(tensor, Tensor) and tensor.is_floating_point()
     }
 
 
-def _load(path: Path) -> object:
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:  # whose text recommends to run the pickle after all
-        called = re.search(r"GLOBAL (\S+)", str(error))
-        if called is None:
-            raise ValueError("its pickle is damaged") from error
-        raise FormatError(
-            f"{path}: its pickle wants to call `{called[1]}`. Nothing in a file is run, so it is "
-            "not read; save only tensors: torch.save(model.state_dict(), path)."
-        ) from error
+def plain_tensor(tensor: Tensor, name: str, path: Path) -> Tensor:
+    """Return a tensor of a file as fp32, contiguous, all values finite.
 
-
-def _check_records(path: Path) -> None:
-    """Refuse compressed records, which `torch.load` would unpack to any size."""
-    with damage(path, "Fetch it again."):
-        if not zipfile.is_zipfile(path):
-            return
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    packed = any(one.compress_type != zipfile.ZIP_STORED for one in members)
-    if packed or sum(one.file_size for one in members) > path.stat().st_size:
-        raise FormatError(f"{path}: its records are compressed, which torch.save never does.")
-
-
-def _checked(tensor: Tensor, name: str, path: Path) -> Tensor:
-    tensor = tensor.detach()
-    if tensor.layout != torch.strided or tensor.dtype not in _FLOATS:
-        found = f"{tensor.dtype}, {tensor.layout}"
-        raise FormatError(f"{path}: tensor `{name}` is {found}; expected float32.")
+    Raises:
+        FormatError: if it is not, or states a shape that it has no data for.
+    """
     stored = tensor.untyped_storage().nbytes()
     if tensor.numel() * tensor.element_size() > stored:
         raise FormatError(
             f"{path}: tensor `{name}` of shape {tuple(tensor.shape)} has only {stored:,} bytes."
         )
-    tensor = tensor.to(torch.float32).contiguous()
+    tensor = tensor.detach().to(torch.float32).contiguous()
     check_finite(tensor, name, path)
     return tensor
+
+
+def _check_records(path: Path) -> bool:
+    """Tell whether a file is a zip archive, of tensors and no program, and not compressed."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    if any(one.filename.endswith("/constants.pkl") for one in members):
+        raise ValueError("a TorchScript program")
+    packed = any(one.compress_type != zipfile.ZIP_STORED for one in members)
+    if packed or sum(one.file_size for one in members) > path.stat().st_size:
+        raise ValueError("its records are compressed, which torch.save never does")
+    return True

@@ -10,8 +10,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from elmokit.bilm.lstmp import FORGET_OFFSET
+from elmokit.bilm.lstmp import FORGET_OFFSET, MAX_LAYERS
 from elmokit.errors import FormatError
+from elmokit.files.bounded import check_growth
+from elmokit.weights.readers.torch_files import plain_tensor
 
 _CNN = "token_encoder."
 
@@ -31,23 +33,32 @@ class TorchParameters:
         self._left = {
             name.removeprefix(prefix): one for name, one in state.items() if name.startswith(prefix)
         }
+        storages = (tensor.untyped_storage() for tensor in state.values())
+        self._num_bytes = 0
+        self._num_stored = sum({one.data_ptr(): one.nbytes() for one in storages}.values())
 
     def count(self, pattern: str) -> int:
         """Return how many names there are of a pattern with ``{}`` for 0, 1, 2, …."""
         number = 0
         while pattern.format(number) in self._left:
             number += 1
+            if number > MAX_LAYERS:
+                raise FormatError(
+                    f"{self.path}: more than {MAX_LAYERS} tensors `{self.prefix}{pattern}`."
+                )
         return number
 
     def take(self, name: str, rank: int) -> Tensor:
-        """Take out a tensor of so many dimensions."""
+        """Take out a tensor of so many dimensions, as fp32; together they stay in bounds."""
         found = self._left.pop(name, None)
         if found is None or found.dim() != rank or found.numel() == 0:
             shape = "is missing" if found is None else f"has shape {tuple(found.shape)}"
             raise FormatError(
                 f"{self.path}: tensor `{self.prefix}{name}` {shape}; expected {rank} dimension(s)."
             )
-        return found
+        self._num_bytes += 4 * found.numel()
+        check_growth(self.path, self._num_bytes, self._num_stored)
+        return plain_tensor(found, self.prefix + name, self.path)
 
     def move(
         self, name: str, ours: str, rank: int, change: Callable[[Tensor], Tensor] = lambda one: one

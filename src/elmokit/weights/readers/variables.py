@@ -9,15 +9,15 @@ from elmokit.errors import FormatError
 from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES
 from elmokit.weights.readers.tensor_bundle import BundleEntry, TensorBundle
 
-_CELL = re.compile(
-    r"RNN_(?P<direction>\d+)/.*?(?:cell_?(?P<layer>\d+)/.*?)?lstm_?cell/(?P<part>[\w/]+)",
-    re.IGNORECASE,
-)
 _PARTS = {
     "kernel": "W_0", "weights": "W_0", "w_0": "W_0", "bias": "B", "biases": "B", "b": "B",
     "projection/kernel": "W_P_0", "projection/weights": "W_P_0", "w_p_0": "W_P_0",
 }  # fmt: skip
 """TensorFlow has renamed the weights of its cells twice."""
+_CELL = re.compile(
+    rf"RNN_(?P<direction>\d+)/(?P<path>.*)lstm_?cell/(?P<part>{'|'.join(_PARTS)})", re.IGNORECASE
+)
+_LAYER = re.compile(r"cell_?(\d+)/", re.IGNORECASE)
 _FIRST = ("char_embed", "embedding")
 
 
@@ -41,6 +41,11 @@ class Variables:
                 usual = _usual_name(name.removeprefix(scope))
                 if with_softmax or usual not in SOFTMAX_NAMES:
                     self._entries[usual] = entry
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the data files."""
+        return self._bundle.num_bytes
 
     def __contains__(self, name: str) -> bool:
         """Return whether there is a variable, or a scope, of this name."""
@@ -89,9 +94,10 @@ def _is_slot(name: str, bundle: TensorBundle) -> bool:
 
 def _usual_name(name: str) -> str:
     cell = _CELL.fullmatch(name)
-    if cell is None or cell["part"].lower() not in _PARTS:
+    if cell is None:
         return name
-    layer = "" if cell["layer"] is None else f"MultiRNNCell/Cell{cell['layer']}/"
+    found = _LAYER.search(cell["path"])
+    layer = "" if found is None else f"MultiRNNCell/Cell{found[1]}/"
     return f"RNN_{cell['direction']}/RNN/{layer}LSTMCell/{_PARTS[cell['part'].lower()]}"
 
 

@@ -1,0 +1,351 @@
+"""Small files, well formed and with right checksums, that mean gigabytes or work without an end.
+
+``python -m tests.builders.bombs FOLDER`` reads each in a process of its own, and prints what came
+of it: a line of JSON with its size, the seconds of the processor, and the peak of memory.
+"""
+
+import io
+import json
+import math
+import os
+import resource
+import signal
+import struct
+import sys
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import torch
+
+from elmokit.embed.vector_sequence import open_vectors
+from elmokit.errors import ElmokitError
+from elmokit.files.crc32c import crc32c
+from elmokit.weights.bilm_tf import read_bilm_tf
+from elmokit.weights.readers.contents import Choices
+from elmokit.weights.readers.registry import read_foreign
+
+from . import foreign_models as foreign
+
+OPTIONS = {
+    "lstm": {
+        "use_skip_connections": True, "projection_dim": 128, "dim": 1024, "n_layers": 90,
+        "cell_clip": 3, "proj_clip": 3,
+    },
+    "char_cnn": {
+        "activation": "relu", "filters": [[1, 32]], "n_highway": 1, "embedding": {"dim": 16},
+        "n_characters": 262, "max_characters_per_token": 50,
+    },
+}  # fmt: skip
+
+
+SHAPES = {
+    "char_embed": (261, 16), "CNN/W_cnn_0": (1, 1, 16, 32), "CNN/b_cnn_0": (32,),
+    "CNN_high_0/W_carry": (32, 32), "CNN_high_0/b_carry": (32,),
+    "CNN_high_0/W_transform": (32, 32), "CNN_high_0/b_transform": (32,),
+    "CNN_proj/W_proj": (32, 128), "CNN_proj/b_proj": (128,),
+}  # fmt: skip
+CELL_SHAPES = {"W_0": (256, 4096), "B": (4096,), "W_P_0": (1024, 128)}
+"""Of one of the 90 layers of either direction: 4.7 MB in all."""
+
+
+def cells() -> list[str]:
+    return [
+        f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
+        for direction in range(2)
+        for layer in range(90)
+    ]
+
+
+# --- TensorFlow
+
+
+def table_block(rows: list[tuple[int, bytes, bytes]]) -> bytes:
+    """Return a block of rows: bytes shared with the key before, the rest of the key, value."""
+    out = bytearray()
+    for num_shared, rest, value in rows:
+        for number in (num_shared, len(rest), len(value)):
+            out += foreign.varint(number)
+        out += rest + value
+    return bytes(out) + struct.pack("<2I", 0, 1)
+
+
+def table_of(blocks: list[bytes], listed: list[int], metadata: bytes | None = None) -> bytes:
+    """Return a table that lists its blocks by number, any of them any number of times."""
+    out = bytearray()
+
+    def add(content: bytes) -> bytes:
+        start, stored = len(out), content + b"\0"
+        out.extend(stored + struct.pack("<I", foreign.masked(crc32c(stored))))
+        return foreign.varint(start) + foreign.varint(len(content))
+
+    handles = [add(block) for block in blocks]
+    last = add(metadata or table_block([]))
+    last += add(table_block([(0, b"%08d" % k, handles[at]) for k, at in enumerate(listed)]))
+    return bytes(out) + last.ljust(40, b"\0") + bytes.fromhex("57fb808b247547db")
+
+
+def variable(*shape: int) -> bytes:
+    """Return the entry of zeros at the beginning of the data."""
+    dims = b"".join(foreign.field(2, foreign.field(1, size)) for size in shape)
+    num_bytes = 4 * math.prod(shape)
+    entry = foreign.field(1, 1) + foreign.field(2, dims) + foreign.field(5, num_bytes)
+    return entry + foreign.field(6, foreign.masked(crc32c(bytes(num_bytes))), fixed32=True)
+
+
+EIGHT = variable(8)
+
+
+HEADER = (0, b"", foreign.field(1, 1))
+
+
+def tensorflow(index: Callable[[], bytes]) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        (folder / "model.index").write_bytes(index())
+        (folder / "model.data-00000-of-00001").write_bytes(bytes(1 << 22))
+        (folder / "options.json").write_text(json.dumps(OPTIONS))
+
+    return make
+
+
+def shared_prefixes(length: int, num_keys: int) -> bytes:
+    rows = [HEADER, (0, b"k" * length, EIGHT)]
+    rows += [(length, b"%06d" % number, EIGHT) for number in range(num_keys)]
+    return table_of([table_block(rows)], [0])
+
+
+def listed_often(times: int) -> bytes:
+    rows = [(0, b"%06d" % number, EIGHT) for number in range(20_000)]
+    return table_of([table_block([HEADER]), table_block(rows)], [0] + [1] * times)
+
+
+def long_metadata() -> bytes:
+    rows = [(0, b"k" * 500_000, b"")] + [(500_000, b"", b"")] * 300_000
+    return table_of([table_block([HEADER])], [0], table_block(rows))
+
+
+def slow_names() -> bytes:
+    name = (b"lm/RNN_0/" + b"cell1/lstmcell/" * 70)[:990]
+    rows = [HEADER, (0, b"lm/char_embed", EIGHT), (0, name, EIGHT)]
+    rows += [(990, b"%06d" % number, EIGHT) for number in range(20_000)]
+    return table_of([table_block(rows)], [0])
+
+
+def one_region() -> bytes:
+    """Variables of 90 layers, all of them the same bytes."""
+    entries = {name: variable(*shape) for name, shape in SHAPES.items()}
+    for name, shape in CELL_SHAPES.items():
+        entries |= dict.fromkeys([cell + name for cell in cells()], variable(*shape))
+    rows = [(foreign.variable_name(name).encode(), entry) for name, entry in entries.items()]
+    return table_of([table_block([HEADER, *((0, *row) for row in sorted(rows))])], [0])
+
+
+# --- PyTorch
+
+
+def torch_pickle(program: bytes) -> Callable[[Path], None]:
+    """Put the values of a pickle into a file of tensors."""
+
+    def make(folder: Path) -> None:
+        with zipfile.ZipFile(folder / "weights.th", "w") as archive:
+            archive.writestr("archive/data.pkl", b"\x80\x02" + program + b".")
+            archive.writestr("archive/version", b"3\n")
+            archive.writestr("archive/byteorder", b"little")
+
+    return make
+
+
+def doubled(depth: int) -> bytes:
+    """A dictionary with a key of nested pairs, each of the same tuple twice."""
+    pairs = b"".join(b"q%ch%c\x86" % (k, k) for k in range(depth))
+    return b"})" + pairs + b"K\x01s"
+
+
+def numbers_of_lists() -> bytes:
+    """A tensor made of lists of lists, each of the same list many times."""
+    key, lists = b"X\x01\0\0\0a", b"}X\x01\0\0\0aK\x01q\x00s"
+    for depth in range(5):
+        lists += key + b"](" + b"h%c" % depth * 200 + b"eq%cs" % (depth + 1)
+    return lists + key + b"ctorch\nFloatTensor\nh\x05\x85Rs"
+
+
+def storage_of_pairs() -> bytes:
+    """The key of a storage is a tuple of pairs of pairs."""
+    return b"}X\x01\0\0\0a" + doubled(60)[1:-3] + b"X\x01\0\0\0b\x86Qs"
+
+
+def views(folder: Path, *, legacy: bool) -> None:
+    """Every tensor of 90 layers is the same memory."""
+    values = torch.zeros(1 << 21)
+    state = {name: values[:4].view(shape) for name, shape in {
+        "e._elmo_lstm._token_embedder._char_embedding_weights": (2, 2),
+        "e._elmo_lstm._token_embedder.char_conv_0.weight": (2, 2, 1),
+        "e._elmo_lstm._token_embedder.char_conv_0.bias": (4,),
+        "e._elmo_lstm._token_embedder._projection.weight": (2, 2),
+        "e._elmo_lstm._token_embedder._projection.bias": (4,),
+    }.items()}  # fmt: skip
+    for layer in range(90):
+        for direction in ("forward", "backward"):
+            name = f"e._elmo_lstm._elmo_lstm.{direction}_layer_{layer}."
+            matrix = values.view(1 << 12, -1)
+            state |= {f"{name}{part}.weight": matrix for part in (
+                "input_linearity", "state_linearity", "state_projection"
+            )}  # fmt: skip
+            state[f"{name}state_linearity.bias"] = values
+    torch.save(state, folder / "weights.th", _use_new_zipfile_serialization=not legacy)
+
+
+# --- archives
+
+
+def nameless(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "model.zip", "w") as archive:
+        member = zipfile.ZipInfo("x")
+        member.filename = ""
+        with archive.open(member, "w") as file:
+            file.write(b"text")
+
+
+def chained_headers(folder: Path) -> None:
+    """Attributes before attributes, each of which `tarfile` keeps until the last."""
+    with tarfile.open(folder / "model.tar.gz", "w:gz", compresslevel=1) as archive:
+        for _ in range(120):
+            header = tarfile.TarInfo("x")
+            record = b"4000000 comment=" + bytes(4_000_000 - 17) + b"\n"
+            header.type, header.size = tarfile.XHDTYPE, len(record)
+            archive.addfile(header, io.BytesIO(record))
+
+
+# --- arrays
+
+
+def linked_sentences(folder: Path) -> None:
+    path = folder / "out.h5"
+    with h5py.File(path, "w") as file:
+        file["0"] = np.zeros((3, 400, 1024), np.float32)
+        for number in range(1, 3000):
+            file[str(number)] = file["0"]
+
+
+def zeros_of_hdf5(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Callable[[Path], None]:
+    """A sentence of compressed zeros."""
+
+    def make(folder: Path) -> None:
+        packed = zlib.compress(bytes(4 * math.prod(chunks)), 1)
+        with h5py.File(folder / "out.h5", "w") as file:
+            dataset = file.create_dataset(
+                "0", shape, "f4", chunks=chunks, maxshape=(None, None, None), compression="gzip"
+            )
+            for row in range(0, shape[0], chunks[0]):
+                for word in range(0, shape[1], chunks[1]):
+                    dataset.id.write_direct_chunk((row, word, 0), packed)
+
+    return make
+
+
+def linked_layers(folder: Path) -> None:
+    """Weights of 90 layers under names of their own, but stored once."""
+    (folder / "options.json").write_text(json.dumps(OPTIONS))
+    with h5py.File(folder / "weights.hdf5", "w") as file:
+        for name, shape in {**SHAPES, **CELL_SHAPES}.items():
+            file[name] = np.zeros(shape, np.float32)
+        for cell in cells():
+            for name in CELL_SHAPES:
+                file[cell + name] = file[name]
+
+
+def overlapping_members(folder: Path) -> None:
+    stream = io.BytesIO()
+    np.save(stream, np.zeros((3, 400, 1024), np.float32))
+    with zipfile.ZipFile(folder / "out.npz", "w") as archive:
+        archive.writestr("0.npy", stream.getvalue())
+        for number in range(1, 3000):
+            member = zipfile.ZipInfo(f"{number}.npy")
+            for field in ("header_offset", "file_size", "compress_size", "CRC"):
+                setattr(member, field, getattr(archive.filelist[0], field))
+            archive.filelist.append(member)
+
+
+def compressed_member(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "out.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        stream = io.BytesIO()
+        np.save(stream, np.zeros((3, 24_000, 1024), np.float32))
+        archive.writestr("0.npy", stream.getvalue())
+
+
+BOMBS: dict[str, Callable[[Path], object]] = {
+    "tf-one-long-prefix": tensorflow(lambda: shared_prefixes(500_000, 9_000)),
+    "tf-many-prefixes": tensorflow(lambda: shared_prefixes(60_000, 60_000)),
+    "tf-short-prefixes": tensorflow(lambda: shared_prefixes(990, 45_000)),
+    "tf-block-listed-30-times": tensorflow(lambda: listed_often(30)),
+    "tf-block-listed-100000-times": tensorflow(lambda: listed_often(100_000)),
+    "tf-metadata": tensorflow(long_metadata),
+    "tf-names": tensorflow(slow_names),
+    "tf-one-region": tensorflow(one_region),
+    "torch-key-of-pairs": torch_pickle(doubled(60)),
+    "torch-deep-key": torch_pickle(b"})" + b"\x85" * 500_000 + b"K\x01s"),
+    "torch-numbers-of-lists": torch_pickle(numbers_of_lists()),
+    "torch-storage-of-pairs": torch_pickle(storage_of_pairs()),
+    "torch-bytes": torch_pickle(b"}X\x01\0\0\0acbuiltins\nbytearray\nJ\0\0\0\x7f\x85Rs"),
+    "torch-opcodes": torch_pickle(b"}X\x01\0\0\0a](" + b"N" * 6_000_000 + b"es"),
+    "torch-views": lambda folder: views(folder, legacy=False),
+    "torch-views-older": lambda folder: views(folder, legacy=True),
+    "zip-without-name": nameless,
+    "tar-headers": chained_headers,
+    "hdf5-linked-sentences": linked_sentences,
+    "hdf5-linked-layers": linked_layers,
+    "hdf5-zeros": zeros_of_hdf5((3, 80_000, 1024), (1, 8000, 1024)),
+    "hdf5-chunk": zeros_of_hdf5((3, 4, 8), (64, 4096, 512)),
+    "npz-overlap": overlapping_members,
+    "npz-zeros": compressed_member,
+}  # fmt: skip
+
+
+def read(folder: Path) -> object:
+    sentences = [*folder.glob("out.*")]
+    if sentences:
+        return [vectors.shape for _, vectors in open_vectors(sentences[0])]
+    if (folder / "weights.hdf5").exists():
+        return read_bilm_tf(folder / "options.json", folder / "weights.hdf5")
+    archives = [*folder.glob("model.zip"), *folder.glob("model.tar.gz")]
+    return read_foreign((archives or [folder])[0], Choices(), scratch=folder / "scratch")
+
+
+def outcome_of(work: Callable[[Path], object], folder: Path) -> tuple[str, float, int]:
+    """Run in a process of its own; return how it ended, its seconds, and its peak of bytes."""
+    told = folder / "outcome"
+    if (child := os.fork()) == 0:
+        signal.alarm(20)
+        try:
+            work(folder)
+            told.write_text("read")
+        except ElmokitError as error:
+            told.write_text(f"refused: {error}")
+        except BaseException as error:
+            told.write_text(f"{type(error).__name__}: {error}")
+        os._exit(0)
+    _, status, usage = os.wait4(child, 0)
+    ended = told.read_text() if told.exists() else f"ended by signal {status}"
+    told.unlink(missing_ok=True)
+    return ended, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def main(root: Path) -> None:
+    for name, make in BOMBS.items():
+        folder = root / name
+        folder.mkdir()
+        outcome_of(make, folder)
+        size = sum(path.stat().st_size for path in folder.iterdir())
+        ended, seconds, peak = outcome_of(read, folder)
+        row = {"name": name, "bytes": size, "ended": ended, "seconds": seconds, "peak": peak}
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    limit = 6 << 30  # where a bomb goes off, it ends before the machine does
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    main(Path(sys.argv[1]))
