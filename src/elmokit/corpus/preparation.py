@@ -28,6 +28,7 @@ from elmokit.files.remote import AnyFile
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.scripts import script_of
+from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, unfit
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
@@ -160,7 +161,8 @@ def prepare_text(
     ``reader`` reads files that are none.
 
     Raises:
-        FormatError: if the text cannot be read or gives an empty vocabulary.
+        FormatError: if the text cannot be read or gives an empty vocabulary, or if nearly all of
+            its words are unknown to ``fixed_vocab``.
         ConfigError: as `TextShards.like`.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
@@ -182,6 +184,8 @@ def prepare_text(
         held_out, _ = text_shards.make(sources.valid, valid_dir)
     if fixed_vocab is None:
         fixed_vocab = _count_words(shards, vocab, on_preparation)
+    else:
+        _check_fit(shards, fixed_vocab)
     fixed_vocab.write(run_dir / VOCAB)
     _tell_of_korean(shards, fixed_vocab)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
@@ -279,6 +283,23 @@ def _tell_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
             "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
             "morphemes",
         )
+
+
+def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
+    """Refuse a vocabulary without the words of the text; nothing but ``<UNK>`` would be learned."""
+    unknown: Counter[str] = Counter()
+    num_known = 0
+    for shard in map(shards.load, range(len(shards))):
+        counts = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
+        for word, count in zip(shard.words, counts, strict=True):
+            if word in vocab:
+                num_known += count * has_letter(word)
+            elif has_letter(word):
+                unknown[word] += count
+        if num_known >= MIN_KNOWN * (num_known + unknown.total()):
+            return  # the other shards of so much text would only take time
+    share = unknown.total() / max(1, num_known + unknown.total())
+    raise FormatError(f"--vocab: {unfit(share, unknown.most_common(3), vocab.words)}")
 
 
 def _count_words(
