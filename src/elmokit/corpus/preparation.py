@@ -298,8 +298,8 @@ def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
                 unknown[word] += count
         if num_known >= MIN_KNOWN * (num_known + unknown.total()):
             return  # the other shards of so much text would only take time
-    share = unknown.total() / max(1, num_known + unknown.total())
-    raise FormatError(f"--vocab: {unfit(share, unknown.most_common(3), vocab.words)}")
+    if share := unknown.total() / max(1, num_known + unknown.total()):
+        raise FormatError(f"--vocab: {unfit(share, unknown.most_common(3), vocab.words)}")
 
 
 def _count_words(

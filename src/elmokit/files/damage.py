@@ -46,7 +46,7 @@ def refuse_lfs_pointer(path: Any, head: bytes | None = None) -> None:
             return
         with path.open("rb") as file:
             head = file.read(len(_LFS_POINTER))
-    if head.startswith(_LFS_POINTER):
+    if (head or b"").startswith(_LFS_POINTER):
         raise FormatError(
             f"{path}: a Git LFS pointer, which stands for the file but is not the file itself. "
             "Fetch the file: run `git lfs pull` in its repository."

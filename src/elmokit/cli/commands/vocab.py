@@ -74,7 +74,9 @@ def vocab(
             "--max-size, --min-count and --overwrite are for writing a vocabulary, not --check."
         )
     if output is not None and output.suffix.lower() in COMPRESSIONS:
-        raise InputError(f"{output}: the vocabulary is written as plain text. Leave the suffix out.")
+        raise InputError(
+            f"{output}: the vocabulary is written as plain text. Leave the suffix out."
+        )
     if check is None and max_characters is not None:
         raise InputError("--max-characters is for --check: a vocabulary has words of any length.")
     if check is None and not corpus:
