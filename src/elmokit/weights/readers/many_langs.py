@@ -180,6 +180,7 @@ def _options(contents: Contents) -> tuple[dict[str, Any], list[str]]:
     """Return the network's configuration: the chosen one, or that which ``config.json`` names."""
     if contents.choices.options is not None:
         return settings(contents.given(contents.choices.options, "options")), []
+    contents.refuse_unreadable("config.json")
     tables = {path: settings(path) for path in contents.of("JSON")}
     found = [path for path, one in tables.items() if {"encoder", "token_embedder"} <= one.keys()]
     if len(found) > 1:

@@ -185,6 +185,7 @@ def test_a_byte_order_mark_changes_nothing(folder, tmp_path, name):
     assert (report.model_hash, report.notes) == (expected.model_hash, ())
 
 
+@pytest.mark.parametrize("name", ["config.json", "configs/cnn_50.json"])
 @pytest.mark.parametrize(
     "damage", [
         lambda text: text.encode("utf-16"), lambda text: text.encode("utf-16-be"),
@@ -192,11 +193,11 @@ def test_a_byte_order_mark_changes_nothing(folder, tmp_path, name):
     ],
 )  # fmt: skip
 def test_a_configuration_that_cannot_be_read_is_not_taken_for_a_missing_one(
-    folder, tmp_path, damage
+    folder, tmp_path, damage, name
 ):
-    path = folder / "configs" / "cnn_50.json"
+    path = folder / name
     path.write_bytes(damage(path.read_text()))
-    with pytest.raises(FormatError, match=r"cnn_50\.json"):
+    with pytest.raises(FormatError, match=name):
         convert(folder, tmp_path / "model")
 
 
