@@ -30,6 +30,7 @@ from elmokit.files.remote import AnyFile
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.scripts import script_of
+from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, unfit
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
@@ -152,7 +153,8 @@ def prepare_text(
     ``reader`` reads files that are none.
 
     Raises:
-        FormatError: if the text cannot be read or gives an empty vocabulary.
+        FormatError: if the text cannot be read or gives an empty vocabulary, or if nearly all of
+            its words are unknown to ``fixed_vocab``.
         ConfigError: as `TextShards.like`.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
@@ -176,6 +178,7 @@ def prepare_text(
     if fixed_vocab is None:
         fixed_vocab = _count_words(shards, vocab, on_preparation, on_shard=repeats.add)
     else:
+        _check_fit(shards, fixed_vocab)
         for shard in map(shards.load, range(len(shards))):
             repeats.add(shard)
     fixed_vocab.write(run_dir / VOCAB)
@@ -297,6 +300,23 @@ def _tell_of_repeats(repeats: Repeats, sources: TextSources) -> None:
             "If they are copies, leave repeated lines out: awk '!seen[$0]++' IN > OUT",
             100 * repeated,
         )
+
+
+def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
+    """Refuse a vocabulary without the words of the text; nothing but ``<UNK>`` would be learned."""
+    unknown: Counter[str] = Counter()
+    num_known = 0
+    for shard in map(shards.load, range(len(shards))):
+        counts = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
+        for word, count in zip(shard.words, counts, strict=True):
+            if word in vocab:
+                num_known += count * has_letter(word)
+            elif has_letter(word):
+                unknown[word] += count
+        if num_known >= MIN_KNOWN * (num_known + unknown.total()):
+            return  # the other shards of so much text would only take time
+    if share := unknown.total() / max(1, num_known + unknown.total()):
+        raise FormatError(f"--vocab: {unfit(share, unknown.most_common(3), vocab.words)}")
 
 
 def _count_words(

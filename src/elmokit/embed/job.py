@@ -141,7 +141,8 @@ def embed_lines(
             embedder, lines, share, path, store, output_format, metadata, probabilities,
             overwrite=options.overwrite,
         )  # fmt: skip
-        remove_leftovers(path.parent)
+        for folder in (path.parent, store.directory):
+            remove_leftovers(folder)
         if options.resume:
             if store.is_finished(path):
                 return job.already_done()

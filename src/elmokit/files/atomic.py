@@ -17,7 +17,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from elmokit.errors import InputError
@@ -165,6 +165,42 @@ def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
         _force_to_disk(temp_path)
         temp_path.replace(target)
         _force_to_disk(target.parent)
+
+
+@contextmanager
+def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
+    """Yield temporary files, by path, that together replace files on success; see `atomic_file`.
+
+    A path whose temporary file was not written is removed. After an error the old files are all
+    there. ``marker``, without which readers find nothing, goes first and comes last: a kill between
+    the renames never leaves old files beside new ones that can be read together.
+    """
+    temp_paths, moves = {}, []
+    with ExitStack() as stack:
+        for path in (marker, *others):
+            target = replaced_by(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(named(target))
+            folder = stack.enter_context(temporary_directory(target.parent, target.name))
+            temp_paths[path] = folder / target.name
+            moves.append((target, folder / ".old"))
+        yield temp_paths
+        written = [path for path in temp_paths.values() if path.exists()]
+        for temp_path in written:
+            _force_to_disk(temp_path)
+        moves = [move for move in moves if move[0].exists()]
+        moves += [(path, path.parent.parent / path.name) for path in reversed(written)]
+        moved: list[tuple[Path, Path]] = []
+        try:
+            for source, destination in moves:
+                source.rename(destination)
+                moved.append((destination, source))
+        except BaseException:
+            for source, destination in reversed(moved):
+                source.rename(destination)
+            raise
+        for folder in {path.parent.parent for path in temp_paths.values()}:
+            _force_to_disk(folder)
 
 
 @contextmanager

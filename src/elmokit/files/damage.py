@@ -3,9 +3,12 @@
 import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from elmokit.errors import ElmokitError, FormatError
 
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _SYSTEM_ERRORS = {errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ESTALE}
 """These say nothing about the contents of a file."""
 
@@ -30,8 +33,26 @@ def damage(
                 error.filename = str(path)
             if error.filename is not None:
                 raise
+        refuse_lfs_pointer(path)
         text = advice if isinstance(advice, str) else advice()
         raise FormatError(f"{path}: {what}: {reason_of(error)}. {text}") from error
+
+
+def refuse_lfs_pointer(path: Any, head: bytes | None = None) -> None:
+    """Raise `FormatError` for what Git LFS leaves in place of a file that it has not fetched.
+
+    ``head`` is how the file begins, if that was read; ``path`` is then only for the message.
+    """
+    if head is None:
+        if not isinstance(path, Path) or not path.is_file():
+            return
+        with path.open("rb") as file:
+            head = file.read(len(_LFS_POINTER))
+    if (head or b"").startswith(_LFS_POINTER):
+        raise FormatError(
+            f"{path}: a Git LFS pointer, which stands for the file but is not the file itself. "
+            "Fetch the file: run `git lfs pull` in its repository."
+        )
 
 
 def reason_of(error: Exception) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
+from elmokit.files.damage import refuse_lfs_pointer
+from elmokit.files.lines import text_of_line
 
 MAX_DEPTH = 64
 """Objects and lists inside each other; deeper ones are damage, or an attack on recursion."""
@@ -77,6 +79,10 @@ def parse_json(
     data: bytes | str, *, source: object, advice: str, required: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Parse one JSON object as `read_json` does; ``source`` begins error messages."""
+    if isinstance(data, bytes):
+        refuse_lfs_pointer(source, data)
+        if not json.detect_encoding(data).startswith("utf-8"):  # `json` would also take UTF-16
+            text_of_line(data, source, None, reason=advice)
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from elmokit.files.bounded import MAX_DOCUMENT_BYTES, too_large
 from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
@@ -103,7 +103,7 @@ def decode_line(raw: bytes | None) -> str | BadLine:
         return BadLine("not_utf8", error.start)
 
 
-def text_of_line(raw: bytes | None, path: AnyFile, line: int | None, *, reason: str = "") -> str:
+def text_of_line(raw: bytes | None, path: Any, line: int | None, *, reason: str = "") -> str:
     """Return the text of a line of `raw_lines`.
 
     The other arguments are for error messages: the line from 1, or None for a whole document, and
@@ -157,9 +157,18 @@ def read_text(path: Path) -> str:
     Raises:
         FormatError: as `numbered_lines`, and for more than `MAX_DOCUMENT_BYTES` (decompressed).
     """
+    return text_of_line(read_whole(path, MAX_DOCUMENT_BYTES), path, None)
+
+
+def read_whole(path: Path, max_bytes: int) -> bytes:
+    """Return the bytes of a text file, decompressed and without byte order mark.
+
+    Raises:
+        FormatError: for damaged compression, and for more bytes than ``max_bytes``.
+    """
     data = bytearray()
     for piece in read_pieces(path):
         data += piece
-        if len(data) > MAX_DOCUMENT_BYTES:
-            raise too_large(path, MAX_DOCUMENT_BYTES)
-    return text_of_line(bytes(data).removeprefix(_UTF8_BOM), path, None)
+        if len(data) > max_bytes:
+            raise too_large(path, max_bytes)
+    return bytes(data).removeprefix(_UTF8_BOM)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.files.damage import refuse_lfs_pointer
 from elmokit.files.hashing import file_sha256
 from elmokit.files.remote import AnyFile, RemoteFile, as_file
 
@@ -235,6 +236,8 @@ def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
 
 
 def _damaged(path: AnyFile, num_bytes: int, reason: str) -> FormatError:
+    if path != STANDARD_INPUT:
+        refuse_lfs_pointer(path)
     return FormatError(
         f"{path}: damaged or truncated {path.suffix} file: readable up to byte {num_bytes} of its "
         f"decompressed text, then: {reason}. Copy or compress the file again."
@@ -245,6 +248,7 @@ def check_magic(path: AnyFile, piece: bytes) -> None:
     """Refuse what begins like a file that is no plain text; `FormatError` says what it is."""
     if piece[257:262] == b"ustar":
         raise FormatError(f"{path}: expected UTF-8 text, but it is a tar archive (name it .tar).")
+    refuse_lfs_pointer(path, piece)
     for magic, meaning in _MAGIC_BYTES.items():
         if piece.startswith(magic):
             raise FormatError(f"{path}: expected UTF-8 text, but it begins like {meaning}.")

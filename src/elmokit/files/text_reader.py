@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.errors import FormatError, MissingExtraError
-from elmokit.files.damage import reason_of
+from elmokit.files.damage import reason_of, refuse_lfs_pointer
 from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import MAX_LINE_BYTES, BadLine, csv_rows, decode_line, raw_lines
@@ -213,6 +213,7 @@ class FileReader:
         except (arrow.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:  # a system error
                 raise
+            refuse_lfs_pointer(self.path)
             raise FormatError(
                 f"{self.path}: damaged Parquet file after row {self.num_lines}: "
                 f"{reason_of(error)}. Copy or write the file again."

@@ -6,18 +6,23 @@ not sorted by frequency (which the sampled softmax assumes), words that are not 
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
-from elmokit.files.location import counted
+from elmokit.files.location import counted, shown
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
 from elmokit.text.special_words import SPECIAL_WORD
 from elmokit.text.word_counter import LOWER_CASE_UNKNOWN, WordCounter
-from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, read_all_lines
+from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, UNKNOWN_WORD, read_all_lines
 
+MIN_KNOWN = 0.05
+"""Share of the words with letters below which a vocabulary cannot be that of a text: a hundred
+frequent words make up half of any text in their language and spelling."""
+_MANY_UNKNOWN = 0.3
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
 _MIN_RANKED_WORDS = 100  # too few say little about the order
@@ -32,6 +37,8 @@ class CorpusFit:
     """Words of the corpus."""
     coverage: float
     """Share of the corpus words that are in the vocabulary; the others become ``<UNK>``."""
+    letter_coverage: float
+    """The same of words with a letter: punctuation is known to vocabularies of anything."""
     num_unseen: int
     """Words of the vocabulary that are not in the corpus."""
     rank_correlation: float
@@ -114,9 +121,8 @@ def check_vocab(
         errors=(),
         warnings=(),
     )
-    return _with_verdict(
-        report, form=form, marks=[w for w in ordinary if SPECIAL_WORD.fullmatch(w)]
-    )
+    marks = [word for word in ordinary if SPECIAL_WORD.fullmatch(word)]
+    return _with_verdict(report, lines_of_word.keys(), form=form, marks=marks)
 
 
 def _fit(
@@ -127,6 +133,7 @@ def _fit(
     unknown: Counter[str] = Counter()
     truncated: Counter[str] = Counter()
     num_sentences = num_truncated = 0
+    spelled: Counter[bool] = Counter()
     with WordCounter() as counter:
         for sentence in sentences:
             counter.add(sentence)
@@ -136,6 +143,7 @@ def _fit(
         num_words = counter.num_words
         for word, count in counter.totals():
             sizes[_num_bytes(word)] += count
+            spelled[word in counts] += count * has_letter(word)
             if word in counts:
                 counts[word] = count
             else:
@@ -148,6 +156,7 @@ def _fit(
         num_sentences=num_sentences,
         num_words=num_words,
         coverage=int(by_line.sum()) / num_words if num_words else 1.0,
+        letter_coverage=spelled[True] / spelled.total() if spelled.total() else 1.0,
         num_unseen=int((by_line == 0).sum()),
         rank_correlation=_rank_correlation(by_line[by_line > 0]),
         is_sorted=bool((np.diff(by_line) <= 0).all()),
@@ -155,6 +164,23 @@ def _fit(
         num_truncated=num_truncated,
         frequent_truncated=tuple(truncated.most_common(num_examples)),
         bytes_per_word=_byte_quantiles(sizes),
+    )
+
+
+def has_letter(word: str) -> bool:
+    """Tell whether a word has a letter of any script."""
+    return any(map(str.isalpha, word))
+
+
+def unfit(share: float, unknown: Iterable[tuple[str, int]], lines: Iterable[str]) -> str:
+    """Return why a vocabulary of these lines cannot be that of a text."""
+    frequent = ", ".join(f"{word!r} ({count:,})" for word, count in islice(unknown, 3))
+    ordinary = (line for line in lines if line not in SPECIAL_WORDS and has_letter(line))
+    example = next(map(shown, ordinary), "none")
+    return (
+        f"{share:.1%} of the words of the text are unknown to the vocabulary, such as {frequent}; "
+        f"its first line for a word is {example}. A line must hold one word as the tokenizer makes "
+        "it, in the same case, without count, quotes or marks. `elmokit vocab` writes such a file."
     )
 
 
@@ -195,7 +221,9 @@ def _rank_correlation(counts: np.ndarray) -> float:
     return float(np.corrcoef(np.arange(counts.size), mean_rank[rank_of_value])[0, 1])
 
 
-def _with_verdict(report: VocabReport, *, form: str, marks: list[str]) -> VocabReport:
+def _with_verdict(
+    report: VocabReport, words: Collection[str], *, form: str, marks: list[str]
+) -> VocabReport:
     errors = [
         f"{word} is missing: add the line (by convention one of the first three)."
         for word, line in report.special_lines.items()
@@ -208,6 +236,14 @@ def _with_verdict(report: VocabReport, *, form: str, marks: list[str]) -> VocabR
             f"{', '.join(map(str, lines))}): keep the first line of each."
         )
     warnings = []
+    fit = report.corpus
+    if fit and fit.letter_coverage < MIN_KNOWN:
+        errors.append(unfit(1 - fit.letter_coverage, fit.frequent_unknown, words))
+    elif fit and fit.coverage < 1 - _MANY_UNKNOWN:
+        warnings.append(
+            f"{1 - fit.coverage:.0%} of the words of the text become {UNKNOWN_WORD}: are the words "
+            "of the vocabulary those of the tokenizer, in the same case?"
+        )
     late = [word for word, line in report.special_lines.items() if line is not None and line > 3]
     if late:
         warnings.append(
@@ -224,7 +260,6 @@ def _with_verdict(report: VocabReport, *, form: str, marks: list[str]) -> VocabR
             f"normalization {form}: write the vocabulary again with `elmokit vocab "
             f"--normalization {form}`, or train with the normalization of these words."
         )
-    fit = report.corpus
     num_seen = 0 if fit is None else report.num_words - len(SPECIAL_WORDS) - fit.num_unseen
     if fit and num_seen >= _MIN_RANKED_WORDS and fit.rank_correlation < _MIN_RANK_CORRELATION:
         warnings.append(

@@ -5,8 +5,8 @@ the words by descending frequency, which the log-uniform sampler relies on. The 
 its line index, so that 0 is padding; its softmax row is the line index, ``word_id - 1``.
 """
 
-import codecs
 import os
+import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,10 +15,9 @@ import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
+from elmokit.files.bounded import MAX_WORD_LIST_BYTES
 from elmokit.files.hashing import text_sha256
-from elmokit.files.lines import text_of_line
-from elmokit.files.sources import check_magic
+from elmokit.files.lines import read_whole, text_of_line
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"
@@ -148,32 +147,33 @@ def read_vocab_lines(path: str | os.PathLike[str], *, advice: str | None = None)
 
 
 def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -> list[str]:
-    """Read the stripped lines of a vocabulary file, without other checks.
+    """Read the stripped lines of a vocabulary file, plain or compressed, without other checks.
 
+    A line of white space beyond ASCII, such as an ideographic space, is a word: the original reads
+    it as the empty word, and the ids after it count it.
     ``advice`` says what to do if it is not UTF-8; by default that depends on what it looks like.
 
     Raises:
         FileNotFoundError: if there is no such file.
         FormatError: if the file is empty, too large, not UTF-8, or has a blank line.
     """
-    missing = (
-        f"There is no vocabulary {os.fspath(path)}: a file with one word per line is expected. "
-        "`elmokit vocab CORPUS -o FILE` writes one."
-    )
-    data = read_bounded(path, MAX_WORD_LIST_BYTES, missing=missing)
-    data = data.removeprefix(codecs.BOM_UTF8)
+    if not Path(path).exists():
+        raise FileNotFoundError(
+            f"There is no vocabulary {os.fspath(path)}: a file with one word per line is expected. "
+            "`elmokit vocab CORPUS -o FILE` writes one."
+        )
+    data = read_whole(Path(path), MAX_WORD_LIST_BYTES)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         if advice is None:
-            check_magic(Path(path), data)
             text_of_line(data.split(b"\n")[line - 1], Path(path), line)
         raise FormatError(
             f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason})."
             f"{'' if advice is None else f' {advice}'}"
         ) from error
-    words = [line.strip() for line in text.removesuffix("\n").split("\n")]
+    words = list(map(_stripped, text.removesuffix("\n").split("\n")))
     if words == [""]:
         raise FormatError(
             f"{os.fspath(path)}: the vocabulary is empty; it needs one word per line."
@@ -181,9 +181,14 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
     if "" in words:
         raise FormatError(
             f"{os.fspath(path)}, line {words.index('') + 1}: blank line. The id of a word is its "
-            f"line number, so every line must hold a word. Remove blank lines."
+            f"line number, so every line must hold a word: put the word that is missing there, or "
+            f"any that does not occur. Remove the line only if no model was trained with the file."
         )
     return words
+
+
+def _stripped(line: str) -> str:
+    return line.strip() or line.strip(string.whitespace)
 
 
 def _all_fit_lines(words: Sequence[str]) -> bool:
@@ -197,14 +202,14 @@ def _all_fit_lines(words: Sequence[str]) -> bool:
     return (
         is_clean
         and all(words)
-        and words == tuple(map(str.strip, words))
+        and words == tuple(map(_stripped, words))
         and (NUM_LINES_MARKER not in words)
     )
 
 
 def fits_a_line(word: str) -> bool:
     """Return whether a word can be a line of a vocabulary file."""
-    if not word or word != word.strip() or word == NUM_LINES_MARKER:
+    if not word or word != _stripped(word) or word == NUM_LINES_MARKER:
         return False
     if word.isascii() and word.isprintable():  # nearly all words: no line breaks, no surrogates
         return True

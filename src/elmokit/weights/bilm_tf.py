@@ -24,7 +24,7 @@ from elmokit import __version__
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import StrPath, atomic_file, reserve
+from elmokit.files.atomic import StrPath, atomic_files, reserve
 from elmokit.files.bounded import check_growth
 from elmokit.files.hdf5 import Hdf5File, open_hdf5
 from elmokit.files.json_files import json_bytes
@@ -108,7 +108,12 @@ def build_bilm(
     Raises:
         FormatError: as `read_bilm_tf`.
     """
-    word_vocab = None if vocab is None else WordVocab.read(vocab)
+    try:
+        word_vocab = None if vocab is None else WordVocab.read(vocab)
+    except FormatError as error:
+        raise FormatError(
+            f"{error} The encoder alone does without: `elmokit convert --encoder-only`."
+        ) from error
     _check_input_kind(data, arrays, source)
     config = parse_options(data, source=source, matrix_shape=partial(_matrix_shape, arrays))
     softmax = arrays if output is None else output
@@ -129,21 +134,27 @@ def build_bilm(
 
 
 def write_bilm_tf(
-    model: PretrainedBiLM, options: StrPath, weights: StrPath, *, softmax: StrPath | None = None
+    model: PretrainedBiLM,
+    options: StrPath,
+    weights: StrPath,
+    *,
+    softmax: StrPath | None = None,
+    vocab: StrPath | None = None,
 ) -> None:
-    """Write a model in the original format; each file appears whole or not at all.
+    """Write a model in the original format; all of its files appear, or those before them stay.
 
     A model that was read from this format gives the same datasets, bit for bit, and the same
     options. What the format cannot hold (normalization, tokenizer) is logged as a warning. The
     softmax goes into its own file ``softmax``, or into ``weights``, where other readers ignore it,
     as they do the metadata: an attribute with the hash, tokenizer and normalization of ``model``.
-    (Read back, it has another hash if the format cannot hold its normalization.)
+    (Read back, it has another hash if the format cannot hold its normalization.) The words go to
+    ``vocab``, if given; without any, that file is removed.
 
     Raises:
         InputError: for an adaptive softmax, which the format cannot hold, if ``softmax`` is given
             for a model without one, and if two of the files are the same.
     """
-    check_distinct(options=options, weights=weights, softmax=softmax)
+    check_distinct(options=options, weights=weights, softmax=softmax, vocabulary=vocab)
     if isinstance(model.softmax, AdaptiveSoftmax):
         raise InputError(
             "The original format has no adaptive softmax. Write the model without its output layer "
@@ -169,14 +180,16 @@ def write_bilm_tf(
     layout, output = list(bilm_layout(model.config)), []
     if model.softmax is not None:
         output = list(softmax_layout(model.config, model.softmax.num_words))
-    with ExitStack() as files:
+    others = [Path(path) for path in (weights, softmax, vocab) if path is not None]
+    with atomic_files(Path(options), *others) as temp_paths:
         if softmax is None:
             layout += output
         else:
-            _write_hdf5(files.enter_context(atomic_file(softmax)), output, arrays, metadata)
-        _write_hdf5(files.enter_context(atomic_file(weights)), layout, arrays, metadata)
-        data = json_bytes(options_of(model), indent=2)
-        files.enter_context(atomic_file(options)).write_bytes(data)
+            _write_hdf5(temp_paths[Path(softmax)], output, arrays, metadata)
+        _write_hdf5(temp_paths[Path(weights)], layout, arrays, metadata)
+        if vocab is not None and model.word_vocab is not None:
+            model.word_vocab.write(temp_paths[Path(vocab)])
+        temp_paths[Path(options)].write_bytes(json_bytes(options_of(model), indent=2))
 
 
 def check_distinct(**files: StrPath | None) -> None:

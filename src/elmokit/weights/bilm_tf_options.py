@@ -12,8 +12,9 @@ from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError
-from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
+from elmokit.files.bounded import MAX_SETTINGS_BYTES
 from elmokit.files.json_files import parse_json
+from elmokit.files.lines import read_whole
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, NUM_RAW_CHARS, CharVocabConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -34,7 +35,7 @@ def read_options(path: Path) -> dict[str, Any]:
         FormatError: for invalid JSON.
     """
     advice = "It must hold a JSON object with the keys `lstm` and `char_cnn`."
-    return parse_json(read_bounded(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
+    return parse_json(read_whole(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
 
 
 def parse_options(

@@ -14,7 +14,6 @@ from jaxtyping import Int
 from torch import Tensor
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
-from elmokit.files.archives import archive_kind
 from elmokit.files.atomic import check_target
 from elmokit.files.json_files import read_json
 from elmokit.weights.bilm_tf import (
@@ -157,8 +156,7 @@ def convert(
                 raise InputError("An ONNX file has no options, weights, vocabulary or softmax.")
             return _to_onnx(path, target, dtype or "float32", overwrite=overwrite)
         return _to_original(path, target, options, weights, vocab, softmax, overwrite=overwrite)
-    if path.is_file() and archive_kind(path) is None:
-        kind = kind_of(path)
+    if path.is_file() and (kind := kind_of(path)) != "archive":
         if kind == "options":
             options = options or path.name
         elif kind == "word list":
@@ -255,11 +253,8 @@ def _to_original(
     model = load_model(source)
     if destination.is_dir():
         _check_no_other_softmax(destination, written_paths)
-    write_bilm_tf(model, options_path, weights_path, softmax=softmax_path)
-    if model.word_vocab is None:
-        vocab_path.unlink(missing_ok=True)  # of the files that are replaced
-    else:
-        model.word_vocab.write(vocab_path)
+    write_bilm_tf(model, options_path, weights_path, softmax=softmax_path, vocab=vocab_path)
+    if model.word_vocab is not None:
         vocab = vocab_path
     written = read_bilm_tf(options_path, weights_path, vocab=vocab, softmax=softmax_path)
     report = _report(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from elmokit.errors import FormatError, InputError
+from elmokit.files.damage import refuse_lfs_pointer
 
 FLOATS = ("F32", "F16", "BF16")
 """Data types of weights, as safetensors names them; fp32 holds every value of all of them."""
@@ -73,6 +74,7 @@ def damaged_tensors(path: Path, advice: str) -> Iterator[None]:
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         if isinstance(error, FormatError):
             raise
+        refuse_lfs_pointer(path)
         raise FormatError(f"{path}: not a complete safetensors file ({error}). {advice}") from error
 
 

@@ -133,6 +133,15 @@ class TestVocabulary:
         assert prepared(corpus, run_dir, fixed_vocab=VOCAB).vocab == VOCAB
         assert WordVocab.read(run_dir / "vocab.txt") == VOCAB
 
+    @pytest.mark.parametrize("line", ["{}\t12", '"{}"', "▁{}", "x{}"])
+    def test_one_without_the_words_of_the_text_is_refused(self, corpus, run_dir, line):
+        lines = [word if word.startswith("<") else line.format(word) for word in VOCAB.words]
+        lines = [word.replace("x<", "<") for word in lines]
+        example = next(word for word in lines if any(map(str.isalpha, word)) and "<" not in word)
+        with pytest.raises(FormatError, match=r"--vocab: .*\d+\.\d%") as raised:
+            prepared(corpus, run_dir, fixed_vocab=WordVocab(lines))
+        assert repr(example) in str(raised.value)
+
     def test_an_empty_one_is_refused(self, corpus, run_dir):
         with pytest.raises(FormatError, match=r" 9999 .*vocab\.min_count=1"):
             prepared(corpus, run_dir, vocab=VocabConfig(min_count=9999))

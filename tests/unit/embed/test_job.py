@@ -455,10 +455,12 @@ def test_short_sentences_are_stored_by_their_number(embedder, tmp_path, monkeypa
 def test_what_a_killed_run_left_beside_the_output_is_removed(embedder, text, tmp_path):
     output = tmp_path / "out.h5"
     embed_files(embedder, text, output)
-    left = tmp_path / f".out.h5.{temporary._MACHINE}{'0' * 16}.partial"
-    left.mkdir(0o700)
+    name = f"{temporary._MACHINE}{'0' * 16}.partial"
+    for left in (tmp_path / f".out.h5.{name}", tmp_path / f"out.h5.parts/.part-0-4.npz.{name}"):
+        left.parent.mkdir(exist_ok=True)
+        left.mkdir(0o700)
     embed_files(embedder, text, output, resume=True)
-    assert not left.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", text.name]
 
 
 def test_another_tokenizer_is_used_recorded_and_warned_about_once(embedder, tmp_path, caplog):

@@ -41,6 +41,25 @@ def test_a_sound_vocabulary(write, corpus):
     assert report.bytes_per_word == {"mean": 4.0, "p50": 4.0, "p90": 4.0, "p99": 4.0, "max": 4.0}
 
 
+@pytest.mark.parametrize("line", ["{}\t12", "{} 12", '"{}",12', '"{}"', "{},12", "▁{}", "{}/NNG"])
+def test_lines_that_are_more_than_a_word_are_errors(write, corpus, line):
+    """However many marks of the text are words of the vocabulary."""
+    words, sentences = corpus
+    lines = [*SPECIALS, ".", *map(line.format, words)]
+    report = check_vocab(write(lines), [*([word, "."] for one in sentences for word in one)])
+    assert report.corpus.coverage == 0.5
+    (error,) = report.errors
+    for part in ("100", repr(lines[4]), repr(words[0])):
+        assert part in error
+
+
+def test_many_unknown_words_are_a_warning(write, corpus):
+    words, sentences = corpus
+    report = check_vocab(write([*SPECIALS, *words[3:]]), sentences)
+    assert report.errors == ()
+    assert "<UNK>" in report.warnings[0]
+
+
 def test_an_alphabetical_order_is_found_out(write, corpus):
     words, sentences = corpus
     report = check_vocab(write([*SPECIALS, *sorted(words)]), sentences)

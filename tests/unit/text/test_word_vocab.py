@@ -53,7 +53,7 @@ def test_specials_may_stand_anywhere():
         ([*SPECIALS, "a", "b", "a"], " 2 .*'a': .*elmokit vocab --check"),
         ([*SPECIALS, "a\nb"], r"\b4 .*'a\\nb'"),
         ([*SPECIALS, ""], r"\b4 .*''"),
-        ([*SPECIALS, "\u3000"], r"\b4 .*'\\u3000'"),
+        ([*SPECIALS, "\u3000 "], r"\b4 .*'\\u3000 '"),
         ([*SPECIALS, "\ud800"], r"\b4 .*'\\ud800'"),
         ([*SPECIALS, "!!!MAXTERMID"], r"\b4 .*'!!!MAXTERMID'"),
     ],
@@ -85,6 +85,16 @@ def test_files_of_others_are_read(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes("\ufeff</S>\r\n<S>\r\n!!!MAXTERMID\r\n<UNK>\r\na b\r\nx\u2028y".encode())
     assert WordVocab.read(path).words == ("</S>", "<S>", "<UNK>", "a b", "x\u2028y")
+
+
+@pytest.mark.parametrize("blank", ["\u3000", "\xa0", "\u2028", "\u2029", "\x85", "\u2003\u3000"])
+def test_a_line_of_white_space_beyond_ascii_is_a_word_and_shifts_no_id(tmp_path, blank):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("\n".join([*SPECIALS, blank, f"x{blank}y", "last"]).encode())
+    vocab = WordVocab.read(path)
+    assert vocab.words == (*SPECIALS, blank, f"x{blank}y", "last")
+    vocab.write(tmp_path / "again.txt")
+    assert WordVocab.read(tmp_path / "again.txt") == vocab
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
+import bz2
+import gzip
 import json
+import lzma
+import pathlib
 import tarfile
 import zipfile
 
@@ -13,7 +17,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights import convert as convert_module
-from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
 from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.readers.registry import FORMATS
@@ -154,6 +158,88 @@ def test_nothing_of_an_older_export_stays_beside_the_new_weights(original, tmp_p
         convert(tmp_path / "bare", out, overwrite=True)
     report = convert(out, tmp_path / "again")
     assert (report.vocabulary, report.softmax) == (5, True)
+
+
+@pytest.mark.parametrize("failing", range(1, 6))
+def test_an_export_replaces_all_files_of_an_older_one_or_none(original, tmp_path, failing):
+    """Whichever of the renames fails, or the process ends there."""
+    convert(original, tmp_path / "model")
+    build(raw=False).save(tmp_path / "other")
+    out = tmp_path / "out"
+    convert(tmp_path / "model", out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    seen = []
+
+    def failing_with(rename):
+        def wrapper(self, target):
+            seen.append({path.name: path.read_bytes() for path in out.iterdir() if path.is_file()})
+            if len(seen) == failing:
+                raise OSError(5, "Input/output error", str(target))
+            return rename(self, target)
+
+        return wrapper
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("rename", "replace"):
+            patch.setattr(pathlib.Path, name, failing_with(getattr(pathlib.Path, name)))
+        with pytest.raises(OSError, match="Input/output error"):
+            convert(tmp_path / "other", out, overwrite=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    for files in seen:
+        assert "options.json" not in files or files == before, "no set that can be read is mixed"
+
+
+@pytest.mark.parametrize("suffix", ["gz", "xz", "bz2"])
+def test_a_compressed_vocabulary_is_read_wherever_a_plain_one_is(original, tmp_path, suffix):
+    opener = {"gz": gzip, "xz": lzma, "bz2": bz2}[suffix].open
+    for name in ("vocab.txt", "words"):
+        path = original / f"{name}.{suffix}"
+        with opener(path, "wb") as file:
+            file.write("\n".join(VOCAB.words).encode())
+        (original / "vocab.txt").unlink(missing_ok=True)
+        for source, settings in (
+            (original, {}), (path, {}), (original, {"vocab": path}), (tmp_path / "a.zip", {})
+        ):  # fmt: skip
+            with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+                for file in original.iterdir():
+                    archive.write(file, file.name)
+            report = convert(source, tmp_path / "model", overwrite=True, **settings)
+            assert report.vocabulary == 5
+        path.unlink()
+
+
+def test_a_vocabulary_that_the_encoder_does_not_need_can_be_left_out(original, tmp_path):
+    with (original / "vocab.txt").open("a") as file:
+        file.write("bank\n")
+    with pytest.raises(FormatError, match=r"vocab\.txt.*'bank'.*--encoder-only"):
+        convert(original, tmp_path / "model")
+    assert convert(original, tmp_path / "model", encoder_only=True).vocabulary is None
+
+
+@pytest.mark.parametrize("name", ["options.json", "weights.hdf5", "vocab.txt"])
+def test_a_pointer_of_git_lfs_is_called_one(original, tmp_path, name):
+    (original / name).write_text(
+        f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
+    )
+    files = {"options": original / "options.json", "weights": original / "weights.hdf5"}
+    for read in (
+        lambda: convert(original, tmp_path / "model"),
+        lambda: read_bilm_tf(**files, vocab=original / "vocab.txt"),
+    ):
+        with pytest.raises(FormatError, match=rf"{name}: .*Git LFS.*git lfs pull"):
+            read()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_options_of_a_windows_editor(original, tmp_path, encoding):
+    expected = convert(original, tmp_path / "a").model_hash
+    path = original / "options.json"
+    path.write_text(path.read_text(), encoding=encoding)
+    if encoding == "utf-16":
+        with pytest.raises(FormatError, match=r"options\.json: .*UTF-16.*iconv -f UTF-16"):
+            convert(original, tmp_path / "b")
+    else:
+        assert convert(original, tmp_path / "b").model_hash == expected
 
 
 class TestFindingFiles:

@@ -14,6 +14,7 @@ from elmokit.cli.progress import progress_bar
 from elmokit.errors import InputError
 from elmokit.files.atomic import check_target
 from elmokit.files.location import counted
+from elmokit.files.sources import COMPRESSIONS
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ def vocab(
     if check is not None and (overwrite or max_size is not None or min_count is not None):
         raise InputError(
             "--max-size, --min-count and --overwrite are for writing a vocabulary, not --check."
+        )
+    if output is not None and output.suffix.lower() in COMPRESSIONS:
+        raise InputError(
+            f"{output}: the vocabulary is written as plain text. Leave the suffix out."
         )
     if check is None and max_characters is not None:
         raise InputError("--max-characters is for --check: a vocabulary has words of any length.")

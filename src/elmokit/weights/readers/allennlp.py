@@ -135,7 +135,8 @@ def _options_file(contents: Contents, elmo: _Elmo) -> Path | None:
     """Return the options that were given or archived; those of several go by the ELMo's name."""
     if contents.choices.options is not None:
         return contents.given(contents.choices.options, "options")
-    found = contents.of("options")
+    if not (found := contents.of("options")):
+        contents.refuse_unreadable()
     if len(found) > 1:
         language = elmo.name.rpartition("_")[2]
         found = [path for path in found if path.name.rpartition(".")[2] == language] or found
@@ -208,6 +209,7 @@ def _mixes(
 
 def _layer_norm(contents: Contents) -> LayerNorm:
     """Return what the archive's configuration says of normalization before mixing."""
+    contents.refuse_unreadable("config.json")
     found = [
         table.get("do_layer_norm", False)
         for path in contents.of("JSON")

@@ -1,6 +1,7 @@
 """The files of a model, told apart by what is in them: names in the wild mean little."""
 
 import codecs
+import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -8,10 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.errors import ConfigError, FormatError, InputError, MissingExtraError
 from elmokit.files.archives import archive_kind, unpack
-from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
-from elmokit.files.json_files import parse_json
+from elmokit.files.bounded import MAX_SETTINGS_BYTES
+from elmokit.files.damage import refuse_lfs_pointer
+from elmokit.files.json_files import is_json, parse_json
+from elmokit.files.lines import read_whole
+from elmokit.files.sources import COMPRESSIONS, read_pieces
 from elmokit.files.temporary import temporary_directory
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.weights.readers import sstable
@@ -21,9 +25,9 @@ FileKind = Literal[
     "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "unreadable JSON", "id list",
     "word list", "archive", "other",
 ]  # fmt: skip
-"""``options``: JSON with the table ``lstm``. ``unreadable JSON``: text that begins like an object,
-but is none. ``id list``: lines of text, a tab and a number. ``word list``: text with a line ``<S>``
-or ``</S>`` in its first 64 kB."""
+"""``options``: JSON with the table ``lstm``. ``unreadable JSON``: a file named
+``.json``, or text that begins like an object, that cannot be read as one. ``id list``: lines of
+text, a tab and a number. ``word list``: text with a line ``<S>`` or ``</S>`` in its first 64 kB."""
 
 MAX_FILES, MAX_DEPTH = 2_000, 4
 """Of a folder that is said to be a model."""
@@ -80,10 +84,21 @@ class Contents:
                 f"{self.folder} has several files of {what}: {self.listed(found)}. Choose one with "
                 f"--{option}."
             )
+        if kind == "options":
+            self.refuse_unreadable()
         raise FormatError(
             f"{self.folder} has no file of {what}. It holds {self.summary()}. If it is elsewhere, "
             f"give it with --{option}."
         )
+
+    def refuse_unreadable(self, *names: str) -> None:
+        """Raise the error of a JSON file that cannot be read; it may be the one that is missing.
+
+        With ``names``, only of a file of one of these names.
+        """
+        for path in self.of("unreadable JSON"):
+            if not names or path.name in names:
+                settings(path)
 
     def given(self, chosen: Path, option: str) -> Path:
         """Return the path of a file that was given by name or by path.
@@ -101,8 +116,7 @@ class Contents:
     def vocabulary(self) -> Path | None:
         """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
 
-        If only the encoder is wanted, it has to be given.
-
+        The file may be compressed. If only the encoder is wanted, it has to be given.
 
         Raises:
             FormatError: if there are several.
@@ -111,7 +125,8 @@ class Contents:
             return self.given(self.choices.vocab, "vocab")
         if self.choices.encoder_only:
             return None
-        usual = [path for path in self.kinds if path.name == "vocab.txt"]
+        names = [f"vocab.txt{suffix}" for suffix in ("", *COMPRESSIONS)]
+        usual = [path for path in self.kinds if path.name in names]
         found = usual if len(usual) == 1 else self.of("word list")
         if len(found) > 1:
             raise FormatError(
@@ -141,8 +156,8 @@ class Contents:
 
 def settings(path: Path) -> dict[str, Any]:
     """Read a JSON object."""
-    advice = "Fetch the file again."
-    return parse_json(read_bounded(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
+    advice = "Mend it or fetch it again; if it is not part of the model, move it elsewhere."
+    return parse_json(read_whole(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
 
 
 @contextmanager
@@ -185,7 +200,7 @@ def _unpacked(
             yield source, kinds
             return
         source = inner[0]
-    elif archive_kind(source) is None or is_torch_file(source):
+    elif kind_of(source) != "archive":
         # only what is beside it: folders of downloads hold many things
         yield source.parent, _kinds(source.parent, 0)
         return
@@ -223,7 +238,11 @@ def files_below(folder: Path, max_depth: int) -> list[Path]:
 
 
 def kind_of(path: Path) -> FileKind:
-    """Return the kind of a file by its contents."""
+    """Return the kind of a file by its contents; of compressed text, by those of the text.
+
+    Raises:
+        FormatError: for a pointer of Git LFS.
+    """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
         file.seek(max(0, path.stat().st_size - len(sstable.MAGIC)))
@@ -234,6 +253,9 @@ def kind_of(path: Path) -> FileKind:
         return "TensorFlow index"
     if is_torch_file(path):
         return "PyTorch"
+    refuse_lfs_pointer(path, head)
+    if path.suffix.lower() in COMPRESSIONS and (kind := _compressed_kind(path)) != "other":
+        return kind
     if archive_kind(path) is not None:
         return "archive"
     return _text_kind(path, head)
@@ -252,15 +274,25 @@ def _is_text(path: Path) -> bool:
     return b"\0" not in head
 
 
-def _text_kind(path: Path, head: bytes) -> FileKind:
-    if b"\0" in head:
+def _compressed_kind(path: Path) -> FileKind:
+    try:
+        return _text_kind(path, next(read_pieces(path), b""))
+    except (FormatError, MissingExtraError):  # no text, or left to its reader
         return "other"
-    if head.lstrip().startswith(b"{"):
+
+
+def _text_kind(path: Path, head: bytes) -> FileKind:
+    # in any encoding: what is not UTF-8 is refused by its reader, not passed over
+    text = head.decode(json.detect_encoding(head), "replace")
+    if "\0" in text:
+        return "other"
+    line, _, others = text.lstrip().partition("\n")
+    if line.startswith("{") or path.suffix.lower() == ".json":
+        is_records = line.startswith("[") or (is_json(line, dict) and others.strip())
         try:
             return "options" if isinstance(settings(path).get("lstm"), dict) else "JSON"
         except FormatError:
-            return "unreadable JSON"
-    text = head.decode("utf-8", "replace")
+            return "other" if is_records else "unreadable JSON"
     if _ID_LINE.match(text):
         return "id list"
     return "word list" if _BOUNDARIES.search(text) else "other"

@@ -18,7 +18,8 @@ from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
+from elmokit.files.bounded import MAX_WORD_LIST_BYTES
+from elmokit.files.lines import read_whole, text_of_line
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, CharVocabConfig
 from elmokit.text.lexicon import SPECIAL_CHARACTERS, SPECIAL_WORDS, Lexicon
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -39,6 +40,10 @@ _SWAPPED = {"<bow>": "<eow>", "<eow>": "<bow>"}
 """The original begins words with the id of ``<eow>`` and ends them with that of ``<bow>``."""
 
 
+_IdLines = list[tuple[str, int]]
+"""Token and id of every line."""
+
+
 def recognizes(contents: Contents) -> bool:
     """Tell whether there are tensors of PyTorch and lists of ids."""
     return bool(contents.of("PyTorch") and contents.of("id list"))
@@ -47,8 +52,9 @@ def recognizes(contents: Contents) -> bool:
 def read(contents: Contents) -> ImportedModel:
     """Read the model."""
     encoder, token_embedder = _states(contents)
-    characters = _id_list(contents, *_rows(token_embedder, _TOKEN_MARK), SPECIAL_CHARACTERS)
-    words = _id_list(contents, *_rows(token_embedder, _WORDS), SPECIAL_WORDS)
+    lists = {path: _read_ids(path) for path in contents.of("id list")}
+    characters = _id_list(contents, lists, token_embedder, _TOKEN_MARK, SPECIAL_CHARACTERS)
+    words = _id_list(contents, lists, token_embedder, _WORDS, SPECIAL_WORDS)
     options, notes = _options(contents)
     parameters = TorchParameters({**token_embedder.state, **encoder.state}, "", token_embedder.path)
     parameters.move_char_cnn(
@@ -105,49 +111,62 @@ def _states(contents: Contents) -> tuple[_State, _State]:
     return found[0], found[1]
 
 
-def _rows(file: _State, name: str) -> tuple[int, str]:
-    """Return the number of rows of an embedding, and what it is for messages."""
+def _num_rows(file: _State, name: str) -> int:
+    """Return the number of rows of an embedding."""
     tensor = file.state.get(name)
     if tensor is None or tensor.dim() != 2:
         raise FormatError(f"{file.path}: tensor `{name}` of two dimensions is missing.")
-    return len(tensor), f"`{name}` of {file.path}"
+    return len(tensor)
 
 
 def _id_list(
-    contents: Contents, num_rows: int, what: str, specials: tuple[str, ...]
-) -> dict[str, int]:
-    """Return the list of ids that has the specials and as many ids as there are rows."""
-    found: list[dict[str, int]] = []
-    for path in contents.of("id list"):
-        ids = _read_ids(path)
-        if set(specials) <= ids.keys() and max(ids.values()) < num_rows:
-            found.append(ids)
-    fits = [ids for ids in found if max(ids.values()) == num_rows - 1] or found
-    if len(fits) != 1:
-        raise FormatError(
-            f"{contents.folder}: {len(fits) or 'no'} lists of ids (lines `token<tab>id`) have "
-            f"{', '.join(specials)} and fit the {num_rows:,} rows of {what}; one was expected. "
-            f"There are {contents.listed(contents.of('id list')) or 'none'}."
-        )
-    return fits[0]
+    contents: Contents, lists: dict[Path, _IdLines], file: _State, table: str,
+    specials: tuple[str, ...],
+) -> dict[str, int]:  # fmt: skip
+    """Return the list that has the specials, and exactly one id for each row of a table."""
+    num_rows = _num_rows(file, table)
+    of_kind = [
+        path for path, lines in lists.items()
+        if set(specials) == {token for token, _ in lines} & set(SPECIAL_CHARACTERS)
+    ]  # fmt: skip
+    fitting = [path for path in of_kind if _fits(lists[path], num_rows)]
+    if len(fitting) == 1:
+        return dict(lists[fitting[0]])
+    sizes = "; ".join(
+        f"{contents.relative(path)} has {len(lists[path]):,} lines of "
+        f"{len({token for token, _ in lists[path]}):,} tokens and "
+        f"{len({number for _, number in lists[path]}):,} ids"
+        for path in of_kind or lists
+    )
+    raise FormatError(
+        f"{contents.folder}: {len(fitting) or 'no'} lists of ids (lines `token<tab>id`) with "
+        f"{', '.join(specials)} fit `{table}` of {file.path}, which has {num_rows:,} rows: one "
+        f"list with a line for each row, ids 0 to {num_rows - 1:,}, was expected. "
+        f"{sizes or 'There is no list'}. Fetch the list again: it is cut, or of another model."
+    )
 
 
-def _read_ids(path: Path) -> dict[str, int]:
-    """Read a ``.dic`` file as the original does: of two lines with one token the last counts."""
-    data = read_bounded(path, MAX_WORD_LIST_BYTES)
-    ids: dict[str, int] = {}
-    try:
-        for number, line in enumerate(data.decode().removesuffix("\n").split("\n"), start=1):
-            fields = line.strip().split("\t")
-            token, value = fields if len(fields) == 2 else (_BLANK, *fields)
-            if not (value.isascii() and value.isdecimal() and len(value) < 10):
-                raise ValueError(f"line {number}: {value[:20]!r} is not an id")
-            ids[token] = int(value)
-    except ValueError as error:  # or not UTF-8
-        raise FormatError(
-            f"{path}: damaged: {error}. Lines of a token, a tab and its id were expected."
-        ) from error
-    return ids
+def _fits(lines: _IdLines, num_rows: int) -> bool:
+    """Tell whether every row has its line and, except for white space, its own token."""
+    tokens = [token for token, _ in lines if token != _BLANK]
+    is_complete = sorted(number for _, number in lines) == list(range(num_rows))
+    return is_complete and len(set(tokens)) == len(tokens)
+
+
+def _read_ids(path: Path) -> _IdLines:
+    """Read tokens and ids of a ``.dic`` file as the original does."""
+    data = read_whole(path, MAX_WORD_LIST_BYTES)
+    lines: _IdLines = []
+    for number, raw in enumerate(data.removesuffix(b"\n").split(b"\n"), start=1):
+        fields = text_of_line(raw, path, number).strip().split("\t")
+        token, value = fields if len(fields) == 2 else (_BLANK, *fields[-1:])
+        if len(fields) > 2 or not (value.isascii() and value.isdecimal() and len(value) < 10):
+            raise FormatError(
+                f"{path}, line {number}: damaged: {value[:20]!r} is not an id. Lines of a token, a "
+                "tab and its id were expected."
+            )
+        lines.append((token, int(value)))
+    return lines
 
 
 def _ordinary(ids: dict[str, int], *, one_character: bool = False) -> tuple[str, ...]:
@@ -161,6 +180,7 @@ def _options(contents: Contents) -> tuple[dict[str, Any], list[str]]:
     """Return the network's configuration: the chosen one, or that which ``config.json`` names."""
     if contents.choices.options is not None:
         return settings(contents.given(contents.choices.options, "options")), []
+    contents.refuse_unreadable("config.json")
     tables = {path: settings(path) for path in contents.of("JSON")}
     found = [path for path, one in tables.items() if {"encoder", "token_embedder"} <= one.keys()]
     if len(found) > 1:
@@ -173,6 +193,7 @@ def _options(contents: Contents) -> tuple[dict[str, Any], list[str]]:
         )
     if found:
         return tables[found[0]], []
+    contents.refuse_unreadable()
     clips = {"cell_clip": RELEASED_CLIP, "proj_clip": RELEASED_CLIP}
     standard = {"encoder": clips, "token_embedder": {}}
     return standard, [RELEASED_ASSUMED]

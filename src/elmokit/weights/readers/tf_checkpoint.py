@@ -52,7 +52,7 @@ def _index(contents: Contents) -> Path:
         return contents.given(with_suffix if is_prefix else chosen, "weights")
     found = contents.of("TensorFlow index")
     for state in (path for path in contents.kinds if path.name == STATE_NAME):
-        text = read_bounded(state, _MAX_STATE_BYTES).decode("utf-8", "replace")
+        text = read_bounded(state, _MAX_STATE_BYTES).decode("utf-8-sig", "replace")
         if (latest := _LATEST.search(text)) is not None:
             name = re.split(r"[/\\]", latest[1])[-1]  # the rest is of the machine that wrote it
             named = state.with_name(name + INDEX_SUFFIX)

@@ -33,6 +33,7 @@ def read(contents: Contents) -> ImportedModel:
     index = contents.only("TensorFlow index", "variables", "weights")
     variables, notes = Variables(TensorBundle(index)), [_MIXTURE_LEFT_OUT]
     if contents.choices.options is None and not contents.of("options"):
+        contents.refuse_unreadable()
         source, options = index, released_options(variables.shapes(), source=index)
         notes.append(RELEASED_ASSUMED)
     else:

@@ -127,7 +127,7 @@ def test_half_a_folder(folder, tmp_path):
     lists = {name: (folder / name).read_bytes() for name in ("char.dic", "word.dic")}
     for name, expected in (("char.dic", "<pad>, <bow>"), ("word.dic", "<oov>, <bos>, <eos>")):
         (folder / name).write_text("a\t0\n")
-        with pytest.raises(FormatError, match=rf"no lists of ids .*{expected}.*fit the \d+ rows"):
+        with pytest.raises(FormatError, match=rf"no lists of ids .*{expected}.* \d+ rows"):
             convert(folder, tmp_path / "model")
         (folder / name).write_bytes(lists[name])
     (folder / "encoder.pkl").unlink()
@@ -138,8 +138,67 @@ def test_half_a_folder(folder, tmp_path):
 def test_damaged_lists(folder, tmp_path):
     for content in (b"a\t0\n\xff\t1\n", b"a\t0\nb\tx\n", b"a\t0\nb\t1\t2\n"):
         (folder / "char.dic").write_bytes(content)
-        with pytest.raises(FormatError, match=r"char\.dic: damaged.* a tab and its id"):
+        with pytest.raises(FormatError, match=r"char\.dic, line 2: "):
             convert(folder, tmp_path / "model")
+
+
+def cut(lines):
+    return lines[:-1]
+
+
+def without_a_line_in_the_middle(lines):
+    return [*lines[:5], *lines[6:]]
+
+
+def longer(lines):
+    return [*lines, f"more\t{len(lines)}"]
+
+
+def with_an_id_twice(lines):
+    return [*lines[:5], lines[5].rpartition("\t")[0] + "\t4", *lines[6:]]
+
+
+def with_a_token_twice(lines):
+    return [*lines[:5], lines[4].rpartition("\t")[0] + "\t5", *lines[6:]]
+
+
+@pytest.mark.parametrize("name", ["char.dic", "word.dic"])
+@pytest.mark.parametrize(
+    "change", [cut, without_a_line_in_the_middle, longer, with_an_id_twice, with_a_token_twice]
+)
+def test_a_list_has_a_line_for_each_row_of_its_table(folder, tmp_path, name, change):
+    lines = (folder / name).read_text(encoding="utf-8").split("\n")[:-1]
+    changed = change(lines)
+    (folder / name).write_text("\n".join(changed) + "\n", encoding="utf-8")
+    with pytest.raises(FormatError) as raised:
+        convert(folder, tmp_path / "model")
+    for part in (name, f"{len(changed)} lines", f"{len(lines)} rows"):
+        assert part in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["config.json", "configs/cnn_50.json", "char.dic", "word.dic"])
+def test_a_byte_order_mark_changes_nothing(folder, tmp_path, name):
+    expected = convert(folder, tmp_path / "a")
+    path = folder / name
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    report = convert(folder, tmp_path / "b")
+    assert (report.model_hash, report.notes) == (expected.model_hash, ())
+
+
+@pytest.mark.parametrize("name", ["config.json", "configs/cnn_50.json"])
+@pytest.mark.parametrize(
+    "damage", [
+        lambda text: text.encode("utf-16"), lambda text: text.encode("utf-16-be"),
+        lambda text: text[:-2].encode(), lambda text: b"", lambda text: b"\xff" + text.encode(),
+    ],
+)  # fmt: skip
+def test_a_configuration_that_cannot_be_read_is_not_taken_for_a_missing_one(
+    folder, tmp_path, damage, name
+):
+    path = folder / name
+    path.write_bytes(damage(path.read_text()))
+    with pytest.raises(FormatError, match=name):
+        convert(folder, tmp_path / "model")
 
 
 def test_tensors_of_another_size(folder, tmp_path):
