@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,10 @@ log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 8765
 MAX_BODY_BYTES = 2_000_000
+MAX_CONNECTIONS = 64
+"""Each has a thread; a browser opens six, and more are closed at once."""
+IDLE_SECONDS = 15
+"""Without a byte, after which a connection is closed; a browser opens it again when it needs it."""
 _MAX_DIGITS = 20
 """Of a Content-Length."""
 _CONTENT_TYPES = {
@@ -92,8 +97,23 @@ class ExplorerServer(ThreadingHTTPServer):
             super().__init__((host, port), _Handler)
         except (OSError, OverflowError) as error:
             raise cannot_listen(host, port, error) from error
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self.host = host
         self.url = url_of(host, self.server_port)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread of its own, unless there are too many."""
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer the requests of a connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
 
     def is_own_host(self, given: str) -> bool:
         """Return whether a Host header names this server."""
@@ -104,8 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
     server: ExplorerServer  # pyright: ignore[reportIncompatibleVariableOverride]
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "elmokit", ""
-    path = ""  # until a request line was read
-    timeout = 60  # seconds without a byte
+    command = path = ""  # until a request line was read
+    timeout = IDLE_SECONDS
     disable_nagle_algorithm = True  # else content waits 40 ms for the client to acknowledge headers
 
     def do_GET(self) -> None:

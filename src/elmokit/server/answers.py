@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import traceback
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from elmokit.errors import InputError
 log = logging.getLogger(__name__)
 
 _OPENAI_PATHS = ("/v1/", "/embeddings")
+_MAX_MESSAGE = 500
+"""Characters of an error; values of a request that it echoes can have any length."""
 
 
 @dataclass(eq=False)
@@ -55,24 +58,28 @@ class RequestError(Exception):
 def as_request_error(error: Exception) -> RequestError:
     """Return what to answer for an exception.
 
-    What is no fault of the request is logged, and the answer does not say what it was: it may name
-    files of this machine.
+    Of what is no fault of the request the answer does not say what it was, since it may name files
+    of this machine, and the log does not quote the message, since it may quote the text.
     """
     if isinstance(error, RequestError):
         return error
     if isinstance(error, InputError):
         return RequestError(422, str(error))
-    log.error("a computation failed", exc_info=error)
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    log.error("a computation failed with %s:\n%s", type(error).__name__, frames)
     return RequestError(500, "The computation failed. The log of the server has the reason.")
 
 
 def error_response(path: str, error: RequestError, *, close: bool = False) -> Response:
     """Return an error in the dialect of the route."""
-    content: dict[str, Any] = {"error": error.message, "error_type": error.tei_type}
+    message = error.message
+    if len(message) > _MAX_MESSAGE:
+        message = f"{message[:_MAX_MESSAGE]}…"
+    content: dict[str, Any] = {"error": message, "error_type": error.tei_type}
     if path.startswith(_OPENAI_PATHS):
         content = {
             "error": {
-                "message": error.message,
+                "message": message,
                 "type": error.openai_type,
                 "param": error.parameter,
                 "code": error.code,

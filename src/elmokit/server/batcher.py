@@ -1,12 +1,14 @@
-"""Requests that arrive together are computed together, by one thread, in the order they came.
+"""Requests that arrive together are computed together, by one thread.
 
-A request's texts may be spread over batches: after each, a long request goes to the end of the
-queue, so that short ones need not wait for all of it.
+Every waiting request gets a share of each batch, so that short ones need not wait for long ones;
+what is left of the batch goes to the oldest. What cannot be computed in time at the measured rate
+is refused at once, and what was begun is finished.
 """
 
 import asyncio
 import itertools
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -23,6 +25,12 @@ log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 0.001
 """A batch is not held back for others once none arrived for so long."""
+_RATE_MEMORY = 0.8
+"""How much the earlier batches count in the rate when another one has been computed."""
+_LEAST_FILLED = 0.25
+"""Smaller parts of a batch say nothing about the rate: what every batch costs outweighs them."""
+_CHARACTERS_A_TOKEN = 8
+"""A text with more characters for each token of a share is not split to see whether it fits."""
 
 
 @runtime_checkable
@@ -30,7 +38,7 @@ class Computation(Protocol):
     """What the thread does with texts: one batch never mixes two of them."""
 
     def prepare(self, text: Any) -> tuple[Any, int]:
-        """Return what `compute` reads of a text, and its size in tokens."""
+        """Return what `compute` reads of a text, and its size in tokens; `len` is in characters."""
         ...
 
     def compute(self, items: list[Any]) -> Sequence[Any]:
@@ -49,6 +57,10 @@ class Job:
     arrived: float = field(default_factory=time.perf_counter)
     next_text: int = 0
     """The first that is in no batch yet."""
+    next_piece: "_Piece | None" = None
+    """That text, once it was split."""
+    num_computed: int = 0
+    """Characters."""
     results: dict[int, Any] = field(default_factory=dict)
     error: Exception | None = None
     sizes: list[int] = field(default_factory=list)
@@ -56,6 +68,14 @@ class Job:
     tokenization_seconds: float = 0.0
     queue_seconds: float | None = None
     inference_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.num_characters = sum(map(len, self.texts))
+
+    @property
+    def is_taken(self) -> bool:
+        """All texts are in batches."""
+        return self.next_text == len(self.texts)
 
     @property
     def is_over(self) -> bool:
@@ -70,6 +90,24 @@ class _Piece:
     index: int
     item: Any
     tokens: int
+    num_characters: int
+
+
+@dataclass
+class _Rate:
+    """How fast a computation is; newer batches count more."""
+
+    _characters: float = 0.0
+    _seconds: float = 0.0
+
+    def add(self, num_characters: int, seconds: float) -> None:
+        self._characters = _RATE_MEMORY * self._characters + num_characters
+        self._seconds = _RATE_MEMORY * self._seconds + seconds
+
+    @property
+    def seconds(self) -> float:
+        """Of a character; 0 before anything was computed."""
+        return self._seconds / self._characters if self._characters else 0.0
 
 
 class Batcher:
@@ -85,6 +123,11 @@ class Batcher:
         self._batch_tokens, self._wait_seconds = batch_tokens, wait_seconds
         self._metrics = metrics
         self._jobs: deque[Job] = deque()
+        """With texts that are in no batch yet, the oldest first."""
+        self._unanswered: dict[Job, None] = {}
+        self._rates: dict[Computation, _Rate] = {}
+        self._last_computation: Computation | None = None
+        self._batch_seconds = 0.0
         self._changed = threading.Condition()
         self._is_stopping = False
         self._thread = threading.Thread(target=self._work, name="elmokit-batches", daemon=True)
@@ -131,43 +174,88 @@ class Batcher:
         """Return the job with the results of all texts; it is dropped when it is not wanted.
 
         Raises:
-            RequestError: as `check_alive`; 503 if it takes too long.
+            RequestError: as `check_alive`; 503 if it cannot be computed in time, or was not begun.
             Exception: of the computation.
         """
         self.check_alive()
         job = Job(computation, texts, self._loop.create_future(), is_wanted)
+        self._check_time(job, timeout_seconds)
         with self._changed:
             self._jobs.append(job)
+            self._unanswered[job] = None
             self._changed.notify()
         try:
-            async with asyncio.timeout(timeout_seconds):
-                return await job.future
-        except TimeoutError:
-            raise RequestError(
-                503, f"This was not computed within {timeout_seconds:g} seconds.", retry_after=5
-            ) from None
+            done, _ = await asyncio.wait({job.future}, timeout=timeout_seconds)
+            if not done and job.next_text > 0:  # what was computed of it would be wasted
+                done, _ = await asyncio.wait({job.future}, timeout=timeout_seconds)
+            if not done:
+                raise RequestError(
+                    503, f"This was not computed within {timeout_seconds:g} seconds.", retry_after=5
+                )
+            return job.future.result()
         finally:
             job.future.cancel()  # the thread drops what nobody waits for
             with self._changed:
+                del self._unanswered[job]
                 if job in self._jobs:
                     self._jobs.remove(job)
+
+    def measure(self, computation: Computation, text: Any) -> None:
+        """Compute a text to know the rate before the first request; not while the thread runs."""
+        started = time.perf_counter()
+        item, _ = computation.prepare(text)
+        computation.compute([item])
+        self._rate_of(computation).add(len(text), time.perf_counter() - started)
+
+    def _check_time(self, job: Job, timeout_seconds: float) -> None:
+        """Refuse a request that would be answered too late, or make others late.
+
+        It is answered when all before it are, or sooner by its share of every batch.
+        """
+        if not self._unanswered:
+            return
+        own = self._seconds(job)
+        waiting = sum(map(self._seconds, self._unanswered))
+        shared = own * (1 + len(self._unanswered)) + 2 * self._batch_seconds
+        seconds = min(waiting + own, shared)
+        if seconds > timeout_seconds:
+            raise RequestError(
+                503,
+                f"Computing this and what was asked before takes about {seconds:.0f} seconds, more "
+                f"than the {timeout_seconds:g} in which an answer is due.",
+                retry_after=max(1, math.ceil(seconds - timeout_seconds)),
+            )
+
+    def _seconds(self, job: Job) -> float:
+        """Return how long the rest of a request is expected to take; 0 if nothing is known."""
+        return (job.num_characters - job.num_computed) * self._rate_of(job.computation).seconds
+
+    def _rate_of(self, computation: Computation) -> "_Rate":
+        return self._rates.setdefault(computation, _Rate())
 
     # --- the thread
 
     def _work(self) -> None:
         while self._wait_for_jobs():
+            started = time.perf_counter()
             batch = self._take_batch()
             if not batch:
                 continue
-            started = time.perf_counter()
+            computing = time.perf_counter()
             self._compute(batch)
-            seconds = time.perf_counter() - started
+            ended = time.perf_counter()
             jobs = {piece.job: None for piece in batch}
             for job in jobs:
                 if job.queue_seconds is None:
-                    job.queue_seconds = started - job.arrived - job.tokenization_seconds
-                job.inference_seconds += seconds
+                    job.queue_seconds = computing - job.arrived - job.tokenization_seconds
+                job.inference_seconds += ended - computing
+            for piece in batch:
+                piece.job.num_computed += piece.num_characters
             tokens = sum(piece.tokens for piece in batch)
+            if tokens >= _LEAST_FILLED * self._batch_tokens:
+                num_characters = sum(piece.num_characters for piece in batch)
+                self._rate_of(batch[0].job.computation).add(num_characters, ended - started)
+                self._batch_seconds = ended - started
             self._tell(list(jobs), size=len(batch), tokens=tokens)
 
     def _wait_for_jobs(self) -> bool:
@@ -184,50 +272,70 @@ class Batcher:
         return True
 
     def _take_batch(self) -> list[_Piece]:
-        """Take texts of the first job's computation until the batch is full."""
+        """Take texts of one computation: a share of each request, then the oldest first."""
+        with self._changed:
+            waiting = list(self._jobs)
+        if not waiting:  # its client has just left
+            return []
+        others = [job for job in waiting if job.computation is not self._last_computation]
+        computation = (others or waiting)[0].computation
+        self._last_computation = computation
+        waiting = [job for job in waiting if job.computation is computation]
+        share = self._batch_tokens // len(waiting)
         batch: list[_Piece] = []
-        unfinished: list[Job] = []
-        tokens = 0
-        while tokens < self._batch_tokens and (job := self._next_job()) is not None:
-            if batch and job.computation is not batch[0].job.computation:
-                self._put_back([job], first=True)
-                break
-            pieces = self._prepare(job, self._batch_tokens - tokens)
+        for job in waiting:
+            batch += self._take(job, share, is_share=True)
+        left = self._batch_tokens - sum(piece.tokens for piece in batch)
+        has_oldest = any(piece.job is waiting[0] for piece in batch)
+        for job in waiting:  # the oldest gets a text, however much the shares have taken
+            pieces = self._take(job, left, at_least_one=not has_oldest)
+            has_oldest = has_oldest or bool(pieces)
+            left -= sum(piece.tokens for piece in pieces)
             batch += pieces
-            tokens += sum(piece.tokens for piece in pieces)
-            if not job.is_wanted():
-                job.error = RequestError(400, CLIENT_LEFT)
-                self._tell([job])
-            elif not job.is_over and job.next_text < len(job.texts):
-                unfinished.append(job)
-        self._put_back(unfinished)
+        with self._changed:
+            for job in waiting:
+                if job in self._jobs and (job.is_taken or job.is_over):
+                    self._jobs.remove(job)
         return [piece for piece in batch if not piece.job.is_over]
 
-    def _put_back(self, jobs: list[Job], *, first: bool = False) -> None:
-        with self._changed:
-            (self._jobs.extendleft if first else self._jobs.extend)(jobs)
+    def _take(
+        self, job: Job, num_tokens: int, *, is_share: bool = False, at_least_one: bool = False
+    ) -> list[_Piece]:
+        """Return the next texts of a request, as many as fit into ``num_tokens``."""
+        pieces: list[_Piece] = []
+        while not job.is_taken and not self._is_dropped(job):
+            text = job.texts[job.next_text]
+            if is_share and len(text) > _CHARACTERS_A_TOKEN * num_tokens:
+                break
+            piece = self._prepared(job, text)
+            if piece is None or (piece.tokens > num_tokens and (pieces or not at_least_one)):
+                break
+            pieces.append(piece)
+            num_tokens -= piece.tokens
+            job.next_text, job.next_piece = job.next_text + 1, None
+        return pieces
 
-    def _next_job(self) -> Job | None:
-        with self._changed:
-            return self._jobs.popleft() if self._jobs else None
+    def _is_dropped(self, job: Job) -> bool:
+        """Whether nobody waits for a request any more, which is told once."""
+        if job.error is None and not job.is_wanted():
+            job.error = RequestError(400, CLIENT_LEFT)
+            self._tell([job])
+        return job.is_over
 
-    def _prepare(self, job: Job, num_tokens: int) -> list[_Piece]:
-        """Return the next texts of a job, up to ``num_tokens`` or an error."""
-        started, pieces = time.perf_counter(), []
-        while num_tokens > 0 and not job.is_over and job.next_text < len(job.texts):
-            index = job.next_text
-            job.next_text += 1
+    def _prepared(self, job: Job, text: Any) -> _Piece | None:
+        """Return the next text of a request as it is computed; None for one that cannot be read."""
+        if job.next_piece is None:
+            started = time.perf_counter()
             try:
-                item, tokens = job.computation.prepare(job.texts[index])
+                item, tokens = job.computation.prepare(text)
             except Exception as error:
                 job.error = error
                 self._tell([job])
-                break
+                return None
             job.sizes.append(tokens)
-            num_tokens -= tokens
-            pieces.append(_Piece(job, index, item, tokens))
-        job.tokenization_seconds += time.perf_counter() - started
-        return pieces
+            job.next_piece = _Piece(job, job.next_text, item, tokens, len(text))
+            job.tokenization_seconds += time.perf_counter() - started
+        return job.next_piece
 
     def _compute(self, batch: list[_Piece]) -> None:
         """Compute a batch; if it fails, one job after the other: only the culprit fails."""

@@ -37,6 +37,10 @@ class Text:
     pooled: bool = False
     """One vector is wanted, not one per word."""
 
+    def __len__(self) -> int:
+        """Return the number of characters."""
+        return _num_characters(self.value)
+
 
 class Embedding:
     """Vectors of texts, equal to those of the embedder alone."""

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,7 @@ class Service:
     async def openai_embeddings(self, request: Request) -> Response:
         """Return a vector for each text."""
         given = parse(OpenAIRequest, request.scope["state"][BODY])
-        if given.model != self._settings.name:
+        if given.model not in (None, self._settings.name):
             raise RequestError(
                 404,
                 f"There is no model {given.model[:60]!r}: this server has {self._settings.name!r}.",
@@ -311,6 +312,9 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        text = files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8")
+        sample = Text(text.split()[: self._settings.max_words], "the demo text")
+        await asyncio.to_thread(self.batcher.measure, self._embedding, sample)
         self.batcher.start()
         yield
 

@@ -1,6 +1,7 @@
 """Listening, connections, and the end."""
 
 import asyncio
+import json
 import logging
 import os
 import socket
@@ -27,13 +28,10 @@ HEADER_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 """In which a client must read `WRITE_BYTES` of its answer, or it is left."""
 WRITE_BYTES = 65_536
+REFUSED_SECONDS = 1.0
+"""In which a client that sends no HTTP request can read the answer."""
 IDLE_SECONDS = 30
 """That a connection is kept between requests."""
-_SURPLUS_BODY = b'{"error": "There are too many connections.", "error_type": "overloaded"}'
-_SURPLUS_ANSWER = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
-    b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(_SURPLUS_BODY), _SURPLUS_BODY)
-)
 _BACKLOG = 1024
 
 
@@ -70,7 +68,7 @@ class Server(uvicorn.Server):
                 gate, http=_Connection, loop="asyncio", ws="none", lifespan="on", log_config=None,
                 access_log=False, server_header=False, proxy_headers=False, backlog=_BACKLOG,
                 timeout_keep_alive=IDLE_SECONDS,
-                timeout_graceful_shutdown=int(settings.timeout_seconds + BODY_SECONDS) + 1,
+                timeout_graceful_shutdown=int(2 * settings.timeout_seconds + BODY_SECONDS) + 1,
             )
         )  # fmt: skip
 
@@ -93,7 +91,7 @@ class _Connection(HttpToolsProtocol):
     """A connection that does not wait for slow clients for ever."""
 
     _timer: asyncio.TimerHandle | None = None
-    _is_surplus = False
+    _is_surplus = _is_refused = False
     _in_headers = False
     _num_header_bytes = 0
 
@@ -106,19 +104,40 @@ class _Connection(HttpToolsProtocol):
         self._is_surplus = len(self.connections) > MAX_CONNECTIONS
 
     def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
         if self._is_surplus:
-            self.transport.write(_SURPLUS_ANSWER)
-            self.transport.close()
+            self._refuse("503 Service Unavailable", "There are too many connections.", "overloaded")
             return
         super().data_received(data)
         if self._in_headers:
             self._num_header_bytes += len(data)
             if self._num_header_bytes > MAX_HEADER_BYTES:
-                self.transport.abort()
+                self._refuse(
+                    "431 Request Header Fields Too Large",
+                    f"The headers of a request have at most {MAX_HEADER_BYTES:,} bytes.",
+                )
             elif self._timer is None:
                 self._start_timer(HEADER_SECONDS)
         elif self._timer is None and self.cycle is not None and self.cycle.response_complete:
             self._start_timer(IDLE_SECONDS)  # the rest of a body that was refused
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP."""
+        self._refuse("400 Bad Request", "This is no HTTP request.")
+
+    def _refuse(self, status: str, message: str, error_type: str = "validation") -> None:
+        """Answer before there is a request, and close the connection."""
+        body = json.dumps({"error": message, "error_type": error_type})
+        retry = "Retry-After: 1\r\n" if status.startswith("503") else ""
+        self.transport.write(
+            f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{retry}Connection: close\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+        # not closed at once: what is still arriving would keep the client from reading the answer
+        self._is_refused = True
+        self.transport.write_eof()
+        self._start_timer(REFUSED_SECONDS)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from elmokit.explorer.catalog import (
     load_explored,
 )
 from elmokit.explorer.prepared import STATIC
-from elmokit.explorer.server import MAX_BODY_BYTES, ExplorerServer
+from elmokit.explorer.server import MAX_BODY_BYTES, MAX_CONNECTIONS, ExplorerServer
 
 from ...builders.training_models import random_sentences, toy_model
 
@@ -238,6 +239,36 @@ def test_odd_requests_are_refused_by_the_server_itself(ask, server, capfd):
             client.sendall(line + b"\r\n" + host.encode() + b"\r\nConnection: close\r\n\r\n")
             assert words in client.recv(100)
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_connection_that_says_nothing_is_closed_without_a_word(
+    server, monkeypatch, caplog, capfd
+):
+    caplog.set_level("DEBUG")
+    monkeypatch.setattr(server.RequestHandlerClass, "timeout", 0.1)
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as spare:
+        assert spare.recv(100) == b""
+    assert "Traceback" not in capfd.readouterr().err + caplog.text
+
+
+def test_more_connections_than_allowed_are_closed_and_places_become_free(server, ask):
+    open_now = [
+        socket.create_connection(("127.0.0.1", server.server_port), timeout=20)
+        for _ in range(MAX_CONNECTIONS + 40)
+    ]
+    before = threading.active_count()
+    assert open_now[-1].recv(100) == b""
+    assert before <= MAX_CONNECTIONS + 20
+    for connection in open_now:
+        connection.close()
+    for _ in range(100):
+        try:
+            assert ask("GET", "/explorer.json")[0].status == 200
+        except ConnectionError:  # the threads have not noticed yet
+            time.sleep(0.05)
+            continue
+        return
+    pytest.fail("the places of closed connections are not free")
 
 
 def test_only_this_machine_is_listened_to(server):

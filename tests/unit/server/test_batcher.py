@@ -77,8 +77,71 @@ def test_a_long_request_is_divided_and_a_short_one_need_not_wait_for_it(computat
         return [sorted(job.results.values()) for job in done]
 
     assert run(steps, wait_seconds=0.5) == [["LONGER"] * 6, ["IT"]]
-    assert [len(batch) for batch in computation.batches] == [2, 3, 2]
-    assert "it" in computation.batches[1]
+    assert sorted(computation.batches[0]) == ["it", "longer"]
+
+
+def test_every_request_gets_a_share_of_each_batch_and_the_oldest_the_rest(computation, patient):
+    computation.go.clear()
+
+    async def steps(batcher):
+        first = ask(batcher, computation, "-" * 10)
+        await begun(computation)
+        long = [ask(batcher, computation, *[name * 2] * 6) for name in "ab"]
+        await asyncio.sleep(0)
+        short = [ask(batcher, computation, name) for name in "cd"]
+        await asyncio.sleep(0)
+        computation.go.set()
+        await asyncio.gather(first, *long, *short)
+
+    run(steps, batch_tokens=12)
+    assert computation.batches[1] == ["aa", "bb", "c", "d", "aa", "aa", "aa"]
+    assert computation.batches[2] == ["aa", "aa", "bb", "bb", "bb", "bb"]
+
+
+class Slow(Recorder):
+    """A letter takes a second of a clock that only it moves."""
+
+    now = 0.0
+
+    def compute(self, items):
+        done = super().compute(items)
+        Slow.now += sum(map(len, items))
+        return done
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    monkeypatch.setattr(batcher_module.time, "perf_counter", lambda: Slow.now)
+    return Slow()
+
+
+def test_what_cannot_be_computed_in_time_is_refused_at_once_and_the_rest_is_finished(slow):
+    async def steps(batcher):
+        batcher.measure(slow, "abc")
+        asked = [ask(batcher, slow, "long", timeout_seconds=12) for _ in range(9)]
+        short = ask(batcher, slow, "s", timeout_seconds=12)
+        done = await asyncio.gather(*asked, short, return_exceptions=True)
+        return done[:-1], done[-1]
+
+    long, short = run(steps, batch_tokens=4, wait_seconds=0)
+    answered = [job for job in long if not isinstance(job, RequestError)]
+    refused = [error for error in long if isinstance(error, RequestError)]
+    assert [job.results for job in answered] == [{0: "LONG"}] * 3
+    assert {(error.status, error.retry_after) for error in refused} == {(503, 4)}
+    assert short.results == {0: "S"}
+
+
+def test_what_was_begun_is_finished_after_the_limit(computation):
+    computation.go.clear()
+
+    async def steps(batcher):
+        job = ask(batcher, computation, "a" * 10, "b" * 10, timeout_seconds=0.05)
+        await begun(computation)
+        await asyncio.sleep(0.07)
+        computation.go.set()
+        return (await job).results
+
+    assert run(steps) == {0: "A" * 10, 1: "B" * 10}
 
 
 def test_batches_do_not_mix_computations(computation):
@@ -89,7 +152,7 @@ def test_batches_do_not_mix_computations(computation):
         return [job.results[0] for job in await asyncio.gather(*asked)]
 
     assert run(steps) == ["A"] * 4
-    assert computation.batches + other.batches == [["a"]] * 4
+    assert computation.batches + other.batches == [["a", "a"]] * 2
 
 
 def test_only_the_culprit_of_a_failed_batch_fails(computation):
