@@ -200,12 +200,14 @@ class Batcher:
                 if job in self._jobs:
                     self._jobs.remove(job)
 
-    def measure(self, computation: Computation, text: Any) -> None:
-        """Compute a text to know the rate before the first request; not while the thread runs."""
-        started = time.perf_counter()
-        item, _ = computation.prepare(text)
-        computation.compute([item])
-        self._rate_of(computation).add(len(text), time.perf_counter() - started)
+    def measure(self, computation: Computation, texts: Sequence[Any]) -> None:
+        """Compute texts to know the rate before the first request; not while the thread runs."""
+        seconds = 0.0
+        for _ in range(2):  # the first time finds cold caches
+            started = time.perf_counter()
+            computation.compute([computation.prepare(text)[0] for text in texts])
+            seconds = time.perf_counter() - started
+        self._rate_of(computation).add(sum(map(len, texts)), seconds)
 
     def _check_time(self, job: Job, timeout_seconds: float) -> None:
         """Refuse a request that would be answered too late, or make others late.

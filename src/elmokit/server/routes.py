@@ -312,8 +312,10 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        text = files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8")
-        sample = Text(text.split()[: self._settings.max_words], "the demo text")
+        demo = files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8")
+        max_words = self._settings.max_words
+        lines = [line.split()[:max_words] for line in demo.splitlines()[:80] if line.strip()]
+        sample = [Text(line, "the demo text") for line in lines]
         await asyncio.to_thread(self.batcher.measure, self._embedding, sample)
         self.batcher.start()
         yield

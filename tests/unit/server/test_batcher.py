@@ -117,7 +117,7 @@ def slow(monkeypatch):
 
 def test_what_cannot_be_computed_in_time_is_refused_at_once_and_the_rest_is_finished(slow):
     async def steps(batcher):
-        batcher.measure(slow, "abc")
+        batcher.measure(slow, ["abc"])
         asked = [ask(batcher, slow, "long", timeout_seconds=12) for _ in range(9)]
         short = ask(batcher, slow, "s", timeout_seconds=12)
         done = await asyncio.gather(*asked, short, return_exceptions=True)
