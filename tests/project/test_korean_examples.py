@@ -16,7 +16,7 @@ from .test_notebooks import ROOT
 KOREAN = r"[가-힣ㄱ-ㅎ]"
 RUN = re.compile(rf"(?<![가-힣ㄱ-ㅎ])(?:{KOREAN}+\s+)+{KOREAN}+(?:\s*[.?!])?(?!{KOREAN})")
 WORD_LIST = re.compile(r"""\[((?:\s*["'][^"'\n]+["'],?)+)\]""")
-MORPHEMES = set("를 을 은 는 었 았 ㄴ ㄹ ㅁ ㅂ니다 어 아 에게 에서".split())
+MORPHEMES = {"를", "을", "은", "는", "었", "았", "ㄴ", "ㄹ", "ㅂ니다", "어", "아", "에게", "에서"}
 """Between spaces, these show that a text was split: prose attaches them to a word or to code."""
 
 PAGES = [*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")]
