@@ -195,7 +195,7 @@ def _of_two_seeds(results: dict[str, Any]) -> dict[str, dict[str, float]]:
         dataset: {
             "static": stdev(static),
             "elmo": stdev(elmo),
-            "p": float(ttest_ind(elmo, static, equal_var=False).pvalue),
+            "p": float(ttest_ind(elmo, static, equal_var=False)[1]),
         }
         for dataset, (elmo, static) in pairs.items()
         if len(elmo) == len(static) == 2
