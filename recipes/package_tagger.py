@@ -168,6 +168,8 @@ def facts(
     details = "".join(f", {key} {value:.2f}" for key, value in score.details.items())
     if lower is not None:
         details += f"; all of it in lower case {lower.value:.2f}"
+    seen = ", except that its errors led to the training in lower case"
+    except_for = seen if "lower case" in recipe.card else ""
     epochs = f"epoch {result.best.epoch} of {result.num_epochs}"
     chosen = "the epoch" if "settings" in recipe.card else "settings and epoch"
     return {
@@ -183,7 +185,7 @@ def facts(
         f"{' --further FILE' if recipe.further else ''} --work runs`",
         "score": score.value,
         "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), not used to choose "
-        "settings or epoch, with the weights in this directory: "
+        f"settings or epoch{except_for}, with the weights in this directory: "
         f"**{score.metric} {score.value:.2f}**{details}. In percent.",
         "scores": {
             label: {key: getattr(found, key) for key in ("precision", "recall", "f1", "gold")}

@@ -20,6 +20,7 @@ from published_scores import (
     SOURCES,
     columns_of,
     controls_note,
+    exceptions_note,
     is_made_with,
     missing_tasks,
     read_published,
@@ -69,7 +70,7 @@ def scores_note(results: dict[str, Any]) -> str:
         f"standard deviation over the seeds of each task; scored on {made['scored']}. Not "
         "comparable with published numbers.",
         *([NOT_RUN["en"].format(missing)] if missing else []),
-        *filter(None, [controls_note(results, "en")]),
+        *filter(None, [controls_note(results, "en"), exceptions_note(results, "en")]),
         f"Made by {made['command']}.",
     ]
     return " ".join(sentences)

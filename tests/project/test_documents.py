@@ -6,6 +6,7 @@ format) and a few small texts. A block after `<!-- not run: reason -->` is skipp
 run if their code is not that of the English page. Lessons run in an empty folder.
 """
 
+import logging
 import re
 import shlex
 import subprocess
@@ -63,11 +64,48 @@ def pages_that_run():
 
 @pytest.mark.parametrize("page", list(pages_that_run()))
 @pytest.mark.usefixtures("without_type_checks")
-def test_python_runs(page, workplace, tmp_path, monkeypatch):
+def test_python_runs_without_a_warning(page, workplace, tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path if "/course/" in page else workplace)
+    run_python(page)
+    assert warnings_in(caplog) == []
+
+
+def run_python(page):
     namespace = {}
     for code in blocks(page, "python"):
         exec(compile(code, page, "exec"), namespace)
+
+
+def warnings_in(caplog):
+    return [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(("page", "language"), [("quickstart", "en"), ("ko/quickstart", "ko")])
+@pytest.mark.usefixtures("without_type_checks")
+def test_the_quickstart_runs_without_a_warning(page, language, tmp_path, monkeypatch, caplog):
+    """All but the installation: the text of the demo, the commands, the Python."""
+    from typer.testing import CliRunner
+
+    from elmokit.cli import app
+
+    if language == "ko":
+        pytest.importorskip("kiwipiepy")
+    page = f"docs/{page}.md"
+    demo = (ROOT / f"src/elmokit/data/demo/{language}.txt").read_text(encoding="utf-8")
+    lines = demo.splitlines(keepends=True)
+    parts = {"corpus": lines[:2200], "heldout": lines[-240:], "text": lines[-240:]}
+    for name, part in parts.items():
+        (tmp_path / f"{name}.txt").write_text("".join(part), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    commands = [words for words in commands_of(page) if words != ["demo"]]
+    assert [words[0] for words in commands] == ["pretrain", "perplexity", "embed"]
+    for words in commands:
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+        assert "warning" not in result.output.lower()
+    run_python(page)
+    assert warnings_in(caplog) == []
 
 
 @pytest.mark.parametrize("page", [page for page in PAGE_NAMES if list(commands_of(page))])

@@ -18,7 +18,10 @@ KOREAN = DOCS / "ko"
 CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 ENGLISH_ONLY = re.search(r"english_only: \[(.*)\]", CONFIG)[1].split(", ")
 PAGES = sorted(str(page.relative_to(KOREAN)) for page in KOREAN.rglob("*.md"))
-OWN_CODE = ("course/", "results/", "guides/convert.md", "guides/serve.md", "guides/taggers.md")
+OWN_CODE = (
+    "course/", "results/", "quickstart.md",
+    "guides/convert.md", "guides/serve.md", "guides/taggers.md",
+)  # fmt: skip
 GUIDES = [page for page in PAGES if not page.startswith(OWN_CODE)]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 

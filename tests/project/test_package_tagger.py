@@ -130,6 +130,13 @@ def test_a_tagger_of_lower_case_is_scored_there_too(package, tmp_path):
     assert f"; all of it in lower case {lower:.2f}." in run.metadata["card"]["scored"]
 
 
+def test_a_card_says_what_the_dev_set_was_used_for(package, tmp_path):
+    path = tmp_path / "recipes" / "ner-xx.toml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("[card]\n", '[card]\n"lower case" = "of dev errors"\n'), "utf-8")
+    assert "except that its errors" in TaskRun.load(package()).metadata["card"]["scored"]
+
+
 def test_vectors_without_their_number_are_refused(package, tmp_path):
     path = tmp_path / "recipes" / "ner-xx.toml"
     path.write_text('vectors = "some"\n' + path.read_text(), encoding="utf-8")

@@ -85,6 +85,7 @@ def test_scores_come_to_what_the_card_says(recipe, models, monkeypatch):
     results = results_of(load_model(models / "en").model_hash()[:12])
     monkeypatch.setattr(recipe, "read_published", lambda name: results)
     monkeypatch.setattr(recipe, "controls_note", lambda results, language: "No controls.")
+    monkeypatch.setattr(recipe, "exceptions_note", lambda results, language: "No exceptions.")
     recipe.write_cards(models)
     facts = load_model(models / "ko").training_metadata
     scores = {
@@ -97,7 +98,7 @@ def test_scores_come_to_what_the_card_says(recipe, models, monkeypatch):
         "In percent, of small task models trained on mostly reduced training sets; mean and "
         "standard deviation over the seeds of each task; scored on the dev set. Not comparable "
         "with published numbers. Not run yet: question answering, SQuAD (F1). No controls. "
-        "Made by `x`."
+        "No exceptions. Made by `x`."
     )
     assert facts == {**FACTS, "scores": scores, "scores_note": note}
 

@@ -47,6 +47,32 @@ def test_the_p_of_one_seed_is_marked(recipe, language, found):
     assert found not in recipe.notes_on(results, "0123", language)
 
 
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_the_p_of_two_seeds_has_welchs_test_beside_it(recipe, language):
+    values = {"elmo": (60.0, 65.0), "static": (40.0, 40.2)}
+    runs = [
+        {"dataset": "ner-en-uner-ewt", "condition": condition, "share": 1.0, "value": value}
+        for condition, pair in values.items()
+        for value in pair
+    ]
+    results = RESULTS | {"made": {"biLM": "en, hash 0123"}, "runs": runs}
+    (note,) = recipe.two_seeds_notes(results, language)
+    assert [figure in note for figure in ("0.14", "3.54", "0.070", "Welch")] == [True] * 4
+    assert note in recipe.notes_on(results, "0123", language)
+    assert "0.300 ‡" in recipe.scores_table(results, "en", language)
+    third = [*runs, runs[0] | {"value": 62.0}]
+    assert recipe.two_seeds_notes(results | {"runs": third}, language) == []
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("experiment", ["table1", "korean"])
+def test_what_was_decided_after_scores_stands_beside_the_table(recipe, experiment, language):
+    published = recipe.read_published(experiment)
+    note = recipe.exceptions_note(published, language)
+    assert note
+    assert note in recipe.notes_on(published, recipe.scored_hash(published), language)
+
+
 @pytest.mark.parametrize(("language", "found"), [("en", "The controls"), ("ko", "대조 조건")])
 def test_controls_that_are_planned_and_not_published_are_told(
     recipe, language, found, tmp_path, monkeypatch

@@ -103,6 +103,18 @@ def test_the_page_of_licences_names_every_pinned_package(repository_dir):
     assert wanted - found - {pin for pin in wanted if pin[0] == "torch"} == set()
 
 
+def test_the_page_of_licences_names_what_is_vendored(repository_dir):
+    vendor = repository_dir / "src/elmokit/explorer/static/vendor"
+    page = (repository_dir / "docs/reference/dependencies.md").read_text(encoding="utf-8")
+    prose = page.split("<!-- licences: begin -->")[0].lower()
+    libraries = [folder for folder in vendor.iterdir() if folder.is_dir()]
+    assert len(libraries) >= 2
+    for folder in libraries:
+        assert (folder / "LICENSE").is_file()
+        assert folder.name in prose
+    assert str(vendor.relative_to(repository_dir)) in prose
+
+
 def test_text_files_end_with_one_newline(tracked_files):
     suffixes = {".py", ".md", ".toml", ".js", ".css", ".html", ".yml", ".c", ".h", ".sh"}
     written = [path for path in tracked_files if path.suffix in suffixes]

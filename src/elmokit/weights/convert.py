@@ -40,7 +40,7 @@ from elmokit.weights.storage import Storage
 
 SAMPLE_SENTENCES = (
     "The bank raised its rates while we sat on the bank of the river .",
-    "배 를 타고 배 를 먹으면 배 가 아프다",
+    "배 를 타 고 배 를 먹 으면 배 가 아프 다",
     "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft !",
     "🙂 x",
     "",
