@@ -37,6 +37,10 @@ FLAGS = (
 )  # fmt: skip
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
 """Flags for all instructions of this processor; compilers differ."""
+INSTEAD = (
+    "PyTorch computes everything, more slowly; on long machine-like sentences, where rounding grows, "
+    "the values differ"
+)
 COMPILER_SECONDS = 60
 """A compiler that takes longer (usual: 4) is stopped, and left alone for a day."""
 
@@ -53,16 +57,13 @@ def load_library(name: str) -> ctypes.CDLL | None:
     try:
         compiler = _compiler()
         if compiler is None:
-            say_once(
-                "no C compiler found (cc, gcc, clang): PyTorch computes everything, more slowly",
-                logging.WARNING,
-            )
+            say_once(f"no C compiler found (cc, gcc, clang): {INSTEAD}", logging.WARNING)
             return None
         return _load(name, compiler)
     except (OSError, RuntimeError, ValueError) as error:
         say_once(
-            "the compiled kernels could not be built or loaded: PyTorch computes everything, "
-            f"more slowly; {SWITCH}=0 turns this message off. {error}",
+            f"the compiled kernels could not be built or loaded: {INSTEAD}. {SWITCH}=0 turns this "
+            f"message off. {error}",
             logging.WARNING,
         )
         return None
