@@ -38,8 +38,8 @@ FLAGS = (
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
 """Flags for all instructions of this processor; compilers differ."""
 INSTEAD = (
-    "PyTorch computes everything, more slowly; on long machine-like sentences, where rounding grows, "
-    "the values differ"
+    "PyTorch computes everything, more slowly, and other values on long machine-like sentences, "
+    "where rounding grows"
 )
 COMPILER_SECONDS = 60
 """A compiler that takes longer (usual: 4) is stopped, and left alone for a day."""
