@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from elmokit.experiments.registry import find_experiment
-from elmokit.experiments.results.tables import NOTHING
+from elmokit.experiments.definitions import find_experiment
+from elmokit.experiments.tables import NOTHING
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
 
