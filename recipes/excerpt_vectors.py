@@ -17,15 +17,18 @@ from pathlib import Path
 from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import Experiment, find_experiment
-from elmokit.experiments.inputs import find_data, find_test_files, write_run_files
-from elmokit.experiments.run_experiment import model_of
+from elmokit.experiments.inputs import (
+    find_data,
+    find_test_files,
+    model_path,
+    write_run_files,
+)
 from elmokit.files.atomic import check_target
 from elmokit.files.location import counted
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
 from elmokit.vectors.vector_files import check_suffix, read_vectors_of, write_vectors
-from elmokit.weights.locate import find_model
 
 
 def words_of(
@@ -47,7 +50,7 @@ def words_of(
             f"{experiment.name} trains no task: it measures vectors of all words. Give the whole "
             "file with --vectors."
         )
-    chosen, path = experiment.select_tasks(tasks), find_model(model_of(experiment, model))
+    chosen, path = experiment.select_tasks(tasks), model_path(experiment, model)
     tokenizer = TaskBiLM.open(InputSettings(embeddings="static"), str(path)).tokenizer
     files = find_data(data_dir, chosen)
     tests = {} if test_dir is None else find_test_files(test_dir, chosen, files, path)

@@ -92,13 +92,7 @@ class TaskRuns:
     _run_files: dict[str, RunFiles] = field(default_factory=dict, init=False)
 
     def execute(self, run: PlannedRun) -> RunResult:
-        """Train, from the beginning or the last checkpoint, and score.
-
-        Raises:
-            FloatingPointError: if the loss is not finite.
-            FormatError: if a file of data or of the resumed training is damaged.
-            Stopped: after a signal and its checkpoint.
-        """
+        """Train, from the beginning or the last checkpoint, and score."""
         started, use = time.monotonic(), self.resources
         run_dir = use.store.run_dir(run)
         config = from_dict(TaskRunConfig, run.metadata["config"], source=run.describe())

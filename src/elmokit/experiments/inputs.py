@@ -20,6 +20,7 @@ from elmokit.experiments.definitions import (
     EXAMPLES,
     HELD_OUT_SHARE,
     MAX_HELD_OUT,
+    Experiment,
     ProbeSettings,
     TaskSettings,
 )
@@ -34,7 +35,7 @@ from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.scoring import check_labels
 from elmokit.tasks.sampling import DataFile
-from elmokit.weights.locate import find_model
+from elmokit.weights.locate import PACKAGED_MODELS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 
 Files = TypeVar("Files")
@@ -69,9 +70,9 @@ class RunFiles:
     dev: Path
 
 
-def find_bilm(model: str | None) -> BiLMMetadata:
-    """Load a biLM once and identify it."""
-    path = find_model(model)
+def find_bilm(experiment: Experiment, model: str | None) -> BiLMMetadata:
+    """Load the biLM of `model_path` once and identify it."""
+    path = model_path(experiment, model)
     bilm = load_model(path)
     metadata = {
         MODEL_KEY: bilm.model_hash(), "tokenizer": to_dict(bilm.tokenizer),
@@ -80,14 +81,35 @@ def find_bilm(model: str | None) -> BiLMMetadata:
     return BiLMMetadata(path, metadata[MODEL_KEY], metadata)
 
 
-def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitFiles]:
-    """Return the files of all data sets, by folder, after dividing each training set once.
+def model_path(experiment: Experiment, model: str | None) -> Path:
+    """Return the directory of the biLM that an experiment reads.
 
-    Raises:
-        FileNotFoundError: if files are missing; names all of them.
-        FormatError: if a training set is damaged.
-        InputError: if it cannot be divided.
+    Without ``model``, it is the packaged one of the experiment's language.
     """
+    if model is not None or experiment.language == "en":
+        return find_model(model)
+    if experiment.language not in packaged_models():
+        raise InputError(
+            f"{experiment.name} needs a biLM of the language {experiment.language!r}, and the "
+            "package has none. Give one with --model, and vectors of its text with --vectors."
+        )
+    return PACKAGED_MODELS / experiment.language
+
+
+def find_vectors(experiment: Experiment, vectors: Path | None) -> Path:
+    """Check that there is a file of static vectors."""
+    if vectors is None:
+        raise InputError(
+            f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
+            "trained on the text of the biLM with `elmokit vectors`."
+        )
+    if not vectors.is_file():
+        raise FileNotFoundError(f"There is no file of word vectors {vectors}.")
+    return vectors
+
+
+def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitFiles]:
+    """Return the files of all data sets, by folder, after dividing each training set once."""
     files = _find_all(data_dir, tasks, find_splits, "one train… and one dev… file", "--data")
     for settings in tasks:
         _divide_training(files[settings.dataset].train, settings)
@@ -100,10 +122,6 @@ def find_test_files(
     """Return the test files of all data sets, by folder, after reading each of them once.
 
     A folder has one file with ``test`` in its name, or a single file of any name.
-
-    Raises:
-        FileNotFoundError: if files are missing; names all of them.
-        InputError: if a file is damaged, of another task, or the training file.
     """
     paths = _find_all(test_dir, tasks, _find_test_file, "one test… file", "--test")
     tokenizer = TaskBiLM.open(InputSettings(embeddings="static"), str(model)).tokenizer
@@ -215,10 +233,6 @@ def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings)
 
     The held-out part is a share of the file's examples, at most `MAX_HELD_OUT`, but at least one
     unit; the sample that is trained on is of the others. Both are written to ``directory``.
-
-    Raises:
-        InputError: for CSV, and for a training set with fewer than two units that have an example.
-        FormatError: if a file is damaged.
     """
     data = _divide_training(source.train, settings)
     order, num_examples = _draw_order(data), sum(map(data.size, data.units))
@@ -241,10 +255,6 @@ def sample_file(
     """Write a sample of at most ``limit`` examples, but at least one unit, to ``directory``.
 
     The draw is from ``subset``, one of `Task.subsets`. Returns ``source`` if nothing is left out.
-
-    Raises:
-        InputError: for CSV, whose rows may contain line breaks.
-        FormatError: if the file is damaged.
     """
     if limit is None and subset == "all":
         return source

@@ -106,10 +106,6 @@ def plan_tasks(
             weights, order, dropout and the draw of the share.
         overrides: User settings, for every condition.
         learning_rates: Tuned rates; they replace those of the settings.
-
-    Raises:
-        ConfigError: for an unknown setting.
-        InputError: for an override of what is compared, or one that a condition cannot have.
     """
     _check_overrides(overrides, experiment.conditions)
     rates = learning_rates or {}

@@ -19,6 +19,7 @@ from elmokit.experiments.inputs import (
     find_data,
     find_probe_data,
     find_test_files,
+    find_vectors,
     task_metadata,
 )
 from elmokit.experiments.plan import (
@@ -42,7 +43,6 @@ from elmokit.files.json_files import read_json, write_json
 from elmokit.files.location import counted
 from elmokit.files.locks import directory_lock
 from elmokit.files.pictures import check_matplotlib
-from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
 
 log = logging.getLogger(__name__)
 
@@ -186,8 +186,8 @@ class _Session:
         self.tasks = experiment.select_tasks(options.tasks)
         if experiment.plot is not None:
             check_matplotlib()
-        self.model = find_bilm(model_of(experiment, options.model))
-        self.vectors = _vectors(experiment, options)
+        self.model = find_bilm(experiment, options.model)
+        self.vectors = find_vectors(experiment, options.vectors)
         self.vectors_hash = file_sha256(self.vectors)
         self.store = RunStore(options.output / "runs")
         self.metadata: dict[str, dict[str, Any]] = {}
@@ -196,7 +196,7 @@ class _Session:
         self.executor = self._executor()
         minutes = options.minutes
         self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
-        self.tuning = self._tuning_runs() if options.tune else []
+        self.tuning = tuning_runs(experiment, self._plan_tasks) if options.tune else []
         self.runs: list[PlannedRun] = []
         self.waiting: dict[str, str] = {}
         """Why a planned run, by id, cannot start: it has no learning rate."""
@@ -227,7 +227,10 @@ class _Session:
             self.metadata[task.dataset] = task_metadata(
                 task, files[task.dataset], self.model, self.vectors_hash
             )
-        self.earlier_rates = self._read_rates()
+        if options.rates is not None:
+            if any(text.replace(" ", "").startswith(RATE_SETTING) for text in options.overrides):
+                raise InputError(f"--rates and --set {RATE_SETTING} both set the learning rate.")
+            self.earlier_rates = read_tuned_rates(options.rates, self.experiment, self.tasks)
         return TaskRuns(
             resources=resources, tasks={task.dataset: task for task in self.tasks}, files=files,
             test_files=self.test_files,
@@ -287,28 +290,6 @@ class _Session:
             seeds=seeds, learning_rates=rates,
         )  # fmt: skip
 
-    def _tuning_runs(self) -> list[PlannedRun]:
-        conditions = self.experiment.conditions
-        tuned = tuple(condition for condition in conditions if condition.tuned_as is None)
-        only_tuned = replace(self.experiment, conditions=tuned, shares=(1.0,))
-        return tuning_runs(lambda rates: self._plan_tasks(only_tuned, rates, 1))
-
-    def _read_rates(self) -> LearningRates:
-        """Return the rates in the file of `--rates`; empty without it."""
-        if self.options.rates is None:
-            return {}
-        if any(text.replace(" ", "").startswith(RATE_SETTING) for text in self.options.overrides):
-            raise InputError(
-                f"--rates and --set {RATE_SETTING} exclude each other: both set the learning rate."
-            )
-        needed = dict.fromkeys(
-            (task.task, task.dataset, condition.tuned_name)
-            for task in self.tasks
-            for condition in self.experiment.conditions
-            if condition.is_of(task.task)
-        )
-        return read_tuned_rates(self.options.rates, needed)
-
     def _take_output(self) -> None:
         """Record what identifies the experiment, or check that it is still the same.
 
@@ -333,19 +314,13 @@ class _Session:
 
     def _identity(self) -> dict[str, Any]:
         """Return what must be the same when the experiment is resumed."""
-        tasks: dict[str, Any] = {}
-        for run in self.runs:
-            if run.dataset not in tasks:
-                tasks[run.dataset] = {"data": run.metadata["data"]}
-                if config := run.metadata.get("config"):
-                    train = {**config["train"], "learning_rate": {}}
-                    tasks[run.dataset]["config"] = {**config, "train": train}
-            if "config" in run.metadata:
-                rates = tasks[run.dataset]["config"]["train"]["learning_rate"]
-                rates[run.condition] = "tuned" if self.options.tune else run.learning_rate
+        tasks: dict[str, Any] = {run.dataset: {"data": run.metadata["data"]} for run in self.runs}
+        for (_, dataset, condition), rate in self.earlier_rates.items():
+            tasks[dataset].setdefault("--rates", {})[condition] = rate
         return {
             "experiment": self.experiment.name, "elmokit_version": elmokit.__version__,
-            "biLM": self.model.hash, "word vectors": self.vectors_hash, "tasks": tasks,
+            "biLM": self.model.hash, "word vectors": self.vectors_hash,
+            "--set": sorted(self.options.overrides), "--tune": self.options.tune, "tasks": tasks,
         }  # fmt: skip
 
     def _settle(self, run: PlannedRun) -> None:
@@ -413,30 +388,3 @@ class _Session:
                 result = None if score is None else replace(result, **vars(score))
             runs.append((run, result))
         return replace(findings, runs=runs, known=self._known[1], scored="the test files")
-
-
-def model_of(experiment: Experiment, model: str | None) -> str | None:
-    """Return directory or name of the biLM that an experiment reads; none: the English one.
-
-    Raises:
-        InputError: if the package has no model of the experiment's language and none is given.
-    """
-    if model is None and experiment.language != "en":
-        if experiment.language not in packaged_models():
-            raise InputError(
-                f"{experiment.name} needs a biLM of the language {experiment.language!r}, and the "
-                "package has none. Give one with --model, and vectors of its text with --vectors."
-            )
-        return str(PACKAGED_MODELS / experiment.language)
-    return model
-
-
-def _vectors(experiment: Experiment, options: ExperimentOptions) -> Path:
-    if options.vectors is None:
-        raise InputError(
-            f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
-            "trained on the text of the biLM with `elmokit vectors`."
-        )
-    if not options.vectors.is_file():
-        raise FileNotFoundError(f"There is no file of word vectors {options.vectors}.")
-    return options.vectors

@@ -5,11 +5,12 @@ set is used.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from elmokit.errors import FormatError, InputError
+from elmokit.experiments.definitions import Experiment, TaskSettings
 from elmokit.experiments.plan import ConditionKey, LearningRates, PlannedRun
 from elmokit.experiments.report import RESULTS_FILE
 from elmokit.experiments.runs import RunStore
@@ -22,17 +23,23 @@ ALL_DIVERGED = "diverged with every learning rate that was tried"
 ADVICE = "Give the results.json that an experiment with --tune wrote, or its folder."
 
 
-def tuning_runs(plan: Callable[[LearningRates], list[PlannedRun]]) -> list[PlannedRun]:
-    """Return the runs that try rates, those of one task together.
+def tuning_runs(
+    experiment: Experiment,
+    plan: Callable[[Experiment, LearningRates, int | None], list[PlannedRun]],
+) -> list[PlannedRun]:
+    """Return the runs that try rates for the tuned conditions, those of one task together.
 
-    ``plan`` returns the runs of the tuned conditions, seed 0, all labels, with these rates.
+    ``plan`` returns the runs of an experiment with these rates and this number of seeds.
     """
-    usual = plan({})
+    tuned = tuple(one for one in experiment.conditions if one.tuned_as is None)
+    experiment = replace(experiment, conditions=tuned, shares=(1.0,))
+    usual = plan(experiment, {}, 1)
     runs = []
     for factor in RATE_FACTORS:
-        runs += plan({run.condition_key: factor * run.learning_rate for run in usual})
-    order = list(dict.fromkeys((run.task, run.dataset) for run in runs))
-    return sorted(runs, key=lambda run: order.index((run.task, run.dataset)))
+        rates = {run.condition_key: factor * run.learning_rate for run in usual}
+        runs += plan(experiment, rates, 1)
+    order = list(dict.fromkeys(run.dataset for run in runs))
+    return sorted(runs, key=lambda run: order.index(run.dataset))
 
 
 def best_rates(
@@ -59,40 +66,34 @@ def best_rates(
     return rates, hopeless
 
 
-def read_tuned_rates(path: Path, needed: Collection[ConditionKey]) -> LearningRates:
-    """Return the learning rates of the needed conditions, from a results file or its folder.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        FormatError: if it is damaged, or no results of an experiment.
-        InputError: if its rates were not tuned, or it has no run of a needed condition.
-    """
+def read_tuned_rates(
+    path: Path, experiment: Experiment, tasks: Sequence[TaskSettings]
+) -> LearningRates:
+    """Return the rates of tasks in an experiment, from another one's results file or its folder."""
     path = path / RESULTS_FILE if path.is_dir() else path
     if not path.exists():
         raise FileNotFoundError(f"There is no file of learning rates {path}. {ADVICE}")
     results = read_json(path, advice=ADVICE, required=("experiment", "tuned", "runs"))
     if results["tuned"] is not True:
         raise InputError(f"{path} was made without --tune: its learning rates are not tuned.")
-    rates: dict[ConditionKey, float] = {}
+    known: dict[ConditionKey, float] = {}
     try:
         for run in results["runs"]:
             key = run["task"], run["dataset"], run["condition"]
-            if rates.setdefault(key, _rate(run)) != _rate(run):
-                raise ValueError(f"{', '.join(key)} has several learning rates")
+            rate = float(run["config"]["train"]["learning_rate"])
+            if not 0 < rate < math.inf or known.setdefault(key, rate) != rate:
+                raise ValueError(f"{rate:g} in {', '.join(key)}, or several rates there")
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(
-            f"{path}: a run has no usable learning rate ({error}). {ADVICE}"
-        ) from error
-    if lacking := [", ".join(key) for key in needed if key not in rates]:
+        raise FormatError(f"{path}: no usable learning rate: {error}. {ADVICE}") from error
+    needed = dict.fromkeys(
+        (task.task, task.dataset, condition.tuned_name)
+        for task in tasks
+        for condition in experiment.conditions
+        if condition.is_of(task.task)
+    )
+    if lacking := [", ".join(key) for key in needed if key not in known]:
         raise InputError(
             f"{path} has no run of {'; '.join(lacking)} (task, data, condition), so no learning "
             "rate for it. Use --tune, choose other --tasks, or give results that have it."
         )
-    return {key: rates[key] for key in needed}
-
-
-def _rate(run: Any) -> float:
-    rate = run["config"]["train"]["learning_rate"]
-    if not (isinstance(rate, int | float) and 0 < rate < math.inf):
-        raise ValueError(f"got {rate!r}")
-    return float(rate)
+    return {key: known[key] for key in needed}

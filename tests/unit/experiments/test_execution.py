@@ -33,7 +33,7 @@ def execute(folder, monkeypatch):
         settings = find_experiment(name).probe
         probe = replace(settings.probe, **changes)
         monkeypatch.setattr(definitions, "find_probe", lambda name: probe)
-        bilm = find_bilm(str(folder / "model")).metadata
+        bilm = find_bilm(find_experiment(name), str(folder / "model")).metadata
         plan = plan_probe(settings, seeds=1, data={}, bilm=bilm, vectors_hash="v")
         (run,) = (run for run in plan if run.condition == family)
         resources = Resources(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from elmokit.errors import FormatError, InputError
+from elmokit.experiments.definitions import TASKS, find_experiment
 from elmokit.experiments.runs import RunStore
 from elmokit.experiments.tuning import (
     RATE_FACTORS,
@@ -16,7 +17,9 @@ from elmokit.experiments.tuning import (
 
 from ...builders.experiment_runs import planned, result
 
-STATIC, ELMO = ("nli", "pairs", "static"), ("nli", "pairs", "elmo")
+DATA = TASKS["nli"].dataset
+STATIC, ELMO = ("nli", DATA, "static"), ("nli", DATA, "elmo")
+TABLE1, FIGURE2 = find_experiment("table1"), find_experiment("figure2")
 PUBLISHED = Path(__file__).parents[3] / "docs/results/experiments"
 
 
@@ -35,25 +38,33 @@ def write(tmp_path):
     return write
 
 
+def read(path, experiment=FIGURE2):
+    return read_tuned_rates(path, experiment, [TASKS["nli"]])
+
+
 def test_the_needed_rates_are_returned_from_the_file_or_its_folder(write):
     path = write([run(STATIC, 0.002), run(ELMO, 0.001), run(ELMO, 0.001)])
-    assert read_tuned_rates(path, [ELMO]) == {ELMO: 0.001}
-    assert read_tuned_rates(path.parent, [STATIC, ELMO]) == {STATIC: 0.002, ELMO: 0.001}
+    assert read(path) == {ELMO: 0.001}
+    assert read(path.parent, TABLE1) == {STATIC: 0.002, ELMO: 0.001}
 
 
 def test_published_results_have_rates():
-    needed = ("pos", "ud-ko-kaist", "static"), ("ner", "ner-ko-kmou", "elmo")
-    rates = read_tuned_rates(PUBLISHED / "korean.json", needed)
-    assert rates == dict.fromkeys(needed, 0.006)
+    korean = find_experiment("korean")
+    rates = read_tuned_rates(PUBLISHED / "korean.json", korean, korean.tasks[:2])
+    assert rates == {
+        (task.task, task.dataset, name): 0.006
+        for task in korean.tasks[:2]
+        for name in ("static", "elmo")
+    }
 
 
 def test_what_was_not_tuned_or_has_not_run_is_refused(write):
     with pytest.raises(InputError, match=r"results\.json .*--tune"):
-        read_tuned_rates(write([run(ELMO, 0.1)], tuned=False), [ELMO])
-    with pytest.raises(InputError, match=r"results\.json .*nli, pairs, static.*--tasks"):
-        read_tuned_rates(write([run(ELMO, 0.1)]), [ELMO, STATIC])
+        read(write([run(ELMO, 0.1)], tuned=False))
+    with pytest.raises(InputError, match=r"results\.json .*nli, nli-snli.*, static.*--tasks"):
+        read(write([run(ELMO, 0.1)]), TABLE1)
     with pytest.raises(FileNotFoundError, match=r"none\.json"):
-        read_tuned_rates(write([]).parent / "none.json", [ELMO])
+        read(write([]).parent / "none.json")
 
 
 @pytest.mark.parametrize(
@@ -63,29 +74,31 @@ def test_what_was_not_tuned_or_has_not_run_is_refused(write):
         ([{"task": "nli"}], "usable learning rate"),
         (["elmo"], "usable learning rate"),
         ([run(ELMO, "high")], "'high'"),
-        ([run(ELMO, -1.0)], r"-1\.0"),
+        ([run(ELMO, -1.0)], "-1"),
         ([run(ELMO, float("inf"))], "inf"),
-        ([run(("nli", ["pairs"], "elmo"), 0.1)], "usable learning rate"),
-        ([run(ELMO, 0.1), run(ELMO, 0.2)], "nli, pairs, elmo .*several"),
+        ([run(("nli", [DATA], "elmo"), 0.1)], "usable learning rate"),
+        ([run(ELMO, 0.1), run(ELMO, 0.2)], "elmo, or several"),
     ],
 )
 def test_damage_is_told(write, runs, message):
     with pytest.raises(FormatError, match=rf"results\.json.*{message}"):
-        read_tuned_rates(write(runs), [ELMO])
+        read(write(runs))
 
 
-def plan(rates):
+def plan(experiment, rates, seeds):
+    assert seeds == 1
     return [
         planned(
             condition,
-            config={"train": {"learning_rate": rates.get(("nli", "pairs", condition), 0.1)}},
+            dataset=DATA,
+            config={"train": {"learning_rate": rates.get(("nli", DATA, condition), 0.1)}},
         )
-        for condition in ("static", "elmo")
+        for condition in (condition.name for condition in experiment.conditions)
     ]
 
 
 def test_every_arm_tries_every_rate():
-    runs = tuning_runs(plan)
+    runs = tuning_runs(find_experiment("table1"), plan)
     expected = {
         (condition, 0.1 * factor) for condition in ("static", "elmo") for factor in RATE_FACTORS
     }
@@ -94,7 +107,7 @@ def test_every_arm_tries_every_rate():
 
 
 def test_the_best_rate_is_chosen_of_those_that_did_not_diverge(tmp_path):
-    store, runs = RunStore(tmp_path), tuning_runs(plan)
+    store, runs = RunStore(tmp_path), tuning_runs(find_experiment("table1"), plan)
     static = [run for run in runs if run.condition == "static"]
     store.write(static[0], result(99.0, epochs=[40.0, 39.0]))  # scores on dev choose nothing
     store.write(static[1], result(45.0, epochs=[41.0, 45.0]))
