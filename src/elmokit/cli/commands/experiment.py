@@ -112,7 +112,7 @@ def experiment(
 
     choose_threads(threads)
     target = output or Path("experiments") / name
-    chosen = ExperimentOptions(
+    run_options = ExperimentOptions(
         data_dir=data, output=target, resume=resume, model=model, vectors=vectors,
         test_dir=test, seeds=seeds, minutes=minutes, tune=tune, rates=rates, device=device,
         overrides=tuple(set_ or ()), tasks=_names_of(tasks), cache_dir=layer_cache,
@@ -123,12 +123,12 @@ def experiment(
         return f"Finished runs are safe in {target}; the same command with --resume continues."
 
     with note_what_is_safe(what_is_safe), progress_bar("runs") as update:
-        shown = _Shown(update, with_rate=chosen.is_tuned)
+        shown = _Shown(update, with_rate=run_options.is_tuned)
         listeners = Listeners(
             on_plan=lambda text: typer.echo(text, err=True),
             on_advance=shown.advance, on_status=shown.status,
         )  # fmt: skip
-        report = run_experiment(name, chosen, listeners)
+        report = run_experiment(name, run_options, listeners)
     if json:
         emit_json(report.results)
         return
@@ -146,14 +146,14 @@ def _names_of(tasks: str | None) -> tuple[str, ...]:
 
 def _command(arguments: Sequence[str]) -> str:
     """Return the command that trains what a report shows, also if this one only wrote it."""
-    kept, remaining = ["elmokit"], iter(arguments)
+    words, remaining = ["elmokit"], iter(arguments)
     for argument in remaining:
         name, has_value, _ = argument.partition("=")
         if name not in _CHANGE_NOTHING:
-            kept.append(argument)
+            words.append(argument)
         elif _CHANGE_NOTHING[name] and not has_value:
             next(remaining, None)
-    return shlex.join(kept)
+    return shlex.join(words)
 
 
 class _Shown:
