@@ -148,8 +148,7 @@ def jobs(folder: Path) -> list[Job]:
         *(Job(f"embed{suffix}", embed, f"out{suffix}", resume, embedded)
           for suffix in (".h5", ".parquet", ".npz")),
         Job("train", (*task, "--set", "train.epochs=3"), "run", resume, trained),
-        Job("experiment", tables, "out/figure1", (), results, "results.json",
-            grows=True),
+        Job("experiment", tables, "figure1", resume, results, "results.json", grows=True),
         Job("vectors", ("vectors", text, "--dim", 8, "--min-count", 2), "v.bin", overwrite,
             word_vectors),
         Job("vocab", ("vocab", text), "vocab.txt", overwrite, lambda path: {"": digest(path)}),

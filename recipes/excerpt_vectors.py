@@ -16,20 +16,19 @@ from pathlib import Path
 
 from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.errors import InputError
-from elmokit.experiments.experiment import Experiment
-from elmokit.experiments.inputs import find_data
-from elmokit.experiments.registry import find_experiment
-from elmokit.experiments.run_experiment import model_of
-from elmokit.experiments.samples import write_run_files
-from elmokit.experiments.scored_files import find_test_files
-from elmokit.experiments.settings import HELD_OUT_SHARE, MAX_HELD_OUT
+from elmokit.experiments.definitions import Experiment, find_experiment
+from elmokit.experiments.inputs import (
+    find_data,
+    find_test_files,
+    model_path,
+    write_run_files,
+)
 from elmokit.files.atomic import check_target
 from elmokit.files.location import counted
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
 from elmokit.vectors.vector_files import check_suffix, read_vectors_of, write_vectors
-from elmokit.weights.locate import find_model
 
 
 def words_of(
@@ -51,19 +50,15 @@ def words_of(
             f"{experiment.name} trains no task: it measures vectors of all words. Give the whole "
             "file with --vectors."
         )
-    chosen, path = experiment.choose_tasks(tasks), find_model(model_of(experiment, model))
+    chosen, path = experiment.select_tasks(tasks), model_path(experiment, model)
     tokenizer = TaskBiLM.open(InputSettings(embeddings="static"), str(path)).tokenizer
     files = find_data(data_dir, chosen)
     tests = {} if test_dir is None else find_test_files(test_dir, chosen, files, path)
     for settings in chosen:
         task = find_task(settings.task).in_units(settings.units)
         with tempfile.TemporaryDirectory() as directory:
-            made = write_run_files(
-                files[settings.dataset], Path(directory), task=settings.task,
-                limit=settings.max_train, subset=settings.subset,
-                held_out=(HELD_OUT_SHARE, MAX_HELD_OUT),
-            )  # fmt: skip
-            read = [(made.parts.train, True), (made.parts.held_out, False), (made.dev, False)]
+            made = write_run_files(files[settings.dataset], Path(directory), settings)
+            read = [(made.train, True), (made.held_out, False), (made.dev, False)]
             if settings.dataset in tests:
                 read.append((tests[settings.dataset].path, False))
             for file, training in read:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import FormatError
-from elmokit.experiments.results.tables import NOTHING
+from elmokit.experiments.tables import NOTHING
 from elmokit.files.json_files import json_bytes
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model

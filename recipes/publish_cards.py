@@ -27,7 +27,7 @@ from published_scores import (
     scored_hash,
 )
 
-from elmokit.experiments.results.tables import NOTHING
+from elmokit.experiments.tables import NOTHING
 from elmokit.files.location import counted
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model

@@ -26,8 +26,8 @@ from published_scores import (
 
 from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.errors import FormatError
-from elmokit.experiments.registry import EXPERIMENTS
-from elmokit.experiments.results.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
+from elmokit.experiments.definitions import EXPERIMENTS
+from elmokit.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
 from elmokit.files.atomic import atomic_file
 
 VARIANTS = {"table1_finetuned": "with a biLM fine-tuned on the text of the task"}

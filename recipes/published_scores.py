@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-from elmokit.experiments.registry import find_experiment
-from elmokit.experiments.results.tables import NOTHING
+from elmokit.experiments.definitions import find_experiment
+from elmokit.experiments.tables import NOTHING
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
 

@@ -5,9 +5,11 @@ import random
 
 import torch
 
-from elmokit.experiments.registry import find_experiment
-from elmokit.experiments.settings import COREF, NER, NLI, QA, SENTIMENT, SRL
+from elmokit.experiments.definitions import TASKS, find_experiment
 
+NER, SRL, SENTIMENT, NLI, QA, COREF = (
+    TASKS[name] for name in ("ner", "srl", "sentiment", "nli", "qa", "coref")
+)
 NAMES, PLACES = ["Minji", "Tom", "Ada", "Bo"], ["Oslo", "Seoul", "Rome"]
 WORDS = [
     *NAMES,
@@ -58,7 +60,7 @@ def _write_splits(folder, sizes, draw):
         _write(folder / COREF.dataset / f"{split}.conll", "".join(
             _document(number, person) for number, person in enumerate(people[:4])
         ))  # fmt: skip
-        tagged = folder / find_experiment("table6").probe.data.name / f"en-ud-{split}.conllu"
+        tagged = folder / find_experiment("table6").probe.dataset / f"en-ud-{split}.conllu"
         _write(tagged, "".join(map(_tags, people)))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs.store import RunResult
+from elmokit.experiments.runs import RunResult
 
 
 def planned(condition="static", *, task="nli", dataset="pairs", share=1.0, seed=0, **facts):

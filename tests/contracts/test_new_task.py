@@ -70,10 +70,10 @@ def test_train_evaluate_predict_and_help_know_it(command, tmp_path):
 
 def test_experiments_plan_sample_and_compare_it(tmp_path):
     from elmokit.config import from_dict
-    from elmokit.experiments.results.comparison import Cell, compare
-    from elmokit.experiments.runs.store import RunResult
-    from elmokit.experiments.samples import sample_file
-    from elmokit.experiments.settings import TaskSettings
+    from elmokit.experiments.comparison import Cell, compare
+    from elmokit.experiments.definitions import TaskSettings
+    from elmokit.experiments.inputs import sample_file
+    from elmokit.experiments.runs import RunResult
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.config import TaskRunConfig
 

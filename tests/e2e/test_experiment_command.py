@@ -49,7 +49,7 @@ def test_all_six_tasks_from_the_command_line(folder, table):
     assert " table1 --seeds 1 " in report["made"]["command"]
     assert not any(option in report["made"]["command"] for option in ("--layer-cache", "--json"))
     figure = elmokit(*experiment(folder, "figure2", *OPTIONS, folder / "out/figure2"))
-    assert "6 runs planned, 6 of them already done" in figure.stderr
+    assert "6 runs planned, 0 of them already done" in figure.stderr
     assert (folder / "out/figure2/plot.png").stat().st_size > 1000
     assert "# Figure 2" in figure.stdout
 
@@ -57,25 +57,26 @@ def test_all_six_tasks_from_the_command_line(folder, table):
 def test_finished_runs_are_scored_on_test_files(folder, table):
     test = write_test_data(folder / "test")
     output = folder / "out/table1"
-    done = elmokit(*experiment(folder, "table1", *OPTIONS, output, "--test", test))
+    done = elmokit(*experiment(folder, "table1", *OPTIONS, output, "--resume", "--test", test))
     assert "24 runs planned, 24 of them already done" in done.stderr
     assert "## Scores on the test files" in done.stdout
     report = json.loads((output / "results.json").read_text("utf-8"))
     assert len(report["test"]["runs"]) == 24
     (test / "nli-snli-sample/test.jsonl").write_text("Tom\tB-PER\n", encoding="utf-8")
-    wrong = elmokit(*experiment(folder, "table1", *OPTIONS, output, "--test", test), expect=2)
+    again = experiment(folder, "table1", *OPTIONS, output, "--resume", "--test", test)
+    wrong = elmokit(*again, expect=2)
     assert "not a test file of the task nli" in wrong.stderr
     assert wrong.stderr.count("nli-snli-sample/test.jsonl") == 1
 
 
 def test_killed_and_started_again(folder, table, tmp_path):
-    arguments = ("table1", "--tasks", "ner", *OPTIONS, tmp_path / "killed/table1")
+    arguments = ("table1", "--tasks", "ner", *OPTIONS, tmp_path / "killed")
     before = """
 import os, signal
-from elmokit.experiments.runs.store import RunStore
+from elmokit.experiments.runs import RunStore
 write = RunStore.write
-def once(self, *given, **options):
-    write(self, *given, **options)
+def once(self, *arguments):
+    write(self, *arguments)
     os.kill(os.getpid(), signal.SIGKILL)
 RunStore.write = once
 """
@@ -86,7 +87,9 @@ RunStore.write = once
     assert process.wait(120) != 0
     runs = tmp_path / "killed/runs"
     assert len(list(runs.glob("[0-9a-f]*/result.json"))) == 1
-    again = elmokit(*experiment(folder, *arguments), "--json")
+    refused = elmokit(*experiment(folder, *arguments), expect=2)
+    assert "Add --resume" in refused.stderr
+    again = elmokit(*experiment(folder, *arguments, "--resume"), "--json")
     assert "4 runs planned, 1 of them already done" in again.stderr
     values, whole = (
         {run["id"]: run["value"] for run in json.loads(done.stdout)["runs"] if run["task"] == "ner"}
@@ -96,24 +99,28 @@ RunStore.write = once
     assert values == whole
 
 
-def test_two_processes_divide_the_runs(folder, table, tmp_path):
-    first = start_elmokit(
-        *experiment(folder, "table1", "--tasks", "ner", *OPTIONS, tmp_path / "out/one", "--json"),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+def test_a_signal_stops_a_training_with_a_checkpoint(folder, tmp_path):
+    output = tmp_path / "stopped"
+    arguments = ("figure2", "--tasks", "ner", *OPTIONS, output)
+    before = """
+import os, signal
+from elmokit.tasks.runs.saved_training import SavedTraining
+save = SavedTraining._save
+def once(self):
+    save(self)
+    SavedTraining._save = save
+    os.kill(os.getpid(), signal.SIGTERM)
+SavedTraining._save = once
+"""
+    process = start_elmokit(
+        *experiment(folder, *arguments), before=before, stderr=subprocess.PIPE
     )  # fmt: skip
-    second = elmokit(
-        *experiment(folder, "table1", "--tasks", "ner", *OPTIONS, tmp_path / "out/two", "--json")
-    )
-    stdout, stderr = first.communicate(timeout=120)
-    assert first.returncode == 0
-    trained = [log.count("the task model computes on") for log in (stderr, second.stderr)]
-    assert sum(trained) == 4  # each run once
-    whole = [run for run in json.loads(table.stdout)["runs"] if run["task"] == "ner"]
-    for report in map(json.loads, (stdout, second.stdout)):
-        assert report["missing"] == []
-        assert [(run["id"], run["value"]) for run in report["runs"]] == [
-            (run["id"], run["value"]) for run in whole
-        ]
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 128 + 15
+    assert "stopped by SIGTERM" in stderr
+    assert "--resume" in stderr
+    done = elmokit(*experiment(folder, *arguments, "--resume"), "--json")
+    assert json.loads(done.stdout)["missing"] == []
 
 
 def test_wrong_input_has_exit_code_2(folder, table, tmp_path):

@@ -60,15 +60,7 @@ COVERED_BY = {
     "unit/evaluation/test_surprisal.py": "inference/word_distributions",
     "unit/explorer/test_export.py": "explorer/text_rules",
     "unit/server/test_routes.py": "server/answers server/computations server/limits",
-    "unit/experiments/results/test_tables.py": (
-        "experiments/results/findings experiments/results/markdown experiments/results/mix_tables"
-    ),
-    "unit/experiments/test_experiment.py": (
-        "experiments/definitions/* experiments/inputs experiments/probe_plan"
-        " experiments/scored_files experiments/settings experiments/results/report"
-        " experiments/runs/scores_on_test experiments/runs/task_runs"
-    ),
-    "unit/experiments/test_samples.py": "tasks/sampling",
+    "unit/experiments/test_inputs.py": "tasks/sampling",
     "unit/probes/test_wsd.py": "probes/sense_answers",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (

@@ -32,7 +32,7 @@ def test_tables_have_the_published_numbers(recipe, document):
 def test_every_page_has_its_numbers_and_a_model_of_the_package_or_says_which(recipe):
     from published_scores import is_made_with, scored_hash
 
-    from elmokit.experiments.registry import find_experiment
+    from elmokit.experiments.definitions import find_experiment
 
     shipped = {language: recipe.shipped_hash(language) for language in recipe.SOURCES}
     overview = (ROOT / "docs/results/experiments.md").read_text(encoding="utf-8")

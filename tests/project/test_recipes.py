@@ -52,7 +52,6 @@ def test_small_presets_build(preset):
 WRONG = {
     "annotated_names": ("names.conll", "missing"),
     "build_wheels": ("plainfile",),
-    "join_experiments": ("missing", "-o", "out"),
     "package_model": (
         "missing", "xx", "--license", "CC0", "--text", "none", "--trained", "no",
         "--valid", "plainfile",

@@ -12,7 +12,7 @@ from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.embed.formats.registry import HDF5_SUFFIXES, read_any_metadata, suffixes
 from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.surprisal_files import read_shape
-from elmokit.experiments.results.report import RESULTS_FILE
+from elmokit.experiments.report import RESULTS_FILE
 from elmokit.explorer.catalog import CATALOG_NAME
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json

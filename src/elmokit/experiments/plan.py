@@ -1,7 +1,7 @@
 """The plan of an experiment: its runs and their ids.
 
 A run's id is a hash of everything that determines its result: settings, data, biLM, word vectors
-and versions. Experiments that share a run share its id.
+and versions.
 """
 
 import hashlib
@@ -10,15 +10,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import elmokit
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
-from elmokit.experiments.settings import CONTROL_SEEDS, TaskSettings
+from elmokit.experiments.definitions import (
+    CONTROL_SEEDS,
+    EXAMPLES,
+    POS_SENTENCES,
+    RANDOM,
+    STATIC_VECTORS,
+    Condition,
+    Experiment,
+    ProbeSettings,
+    TaskSettings,
+)
 from elmokit.tasks.inputs.settings import CONDITION_INPUTS
 from elmokit.tasks.runs.config import TaskRunConfig
 
 ID_LENGTH = 16
 RUN_VERSION = 3
 """Increased when the same settings, data, biLM and vectors would give different numbers."""
+SAMPLE_VERSION = 4
+"""Increased when the same file would give a different sample. Not on 2026-11-26, when units without
+an example stopped counting: the data of the published runs give the same samples."""
 MODEL_KEY = "model"
 """Metadata key for the hash of the biLM's weights, in conditions that read the biLM."""
 PLANNED_KEYS = {
@@ -28,25 +42,10 @@ PLANNED_KEYS = {
 }
 """Settings that only the plan may set, and why."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Condition:
-    """A column of a table: how words are represented."""
-
-    name: str
-    overrides: tuple[str, ...] = ()
-    """Dotted settings of `TaskRunConfig`."""
-    tasks: tuple[str, ...] = ()
-    """The only tasks with this condition; none: all of the experiment."""
-    is_control: bool = False
-    """A control has at most `CONTROL_SEEDS`."""
-    tuned_as: str | None = None
-    """Condition whose tuned learning rate this one gets; none: it is tuned itself."""
-
-    @property
-    def tuned_name(self) -> str:
-        """Name of the condition that is tuned."""
-        return self.tuned_as or self.name
+ConditionKey = tuple[str, str, str]
+"""Task, data set and condition."""
+LearningRates = Mapping[ConditionKey, float]
+"""Tuned rates, by tuned condition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +71,13 @@ class PlannedRun:
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
     @property
-    def comparison(self) -> tuple[str, str, float, int]:
-        """Key shared by the runs that are compared with each other."""
-        return self.task, self.dataset, self.share, self.seed
+    def condition_key(self) -> ConditionKey:
+        """The condition of the run, as a key for learning rates."""
+        return self.task, self.dataset, self.condition
 
     @property
     def learning_rate(self) -> float:
-        """Of a task run."""
+        """Learning rate of a task run."""
         return self.metadata["config"]["train"]["learning_rate"]
 
     def describe(self, *, with_rate: bool = False) -> str:
@@ -88,54 +87,42 @@ class PlannedRun:
         return f"{self.task} ({self.dataset}), {self.condition}{share}, seed {self.seed}{rate}"
 
 
-LearningRates = Mapping[tuple[str, str, str], float]
-"""By task, data set and tuned condition."""
-
-
 def plan_tasks(
+    experiment: Experiment,
     tasks: Sequence[TaskSettings],
-    conditions: Sequence[Condition],
     *,
-    shares: Sequence[float],
     metadata: Mapping[str, Mapping[str, Any]],
     seeds: int | None = None,
-    max_seeds: int | None = None,
     overrides: Sequence[str] = (),
     learning_rates: LearningRates | None = None,
 ) -> list[PlannedRun]:
     """Return task runs, ordered so that comparisons are complete early: by seed, then by share.
 
     Args:
-        tasks: Settings of the tasks.
-        conditions: They differ only in their overrides.
-        shares: Shares of the labels.
+        experiment: Gives conditions, which differ only in their overrides, and shares.
+        tasks: Those of its tasks that are run.
         metadata: What else determines a result, by data set.
         seeds: Seeds of every task and condition; none: those of the settings. A seed decides
             weights, order, dropout and the draw of the share.
-        max_seeds: Limit for the seeds of the settings.
         overrides: User settings, for every condition.
         learning_rates: Tuned rates; they replace those of the settings.
-
-    Raises:
-        ConfigError: for an unknown setting.
-        InputError: for an override of what is compared, or one that a condition cannot have.
     """
-    check_overrides(overrides, conditions)
+    _check_overrides(overrides, experiment.conditions)
     rates = learning_rates or {}
     cells = [
-        (share, settings, condition, seeds or _num_seeds(settings, condition, max_seeds))
-        for share in shares
+        (share, settings, condition, seeds or _num_seeds(experiment, settings, condition))
+        for share in experiment.shares
         for settings in tasks
         if settings.shares is None or share in settings.shares
-        for condition in conditions
-        if not condition.tasks or settings.task in condition.tasks
+        for condition in experiment.conditions
+        if condition.is_of(settings.task)
     ]
     runs = []
     for seed in range(max((num_seeds for *_, num_seeds in cells), default=0)):
         for share, settings, condition, num_seeds in cells:
             if seed >= num_seeds:
                 continue
-            config = config_of(settings, condition, share, seed, overrides)
+            config = _config_of(settings, condition, share, seed, overrides)
             key = settings.task, settings.dataset, condition.tuned_name
             if key in rates:
                 config["train"]["learning_rate"] = rates[key]
@@ -146,27 +133,61 @@ def plan_tasks(
                 task=settings.task, dataset=settings.dataset, condition=condition.name,
                 share=share, seed=seed, metadata=run_metadata,
             ))  # fmt: skip
-    return distinct(runs)
+    return _distinct(runs)
 
 
-def _num_seeds(settings: TaskSettings, condition: Condition, limit: int | None) -> int:
-    usual = min(settings.seeds, CONTROL_SEEDS) if condition.is_control else settings.seeds
-    return usual if limit is None else min(usual, limit)
+def plan_probe(
+    settings: ProbeSettings,
+    *,
+    seeds: int,
+    data: Mapping[str, str],
+    bilm: Mapping[str, Any],
+    vectors_hash: str,
+) -> list[PlannedRun]:
+    """Return the runs of a probe: one per family; for untrained biLMs, one per seed.
+
+    ``data`` has the hashes of the files by name, ``bilm`` what identifies the biLM.
+    """
+    runs = []
+    for family in settings.families:
+        for seed in range(seeds if family == RANDOM else 1):
+            metadata: dict[str, Any] = {
+                "elmokit_version": elmokit.__version__, "family": family, "data": data,
+                "sample": [SAMPLE_VERSION, POS_SENTENCES], "seed": seed,
+            }  # fmt: skip
+            if family != STATIC_VECTORS:
+                metadata |= bilm
+            if family in (STATIC_VECTORS, EXAMPLES):
+                metadata["vectors"] = vectors_hash
+            runs.append(PlannedRun(
+                kind=settings.kind, task=settings.kind, dataset=settings.dataset,
+                condition=family, seed=seed, metadata=metadata,
+            ))  # fmt: skip
+    return _distinct(runs)
 
 
-def check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
+def _num_seeds(experiment: Experiment, settings: TaskSettings, condition: Condition) -> int:
+    limits = (experiment.max_seeds, CONTROL_SEEDS if condition.is_control else None)
+    return min([settings.seeds, *(limit for limit in limits if limit is not None)])
+
+
+def _check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
     """Reject user settings, also whole tables, that would override what is compared."""
-    given = dict(PLANNED_KEYS)
+    reserved = dict(PLANNED_KEYS)
     for condition in conditions:
         for override in condition.overrides:
-            given.setdefault(_key(override), "the conditions of the experiment differ in it")
+            reserved.setdefault(_key(override), "the conditions of the experiment differ in it")
     for override in overrides:
-        for key, reason in given.items():
+        for key, reason in reserved.items():
             if f"{key}.".startswith(f"{_key(override)}."):
                 raise InputError(f"--set {override}: `{key}` cannot be set here: {reason}.")
 
 
-def distinct(runs: list[PlannedRun]) -> list[PlannedRun]:
+def _key(override: str) -> str:
+    return ".".join(part.strip() for part in override.partition("=")[0].split("."))
+
+
+def _distinct(runs: list[PlannedRun]) -> list[PlannedRun]:
     """Return the runs, or reject two with the same id: one result would fill two cells."""
     seen: dict[str, PlannedRun] = {}
     for run in runs:
@@ -179,11 +200,7 @@ def distinct(runs: list[PlannedRun]) -> list[PlannedRun]:
     return runs
 
 
-def _key(override: str) -> str:
-    return ".".join(part.strip() for part in override.partition("=")[0].split("."))
-
-
-def config_of(
+def _config_of(
     settings: TaskSettings, condition: Condition, share: float, seed: int, overrides: Sequence[str]
 ) -> dict[str, Any]:
     """Return the resolved configuration of a run."""
@@ -196,7 +213,6 @@ def config_of(
     if config.train.finetune_bilm and not config.inputs.has_layers:
         raise InputError(
             f"train.finetune_bilm=true has nothing to train in the condition {condition.name!r}, "
-            "which reads no biLM. Remove it, or choose an experiment whose conditions all read a "
-            "biLM."
+            "which reads no biLM. Remove it, or choose an experiment whose conditions all read one."
         )
     return to_dict(config)

@@ -1,38 +1,56 @@
 """A whole experiment in one call: check, plan, run, score, and write a report after every run."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import elmokit
 from elmokit.bilm.device import pick_device
-from elmokit.errors import InputError
-from elmokit.experiments.experiment import Experiment
-from elmokit.experiments.inputs import find_bilm, find_data, task_metadata
-from elmokit.experiments.plan import Condition, LearningRates, PlannedRun, plan_tasks
-from elmokit.experiments.probe_plan import plan_probe
-from elmokit.experiments.registry import find_experiment
-from elmokit.experiments.results.earlier_report import check_earlier_report
-from elmokit.experiments.results.findings import Findings
-from elmokit.experiments.results.report import Report, metadata_of, options_of, write_report
-from elmokit.experiments.results.tuned_rates import read_tuned_rates
-from elmokit.experiments.runs.probe_runs import ProbeRuns
-from elmokit.experiments.runs.run_queue import Advance, Execute, RunQueue
-from elmokit.experiments.runs.scores_on_test import ScoresOnTest
-from elmokit.experiments.runs.store import RunResult, RunStore
-from elmokit.experiments.runs.task_runs import TaskRuns
-from elmokit.experiments.runs.tuning import ChosenRates, best_rates, tuning_runs
-from elmokit.experiments.scored_files import find_test_files
-from elmokit.experiments.settings import SEEDS
+from elmokit.errors import ConfigError, InputError
+from elmokit.experiments.comparison import Findings
+from elmokit.experiments.definitions import SEEDS, Experiment, find_experiment
+from elmokit.experiments.execution import ProbeRuns, Resources, TaskRuns
+from elmokit.experiments.inputs import (
+    HashedFile,
+    find_bilm,
+    find_data,
+    find_probe_data,
+    find_test_files,
+    find_vectors,
+    task_metadata,
+)
+from elmokit.experiments.plan import (
+    LearningRates,
+    PlannedRun,
+    plan_probe,
+    plan_tasks,
+)
+from elmokit.experiments.report import REPORT_FILES, Origin, Report, write_report
+from elmokit.experiments.runs import RunResult, RunStore
+from elmokit.experiments.tuning import (
+    ALL_DIVERGED,
+    NOT_TUNED,
+    best_rates,
+    read_tuned_rates,
+    tuning_runs,
+)
+from elmokit.files.changes import changes
 from elmokit.files.hashing import file_sha256
+from elmokit.files.json_files import read_json, write_json
 from elmokit.files.location import counted
 from elmokit.files.locks import directory_lock
 from elmokit.files.pictures import check_matplotlib
-from elmokit.probes.data import SplitFiles
-from elmokit.weights.locate import PACKAGED_MODELS, packaged_models
 
+log = logging.getLogger(__name__)
+
+JOB_FILE = "experiment.json"
+"""What identifies the experiment in a folder, beside the report."""
 RATE_SETTING = "train.learning_rate="
-MODEL_IS_GONE = "because the trained models are gone (delete the runs to train them again)"
+NO_TIME = "no time left"
+MAX_CHANGES_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +60,9 @@ class ExperimentOptions:
     data_dir: Path
     """Folder with one folder per data set."""
     output: Path
-    """Folder for the report; runs are stored in ``runs`` beside it, shared by experiments."""
+    """Folder for the report; runs are stored in ``runs`` in it."""
+    resume: bool = False
+    """Go on if ``output`` holds this experiment; without it, such a folder is refused."""
     model: str | None = None
     """biLM directory; none: the packaged one of the experiment's language."""
     vectors: Path | None = None
@@ -85,6 +105,18 @@ class ExperimentOptions:
 
 
 @dataclass(frozen=True)
+class Advance:
+    """A run that starts now or has just ended."""
+
+    done: int
+    """Number of runs with a result or a divergence."""
+    total: int
+    run: PlannedRun
+    result: RunResult | None = None
+    """None if the run starts now."""
+
+
+@dataclass(frozen=True)
 class Listeners:
     """Callbacks for the progress of an experiment."""
 
@@ -95,39 +127,53 @@ class Listeners:
     """Gets the activity of the current run."""
 
 
+class OutOfTime(Exception):
+    """A run was stopped at the time limit."""
+
+
 def run_experiment(
     name: str, options: ExperimentOptions, listeners: Listeners = Listeners()
 ) -> Report:
-    """Run or continue an experiment from `elmokit.experiments.registry` and return the report.
+    """Run or continue an experiment and return the report.
 
     ``results.json``, ``table.md`` and, if there is anything to draw, ``plot.png`` are written after
-    every run. Finished runs are not repeated, even if another call made them.
+    every run. Finished runs are not repeated.
 
     Raises:
-        FileExistsError: if another process works on the same experiment; before any run, if the
-            output has foreign files, or results of other options.
+        ConfigError: before any run, if the output holds an experiment with other inputs or
+            settings; says what differs.
+        FileExistsError: before any run, if the output holds an experiment and ``resume`` is not
+            set, or other files; if another process works there.
         FileNotFoundError: before any run, if data, test files, biLM or vectors are missing.
         FormatError: if a file is damaged.
         InputError: for an unknown name or an invalid option; before any run, if a training set
             cannot be divided, or a test file is of another task or the training file.
         MissingExtraError: before any run, if plots need matplotlib.
+        Stopped: after a signal during the training of a task, and its checkpoint.
     """
-    session = _Session(find_experiment(name), options, listeners)
+    experiment = find_experiment(name)
+    _check_free(options)
+    session = _Session(experiment, options, listeners)
     options.output.mkdir(parents=True, exist_ok=True)
-    busy = (
-        f"Another process works on the experiment in {options.output}. Wait for it, or give "
-        "another --output: processes with outputs in one folder divide the runs among them."
-    )
+    busy = f"Another process works on the experiment in {options.output}. Wait for it to end."
     with directory_lock(options.output, busy=busy):
         return session.run()
 
 
-@dataclass
-class _Plan:
-    """All runs, and by id why some cannot start yet."""
-
-    runs: list[PlannedRun]
-    reasons: dict[str, str] = field(default_factory=dict)
+def _check_free(options: ExperimentOptions) -> None:
+    """Refuse an output with an experiment that is not to be resumed, or with foreign files."""
+    output = options.output
+    if (output / JOB_FILE).exists():
+        if not options.resume:
+            raise FileExistsError(
+                f"{output} already holds an experiment. Add --resume to continue it, or give "
+                "another --output."
+            )
+    elif present := [name for name in REPORT_FILES if (output / name).exists()]:
+        raise FileExistsError(
+            f"{output} has files that this experiment would replace: {', '.join(present)}. Move "
+            "them away, or give another --output."
+        )
 
 
 class _Session:
@@ -137,214 +183,208 @@ class _Session:
         self, experiment: Experiment, options: ExperimentOptions, listeners: Listeners
     ) -> None:
         self.experiment, self.options, self.listeners = experiment, options, listeners
-        self.tasks = experiment.choose_tasks(options.tasks)
+        self.tasks = experiment.select_tasks(options.tasks)
         if experiment.plot is not None:
             check_matplotlib()
-        self.model = find_bilm(model_of(experiment, options.model))
-        self.vectors = _vectors(experiment, options)
+        self.model = find_bilm(experiment, options.model)
+        self.vectors = find_vectors(experiment, options.vectors)
         self.vectors_hash = file_sha256(self.vectors)
-        self.files: dict[str, SplitFiles] = {}
+        self.store = RunStore(options.output / "runs")
         self.metadata: dict[str, dict[str, Any]] = {}
-        self.store = RunStore(options.output.parent / "runs")
-        self.on_test: ScoresOnTest | None = None
-        if experiment.probe is None:
-            self.files = find_data(options.data_dir, self.tasks)
-            if options.test_dir is not None:
-                self.on_test = self._scores_on_test(options.test_dir)
-            for one in self.tasks:
-                self.metadata[one.dataset] = task_metadata(
-                    one, self.files[one.dataset], self.model, self.vectors_hash
+        self.test_files: dict[str, HashedFile] = {}
+        self.earlier_rates: LearningRates = {}
+        self.executor = self._executor()
+        minutes = options.minutes
+        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        self.tuning = tuning_runs(experiment, self._plan_tasks) if options.tune else []
+        self.runs: list[PlannedRun] = []
+        self.waiting: dict[str, str] = {}
+        """Why a planned run, by id, cannot start: it has no learning rate."""
+        self.stopped: dict[str, str] = {}
+        """Why a run, by id, has not ended."""
+        self._known: tuple[dict[object, Any], dict[object, Any]] = ({}, {})
+
+    def _executor(self) -> TaskRuns | ProbeRuns:
+        """Find all data, and return what executes the runs."""
+        options, probe = self.options, self.experiment.probe
+        resources = Resources(
+            store=self.store, samples_dir=options.output / "samples", model=self.model.path,
+            vectors=self.vectors, device=options.device, cache_dir=options.cache_dir,
+            on_work=self._on_work,
+        )  # fmt: skip
+        if probe is not None:
+            if any((options.tune, options.rates, options.overrides, options.test_dir)):
+                raise InputError(
+                    f"{self.experiment.name} trains no task: remove --tune, --rates, --set and "
+                    "--test."
                 )
-        elif any((options.tune, options.rates, options.overrides, options.test_dir)):
-            raise InputError(
-                f"{experiment.name} trains no task: remove --tune, --rates, --set and --test."
+            find_probe_data(probe, options.data_dir)
+            return ProbeRuns(resources=resources, settings=probe, data_dir=options.data_dir)
+        files = find_data(options.data_dir, self.tasks)
+        if options.test_dir is not None:
+            self.test_files = find_test_files(options.test_dir, self.tasks, files, self.model.path)
+        for task in self.tasks:
+            self.metadata[task.dataset] = task_metadata(
+                task, files[task.dataset], self.model, self.vectors_hash
             )
-        self.known_rates = ChosenRates(self._known_rates())
-        self.test_files = {} if self.on_test is None else self.on_test.files
-        self.queue = RunQueue(
-            self.store, self._execute(), minutes=options.minutes, on_advance=self._on_advance
-        )
-        self.plan = _Plan([])
-        self._results: dict[str, RunResult] = {}
-        self._known: dict[str, dict[object, Any]] = {"dev": {}, "test": {}}
+        if options.rates is not None:
+            if any(text.replace(" ", "").startswith(RATE_SETTING) for text in options.overrides):
+                raise InputError(f"--rates and --set {RATE_SETTING} both set the learning rate.")
+            self.earlier_rates = read_tuned_rates(options.rates, self.experiment, self.tasks)
+        return TaskRuns(
+            resources=resources, tasks={task.dataset: task for task in self.tasks}, files=files,
+            test_files=self.test_files,
+        )  # fmt: skip
 
     def run(self) -> Report:
-        tuning = self._tuning_runs() if self.options.tune else []
-        self.plan = self._make_plan(best_rates(tuning, self.store) if tuning else self.known_rates)
-        self._check_output()
-        self._tell_plan(tuning)
-        reasons = {}
-        if tuning:
-            reasons = self.queue.run_all(tuning, among=[*tuning, *self.plan.runs])
-            self.plan = self._make_plan(best_rates(tuning, self.store))
-        ready = [run for run in self.plan.runs if run.id not in self.plan.reasons]
-        if self.on_test is not None:
-            for run in ready:  # those of earlier commands
-                self.on_test.add(run)
-        return self._write(reasons | self.queue.run_all(ready, among=[*tuning, *ready]))
-
-    def _known_rates(self) -> LearningRates:
-        """Return the rates in the file of `--rates`; empty without it."""
-        if self.options.rates is None:
-            return {}
-        if any(one.replace(" ", "").startswith(RATE_SETTING) for one in self.options.overrides):
-            raise InputError(
-                f"--rates and --set {RATE_SETTING} exclude each other: both set the learning rate."
-            )
-        needed = dict.fromkeys(
-            (task.task, task.dataset, condition.tuned_name)
-            for task in self.tasks
-            for condition in self.experiment.conditions
-            if not condition.tasks or task.task in condition.tasks
-        )
-        return read_tuned_rates(self.options.rates, needed)
-
-    def _scores_on_test(self, test_dir: Path) -> ScoresOnTest:
-        options = self.options
-        return ScoresOnTest(
-            files=find_test_files(test_dir, self.tasks, self.files, self.model.path),
-            store=self.store, model=self.model.path, vectors=self.vectors, device=options.device,
-            cache_dir=options.cache_dir, on_status=self.listeners.on_status,
-        )  # fmt: skip
-
-    def _execute(self) -> Execute:
-        options, probe = self.options, self.experiment.probe
-        shared: dict[str, Any] = {
-            "work_dir": self.store.directory, "model": self.model.path, "vectors": self.vectors,
-            "device": options.device, "cache_dir": options.cache_dir,
-            "on_status": self.listeners.on_status,
-        }  # fmt: skip
-        if probe is not None:
-            return ProbeRuns(settings=probe, data_dir=options.data_dir, **shared)
-        return TaskRuns(
-            files=self.files, training_dir=self.store.training_dir,
-            keep_model=self.store.keep_model, **shared,
-        )  # fmt: skip
-
-    def _plan_tasks(self, conditions: Sequence[Condition], **more: Any) -> list[PlannedRun]:
-        return plan_tasks(
-            self.tasks, conditions, metadata=self.metadata, overrides=self.options.overrides,
-            max_seeds=self.experiment.max_seeds, **more,
-        )  # fmt: skip
-
-    def _make_plan(self, chosen: ChosenRates) -> _Plan:
-        """Return the plan; with tuning, only conditions without a chosen rate must wait."""
-        options, experiment = self.options, self.experiment
-        if experiment.probe is not None:
-            return _Plan(plan_probe(
-                experiment.probe, options.data_dir, seeds=options.seeds or SEEDS, model=self.model,
-                vectors_hash=self.vectors_hash,
-            ))  # fmt: skip
-        runs = self._plan_tasks(
-            experiment.conditions, shares=experiment.shares, seeds=options.seeds,
-            learning_rates=chosen.rates,
-        )  # fmt: skip
-        if not options.tune:
-            return _Plan(runs)
-        tuned = {condition.name: condition.tuned_name for condition in experiment.conditions}
-        reasons = {run.id: chosen.reason_against(run, tuned[run.condition]) for run in runs}
-        return _Plan(runs, {run: reason for run, reason in reasons.items() if reason is not None})
-
-    def _tuning_runs(self) -> list[PlannedRun]:
-        tuned = [one for one in self.experiment.conditions if one.tuned_name == one.name]
-
-        def plan(rates: LearningRates) -> list[PlannedRun]:
-            return self._plan_tasks(tuned, shares=(1.0,), seeds=1, learning_rates=rates)
-
-        return tuning_runs(plan)
-
-    def _tell_plan(self, tuning: list[PlannedRun]) -> None:
-        runs = {run.id: run for run in (*tuning, *self.plan.runs)}
-        done = sum(self.store.is_settled(run) for run in runs.values())
+        self._plan()
+        self._take_output()
+        runs = self._all_runs()
         self.listeners.on_plan(
-            f"{self.experiment.title}\n{counted(len(runs), 'run')} planned, {done} of them already "
-            f"done; results go to {self.options.output}, runs to {self.store.directory}"
+            f"{self.experiment.title}\n{counted(len(runs), 'run')} planned, {self._num_done(runs)} "
+            f"of them already done; results go to {self.options.output}"
         )
+        for run in self.tuning:
+            self._settle(run)
+        self._plan()
+        for run in self.runs:
+            if run.id not in self.waiting:
+                self._settle(run)
+                self._score_test(run)
+        return self._write()
 
-    def _on_advance(self, advance: Advance) -> None:
-        if advance.result is not None:
-            is_tuning_run = advance.run.id in self.plan.reasons or advance.run not in self.plan.runs
-            if self.on_test is not None and not is_tuning_run:
-                self.on_test.add(advance.run)
-            self._write({})
-        self.listeners.on_advance(advance)
+    def _all_runs(self) -> list[PlannedRun]:
+        return list({run.id: run for run in (*self.tuning, *self.runs)}.values())
 
-    def _check_output(self) -> None:
-        """Refuse an output with foreign files or with results of other options."""
-        findings = self._findings({})
-        options = options_of(
-            self.experiment, findings, self._metadata(findings), self.test_files
+    def _num_done(self, runs: list[PlannedRun]) -> int:
+        return sum(map(self.store.is_settled, runs))
+
+    def _plan(self) -> None:
+        """Plan all runs; with tuning, those of conditions without a learning rate must wait."""
+        options, experiment = self.options, self.experiment
+        if (probe := experiment.probe) is not None:
+            folder = options.data_dir / probe.dataset
+            files = [path for path in sorted(folder.iterdir()) if path.is_file()]
+            self.runs = plan_probe(
+                probe, seeds=options.seeds or SEEDS, bilm=self.model.metadata,
+                data={path.name: file_sha256(path) for path in files},
+                vectors_hash=self.vectors_hash,
+            )  # fmt: skip
+            return
+        rates, diverged = self.earlier_rates, set()
+        if options.tune:
+            rates, diverged = best_rates(self.tuning, self.store)
+        self.runs = self._plan_tasks(experiment, rates, options.seeds)
+        self.waiting = {}
+        tuned = {condition.name: condition.tuned_name for condition in experiment.conditions}
+        for run in self.runs:
+            key = run.task, run.dataset, tuned[run.condition]
+            if options.tune and key not in rates:
+                self.waiting[run.id] = ALL_DIVERGED if key in diverged else NOT_TUNED
+
+    def _plan_tasks(
+        self, experiment: Experiment, rates: LearningRates, seeds: int | None
+    ) -> list[PlannedRun]:
+        return plan_tasks(
+            experiment, self.tasks, metadata=self.metadata, overrides=self.options.overrides,
+            seeds=seeds, learning_rates=rates,
         )  # fmt: skip
-        check_earlier_report(self.options.output, options, self.plan.runs)
 
-    def _findings(self, reasons: Mapping[str, str]) -> Findings:
-        runs = [(run, self._result(run)) for run in self.plan.runs]
-        diverged = {run.id: self.store.divergence(run) for run in self.plan.runs}
-        diverged = {run: reason for run, reason in diverged.items() if reason is not None}
-        reasons = self.plan.reasons | dict(reasons) | diverged
-        return Findings(
-            runs, self.experiment.reference, reasons, self._known["dev"],
+    def _take_output(self) -> None:
+        """Record what identifies the experiment, or check that it is still the same.
+
+        Tasks, seeds and test files may be added or left out.
+        """
+        _check_free(self.options)  # again: another process may have worked here since
+        path, identity = self.options.output / JOB_FILE, self._identity()
+        if path.exists():
+            recorded = read_json(path, advice="Give another --output.", required=identity)
+            tasks = recorded["tasks"]
+            common = {name: task for name, task in tasks.items() if name in identity["tasks"]}
+            present = {name: identity["tasks"][name] for name in common}
+            differences = changes(recorded | {"tasks": common}, identity | {"tasks": present})
+            if differences:
+                raise ConfigError(
+                    f"{self.options.output} holds another experiment: "
+                    f"{'; '.join(map(str, differences[:MAX_CHANGES_SHOWN]))}. Give the earlier "
+                    "options, or another --output."
+                )
+            identity["tasks"] = tasks | identity["tasks"]
+        write_json(path, identity)
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what must be the same when the experiment is resumed."""
+        tasks: dict[str, Any] = {run.dataset: {"data": run.metadata["data"]} for run in self.runs}
+        for (_, dataset, condition), rate in self.earlier_rates.items():
+            tasks[dataset].setdefault("--rates", {})[condition] = rate
+        return {
+            "experiment": self.experiment.name, "elmokit_version": elmokit.__version__,
+            "biLM": self.model.hash, "word vectors": self.vectors_hash,
+            "--set": sorted(self.options.overrides), "--tune": self.options.tune, "tasks": tasks,
+        }  # fmt: skip
+
+    def _settle(self, run: PlannedRun) -> None:
+        """Execute a run that has neither a result nor diverged, within the time limit."""
+        if self.store.is_settled(run):
+            self.store.remove_checkpoints(run)  # if a kill came after storing the result
+            return
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            self.stopped[run.id] = NO_TIME
+            return
+        self._tell(run, None)
+        try:
+            result = self.executor.execute(run)
+        except OutOfTime:
+            self.stopped[run.id] = f"{NO_TIME}: it was started and stopped"
+        except FloatingPointError as error:
+            log.warning("%s: %s", run.describe(), error)
+            self.store.write_divergence(run, str(error))
+        else:
+            self.store.write(run, result)
+            self._write()
+            self._tell(run, result)
+
+    def _score_test(self, run: PlannedRun) -> None:
+        """Score a finished run on the test file of its data set, unless that has been done."""
+        if isinstance(self.executor, TaskRuns) and self.test_files and self.store.read(run):
+            self.listeners.on_status("scoring the test file")
+            self.executor.score_test(run)
+
+    def _tell(self, run: PlannedRun, result: RunResult | None) -> None:
+        runs = self._all_runs()
+        self.listeners.on_advance(Advance(self._num_done(runs), len(runs), run, result))
+
+    def _on_work(self, text: str) -> None:
+        """Show what the current run does, and stop it at the time limit."""
+        self.listeners.on_status(text)
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise OutOfTime
+
+    def _write(self) -> Report:
+        reasons = self.waiting | self.stopped
+        for run in self.runs:
+            if (reason := self.store.divergence(run)) is not None:
+                reasons[run.id] = reason
+        runs = [
+            (run, None if run.id in self.waiting else self.store.read(run)) for run in self.runs
+        ]
+        findings = Findings(
+            runs, self.experiment.reference, reasons, self._known[0],
             is_tuned=self.options.is_tuned,
         )  # fmt: skip
-
-    def _write(self, reasons: Mapping[str, str]) -> Report:
-        findings = self._findings(reasons)
-        on_test = None
-        if self.on_test is not None:
-            on_test = self._with_scores(findings, self.on_test)
-        return write_report(
-            self.experiment, findings, self._metadata(findings), self.options.output,
-            on_test=on_test, test_files=self.test_files,
+        origin = Origin(
+            command=self.options.command, model=self.model, vectors=self.vectors,
+            vectors_hash=self.vectors_hash, rates=self.options.rates, test_files=self.test_files,
         )  # fmt: skip
+        on_test = self._on_test(findings) if self.test_files else None
+        return write_report(self.experiment, findings, on_test, origin, self.options.output)
 
-    def _metadata(self, findings: Findings) -> dict[str, str]:
-        return metadata_of(
-            self.experiment, findings, command=self.options.command, model=self.model,
-            vectors=self.vectors, rates=self.options.rates, test_files=self.test_files,
-        )  # fmt: skip
-
-    def _with_scores(self, findings: Findings, on_test: ScoresOnTest) -> Findings:
+    def _on_test(self, findings: Findings) -> Findings:
         """Return the runs with their scores on the test files."""
-        scores = [(run, result, on_test.read(run)) for run, result in findings.runs]
-        runs = [
-            (run, None if result is None or score is None else result.on_file(score))
-            for run, result, score in scores
-        ]
-        reasons = {run.id: MODEL_IS_GONE for run, _ in findings.finished if on_test.is_lost(run)}
-        return replace(
-            findings, runs=runs, reasons=reasons, known=self._known["test"], scored="the test files"
-        )
-
-    def _result(self, run: PlannedRun) -> RunResult | None:
-        if run.id in self.plan.reasons:
-            return None
-        if run.id not in self._results and (result := self.store.read(run)) is not None:
-            self._results[run.id] = result
-        return self._results.get(run.id)
-
-
-def model_of(experiment: Experiment, model: str | None) -> str | None:
-    """Return directory or name of the biLM that an experiment reads; none: the English one.
-
-    Raises:
-        InputError: if the package has no model of the experiment's language and none is given.
-    """
-    if model is None and experiment.language != "en":
-        if experiment.language not in packaged_models():
-            raise InputError(
-                f"{experiment.name} needs a biLM of the language {experiment.language!r}, and the "
-                "package has none. Give one with --model, and vectors of its text with --vectors."
-            )
-        return str(PACKAGED_MODELS / experiment.language)
-    return model
-
-
-def _vectors(experiment: Experiment, options: ExperimentOptions) -> Path:
-    if options.vectors is None:
-        raise InputError(
-            f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
-            "trained on the text of the biLM with `elmokit vectors`."
-        )
-    if not options.vectors.is_file():
-        raise FileNotFoundError(f"There is no file of word vectors {options.vectors}.")
-    return options.vectors
+        runs = []
+        for run, result in findings.runs:
+            score = self.store.read_test(run, self.test_files[run.dataset].sha256)
+            if result is not None:
+                result = None if score is None else replace(result, **vars(score))
+            runs.append((run, result))
+        return replace(findings, runs=runs, known=self._known[1], scored="the test files")

@@ -6,19 +6,31 @@ import pytest
 
 from elmokit.errors import ConfigError, InputError
 from elmokit.experiments import plan as plan_module
-from elmokit.experiments import settings
-from elmokit.experiments.experiment import ELMO, STATIC, reads
-from elmokit.experiments.plan import Condition, plan_tasks
+from elmokit.experiments.definitions import (
+    CONTROL_SEEDS,
+    MAX_EPOCHS,
+    SEEDS,
+    TASKS,
+    Condition,
+    find_experiment,
+)
+from elmokit.experiments.plan import plan_tasks
 from elmokit.tasks.registry import find_task
 
-FACTS = {one.dataset: {"model": "abc", "data": one.dataset} for one in settings.ENGLISH}
+TABLE1 = find_experiment("table1")
+STATIC, ELMO = TABLE1.conditions
+NER, NLI, SRL = TASKS["ner"], TASKS["nli"], TASKS["srl"]
+FACTS = {task.dataset: {"model": "abc", "data": task.dataset} for task in TABLE1.tasks}
 
 
 def plan(
-    *, conditions=(STATIC, ELMO), tasks=(settings.NER, settings.NLI), shares=(1.0, 0.1), seeds=2,
-    **more
+    *, conditions=(STATIC, ELMO), tasks=(NER, NLI), shares=(1.0, 0.1), seeds=2, max_seeds=None,
+    metadata=FACTS, **more
 ):  # fmt: skip
-    return plan_tasks(tasks, conditions, shares=shares, seeds=seeds, metadata=FACTS, **more)
+    experiment = dataclasses.replace(
+        TABLE1, conditions=conditions, shares=shares, max_seeds=max_seeds
+    )  # fmt: skip
+    return plan_tasks(experiment, tasks, seeds=seeds, metadata=metadata, **more)
 
 
 def test_complete_comparisons_come_first():
@@ -42,9 +54,7 @@ def test_what_decides_a_run_decides_its_id_and_nothing_else():
     changed = plan(overrides=["train.epochs=3"])
     assert not {run.id for run in changed} & {run.id for run in runs}
     other_model = {name: {**facts, "model": "xyz"} for name, facts in FACTS.items()}
-    static, elmo = plan_tasks(
-        (settings.NER,), (STATIC, ELMO), shares=(1.0,), seeds=1, metadata=other_model
-    )  # fmt: skip
+    static, elmo = plan(tasks=(NER,), shares=(1.0,), seeds=1, metadata=other_model)
     assert elmo.id not in {run.id for run in runs}
     assert static.id in {run.id for run in runs}  # reads no biLM, so any will do
 
@@ -52,23 +62,23 @@ def test_what_decides_a_run_decides_its_id_and_nothing_else():
 def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
     explicit = Condition(name="λ = 0.001", overrides=(*ELMO.overrides, "inputs.layer_l2=0.001"))
     by_default, by_hand = (
-        plan(tasks=(settings.SRL,), conditions=(condition,), shares=(1.0,))[0]
+        plan(tasks=(SRL,), conditions=(condition,), shares=(1.0,))[0]
         for condition in (ELMO, explicit)
     )
     assert by_default.id == by_hand.id  # one run for both experiments
     assert by_default.metadata["config"]["inputs"]["positions"] == "input"
-    assert plan(tasks=(settings.NLI,))[0].metadata["config"]["inputs"]["positions"] == "both"
+    assert plan(tasks=(NLI,))[0].metadata["config"]["inputs"]["positions"] == "both"
 
 
 def test_few_labels_get_more_passes_in_every_arm():
     train = {
         (run.share, run.condition): run.metadata["config"]["train"]
-        for run in plan(tasks=(settings.NLI,), shares=(1.0, 0.25, 0.0001))
+        for run in plan(tasks=(NLI,), shares=(1.0, 0.25, 0.0001))
     }
-    assert train[1.0, "static"]["epochs"] == settings.NLI.epochs
-    assert train[0.25, "static"]["epochs"] == 2 * settings.NLI.epochs
-    assert train[0.25, "static"]["patience"] == 2 * settings.NLI.patience
-    assert train[0.0001, "elmo"]["epochs"] == settings.MAX_EPOCHS
+    assert train[1.0, "static"]["epochs"] == NLI.epochs
+    assert train[0.25, "static"]["epochs"] == 2 * NLI.epochs
+    assert train[0.25, "static"]["patience"] == 2 * NLI.patience
+    assert train[0.0001, "elmo"]["epochs"] == MAX_EPOCHS
     assert train[0.0001, "elmo"]["label_share"] == 0.0001
     assert all(train[share, "static"] == train[share, "elmo"] for share in (1.0, 0.25, 0.0001))
 
@@ -82,49 +92,47 @@ def test_a_condition_may_be_of_some_tasks():
 
 
 def test_all_conditions_read_characters_and_scaled_static_vectors():
-    runs = plan(tasks=settings.ENGLISH, shares=(1.0,))
+    runs = plan(tasks=TABLE1.tasks, shares=(1.0,))
     inputs = [run.metadata["config"]["inputs"] for run in runs]
     assert {(one["characters"], one["static_scale"]) for one in inputs} == {(True, "learned")}
 
 
 def test_static_vectors_as_wide_as_elmo_depend_on_the_bilm():
-    condition = reads("static_projected", "as wide")
-    (run,) = plan_tasks(
-        (settings.NER,), (condition,), shares=(1.0,), seeds=1, metadata=FACTS
-    )  # fmt: skip
+    condition = Condition(name="as wide", overrides=("inputs.embeddings=static_projected",))
+    (run,) = plan(tasks=(NER,), conditions=(condition,), shares=(1.0,), seeds=1)
     assert run.metadata["model"] == "abc"
 
 
 def test_a_task_may_leave_shares_out():
-    only_all = dataclasses.replace(settings.NER, shares=(1.0,))
+    only_all = dataclasses.replace(NER, shares=(1.0,))
     assert {run.share for run in plan(tasks=(only_all,))} == {1.0}
 
 
 def test_chosen_learning_rates_are_of_one_arm():
-    rates = {("ner", settings.NER.dataset, "elmo"): 0.5}
+    rates = {("ner", NER.dataset, "elmo"): 0.5}
     found = {
         (run.task, run.condition): run.metadata["config"]["train"]["learning_rate"]
         for run in plan(learning_rates=rates)
     }
     assert found["ner", "elmo"] == 0.5
-    assert found["ner", "static"] == settings.NER.learning_rate
-    assert found["nli", "elmo"] == settings.NLI.learning_rate
+    assert found["ner", "static"] == NER.learning_rate
+    assert found["nli", "elmo"] == NLI.learning_rate
 
 
 def test_seeds_are_those_of_the_task_fewer_for_controls_unless_they_are_given():
     control = Condition(name="control", overrides=("inputs.embeddings=top",), is_control=True)
     conditions = (STATIC, ELMO, control)
-    single = dataclasses.replace(settings.SRL, seeds=1)
+    single = dataclasses.replace(SRL, seeds=1)
 
-    def seeds(tasks=(settings.NER, settings.SRL), **more):
+    def seeds(tasks=(NER, SRL), **more):
         runs = plan(tasks=tasks, conditions=conditions, shares=(1.0,), **more)
         return Counter((run.task, run.condition) for run in runs)
 
     found = seeds(seeds=None)
-    assert settings.SHORT_SEEDS > settings.SEEDS > settings.CONTROL_SEEDS
-    assert found["ner", "elmo"] == found["ner", "static"] == settings.SHORT_SEEDS
-    assert found["srl", "elmo"] == settings.SEEDS
-    assert found["ner", "control"] == found["srl", "control"] == settings.CONTROL_SEEDS
+    assert 5 > SEEDS > CONTROL_SEEDS
+    assert found["ner", "elmo"] == found["ner", "static"] == 5
+    assert found["srl", "elmo"] == SEEDS
+    assert found["ner", "control"] == found["srl", "control"] == CONTROL_SEEDS
     assert set(seeds(seeds=4).values()) == {4}
     assert set(seeds(seeds=None, max_seeds=2).values()) == {2}
     assert set(seeds((single,), seeds=None).values()) == {1}
@@ -134,12 +142,12 @@ def test_a_condition_may_get_the_rate_that_was_tuned_for_another():
     follower = Condition(
         name="average", overrides=("inputs.embeddings=average",), tuned_as="elmo"
     )  # fmt: skip
-    rates = {("ner", settings.NER.dataset, "elmo"): 0.5}
+    rates = {("ner", NER.dataset, "elmo"): 0.5}
     runs = plan(
-        tasks=(settings.NER,), conditions=(STATIC, ELMO, follower), learning_rates=rates
+        tasks=(NER,), conditions=(STATIC, ELMO, follower), learning_rates=rates
     )  # fmt: skip
     found = {run.condition: run.metadata["config"]["train"]["learning_rate"] for run in runs}
-    assert found == {"static": settings.NER.learning_rate, "elmo": 0.5, "average": 0.5}
+    assert found == {"static": NER.learning_rate, "elmo": 0.5, "average": 0.5}
 
 
 def test_an_unknown_setting_is_told_with_the_nearest():
@@ -191,8 +199,8 @@ def test_another_version_of_the_runs_is_another_run(monkeypatch):
 
 def test_dropout_of_the_network_is_written_out_and_can_be_set():
     def dropouts(**more):
-        runs = plan(tasks=(settings.SRL, settings.NLI), shares=(1.0,), **more)
+        runs = plan(tasks=(SRL, NLI), shares=(1.0,), **more)
         return {run.task: run.metadata["config"]["dropout"] for run in runs}
 
-    assert dropouts() == {"srl": find_task("srl").default_dropout, "nli": settings.LOW_DROPOUT}
+    assert dropouts() == {"srl": find_task("srl").default_dropout, "nli": 0.2}
     assert dropouts(overrides=["dropout=0.3"]) == {"srl": 0.3, "nli": 0.3}

@@ -3,20 +3,19 @@
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from elmokit.errors import FormatError, InputError
-from elmokit.experiments.registry import find_experiment
+from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.experiments import execution, inputs
+from elmokit.experiments import run_experiment as module
+from elmokit.experiments.definitions import TASKS, find_experiment
 from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
-from elmokit.experiments.runs import run_queue, scores_on_test, store, task_runs
-from elmokit.experiments.runs.store import RunStore
-from elmokit.experiments.settings import NER, NLI, QA, SENTIMENT, SRL
-from elmokit.files import temporary
+from elmokit.experiments.runs import RunStore
 from elmokit.tasks.runs import saved_training
-from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.tasks.runs.saved_training import SavedTraining
 from elmokit.training.checkpoints import latest_checkpoint
 from elmokit.training.run_dir import CHECKPOINTS
@@ -25,6 +24,7 @@ from ...builders.experiment_data import write_data, write_test_data, write_vecto
 from ...builders.task_models import toy_model
 
 FAST = ("train.epochs=1", "hidden_dims=[6]", "train.patience=1")
+NER, NLI, QA, SENTIMENT, SRL = (TASKS[name] for name in ("ner", "nli", "qa", "sentiment", "srl"))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def options(folder, tmp_path):
 def test_a_second_process_on_one_output_is_refused(options, tmp_path):
     def second(_):
         with pytest.raises(FileExistsError, match=r"process .*/table1"):
-            run_experiment("table1", options("table1", tasks=("ner",), overrides=FAST))
+            run_experiment("table1", options("table1", tasks=("ner",), resume=True))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -64,9 +64,9 @@ def test_a_second_process_on_one_output_is_refused(options, tmp_path):
 
 
 def test_a_table_of_two_arms_and_two_shares(options, tmp_path, monkeypatch):
-    told, made = [], task_runs.provenance
+    told, made = [], execution.provenance
     monkeypatch.setattr(
-        task_runs, "provenance", lambda device: made(device) | {"hardware": f"a {device} of ours"}
+        execution, "provenance", lambda device: made(device) | {"hardware": f"a {device} of ours"}
     )
     report = run_experiment(
         "table1",
@@ -102,13 +102,12 @@ def test_a_table_of_two_arms_and_two_shares(options, tmp_path, monkeypatch):
     for said in (*made, "| ner |"):
         assert said in page
     assert "\nThe best epoch was the last in 8 of 8 runs (ner 8)." in page  # of one
-    assert list((tmp_path / "runs/training").iterdir()) == []
 
 
 def test_dev_is_scored_once_and_a_part_of_the_training_set_chooses_the_epoch(
     options, tmp_path, monkeypatch
 ):
-    train, read = task_runs.train_task, []
+    train, read = execution.train_task, []
 
     def noting(config, train_path, dev_path, run_dir, *, test_path, **more):
         texts = [path.read_text("utf-8") for path in (train_path, dev_path, test_path)]
@@ -119,7 +118,7 @@ def test_dev_is_scored_once_and_a_part_of_the_training_set_chooses_the_epoch(
         read[-1].append((scores, trained.best.epoch, trained.test.value))
         return trained
 
-    monkeypatch.setattr(task_runs, "train_task", noting)
+    monkeypatch.setattr(execution, "train_task", noting)
     given = options("table1", tasks=("ner",), seeds=2, overrides=("train.epochs=4", *FAST[1:]))
     report = run_experiment("table1", given)
     assert "the learning rate was not tuned" in report.results["made"]["scored"]
@@ -143,9 +142,9 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(options, tmp_
     test = write_test_data(tmp_path / "test")
     given = {"tasks": ("qa", "ner"), "overrides": FAST}
     assert "test" not in run_experiment("table1", options("table1", **given)).results
-    train = task_runs.train_task
-    monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained again"))
-    report = run_experiment("table1", options("table1", test_dir=test, **given))
+    train = execution.train_task
+    monkeypatch.setattr(execution, "train_task", lambda *_, **__: pytest.fail("trained again"))
+    report = run_experiment("table1", options("table1", test_dir=test, resume=True, **given))
     assert {run["id"] for run in report.results["test"]["runs"]} == {
         run["id"] for run in report.results["runs"]
     }
@@ -158,64 +157,28 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(options, tmp_
     assert report.results["test"]["files"][NER.dataset] == file
     assert f"{NER.dataset}: {path}, SHA-256 {digest}" in report.markdown
     # scored at once, the same numbers
-    monkeypatch.setattr(task_runs, "train_task", train)
+    monkeypatch.setattr(execution, "train_task", train)
     at_once = run_experiment("table1", options("other/table1", test_dir=test, **given))
     assert at_once.results["test"]["runs"] == report.results["test"]["runs"]
     # each file once
-    monkeypatch.setattr(scores_on_test, "TaskRun", None)
-    again = run_experiment("table1", options("table1", test_dir=test, **given))
+    monkeypatch.setattr(execution, "TaskRun", None)
+    again = run_experiment("table1", options("table1", test_dir=test, resume=True, **given))
     assert again.results["test"]["runs"] == report.results["test"]["runs"]
 
 
-def test_scores_on_test_files_are_read_once(options, tmp_path, monkeypatch):
-    read, scores = RunStore.read_test, []
-
-    def noting(self, run, file_hash):
-        score = read(self, run, file_hash)
-        scores.extend([] if score is None else [run.id])
-        return score
-
-    monkeypatch.setattr(RunStore, "read_test", noting)
-    given = {"tasks": ("ner",), "overrides": FAST, "test_dir": write_test_data(tmp_path / "test")}
-    run_experiment("table1", options("table1", **given))
-    assert len(scores) == len(set(scores)) == 4
-
-
 def test_a_test_score_needs_no_vectors_at_their_old_place(options, folder, tmp_path):
-    """The kept model looks up all words in the file of this command, which has the same content."""
+    """The stored model looks up all words in the file of this command: it has the same content."""
     test = write_test_data(tmp_path / "test")
     moved = tmp_path / "moved.txt"
     moved.write_bytes((folder / "vectors.txt").read_bytes())
     given = {"tasks": ("nli",), "overrides": FAST, "seeds": 1}
     run_experiment("table1", options("table1", vectors=moved, **given))
     moved.unlink()
-    later = run_experiment("table1", options("table1", test_dir=test, **given))
+    later = run_experiment("table1", options("table1", test_dir=test, resume=True, **given))
     at_once = run_experiment("table1", options("other/table1", test_dir=test, **given))
     assert later.results["test"]["runs"] == at_once.results["test"]["runs"]
-    for path in (tmp_path / "runs/models").iterdir():
+    for path in (tmp_path / "table1/runs").iterdir():
         assert (path / "vectors.txt").read_bytes() == b""
-
-
-def test_runs_that_two_bilms_share_are_scored_with_either(options, tmp_path):
-    test = write_test_data(tmp_path / "test")
-    given = {"tasks": ("nli",), "overrides": FAST}
-    run_experiment("table1", options("table1", **given))
-    toy_model(seed=9).save(tmp_path / "other")
-    given |= {"model": str(tmp_path / "other"), "test_dir": test}
-    report = run_experiment("table1", options("table1", output=tmp_path / "other-1", **given))
-    assert len(report.results["test"]["runs"]) == 4
-
-
-def test_a_run_without_its_model_is_listed_as_not_scored(options, tmp_path):
-    test = write_test_data(tmp_path / "test")
-    given = {"tasks": ("ner",), "overrides": FAST}
-    report = run_experiment("table1", options("table1", **given))
-    gone, *others = report.results["runs"]
-    shutil.rmtree(tmp_path / "runs/models" / gone["id"])
-    report = run_experiment("table1", options("table1", test_dir=test, **given))
-    scored = {run["id"] for run in report.results["test"]["runs"]}
-    assert scored == {run["id"] for run in others}
-    assert "Not scored, because the trained models are gone" in report.markdown
 
 
 @pytest.mark.parametrize(
@@ -232,23 +195,11 @@ def test_a_test_file_of_another_task_is_told_before_anything(
     test = write_test_data(tmp_path / "test")
     (path,) = (test / {"ner": NER, "qa": QA}[task].dataset).iterdir()
     path.write_text(content, encoding="utf-8")
-    monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(execution, "train_task", lambda *_, **__: pytest.fail("trained"))
     with pytest.raises(InputError, match=rf"--test: .*{message}") as caught:
         run_experiment("table1", options("table1", test_dir=test, overrides=FAST))
     assert str(caught.value).count(str(path)) == 1
     assert not (tmp_path / "table1").exists()
-
-
-def test_test_files_that_are_not_there_are_told(options, tmp_path):
-    given = options("table1", test_dir=tmp_path / "test", tasks=("ner",), overrides=FAST)
-    (tmp_path / "test").touch()
-    with pytest.raises(InputError, match=r"--test: .*/test is not a directory"):
-        run_experiment("table1", given)
-    (tmp_path / "test").unlink()
-    (tmp_path / "test" / NER.dataset).mkdir(parents=True)
-    with pytest.raises(FileNotFoundError, match="no file with 'test' in its name") as caught:
-        run_experiment("table1", given)
-    assert "`elmokit train`" not in str(caught.value)
 
 
 def test_labels_of_a_test_file_that_training_lacks_are_told_once(options, tmp_path, caplog):
@@ -319,7 +270,7 @@ def test_the_dev_file_as_a_test_file_of_any_name_has_the_scores_of_dev(options, 
 
 def test_an_interrupted_experiment_goes_on_and_shows_what_it_has(options, tmp_path, monkeypatch):
     given = options("table1", tasks=("nli",), overrides=FAST)
-    train, trained = task_runs.train_task, []
+    train, trained = execution.train_task, []
 
     def dies_at_the_third(config, *arguments, **more):
         if len(trained) == 2:
@@ -327,14 +278,15 @@ def test_an_interrupted_experiment_goes_on_and_shows_what_it_has(options, tmp_pa
         trained.append(config)
         return train(config, *arguments, **more)
 
-    monkeypatch.setattr(task_runs, "train_task", dies_at_the_third)
+    monkeypatch.setattr(execution, "train_task", dies_at_the_third)
     with pytest.raises(KeyboardInterrupt):
         run_experiment("table1", given)
     page = (tmp_path / "table1/table.md").read_text("utf-8")
     assert "Not run: 2 of 4" in page
     assert "nli (nli-snli-sample), elmo, 0.1 of the labels, seed 0: not yet run" in page
-    monkeypatch.setattr(task_runs, "train_task", train)
+    monkeypatch.setattr(execution, "train_task", train)
     told = []
+    given = replace(given, resume=True)
     report = run_experiment("table1", given, Listeners(on_plan=told.append))
     assert "4 runs planned, 2 of them already done" in told[0]
     assert not report.results["missing"]
@@ -345,145 +297,125 @@ def test_an_interrupted_experiment_goes_on_and_shows_what_it_has(options, tmp_pa
     ]
 
 
-def test_an_interrupted_training_goes_on_as_if_it_had_not_been(options, tmp_path, monkeypatch):
-    given = {"tasks": ("nli",), "overrides": ("train.epochs=4", "train.patience=4", *FAST[1:2])}
-    whole = run_experiment("table1", options("w/table1", **given))
-    resumed = _note_what_is_resumed(monkeypatch)
-
-    def stop(status):
-        if status.startswith("epoch 2"):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt) as caught:
-        run_experiment("table1", options("table1", **given), Listeners(on_status=stop))
-    (kept,) = (tmp_path / "runs/training").iterdir()
-    checkpoint = latest_checkpoint(kept / CHECKPOINTS)
-    assert caught.value.__notes__ == [f"The unfinished training will be resumed from {checkpoint}."]
-    # the first part took an hour
-    said = json.loads((checkpoint / "metadata.json").read_text("utf-8"))
-    said["progress"]["seconds"] += 3600
-    (checkpoint / "metadata.json").write_text(json.dumps(said), encoding="utf-8")
-    report = run_experiment("table1", options("table1", **given))
-    assert resumed == [False, True, False, False, False]  # four runs, the first in two parts
-    assert not report.results["missing"]
-    assert _without_times(report) == _without_times(whole)
-    result = json.loads((tmp_path / f"runs/{kept.name}/result.json").read_text("utf-8"))["result"]
-    assert [one["epoch"] for one in result["epochs"]] == [1, 2, 3, 4]
-    assert 3600 < result["seconds"] < result["wall_seconds"] < 7200
-    assert list((tmp_path / "runs/training").iterdir()) == []
-    models = [
-        {path.name for path in model.iterdir()}
-        for model in (
-            tmp_path / f"runs/models/{kept.name}",
-            tmp_path / f"w/runs/models/{kept.name}",
-        )
-    ]
-    assert models[0] == models[1]
-    assert CHECKPOINTS not in models[0]
-
-
-def test_a_run_that_was_out_of_time_goes_on(options, tmp_path, monkeypatch):
-    given = {"tasks": ("nli",), "overrides": ("train.epochs=3", *FAST[1:])}
-    resumed, asked = _note_what_is_resumed(monkeypatch), []
-
-    def is_over_once(queue):
-        asked.append(queue)
-        if len(asked) == 1:
-            raise run_queue.OutOfTime
-
-    monkeypatch.setattr(run_queue.RunQueue, "_check_time", is_over_once)
-    report = run_experiment("table1", options("table1", **given))
-    (missing,) = report.results["missing"]
-    assert missing["reason"] == "no time left: it was started and stopped"
-    assert len(list((tmp_path / "runs/training").iterdir())) == 1
-    assert not run_experiment("table1", options("table1", **given)).results["missing"]
-    assert resumed == [False, False, False, False, True]
-    assert list((tmp_path / "runs/training").iterdir()) == []
-
-
 def _note_what_is_resumed(monkeypatch):
-    train, resumed = task_runs.train_task, []
+    train, resumed = execution.train_task, []
 
     def noting(*arguments, resume, **more):
         resumed.append(resume)
         return train(*arguments, resume=resume, **more)
 
-    monkeypatch.setattr(task_runs, "train_task", noting)
+    monkeypatch.setattr(execution, "train_task", noting)
     return resumed
 
 
-def test_a_training_is_kept_until_its_result_is_stored(options, tmp_path, monkeypatch):
-    given = options("table1", tasks=("nli",), overrides=FAST)
-    left = tmp_path / f"runs/training/.left.{temporary._MACHINE}{'0' * 16}.partial"
-    left.mkdir(0o700, parents=True)  # by a killed process
-    resumed, write, remove = _note_what_is_resumed(monkeypatch), RunStore.write, store.remove_whole
+def _stop(start):
+    """Return listeners that interrupt at a status."""
+
+    def stop(status):
+        if status.startswith(start):
+            raise KeyboardInterrupt
+
+    return Listeners(on_status=stop)
+
+
+def _without_times(report):
+    times = ("seconds", "wall_seconds", "date")
+    return {
+        run["id"]: {key: value for key, value in run.items() if key not in times}
+        for run in report.results["runs"]
+    }
+
+
+def test_an_interrupted_training_goes_on_as_if_it_had_not_been(options, tmp_path, monkeypatch):
+    given = {"tasks": ("nli",), "overrides": ("train.epochs=4", "train.patience=4", *FAST[1:2])}
+    whole = run_experiment("table1", options("whole", **given))
+    resumed = _note_what_is_resumed(monkeypatch)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_experiment("table1", options("table1", **given), _stop("epoch 2"))
+    (run_dir,) = (tmp_path / "table1/runs").iterdir()
+    checkpoint = latest_checkpoint(run_dir / CHECKPOINTS)
+    assert any(str(checkpoint) in note and "--resume" in note for note in caught.value.__notes__)
+    # the first part took an hour
+    said = json.loads((checkpoint / "metadata.json").read_text("utf-8"))
+    said["progress"]["seconds"] += 3600
+    (checkpoint / "metadata.json").write_text(json.dumps(said), encoding="utf-8")
+    report = run_experiment("table1", options("table1", resume=True, **given))
+    assert resumed == [False, True, False, False, False]  # four runs, the first in two parts
+    assert not report.results["missing"]
+    assert _without_times(report) == _without_times(whole)
+    result = json.loads((run_dir / "result.json").read_text("utf-8"))["result"]
+    assert 3600 < result["seconds"] < result["wall_seconds"] < 7200
+    files, of_whole = (
+        {path.name for path in folder.iterdir()}
+        for folder in (run_dir, tmp_path / "whole/runs" / run_dir.name)
+    )
+    assert files == of_whole
+    assert CHECKPOINTS not in files
+
+
+def test_a_run_that_was_out_of_time_goes_on(options, monkeypatch):
+    given = {"tasks": ("nli",), "overrides": ("train.epochs=3", *FAST[1:]), "minutes": 60}
+    resumed, now = _note_what_is_resumed(monkeypatch), [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+
+    def wait(status):
+        if status.startswith("epoch 2"):
+            now[0] += 3600
+
+    report = run_experiment("table1", options("table1", **given), Listeners(on_status=wait))
+    stopped, *others = (row["reason"] for row in report.results["missing"])
+    assert stopped == "no time left: it was started and stopped"
+    assert others == ["no time left"] * 3
+    report = run_experiment("table1", options("table1", resume=True, **given))
+    assert not report.results["missing"]
+    assert resumed == [False, True, False, False, False]
+
+
+def test_a_training_whose_result_was_not_stored_is_not_repeated(options, monkeypatch):
+    given = {"tasks": ("nli",), "overrides": FAST}
+    resumed, write = _note_what_is_resumed(monkeypatch), RunStore.write
 
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(RunStore, "write", full)
     with pytest.raises(OSError, match="No space left"):
-        run_experiment("table1", given)
+        run_experiment("table1", options("table1", **given))
     monkeypatch.setattr(RunStore, "write", write)
-    monkeypatch.setattr(store, "remove_whole", full)  # the result counts, and it is removed later
-    assert not run_experiment("table1", given).results["missing"]
+    report = run_experiment("table1", options("table1", resume=True, **given))
+    assert not report.results["missing"]
     assert resumed == [False, True, False, False, False]
-    assert len(list(left.parent.glob("[!.]*"))) == 4
-    monkeypatch.setattr(store, "remove_whole", remove)
-    run_experiment("table1", given)
-    assert list(left.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("left", ["nothing", "a damaged log", "a damaged checkpoint"])
 def test_what_an_accident_left_of_a_training(left, options, tmp_path):
-    def stop(status):
-        if status.startswith("epoch 2"):
-            raise KeyboardInterrupt
-
-    given = options("table1", tasks=("nli",), overrides=("train.epochs=3", *FAST[1:2]))
+    given = {"tasks": ("nli",), "overrides": ("train.epochs=3", *FAST[1:2])}
     with pytest.raises(KeyboardInterrupt):
-        run_experiment("table1", given, Listeners(on_status=stop))
-    (kept,) = (tmp_path / "runs/training").iterdir()
+        run_experiment("table1", options("table1", **given), _stop("epoch 2"))
+    again = options("table1", resume=True, **given)
+    (run_dir,) = (tmp_path / "table1/runs").iterdir()
     if left == "nothing":
-        shutil.rmtree(kept / CHECKPOINTS)  # beside the model
+        shutil.rmtree(run_dir / CHECKPOINTS)  # beside the model
     elif left == "a damaged log":
-        rows = (kept / "metrics.jsonl").read_text("utf-8").splitlines(keepends=True)
-        (kept / "metrics.jsonl").write_text(rows[0], encoding="utf-8")
-        with pytest.raises(
-            FormatError, match=r"metrics\.jsonl .* \(1 to 3\) once\. Remove .*" + kept.name
-        ):
-            run_experiment("table1", given)
-        shutil.rmtree(kept)
+        rows = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines(keepends=True)
+        (run_dir / "metrics.jsonl").write_text(rows[0], encoding="utf-8")
+        with pytest.raises(FormatError, match=r"metrics\.jsonl .* Remove .*" + run_dir.name):
+            run_experiment("table1", again)
+        shutil.rmtree(run_dir)
     else:
-        for checkpoint in (kept / CHECKPOINTS).iterdir():
+        for checkpoint in (run_dir / CHECKPOINTS).iterdir():
             (checkpoint / "model.safetensors").write_bytes(b"")
-        with pytest.raises(FormatError, match=f"is damaged: delete .*{kept.name}") as caught:
-            run_experiment("table1", given)
-        assert not hasattr(caught.value, "__notes__")
-        shutil.rmtree(kept / CHECKPOINTS)
-    assert not run_experiment("table1", given).results["missing"]
-
-
-def test_a_static_run_is_resumed_with_another_bilm(folder, options, tmp_path, monkeypatch):
-    def stop(status):
-        if status.startswith("epoch 1"):
-            raise KeyboardInterrupt
-
-    toy_model(seed=9).save(tmp_path / "other")
-    given = {"tasks": ("nli",), "overrides": ("train.epochs=2", *FAST[1:])}
-    with pytest.raises(KeyboardInterrupt):
-        run_experiment("table1", options("one", **given), Listeners(on_status=stop))
-    resumed = _note_what_is_resumed(monkeypatch)
-    report = run_experiment("table1", options("two", **given, model=str(tmp_path / "other")))
-    assert not report.results["missing"]
-    assert resumed == [True, False, False, False]
+        with pytest.raises(FormatError, match=f"is damaged: delete .*{run_dir.name}"):
+            run_experiment("table1", again)
+        shutil.rmtree(run_dir / CHECKPOINTS)
+    assert not run_experiment("table1", again).results["missing"]
 
 
 def test_an_update_after_the_checkpoint_is_made_again(options, tmp_path, monkeypatch):
     given = {
         "tasks": ("ner",), "overrides": ("train.epochs=2", "train.batch_size=4", *FAST[1:2]),
     }  # fmt: skip
-    whole = run_experiment("table1", options("w/table1", **given))
+    whole = run_experiment("table1", options("whole", **given))
     resumed, save, saved = _note_what_is_resumed(monkeypatch), SavedTraining._save, []
 
     def killed(training):
@@ -497,17 +429,9 @@ def test_an_update_after_the_checkpoint_is_made_again(options, tmp_path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         run_experiment("table1", options("table1", **given))
     monkeypatch.setattr(SavedTraining, "_save", save)
-    report = run_experiment("table1", options("table1", **given))
+    report = run_experiment("table1", options("table1", resume=True, **given))
     assert resumed == [False, True, False, False, False]
     assert _without_times(report) == _without_times(whole)
-
-
-def _without_times(report):
-    times = ("seconds", "wall_seconds", "date")
-    return {
-        run["id"]: {key: value for key, value in run.items() if key not in times}
-        for run in report.results["runs"]
-    }
 
 
 def test_a_diverged_training_is_not_kept(options, tmp_path):
@@ -516,36 +440,35 @@ def test_a_diverged_training_is_not_kept(options, tmp_path):
     reasons = [one["reason"] for one in report.results["missing"]]
     assert len(reasons) == 4
     assert all("not finite" in reason for reason in reasons)
-    assert list((tmp_path / "runs/training").iterdir()) == []
+    for run_dir in (tmp_path / "table1/runs").iterdir():
+        assert [path.name for path in run_dir.iterdir()] == ["diverged.json"]
 
 
-def test_controls_share_runs_with_table_1_and_are_tested_against_elmo(options):
+def test_controls_are_tested_against_elmo(options):
     given = {"tasks": ("nli", "ner"), "overrides": FAST}
-    run_experiment("table1", options("table1", **given))
-    told = []
-    report = run_experiment(
-        "controls", options("controls", **given), Listeners(on_plan=told.append)
-    )
-    assert "13 runs planned, 4 of them already done" in told[0]
+    report = run_experiment("controls", options("controls", **given))
     assert not report.results["missing"]
-    tested = [(one["task"], one["condition"]) for one in report.results["comparisons"]]
+    tested = [(row["task"], row["condition"]) for row in report.results["comparisons"]]
     assert tested.count(("nli", "static, at the output too")) == 1
     assert ("ner", "static, at the output too") not in tested
     assert len(tested) == 11
-    assert {one["reference"] for one in report.results["comparisons"]} == {"elmo"}
+    assert {row["reference"] for row in report.results["comparisons"]} == {"elmo"}
 
 
-def test_figure_2_takes_the_runs_of_table_1_and_draws_their_weights(options, tmp_path, monkeypatch):
+def test_runs_are_taken_over_from_another_experiment_by_copying_them(
+    options, tmp_path, monkeypatch
+):
     pytest.importorskip("matplotlib")
-    run_experiment("table1", options("table1", tasks=("nli",), overrides=FAST))
-    models = list((tmp_path / "runs/models").iterdir())
-    assert len(models) == 4
-    assert all(read_metadata(model)["config"]["task"] == "nli" for model in models)
-    monkeypatch.setattr(task_runs, "train_task", lambda *_, **__: pytest.fail("trained again"))
-    report = run_experiment("figure2", options("figure2", tasks=("nli",), overrides=FAST))
+    given = {"tasks": ("nli",), "overrides": FAST}
+    run_experiment("table1", options("table1", **given))
+    shutil.copytree(tmp_path / "table1/runs", tmp_path / "figure2/runs")
+    monkeypatch.setattr(execution, "train_task", lambda *_, **__: pytest.fail("trained again"))
+    told = []
+    report = run_experiment("figure2", options("figure2", **given), Listeners(told.append))
+    assert "1 run planned, 1 of them already done" in told[0]
     (run,) = report.results["runs"]
-    assert [one["position"] for one in run["layer_weights"]] == ["input", "output"]
-    assert all(sum(one["weights"]) == pytest.approx(1) for one in run["layer_weights"])
+    assert [mix["position"] for mix in run["layer_weights"]] == ["input", "output"]
+    assert all(sum(mix["weights"]) == pytest.approx(1) for mix in run["layer_weights"])
     assert (tmp_path / "figure2/plot.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -560,57 +483,75 @@ def test_a_position_of_use_is_told_from_the_other(options):
     }  # fmt: skip
 
 
-class Enough(Exception):
-    """Ends an experiment."""
-
-
-def test_another_bilm_and_other_settings_do_not_mix(options, tmp_path):
-    def ends_after_both_arms(advance):
-        if advance.result is not None and advance.run.condition == "elmo":
-            raise Enough
-
-    def ends_with_the_plan(text):
-        raise Enough(text)
-
-    given = {"tasks": ("nli",), "overrides": FAST}
-    listeners = Listeners(on_advance=ends_after_both_arms)
-    with pytest.raises(Enough):
-        run_experiment("table1", options("table1", **given), listeners)
+def _other_model(folder, tmp_path):
     toy_model(seed=9).save(tmp_path / "other")
-    changes = {
-        "4 .*2 ": {},
-        "4 .*1 ": {"model": str(tmp_path / "other")},  # static reads no biLM
-        "4 .*0 ": {"overrides": (*FAST, "train.learning_rate=0.1")},
-    }  # fmt: skip
-    listeners = Listeners(on_plan=ends_with_the_plan)
+    return {"model": str(tmp_path / "other")}
+
+
+def _other_vectors(folder, tmp_path):
+    text = (folder / "vectors.txt").read_text("utf-8")
+    (tmp_path / "other.txt").write_text(text.replace("lives ", "died "), encoding="utf-8")
+    return {"vectors": tmp_path / "other.txt"}
+
+
+def _other_data(folder, tmp_path):
+    shutil.copytree(folder / "data", tmp_path / "data")
+    path = tmp_path / "data" / NLI.dataset / "train.jsonl"
+    path.write_text(path.read_text("utf-8") + "\n", encoding="utf-8")
+    return {"data_dir": tmp_path / "data"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_other_model, "biLM was"),
+        (_other_vectors, "word vectors was"),
+        (_other_data, r"tasks\.nli-snli-sample\.data\.train was"),
+        (
+            lambda *_: {"overrides": (*FAST, "train.learning_rate=0.1")},
+            "--set was .* and is now .*rate=0.1",
+        ),
+        (lambda *_: {"overrides": FAST[1:]}, "--set was "),
+        (lambda *_: {"tune": True}, "--tune was False and is now True"),
+    ],
+)
+def test_only_the_same_experiment_is_resumed(options, folder, tmp_path, change, message):
+    given = {"tasks": ("nli",), "overrides": FAST, "minutes": 1e-9}
+    run_experiment("table1", options("table1", **given))
     before = (tmp_path / "table1/results.json").read_bytes()
-    for said, change in changes.items():
-        with pytest.raises(Enough, match=said):
-            run_experiment("table1", options("beside", **(given | change)), listeners)
-        if change:
-            with pytest.raises(FileExistsError, match="other options"):
-                run_experiment("table1", options("table1", **(given | change)), listeners)
+    other = given | change(folder, tmp_path)
+    with pytest.raises(ConfigError, match=f"/table1 holds another experiment: .*{message}"):
+        run_experiment("table1", options("table1", resume=True, **other))
+    with pytest.raises(ConfigError, match="experiment was 'table1' and is now 'table2'"):
+        run_experiment("table2", options("table1", resume=True, **given))
+    with pytest.raises(FileExistsError, match=r"/table1 already holds .*--resume"):
+        run_experiment("table1", options("table1", **given))
     assert (tmp_path / "table1/results.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["table1", "table6"])
-def test_other_data_and_foreign_files_are_told_before_anything(options, folder, tmp_path, name):
-    def run(**changes):
-        given = {} if name == "table6" else {"tasks": ("ner",), "overrides": FAST}
-        run_experiment(name, options(name, **given, **changes))
+def test_tasks_and_seeds_can_be_added(options):
+    given = {"overrides": FAST, "resume": True}
+    first = run_experiment("table1", options("table1", tasks=("ner",), **given))  # starts
+    told = []
+    report = run_experiment(
+        "table1", options("table1", tasks=("ner", "nli"), seeds=2, **given),
+        Listeners(on_plan=told.append),
+    )  # fmt: skip
+    assert "16 runs planned, 4 of them already done" in told[0]
+    assert not report.results["missing"]
+    with pytest.raises(ConfigError, match="--set was "):
+        run_experiment("table1", options("table1", tasks=("ner",), resume=True))
+    again = run_experiment("table1", options("table1", tasks=("ner",), **given))
+    assert _without_times(again) == _without_times(first)
 
-    run()
-    shutil.copytree(folder / "data", tmp_path / "data")
-    for path in tmp_path.glob("data/*/*train*.con*"):
-        path.write_text(path.read_text("utf-8") + "\n", encoding="utf-8")
-    before = (tmp_path / name / "results.json").read_bytes()
-    with pytest.raises(FileExistsError, match=r"data: other files in "):
-        run(data_dir=tmp_path / "data")
-    assert (tmp_path / name / "results.json").read_bytes() == before
-    (tmp_path / name / "results.json").write_text("mine", encoding="utf-8")
-    with pytest.raises(FileExistsError, match="no experiment wrote"):
-        run()
-    assert (tmp_path / name / "results.json").read_text("utf-8") == "mine"
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_foreign_files_are_not_replaced(options, tmp_path, resume):
+    (tmp_path / "table1").mkdir()
+    (tmp_path / "table1/results.json").write_text("mine", encoding="utf-8")
+    with pytest.raises(FileExistsError, match=r"/table1 has files .*results\.json"):
+        run_experiment("table1", options("table1", tasks=("ner",), resume=resume))
+    assert (tmp_path / "table1/results.json").read_text("utf-8") == "mine"
 
 
 def test_the_learning_rate_is_chosen_on_the_held_out_part(options, tmp_path):
@@ -625,7 +566,7 @@ def test_the_learning_rate_is_chosen_on_the_held_out_part(options, tmp_path):
     assert {advance.total for advance in advances} == {8}
     assert [one.done for one in advances if one.result is not None] == list(range(1, 9))
     scores = {}
-    for path in (tmp_path / "runs").glob("*/result.json"):
+    for path in (tmp_path / "table1/runs").glob("*/result.json"):
         stored = json.loads(path.read_text("utf-8"))
         if stored["run"]["share"] == 1:
             rate = stored["run"]["metadata"]["config"]["train"]["learning_rate"]
@@ -642,9 +583,7 @@ def test_the_learning_rate_is_chosen_on_the_held_out_part(options, tmp_path):
 
 
 def test_while_further_tasks_are_tuned_the_finished_ones_stay_in_the_report(options, tmp_path):
-    first = run_experiment(
-        "table1", options("table1", tasks=("nli",), overrides=FAST, tune=True, seeds=1)
-    )
+    first = run_experiment("table1", options("table1", tasks=("nli",), overrides=FAST, tune=True))
 
     def stop(advance):
         if advance.result is not None:
@@ -653,7 +592,7 @@ def test_while_further_tasks_are_tuned_the_finished_ones_stay_in_the_report(opti
     with pytest.raises(KeyboardInterrupt):
         run_experiment(
             "table1",
-            options("table1", tasks=("ner", "nli"), overrides=FAST, tune=True, seeds=1),
+            options("table1", tasks=("ner", "nli"), overrides=FAST, tune=True, resume=True),
             Listeners(on_advance=stop),
         )
     now = json.loads((tmp_path / "table1/results.json").read_text("utf-8"))
@@ -718,25 +657,23 @@ def test_the_device_reaches_everything_that_computes_in_a_probe(options, monkeyp
     What a result says of its machine asks for it, too.
     """
     from elmokit.embed import embedder
-    from elmokit.experiments import run_experiment as run_experiment_module
-    from elmokit.experiments.runs import provenance
+    from elmokit.experiments import runs
     from elmokit.probes import pos
 
     asked = []
 
-    def pick(module):
-        return lambda device: asked.append((module.__name__, device)) or torch.device("cpu")
+    def pick(place):
+        return lambda device: asked.append((place.__name__, device)) or torch.device("cpu")
 
-    for module in (embedder, pos, provenance, run_experiment_module):
-        monkeypatch.setattr(module, "pick_device", pick(module))
+    for place in (embedder, pos, runs, module):
+        monkeypatch.setattr(place, "pick_device", pick(place))
     given = options(name, device="cuda:7")
     asked.clear()
     report = run_experiment(name, given)
     assert not report.results["missing"]
-    asked.remove((provenance.__name__, "cpu"))  # before any run
     assert {device for _, device in asked} == {"cuda:7"}
-    expected = {embedder, provenance} | ({pos} if name == "table6" else set())
-    assert {module for module, _ in asked} == {module.__name__ for module in expected}
+    expected = {embedder, runs} | ({pos} if name == "table6" else set())
+    assert {place for place, _ in asked} == {place.__name__ for place in expected}
 
 
 def test_missing_data_are_told_before_anything_is_computed(options, tmp_path):
@@ -744,7 +681,7 @@ def test_missing_data_are_told_before_anything_is_computed(options, tmp_path):
         run_experiment("korean", options("korean", data_dir=tmp_path))
     assert str(tmp_path / "ud-ko-kaist") in str(error.value)
     assert "KLUE-NLI: JSON lines of premise, hypothesis, label" in str(error.value)
-    assert not (tmp_path / "runs").exists()
+    assert not (tmp_path / "korean").exists()
     with pytest.raises(FileNotFoundError, match=r"/wsd-en: semcor\.data\.xml.*\n.*--data"):
         run_experiment("table5", options("table5", data_dir=tmp_path))
 
@@ -771,9 +708,7 @@ def test_a_folder_without_a_split_is_told(options, tmp_path):
     ],
 )
 def test_what_does_not_go_together_is_refused(options, monkeypatch, name, changes, message):
-    from elmokit.experiments import run_experiment as module
-
-    monkeypatch.setattr(module, "packaged_models", lambda: ["en"])
+    monkeypatch.setattr(inputs, "packaged_models", lambda: ["en"])
     with pytest.raises(InputError, match=message):
         run_experiment(name, options(name, **changes))
 
@@ -811,7 +746,7 @@ def test_a_probe_folder_that_lacks_a_file_is_told_while_planning(options, tmp_pa
 
 
 def test_with_a_rate_that_diverges_the_others_are_chosen_from(options, tmp_path, monkeypatch):
-    train, rates, usual = task_runs.train_task, [], NLI.learning_rate
+    train, rates, usual = execution.train_task, [], NLI.learning_rate
 
     def diverges_at_a_high_rate(config, *arguments, **more):
         rates.append(config.train.learning_rate)
@@ -819,25 +754,22 @@ def test_with_a_rate_that_diverges_the_others_are_chosen_from(options, tmp_path,
             raise FloatingPointError("The loss is not finite.")
         return train(config, *arguments, **more)
 
-    monkeypatch.setattr(task_runs, "train_task", diverges_at_a_high_rate)
-    given = options("figure2", tasks=("nli",), overrides=FAST, tune=True)
+    monkeypatch.setattr(execution, "train_task", diverges_at_a_high_rate)
+    given = options("figure2", tasks=("nli",), overrides=FAST, tune=True, resume=True)
     pytest.importorskip("matplotlib")
     report = run_experiment("figure2", given)
     assert not report.results["missing"]
     assert sorted(rates) == [usual / 2, usual, 2 * usual]
     assert report.results["runs"][0]["config"]["train"]["learning_rate"] == usual / 2
-    assert list((tmp_path / "runs/training").iterdir()) == []
     run_experiment("figure2", given)
     assert len(rates) == 3  # nothing is tried again
 
 
 def test_the_model_of_the_package_is_meant_where_none_is_named(tmp_path, monkeypatch):
-    from elmokit.experiments import run_experiment as module
-    from elmokit.weights.locate import PACKAGED_MODELS, find_model
+    from elmokit.weights.locate import PACKAGED_MODELS
 
     monkeypatch.chdir(tmp_path)
     for name, language in (("korean", "ko"), ("table1", "en")):
         (tmp_path / language).mkdir()
         (tmp_path / language / "config.json").touch()
-        model = module.model_of(find_experiment(name), None)
-        assert find_model(model) == PACKAGED_MODELS / language
+        assert inputs.model_path(find_experiment(name), None) == PACKAGED_MODELS / language

@@ -14,12 +14,12 @@ from elmokit.cli.output import duration, emit_json
 from elmokit.cli.progress import Progress, progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
-from elmokit.experiments.registry import EXPERIMENTS
+from elmokit.experiments.definitions import EXPERIMENTS
 
 if TYPE_CHECKING:
-    from elmokit.experiments.runs.run_queue import Advance
+    from elmokit.experiments.run_experiment import Advance
 
-_CHANGE_NOTHING = {"--minutes": 1, "--layer-cache": 1, "--debug": 0, "--json": 0}
+_CHANGE_NOTHING = {"--minutes": 1, "--layer-cache": 1, "--debug": 0, "--json": 0, "--resume": 0}
 """Options that change no result, which the command of a report leaves out; how many values each."""
 
 
@@ -28,7 +28,7 @@ def experiment(
         str,
         typer.Argument(
             metavar="NAME",
-            help="; ".join(f"{n} ({t})" for n, t in EXPERIMENTS.items()) + ".",
+            help="; ".join(f"{one.name} ({one.title})" for one in EXPERIMENTS.values()) + ".",
         ),
     ],
     *,
@@ -52,10 +52,13 @@ def experiment(
             "--output",
             "-o",
             metavar="DIR",
-            help="Tables and plots; default: experiments/NAME. Runs and their models are stored in "
-            "DIR/../runs.",
+            help="Tables, plots, runs and their models; default: experiments/NAME.",
         ),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Continue the experiment in the output, or start it."),
+    ] = False,
     test: Annotated[
         Path | None,
         typer.Option(
@@ -73,7 +76,7 @@ def experiment(
         ),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Time limit; runs that would exceed it do not start.")
+        float | None, typer.Option(help="Time limit; --resume continues the run that it stops.")
     ] = None,
     tasks: Annotated[
         str | None, typer.Option(metavar="A,B", help="Run only these tasks of the experiment.")
@@ -103,29 +106,29 @@ def experiment(
     """Reproduce a table or figure of the paper at laptop scale.
 
     Tables have error bars and a static baseline, which needs --vectors. After an interruption, the
-    same command continues; the training of a task is resumed from its last checkpoint. Several
-    processes divide the runs if each has its own --output in the same folder.
+    same command with --resume continues; the training of a task from its last checkpoint.
     """
     from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
 
     choose_threads(threads)
     target = output or Path("experiments") / name
-    chosen = ExperimentOptions(
-        data_dir=data, output=target, model=model, vectors=vectors, test_dir=test, seeds=seeds,
-        minutes=minutes, tune=tune, rates=rates, overrides=tuple(set_ or ()), device=device,
-        tasks=_names_of(tasks), cache_dir=layer_cache, command=_command(sys.argv[1:]),
+    run_options = ExperimentOptions(
+        data_dir=data, output=target, resume=resume, model=model, vectors=vectors,
+        test_dir=test, seeds=seeds, minutes=minutes, tune=tune, rates=rates, device=device,
+        overrides=tuple(set_ or ()), tasks=_names_of(tasks), cache_dir=layer_cache,
+        command=_command(sys.argv[1:]),
     )  # fmt: skip
 
     def what_is_safe() -> str:
-        return f"Finished runs are safe in {target.parent / 'runs'}; the same command continues."
+        return f"Finished runs are safe in {target}; the same command with --resume continues."
 
     with note_what_is_safe(what_is_safe), progress_bar("runs") as update:
-        shown = _Shown(update, with_rate=chosen.is_tuned)
+        shown = _Shown(update, with_rate=run_options.is_tuned)
         listeners = Listeners(
             on_plan=lambda text: typer.echo(text, err=True),
             on_advance=shown.advance, on_status=shown.status,
         )  # fmt: skip
-        report = run_experiment(name, chosen, listeners)
+        report = run_experiment(name, run_options, listeners)
     if json:
         emit_json(report.results)
         return
@@ -143,14 +146,14 @@ def _names_of(tasks: str | None) -> tuple[str, ...]:
 
 def _command(arguments: Sequence[str]) -> str:
     """Return the command that trains what a report shows, also if this one only wrote it."""
-    kept, remaining = ["elmokit"], iter(arguments)
+    words, remaining = ["elmokit"], iter(arguments)
     for argument in remaining:
         name, has_value, _ = argument.partition("=")
         if name not in _CHANGE_NOTHING:
-            kept.append(argument)
+            words.append(argument)
         elif _CHANGE_NOTHING[name] and not has_value:
             next(remaining, None)
-    return shlex.join(kept)
+    return shlex.join(words)
 
 
 class _Shown:
@@ -164,15 +167,14 @@ class _Shown:
         """Show that a run has started, or print the score of a finished one."""
         self._done, self._total = advance.done, advance.total
         self._run = advance.run.describe(with_rate=self._with_rate)
-        left, result = advance.seconds_left, advance.result
+        result = advance.result
         if result is None:
             self.status("starting")
             return
-        time = "" if left is None else f"; about {duration(left)} left"
         score = f"{result.metric} {result.value:.2f}" if result.metric else "done"
         typer.echo(
             f"{advance.done} of {advance.total} runs: {self._run}: {score} in "
-            f"{duration(result.wall_seconds)}{time}", err=True,
+            f"{duration(result.wall_seconds)}", err=True,
         )  # fmt: skip
 
     def status(self, text: str) -> None:

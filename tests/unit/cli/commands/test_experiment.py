@@ -8,7 +8,7 @@ import pytest
 from elmokit.cli.commands.experiment import _command, _names_of, _Shown
 from elmokit.cli.progress import Progress
 from elmokit.errors import InputError
-from elmokit.experiments.runs.run_queue import Advance
+from elmokit.experiments.run_experiment import Advance
 
 from ....builders.experiment_runs import planned, result
 
@@ -17,7 +17,7 @@ from ....builders.experiment_runs import planned, result
     ("arguments", "expected"),
     [
         ("table1 --tune --minutes 0.01 -o a/table1", "table1 --tune -o a/table1"),
-        ("korean --minutes=5 --layer-cache=c --seeds 2", "korean --seeds 2"),
+        ("korean --minutes=5 --layer-cache=c --resume --seeds 2", "korean --seeds 2"),
         ("table6 --json --threads 1 --layer-cache c", "table6 --threads 1"),
         ("table6 --debug --set a.b=1", "table6 --set a.b=1"),
         ("table6 --minutes", "table6"),
@@ -30,18 +30,16 @@ def test_a_report_names_the_command_without_what_changes_no_result(arguments, ex
 @pytest.mark.parametrize(
     ("with_rate", "metric", "expected"),
     [
-        (False, "accuracy", r"elmo, seed 0: accuracy 61\.50 in 40 s; about 1 h 30 min left$"),
+        (False, "accuracy", r"elmo, seed 0: accuracy 61\.50 in 40 s$"),
         (True, "accuracy", r"elmo, seed 0, learning rate 0\.002: accuracy 61\.50 in"),
         (False, "", r"elmo, seed 0: done in 40 s"),  # examples have no score
     ],
 )
-def test_a_finished_run_is_shown_with_its_score_and_the_time_left(
-    with_rate, metric, expected, capsys
-):
+def test_a_finished_run_is_shown_with_its_score(with_rate, metric, expected, capsys):
     run = planned("elmo", config={"train": {"learning_rate": 0.002}})
     made = replace(result(61.5, wall_seconds=40.0), metric=metric)
     shown = _Shown(Progress("runs", None, lambda *_: None), with_rate=with_rate)
-    shown.advance(Advance(1, 8, 5400.0, run, made))
+    shown.advance(Advance(1, 8, run, made))
     assert re.search(expected, capsys.readouterr().err.strip())
 
 

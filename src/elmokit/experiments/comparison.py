@@ -1,0 +1,304 @@
+"""Comparison of conditions: mean and spread over seeds, gain, error reduction, significance.
+
+Differences are tested by a hierarchical bootstrap over seeds and sampling units, which are the
+task's (paragraphs, documents, sentences): see `elmokit.metrics.bootstrap`.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from elmokit.experiments.plan import PlannedRun
+from elmokit.experiments.runs import RunResult
+from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain, sum_by_unit
+from elmokit.metrics.significance import SeedSummary, holm, summarize_seeds
+from elmokit.tasks.registry import TASKS, find_task
+
+Row = tuple[str, str, float]
+"""Task, data set, share of the labels."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The finished seeds of one condition on one task, data set and share."""
+
+    task: str
+    dataset: str
+    share: float
+    condition: str
+    results: Mapping[int, RunResult]
+    """Results by seed; at least one."""
+
+    @property
+    def key(self) -> tuple[str, str, float, str]:
+        """Task, data set, share, condition."""
+        return self.task, self.dataset, self.share, self.condition
+
+    @property
+    def summary(self) -> SeedSummary:
+        """Mean and sample standard deviation of the main score."""
+        return summarize_seeds([result.value for result in self.results.values()])
+
+    @property
+    def first(self) -> RunResult:
+        """The result of one seed, for what all seeds have in common."""
+        return next(iter(self.results.values()))
+
+
+Pair = tuple[Cell, Cell]
+"""Condition and reference of one task, data set and share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One condition against another, over all seeds of both, and a test of it."""
+
+    task: str
+    dataset: str
+    share: float
+    condition: str
+    reference: str
+    low: float | None
+    """Lower end of the interval (`bootstrap.CONFIDENCE`), in points; none: it has no ends."""
+    high: float | None
+    p_value: float
+    """Two-sided."""
+    adjusted_p: float = 1.0
+    """Adjusted for all tasks on the page with the same conditions and share (Holm)."""
+    num_units: int
+    """Sampling units of the scored examples."""
+
+
+Tested = TypeVar("Tested", bound=Difference)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Difference):
+    """The gain of a condition; the interval is of the gain."""
+
+    seeds: tuple[int, ...]
+    reference_seeds: tuple[int, ...]
+    gain: float
+    """Mean of the condition minus mean of the reference, in points."""
+    error_reduction: float | None
+    """Gain in percent of the reference's error (100 - score); none without error."""
+    epochs_to_reference: float | None
+    """First epoch in which the condition matches the reference's mean best score on the held-out
+    part, averaged over seeds; none if a seed never does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GainChange(Difference):
+    """The gain with fewer labels against that with all; the interval is of the change."""
+
+    gain: float
+    """With this share, in points."""
+    whole_gain: float
+    """With all labels."""
+
+    @property
+    def change(self) -> float:
+        """How much larger the gain with fewer labels is, in points."""
+        return self.gain - self.whole_gain
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The planned runs of an experiment and their results so far."""
+
+    runs: Sequence[tuple[PlannedRun, RunResult | None]]
+    """In plan order."""
+    reference: str | None
+    """Condition that others are compared with; none: compare nothing."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why a run has no result, by its id."""
+    known: dict[object, Any] = field(default_factory=dict)
+    """Cache of comparisons of the same scored data, by cells and seeds."""
+    scored: str = "the dev set"
+    """What the scores are of."""
+    is_tuned: bool = False
+    """Whether each condition's learning rate was chosen on the held-out part."""
+
+    @cached_property
+    def finished(self) -> list[tuple[PlannedRun, RunResult]]:
+        """Runs with a result."""
+        return [(run, result) for run, result in self.runs if result is not None]
+
+    @cached_property
+    def missing(self) -> list[tuple[PlannedRun, str]]:
+        """Runs without a result, and why."""
+        missing = [run for run, result in self.runs if result is None]
+        return [(run, self.reasons.get(run.id, "not yet run")) for run in missing]
+
+    @cached_property
+    def conditions(self) -> list[str]:
+        """Names of the conditions, in plan order."""
+        return list(dict.fromkeys(run.condition for run, _ in self.runs))
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Tasks in plan order, each with its shares from the largest on."""
+        rows = dict.fromkeys((run.task, run.dataset, run.share) for run, _ in self.runs)
+        tasks = list(dict.fromkeys(row[:2] for row in rows))
+        return sorted(rows, key=lambda row: (tasks.index(row[:2]), -row[2]))
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str, float, str], Cell]:
+        """Results by task, data set, share and condition."""
+        results: dict[tuple[str, str, float, str], dict[int, RunResult]] = {}
+        for run, result in self.finished:
+            key = run.task, run.dataset, run.share, run.condition
+            results.setdefault(key, {})[run.seed] = result
+        return {key: Cell(*key, by_seed) for key, by_seed in results.items()}
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """Every condition against the reference, where both have a result."""
+        pairs = [pair for row in self.rows for pair in self._pairs(row)]
+        return self._adjusted([self._once(compare, *pair) for pair in pairs])
+
+    @cached_property
+    def gain_changes(self) -> list[GainChange]:
+        """The gains with fewer labels against those with all of them."""
+        changes = []
+        for task, dataset, share in self.rows:
+            if share == 1:
+                continue
+            wholes = {pair[0].condition: pair for pair in self._pairs((task, dataset, 1.0))}
+            for pair in self._pairs((task, dataset, share)):
+                if whole := wholes.get(pair[0].condition):
+                    changes.append(self._once(compare_gains, *pair, *whole))
+        return self._adjusted(changes)
+
+    @cached_property
+    def ended_at_their_best(self) -> list[PlannedRun]:
+        """Finished runs whose last epoch was the best one."""
+        return [run for run, result in self.finished if result.ended_at_its_best]
+
+    def curve(self, task: str, dataset: str, condition: str) -> list[Cell]:
+        """Return the cells of a condition by increasing share."""
+        shares = sorted({share for *_, share in self.rows})
+        cells = [self.cells.get((task, dataset, share, condition)) for share in shares]
+        return [cell for cell in cells if cell is not None]
+
+    def num_planned(self, row: Row, condition: str) -> int:
+        """Return the number of seeds planned for a cell."""
+        keys = [(run.task, run.dataset, run.share, run.condition) for run, _ in self.runs]
+        return keys.count((*row, condition))
+
+    def _pairs(self, row: Row) -> list[Pair]:
+        """Return the cells of a row, each with that of the reference."""
+        base = self.cells.get((*row, self.reference or ""))
+        cells = [self.cells.get((*row, name)) for name in self.conditions if name != self.reference]
+        if base is None or base.task not in TASKS:
+            return []
+        return [(cell, base) for cell in cells if cell is not None]
+
+    def _once(self, make: Any, *cells: Cell) -> Any:
+        key = tuple((cell.key, tuple(cell.results)) for cell in cells)
+        if key not in self.known:
+            self.known[key] = make(*cells)
+        return self.known[key]
+
+    def _adjusted(self, differences: Sequence[Tested]) -> list[Tested]:
+        """Adjust p-values for the tasks that are planned with the same condition and share."""
+        families: dict[tuple[str, float], list[int]] = defaultdict(list)
+        for number, difference in enumerate(differences):
+            families[difference.condition, difference.share].append(number)
+        adjusted = list(differences)
+        for (condition, share), members in families.items():
+            rows = [row for row in self.rows if row[2] == share]
+            num_tests = sum(self.num_planned(row, condition) > 0 for row in rows)
+            p_values = holm([differences[n].p_value for n in members], num_tests=num_tests)
+            for number, p_value in zip(members, p_values, strict=True):
+                adjusted[number] = replace(differences[number], adjusted_p=p_value)
+        return adjusted
+
+
+def compare(cell: Cell, reference: Cell) -> Comparison:
+    """Compare two conditions of one task, data set and share."""
+    base, mean = reference.summary.mean, cell.summary.mean
+    return Comparison(
+        seeds=tuple(sorted(cell.results)), reference_seeds=tuple(sorted(reference.results)),
+        gain=mean - base, error_reduction=error_reduction(base, mean),
+        epochs_to_reference=_epochs_to(cell, reference),
+        **_test((cell, reference)),
+    )  # fmt: skip
+
+
+def compare_gains(cell: Cell, reference: Cell, whole: Cell, whole_reference: Cell) -> GainChange:
+    """Compare the gain of a condition over its reference with that of two cells with all labels."""
+    return GainChange(
+        gain=cell.summary.mean - reference.summary.mean,
+        whole_gain=whole.summary.mean - whole_reference.summary.mean,
+        **_test((cell, reference), (whole, whole_reference)),
+    )
+
+
+def error_reduction(base: float, new: float) -> float | None:
+    """Return the reduction of ``100 - score`` in percent; none if ``base`` is 100."""
+    return None if base >= 100 else 100 * (new - base) / (100 - base)
+
+
+def share_that_reaches(points: Sequence[tuple[float, float]], target: float) -> float | None:
+    """Return the smallest share of labels at which a learning curve reaches a score.
+
+    Interpolates linearly between the points (share, score), on a logarithmic axis of shares; none
+    if no point reaches the score.
+    """
+    ordered = sorted(points)
+    for number, (share, score) in enumerate(ordered):
+        if score < target:
+            continue
+        if number == 0:
+            return share
+        before, lower = ordered[number - 1]
+        part = (target - lower) / (score - lower)
+        return float(before * (share / before) ** part)
+    return None
+
+
+def _test(pair: Pair, minus: Pair | None = None) -> dict[str, Any]:
+    """Return the fields of a `Difference`."""
+    cell, reference = pair
+    counts = _run_counts(pair)
+    test = bootstrap_gain(
+        counts, None if minus is None else _run_counts(minus),
+        score=find_task(cell.task).score_from_counts, seed=0,
+    )  # fmt: skip
+    return {
+        "task": cell.task, "dataset": cell.dataset, "share": cell.share,
+        "condition": cell.condition, "reference": reference.condition,
+        "low": test.low, "high": test.high, "p_value": test.p_value,
+        "num_units": counts.new.shape[1],
+    }  # fmt: skip
+
+
+def _run_counts(pair: Pair) -> RunCounts:
+    return RunCounts(_counts(pair[0]), _counts(pair[1]))
+
+
+def _counts(cell: Cell) -> np.ndarray:
+    """Return the counts of all seeds: (seeds, units, k)."""
+    sums = []
+    for _, result in sorted(cell.results.items()):
+        counts, units = result.counts, result.sampling_units
+        sums.append(sum_by_unit(counts, units if len(units) else np.arange(len(counts))))
+    return np.stack(sums)
+
+
+def _epochs_to(cell: Cell, reference: Cell) -> float | None:
+    if not all(result.epochs for result in reference.results.values()):
+        return None
+    target = np.mean([result.held_out for result in reference.results.values()])
+    reached = []
+    for result in cell.results.values():
+        epochs = [row["epoch"] for row in result.epochs if row["held_out"] >= target]
+        if not epochs:
+            return None
+        reached.append(min(epochs))
+    return float(np.mean(reached))

@@ -1,0 +1,209 @@
+"""The experiments by name, read from the table ``data/experiments.toml``, and what is in it.
+
+No heavy imports here: `elmokit experiment --help` reads this module.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Literal
+
+from elmokit.errors import InputError
+from elmokit.probes.registry import find_probe
+
+MAX_EPOCHS, MAX_PATIENCE = 100, 20
+"""Limits for runs with few labels."""
+SEEDS, CONTROL_SEEDS = 3, 2
+"""Seeds of a run where the table names none; of control conditions."""
+HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 1000
+"""Part of a training set that is not trained on, but chooses learning rate and epoch; at most so
+many examples."""
+SCHEDULE = "cosine"
+"""Learning-rate schedule; with it, the last of few epochs adds little."""
+INPUTS = {"characters": True, "static_scale": "learned"}
+"""What all conditions of all tasks read alike: a character CNN, so that a biLM is not the only one
+to spell unknown words, and static vectors on the scale of ELMo's mixtures."""
+POS_SENTENCES = 6000
+"""Training sentences of the part-of-speech probe."""
+RANDOM, STATIC_VECTORS, EXAMPLES = "random biLM", "static", "examples"
+"""Families of vectors that a probe measures besides ``biLM``; the neighbors of table 4."""
+COMPARED = ("scores", "gains", "fewer_labels")
+"""Tables of conditions that are compared; also made of the scores on test files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings:
+    """Training and data of a task in the experiments."""
+
+    task: str
+    dataset: str
+    """Folder with one train… and one dev… file."""
+    content: str
+    """Content of the files, for error messages."""
+    hidden_dims: tuple[int, ...]
+    """Widths of the recurrent layers."""
+    dropout: float | None = None
+    """Dropout of the network; none: the task's default."""
+    epochs: int
+    """Maximum number of epochs with all labels."""
+    batch_size: int = 32
+    learning_rate: float = 2e-3
+    patience: int = 4
+    seeds: int = SEEDS
+    """Seeds of a condition that is no control."""
+    max_train: int | None = None
+    """Training sentences, verbs, trees, pairs, questions or documents to draw, after those that are
+    held out; none: all."""
+    units: Literal["words", "morphemes"] = "words"
+    """Unit of a token in the data."""
+    subset: str = "all"
+    """Part of the examples to use, one of `Task.subsets`."""
+    shares: tuple[float, ...] | None = None
+    """The only label shares of this task; none: all of the experiment."""
+
+    def to_config(self, share: float = 1.0) -> dict[str, Any]:
+        """Return settings for `TaskRunConfig`, before the overrides of a condition.
+
+        With fewer labels, an epoch has fewer updates: epochs and patience are multiplied by
+        ``1 / sqrt(share)``, up to `MAX_EPOCHS` and `MAX_PATIENCE`.
+        """
+        scale = 1 / math.sqrt(share)
+        return {
+            "task": self.task, "units": self.units, "hidden_dims": list(self.hidden_dims),
+            "dropout": self.dropout, "inputs": dict(INPUTS),
+            "train": {
+                "epochs": max(self.epochs, min(MAX_EPOCHS, round(scale * self.epochs))),
+                "patience": max(self.patience, min(MAX_PATIENCE, round(scale * self.patience))),
+                "batch_size": self.batch_size, "learning_rate": self.learning_rate,
+                "schedule": SCHEDULE, "label_share": share,
+            },
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """A column of a table: how words are represented."""
+
+    name: str
+    overrides: tuple[str, ...] = ()
+    """Dotted settings of `TaskRunConfig`."""
+    tasks: tuple[str, ...] = ()
+    """The only tasks with this condition; none: all of the experiment."""
+    is_control: bool = False
+    """A control has at most `CONTROL_SEEDS`."""
+    tuned_as: str | None = None
+    """Condition whose tuned learning rate this one gets; none: it is tuned itself."""
+
+    @property
+    def tuned_name(self) -> str:
+        """Name of the condition that is tuned."""
+        return self.tuned_as or self.name
+
+    def is_of(self, task: str) -> bool:
+        """Tell whether a task has this condition."""
+        return not self.tasks or task in self.tasks
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeSettings:
+    """A probe in an experiment, and its data.
+
+    A run measures one family of vectors: the layers of the biLM, those of an untrained biLM (one
+    run per seed), or static vectors.
+    """
+
+    kind: str
+    """Name in run ids and results."""
+    name: str
+    """Of the probe, see `elmokit.probes.registry`."""
+    dataset: str
+    """Folder of the data directory."""
+    content: str
+    """What the folder must have, for error messages."""
+    usual_test_set: str | None = None
+    """Test set to use if the folder has several."""
+    max_train: int | None = None
+    """Number of training sentences to draw; none: all."""
+    reference: str
+    """Representation that the others are tested against."""
+    families: tuple[str, ...]
+
+    @property
+    def probe(self) -> Any:
+        """The `elmokit.probes.probe.Probe`."""
+        return find_probe(self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A table or figure of the paper: tasks and conditions, or a probe, and what is shown."""
+
+    name: str
+    title: str
+    tables: tuple[str, ...] = ()
+    """Names in `elmokit.experiments.report.TABLES`. Besides them, a report has the settings of the
+    tasks, or the scores of the probe."""
+    plot: str | None = None
+    """Name in `elmokit.experiments.report.PLOTS`."""
+    tasks: tuple[TaskSettings, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    shares: tuple[float, ...] = (1.0,)
+    """Shares of the labels, the most important first."""
+    max_seeds: int | None = None
+    """Limit for the seeds that the settings of the tasks give."""
+    reference: str | None = None
+    """Condition that the others are compared with; none: nothing is compared."""
+    language: str = "en"
+    """Language of the default biLM."""
+    probe: ProbeSettings | None = None
+    """Measured instead of tasks."""
+
+    def select_tasks(self, names: tuple[str, ...]) -> tuple[TaskSettings, ...]:
+        """Return the named tasks in the experiment's order; without names, all."""
+        known = [settings.task for settings in self.tasks]
+        for name in names:
+            if name not in known:
+                allowed = f"choose from {', '.join(known)}" if known else "it trains none"
+                raise InputError(f"{self.name} has no task {name!r}; {allowed}.")
+        return tuple(task for task in self.tasks if not names or task.task in names)
+
+
+def _plain(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a dataclass: tuples for lists."""
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
+
+
+def _read() -> tuple[dict[str, TaskSettings], dict[str, Experiment]]:
+    text = files("elmokit").joinpath("data/experiments.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    tasks = {name: TaskSettings(**_plain(values)) for name, values in table["tasks"].items()}
+    experiments = {}
+    for name, values in table["experiments"].items():
+        probe = values.pop("probe", None)
+        conditions = [
+            table["conditions"][condition] if isinstance(condition, str) else condition
+            for condition in values.pop("conditions", ())
+        ]
+        experiments[name] = Experiment(
+            name=name,
+            tasks=tuple(tasks[task] for task in values.pop("tasks", ())),
+            conditions=tuple(Condition(**_plain(condition)) for condition in conditions),
+            probe=None if probe is None else ProbeSettings(**_plain(probe)),
+            **_plain(values),
+        )
+    return tasks, experiments
+
+
+TASKS, EXPERIMENTS = _read()
+"""By name: those of tasks here are of a task on one data set (``ner``, ``ner-ko``)."""
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return the experiment of this name, or raise an `InputError` that lists all names."""
+    if name not in EXPERIMENTS:
+        raise InputError(
+            f"There is no experiment {name!r}; choose one of {', '.join(EXPERIMENTS)}."
+        )
+    return EXPERIMENTS[name]

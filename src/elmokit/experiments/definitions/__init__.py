@@ -1,1 +1,0 @@
-"""One file per experiment, listed in `elmokit.experiments.registry`."""

@@ -1,0 +1,260 @@
+"""The files of an experiment: ``results.json``, ``table.md`` and ``plot.png``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmokit.experiments.comparison import Cell, Findings
+from elmokit.experiments.definitions import COMPARED, Experiment
+from elmokit.experiments.inputs import BiLMMetadata, HashedFile
+from elmokit.experiments.plan import PlannedRun
+from elmokit.experiments.runs import FileScore, RunResult, now, provenance
+from elmokit.experiments.tables import (
+    Table,
+    curve_table,
+    example_table,
+    fewer_labels_table,
+    gain_table,
+    mix_rows,
+    mix_table,
+    probe_table,
+    score_table,
+    settings_table,
+    tie_table,
+    training_gain_table,
+)
+from elmokit.files.atomic import atomic_file
+from elmokit.files.json_files import write_json
+from elmokit.files.pictures import new_figure, write_picture
+from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
+from elmokit.weights.locate import PACKAGED_MODELS
+
+REPORT_FILES = RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
+SHOWN_HASH = 12
+MAX_MISSING_SHOWN = 60
+PANEL_INCHES = 4.0
+"""Width and height of one panel of a plot."""
+TABLES: Mapping[str, Callable[[Findings], Table]] = {
+    "scores": score_table, "gains": gain_table, "fewer_labels": fewer_labels_table,
+    "curves": curve_table, "mixes": mix_table, "examples": example_table,
+}  # fmt: skip
+"""Tables of an experiment, by the names in its definition."""
+PROBE_TABLES = {"training_gains": training_gain_table, "ties": tie_table}
+"""Tables that also need the probe."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results of an experiment so far."""
+
+    markdown: str
+    results: dict[str, Any]
+    """The same as JSON-serializable data."""
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What an experiment was started with, as its report tells it."""
+
+    command: str
+    model: BiLMMetadata
+    vectors: Path
+    vectors_hash: str
+    rates: Path | None
+    """Results of an earlier command whose tuned learning rates are used."""
+    test_files: Mapping[str, HashedFile]
+    """By data set; may be empty."""
+
+
+def write_report(
+    experiment: Experiment,
+    findings: Findings,
+    on_test: Findings | None,
+    origin: Origin,
+    output: Path,
+) -> Report:
+    """Write tables and plot, each file completely or not at all.
+
+    ``on_test`` has the same runs with their scores on the test files.
+    """
+    tables, test = _tables(experiment, findings), {}
+    made = _metadata(experiment, findings, origin)
+    if on_test is not None:
+        tables += [TABLES[name](on_test) for name in experiment.tables if name in COMPARED]
+        files = {dataset: {"path": str(file.path), "sha256": file.sha256}
+                 for dataset, file in origin.test_files.items()}  # fmt: skip
+        scores = [{"id": run.id, **_score(result)} for run, result in on_test.finished]
+        test = {"test": {"files": files, **_comparisons(on_test), "runs": scores}}
+    results = {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "made": made,
+        "tuned": findings.is_tuned,
+        "data": {run.dataset: run.metadata.get("data") for run, _ in findings.runs},
+        **test,
+        "tables": [vars(table) for table in tables],
+        **_comparisons(findings),
+        "runs": [_run(run, result) for run, result in findings.finished],
+        "ended_at_their_best": [run.id for run in findings.ended_at_their_best],
+        "missing": [
+            {"id": run.id, "run": run.describe(), "reason": reason}
+            for run, reason in findings.missing
+        ],
+    }
+    markdown = _markdown(experiment.title, tables, findings, made)
+    paths = [output / RESULTS_FILE, output / TABLE_FILE]
+    write_json(paths[0], results)
+    with atomic_file(paths[1]) as temp_path:
+        temp_path.write_text(markdown, encoding="utf-8")
+    if experiment.plot is not None and PLOTS[experiment.plot](findings, output / PLOT_FILE):
+        paths.append(output / PLOT_FILE)
+    return Report(markdown, results, tuple(paths))
+
+
+def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
+    if experiment.probe is None:
+        return [*(TABLES[name](findings) for name in experiment.tables), settings_table(findings)]
+    probe = experiment.probe.probe
+    tables = [
+        PROBE_TABLES[name](findings, probe) if name in PROBE_TABLES else TABLES[name](findings)
+        for name in experiment.tables
+    ]
+    return [probe_table(findings, experiment.probe), *tables]
+
+
+def _metadata(experiment: Experiment, findings: Findings, origin: Origin) -> dict[str, str]:
+    """Return how the numbers were produced: command, models, all machines and versions."""
+    made = [result.made for _, result in findings.finished] or [provenance("cpu")]
+    seeds = sorted({run.seed for run, _ in findings.finished})
+    path = origin.model.path
+    shown_path = path.name if path.parent == PACKAGED_MODELS else path
+    metadata = {
+        "command": f"`{origin.command}`",
+        "written": now(),
+        "hardware": "; ".join(sorted({part["hardware"] for part in made})),
+        "versions": "; ".join(sorted({part["versions"] for part in made})),
+        "seeds": ", ".join(map(str, seeds)) or "none yet",
+        "biLM": f"{shown_path}, hash {origin.model.hash[:SHOWN_HASH]}",
+        "word vectors": f"{origin.vectors}, hash {origin.vectors_hash[:SHOWN_HASH]}",
+    }
+    if experiment.probe is not None:
+        return metadata | {"scored": "data that nothing was chosen by"}
+    if origin.rates is not None:
+        metadata["learning rates"] = f"tuned by an earlier command, from {origin.rates}"
+    if origin.test_files:
+        metadata["test files"] = "; ".join(
+            f"{dataset}: {file.path}, SHA-256 {file.sha256}"
+            for dataset, file in origin.test_files.items()
+        )
+    choice = (
+        "learning rate and epoch were chosen on a part of the training set"
+        if findings.is_tuned
+        else "the epoch was chosen on a part of the training set, the learning rate was not tuned"
+    )
+    return metadata | {"scored": f"the dev set, once for each run; {choice}"}
+
+
+def _comparisons(findings: Findings) -> dict[str, Any]:
+    return {
+        "comparisons": [vars(gain) for gain in findings.comparisons],
+        "gain_changes": [vars(gain) | {"change": gain.change} for gain in findings.gain_changes],
+    }
+
+
+def _run(run: PlannedRun, result: RunResult) -> dict[str, Any]:
+    return {
+        "id": run.id, "task": run.task, "dataset": run.dataset, "condition": run.condition,
+        "share": run.share, "seed": run.seed, **_score(result), "examples": result.num_examples,
+        "best_epoch": result.best_epoch, "epochs": [dict(row) for row in result.epochs],
+        "seconds": round(result.seconds, 1), "wall_seconds": round(result.wall_seconds, 1),
+        "layer_weights": [vars(mix) for mix in result.layer_weights],
+        "config": run.metadata.get("config"), **result.made,
+    }  # fmt: skip
+
+
+def _score(result: FileScore) -> dict[str, Any]:
+    return {"metric": result.metric, "value": result.value, "details": dict(result.details)}
+
+
+def _markdown(
+    title: str, tables: Sequence[Table], findings: Findings, metadata: Mapping[str, Any]
+) -> str:
+    """Return a page with the tables, the missing runs and the metadata."""
+    parts = [f"# {title}\n"]
+    for table in tables:
+        if table.rows:
+            parts.append(f"## {table.title}\n\n{_grid(table)}")
+            parts += table.notes
+    if findings.missing:
+        lines = [f"- {run.describe()}: {reason}" for run, reason in findings.missing]
+        if len(lines) > MAX_MISSING_SHOWN:
+            lines[MAX_MISSING_SHOWN:] = [f"- and {len(lines) - MAX_MISSING_SHOWN} more"]
+        parts.append(f"## Not run: {len(findings.missing)} of {len(findings.runs)}\n")
+        parts.append("\n".join(lines))
+    parts.append("## How it was made\n")
+    parts.append("\n".join(f"- {name}: {value}" for name, value in metadata.items()))
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _grid(table: Table) -> str:
+    lines = [table.header, ["---"] * len(table.header), *table.rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def _plot_curves(findings: Findings, path: Path) -> bool:
+    """Plot score over share of labels, a panel per task; return whether there was anything to draw.
+
+    Error bars show the standard deviation over seeds.
+    """
+    tasks = list(dict.fromkeys((cell.task, cell.dataset) for cell in findings.cells.values()))
+    if not tasks:
+        return False
+    figure = new_figure(len(tasks) * PANEL_INCHES, PANEL_INCHES)
+    panels = figure.subplots(1, len(tasks), squeeze=False)[0]
+    for axes, (task, dataset) in zip(panels, tasks, strict=True):
+        curves = [findings.curve(task, dataset, condition) for condition in findings.conditions]
+        for condition, cells in zip(findings.conditions, curves, strict=True):
+            _draw_curve(axes, condition, cells)
+        axes.set_xscale("log")
+        shares = sorted({cell.share for cells in curves for cell in cells})
+        axes.set_xticks([100 * share for share in shares], [f"{100 * s:g}" for s in shares])
+        axes.minorticks_off()
+        axes.set_xlabel("labels (%)")
+        axes.set_title(f"{task} ({dataset})", fontsize="medium")
+        axes.legend()
+    write_picture(figure, path)
+    return True
+
+
+def _draw_curve(axes: Any, condition: str, cells: Sequence[Cell]) -> None:
+    if not cells:
+        return
+    axes.errorbar(
+        [100 * cell.share for cell in cells],
+        [cell.summary.mean for cell in cells],
+        yerr=[cell.summary.sd or 0.0 for cell in cells],
+        marker="o", capsize=3, label=condition,
+    )  # fmt: skip
+    axes.set_ylabel(f"dev {cells[0].first.metric} (%)")
+
+
+def _plot_mixes(findings: Findings, path: Path) -> bool:
+    """Plot mean layer weights over seeds; return whether there was anything to draw."""
+    tasks: dict[tuple[str, str], list[MixWeights]] = {}
+    for row in mix_rows(findings):
+        weights = tuple(layer.mean for layer in row.layers)
+        mix = MixWeights(position=row.position, weights=weights, gamma=row.gamma)
+        tasks.setdefault((row.task, row.dataset), []).append(mix)
+    columns = [
+        LayerWeights(run=dataset, task=task, embeddings="elmo", mixes=tuple(mixes))
+        for (task, dataset), mixes in tasks.items()
+    ]
+    if columns:
+        plot_layer_weights(columns, path)
+    return bool(columns)
+
+
+PLOTS = {"curves": _plot_curves, "mixes": _plot_mixes}
+"""Plots of an experiment, by the name in its definition; each returns whether it drew anything."""

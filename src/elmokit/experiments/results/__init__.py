@@ -1,1 +1,0 @@
-"""Comparisons, tables and plots of the runs of an experiment."""

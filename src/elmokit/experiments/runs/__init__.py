@@ -1,1 +1,0 @@
-"""Executes the runs of an experiment and stores their results."""

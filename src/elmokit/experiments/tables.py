@@ -1,0 +1,375 @@
+"""Tables of scores, gains, settings, layer weights and probes, for Markdown and JSON."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from elmokit.experiments.comparison import (
+    Cell,
+    Comparison,
+    Difference,
+    Findings,
+    GainChange,
+    Row,
+    share_that_reaches,
+)
+from elmokit.experiments.definitions import RANDOM, ProbeSettings
+from elmokit.metrics.bootstrap import CONFIDENCE
+from elmokit.metrics.significance import SeedSummary, approximate_randomization, summarize_seeds
+from elmokit.probes.gains import training_gains
+from elmokit.probes.layer_weights import POSITIONS
+from elmokit.probes.probe import Probe
+from elmokit.probes.sense_scores import TIE_TOLERANCE
+from elmokit.probes.vector_sources import UNTRAINED
+from elmokit.tasks.inputs.settings import MixPosition
+
+NOTHING = "–"
+INTERVAL = f"{100 * CONFIDENCE:g} % interval"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text cells."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def score_table(findings: Findings) -> Table:
+    """Return mean ± standard deviation, with a row per task and share, a column per condition."""
+    rows = []
+    for row in findings.rows:
+        cells = [findings.cells.get((*row, condition)) for condition in findings.conditions]
+        metric, num_examples = NOTHING, NOTHING
+        if first := next((cell.first for cell in cells if cell is not None), None):
+            metric, num_examples = first.metric, f"{first.num_examples:,}"
+        planned = [findings.num_planned(row, condition) for condition in findings.conditions]
+        rows.append((*_row_head(row), metric, num_examples, *map(_score, cells, planned)))
+    return Table(
+        f"Scores on {findings.scored}, in percent: mean ± standard deviation over the seeds",
+        ("task", "data", "labels", "metric", "examples", *findings.conditions),
+        tuple(rows),
+    )
+
+
+def gain_table(findings: Findings) -> Table:
+    """Compare every condition with the reference: gain, error reduction, p, epochs needed."""
+    return Table(
+        f"Against {findings.reference}, on {findings.scored}",
+        (
+            "task", "data", "labels", "condition", "gain", INTERVAL, "error reduction",
+            "p", "p (Holm)", "seeds", "units", f"epochs to the best of {findings.reference}",
+        ),
+        tuple(map(_gain_row, findings.comparisons)),
+        (
+            "gain: points; error reduction: gain divided by the reference's error (100 - score); "
+            f"{INTERVAL} and p (two-sided): hierarchical bootstrap over seeds and sampling "
+            "units (paragraphs in qa, documents in coref, premises in nli, sentences elsewhere), "
+            "so they include the variance of training where there are several seeds; p (Holm): "
+            "adjusted for all tasks with the same condition and share of the labels; seeds: of the "
+            f"condition, and of {findings.reference} if it has others.",
+        ),
+    )  # fmt: skip
+
+
+def fewer_labels_table(findings: Findings) -> Table:
+    """Compare the gains with fewer labels with those with all of them."""
+    return Table(
+        f"Gain over {findings.reference} with fewer labels and with all, on {findings.scored}",
+        (
+            "task", "data", "labels", "condition", "gain", "gain with all labels", "change",
+            INTERVAL, "p", "p (Holm)",
+        ),
+        tuple(map(_change_row, findings.gain_changes)),
+        ("change: the first gain minus the second; its interval and p as above.",),
+    )  # fmt: skip
+
+
+COMPARED = (score_table, gain_table, fewer_labels_table)
+
+
+def curve_table(findings: Findings) -> Table:
+    """Return the share of labels with which a condition matches the reference with all labels."""
+    rows = []
+    for task, dataset in dict.fromkeys(row[:2] for row in findings.rows):
+        largest = max(row[2] for row in findings.rows if row[:2] == (task, dataset))
+        base = findings.cells.get((task, dataset, largest, findings.reference or ""))
+        for condition in findings.conditions:
+            if base is None or condition == findings.reference:
+                continue
+            points = findings.curve(task, dataset, condition)
+            share = share_that_reaches(
+                [(cell.share, cell.summary.mean) for cell in points], base.summary.mean
+            )
+            reached = NOTHING if share is None else _percent(share)
+            rows.append((task, dataset, condition, f"{base.summary.mean:.2f}", reached))
+    return Table(
+        f"Labels at which a condition is as good as {findings.reference} with all of them",
+        ("task", "data", "condition", f"{findings.reference}, all labels", "labels needed"),
+        tuple(rows),
+        ("Straight lines between the measured shares on a logarithmic axis.",),
+    )
+
+
+def settings_table(findings: Findings) -> Table:
+    """Return how the tasks were trained."""
+    rates: dict[tuple[str, str], dict[str, float]] = {}
+    for run, _ in findings.runs:
+        rates.setdefault((run.task, run.dataset), {})[run.condition] = run.learning_rate
+    rows: dict[tuple[str, ...], None] = {}
+    for run, _ in findings.runs:
+        config, data = run.metadata["config"], run.metadata["data"]
+        train, by_condition = config["train"], rates[run.task, run.dataset]
+        rate = f"{by_condition[run.condition]:g}"
+        if len(set(by_condition.values())) > 1:
+            rate = ", ".join(f"{name} {value:g}" for name, value in by_condition.items())
+        share, most = data["held_out"]
+        rows[
+            *_row_head((run.task, run.dataset, run.share)),
+            "all" if data["max_train"] is None else f"{data['max_train']:,}",
+            f"{_percent(share)}, at most {most:,}",
+            ", ".join(map(str, config["hidden_dims"])), f"{config['dropout']:g}",
+            f"{train['epochs']}, patience {train['patience']}", str(train["batch_size"]), rate,
+        ] = None  # fmt: skip
+    order = [_row_head(row) for row in findings.rows]
+    return Table(
+        "Settings, the same for all conditions",
+        (
+            "task", "data", "labels", "training examples at most", "held out", "widths", "dropout",
+            "epochs at most", "batch", "learning rate",
+        ),
+        tuple(sorted(rows, key=lambda row: order.index((row[0], row[1], row[2])))),
+        (
+            "held out: part of the training set that is not trained on; it chooses "
+            + ("learning rate and epoch" if findings.is_tuned else "the epoch")
+            + ", and ends the training.",
+            _last_epochs(findings),
+        ),
+    )  # fmt: skip
+
+
+def _last_epochs(findings: Findings) -> str:
+    """Say how many runs might have become better with more epochs, and of which tasks."""
+    by_task = Counter(run.task for run in findings.ended_at_their_best)
+    tasks = ", ".join(f"{task} {count}" for task, count in by_task.items())
+    return f"The best epoch was the last in {by_task.total()} of {len(findings.finished)} runs" + (
+        f" ({tasks})." if tasks else "."
+    )
+
+
+@dataclass(frozen=True)
+class MixRow:
+    """Layer weights of a task at one position, over its seeds."""
+
+    task: str
+    dataset: str
+    position: MixPosition
+    layers: tuple[SeedSummary, ...]
+    gamma: float
+
+
+def mix_rows(findings: Findings) -> list[MixRow]:
+    """Return the learned layer weights by position, then by task."""
+    rows = []
+    for position in POSITIONS:
+        for cell in findings.cells.values():
+            mixes = [mix for result in cell.results.values() for mix in result.layer_weights]
+            mixes = [mix for mix in mixes if mix.position == position]
+            if mixes:
+                by_layer = zip(*(mix.weights for mix in mixes), strict=True)
+                layers = tuple(summarize_seeds(list(weights)) for weights in by_layer)
+                gamma = summarize_seeds([mix.gamma for mix in mixes]).mean
+                rows.append(MixRow(cell.task, cell.dataset, position, layers, gamma))
+    return rows
+
+
+def mix_table(findings: Findings) -> Table:
+    """Return the softmax-normalized layer weights of each task."""
+    rows = mix_rows(findings)
+    num_layers = max((len(row.layers) for row in rows), default=0)
+    return Table(
+        "Layer weights after the softmax (layer 0: tokens): mean ± standard deviation",
+        ("position", "task", "data", *(f"layer {n}" for n in range(num_layers)), "γ", "seeds"),
+        tuple(
+            (
+                row.position, row.task, row.dataset,
+                *(_spread(layer, 3) for layer in row.layers),
+                f"{row.gamma:.2f}", str(row.layers[0].num_seeds),
+            )
+            for row in rows
+        ),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Representation:
+    """Scores and counts of one representation per seed (several for untrained biLMs)."""
+
+    name: str
+    scores: list[dict[str, Any]]
+    counts: list[np.ndarray]
+
+
+def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
+    """Return the scores of baselines, layers, static vectors and untrained layers."""
+    probe = settings.probe
+    main = probe.figures[0]
+    rows = _representations(findings)
+    reference = next((row for row in rows if row.name == settings.reference), None)
+    lines = []
+    for row in rows:
+        cells = [_cell([score[column] for score in row.scores]) for column in probe.columns]
+        p_value = NOTHING
+        if reference is not None and row is not reference:
+            a, b = (main.counts(_pool(pair.counts, len(row.counts))) for pair in (row, reference))
+            p_value = _p_text(approximate_randomization(a, b, main.score, seed=0).p_value)
+        lines.append((row.name, *cells, p_value, str(len(row.scores))))
+    return Table(
+        f"{settings.dataset}: each representation alone",
+        ("representation", *probe.columns.values(), f"p against {settings.reference}", "seeds"),
+        tuple(lines),
+        (
+            "p: two-sided approximate randomization over sentences (neighbors: lemmas) on the "
+            "first of these numbers, counts summed over seeds. Seeds are those of untrained biLMs; "
+            "nothing else here is drawn.",
+        ),
+    )
+
+
+def training_gain_table(findings: Findings, probe: Probe) -> Table:
+    """Return what training added to each layer, with a confidence interval."""
+    counts = {row.name: row.counts for row in _representations(findings)}
+    lines: dict[str, list[str]] = {}
+    for gain in training_gains(probe, counts):
+        lines.setdefault(gain.name, []).append(f"{gain.difference:+.2f} {gain.interval}")
+    return Table(
+        "Trained minus untrained biLM",
+        ("layer", *(probe.columns[figure.name] for figure in probe.figures)),
+        tuple((name, *cells) for name, cells in lines.items()),
+        (
+            f"points, with {CONFIDENCE:.0%} confidence intervals by bootstrap over the units that "
+            "are scored (sentences of a test set, documents of SemCor, lemmas) and the seeds of "
+            "untrained biLMs; the trained biLM is this one, whatever another training would give.",
+        ),
+    )
+
+
+def tie_table(findings: Findings, probe: Probe) -> Table:
+    """Return how many decisions were ties, and the chosen weight of the prior."""
+    names = [figure.name for figure in probe.figures]
+    lines = []
+    for row in _representations(findings):
+        ties = [[score["num_ties"].get(name) for score in row.scores] for name in names]
+        weights = [score["prior_weight"] for score in row.scores]
+        shown = NOTHING if None in weights else ", ".join(f"{weight:g}" for weight in weights)
+        lines.append((row.name, *map(_cell, ties), shown))
+    return Table(
+        "Ties",
+        ("representation", *(probe.columns[name] for name in names), "weight of the prior"),
+        tuple(lines),
+        (
+            f"words of which several senses are equally good, within {TIE_TOLERANCE:g}; the one "
+            "that the inventory lists first is taken. The weight is that of the test set, chosen "
+            "on SemCor, for each seed.",
+        ),
+    )
+
+
+def example_table(findings: Findings) -> Table:
+    """Return the neighbors of a word and of occurrences in different senses."""
+    details = [result.details for _, result in findings.finished]
+    examples = [example for table in details for example in table.get("examples", ())]
+    glosses = {key: text for table in details for key, text in table.get("glosses", {}).items()}
+    return Table(
+        "Nearest neighbors",
+        ("by", "of", "nearest first"),
+        tuple((row["source"], row["query"], "; ".join(row["nearest"])) for row in examples),
+        tuple(f"{key}: {gloss}" for key, gloss in glosses.items()),
+    )
+
+
+def _representations(findings: Findings) -> list[_Representation]:
+    """Return the baselines, which every family measures, then the families in plan order."""
+    rows: dict[str, _Representation] = {}
+    for run, result in findings.finished:
+        for number, score in enumerate(result.details.get("scores", ())):
+            name = score["name"]
+            row = rows.setdefault(name, _Representation(name, [], []))
+            if not row.scores or (run.condition == RANDOM and name.startswith(UNTRAINED)):
+                row.scores.append(score)
+                row.counts.append(result.counts[number])
+    return list(rows.values())
+
+
+def _pool(counts: list[np.ndarray], times: int) -> np.ndarray:
+    """Return the sum over seeds; for a single seed, its counts multiplied by ``times``."""
+    return np.sum(counts, axis=0) if len(counts) == times else counts[0] * times
+
+
+def _cell(values: Sequence[float | None]) -> str:
+    """Format a number of each seed: mean and deviation, without decimals if all are whole."""
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
+        return NOTHING
+    is_whole = all(isinstance(value, int) for value in numbers)
+    return _spread(summarize_seeds([float(value) for value in numbers]), 0 if is_whole else 2)
+
+
+def _row_head(row: Row) -> tuple[str, str, str]:
+    task, dataset, share = row
+    return task, dataset, _percent(share)
+
+
+def _score(cell: Cell | None, num_planned: int) -> str:
+    if cell is None:
+        return NOTHING
+    text = _spread(cell.summary, 2)
+    if len(cell.results) < num_planned:
+        text += f" ({len(cell.results)} of {num_planned} seeds)"
+    return text
+
+
+def _gain_row(comparison: Comparison) -> tuple[str, ...]:
+    epochs, reduction = comparison.epochs_to_reference, comparison.error_reduction
+    seeds = dict.fromkeys((len(comparison.seeds), len(comparison.reference_seeds)))
+    return (
+        *_row_head((comparison.task, comparison.dataset, comparison.share)), comparison.condition,
+        f"{comparison.gain:+.2f}", _interval(comparison),
+        NOTHING if reduction is None else f"{reduction:.1f} %",
+        _p_text(comparison.p_value), _p_text(comparison.adjusted_p),
+        " and ".join(map(str, seeds)), f"{comparison.num_units:,}",
+        NOTHING if epochs is None else f"{epochs:.1f}",
+    )  # fmt: skip
+
+
+def _change_row(change: GainChange) -> tuple[str, ...]:
+    return (
+        *_row_head((change.task, change.dataset, change.share)), change.condition,
+        f"{change.gain:+.2f}", f"{change.whole_gain:+.2f}", f"{change.change:+.2f}",
+        _interval(change), _p_text(change.p_value), _p_text(change.adjusted_p),
+    )  # fmt: skip
+
+
+def _interval(difference: Difference) -> str:
+    if difference.low is None or difference.high is None:
+        return NOTHING
+    return f"{difference.low:+.2f} to {difference.high:+.2f}"
+
+
+def _spread(summary: SeedSummary, digits: int) -> str:
+    """Format mean ± standard deviation, or the mean alone."""
+    sd = "" if summary.sd is None else f" ± {summary.sd:.{digits}f}"
+    return f"{summary.mean:.{digits}f}{sd}"
+
+
+def _p_text(p_value: float) -> str:
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

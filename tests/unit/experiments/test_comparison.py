@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+
+from elmokit.experiments import comparison
+from elmokit.experiments.comparison import (
+    Cell,
+    Findings,
+    compare,
+    compare_gains,
+    error_reduction,
+    share_that_reaches,
+)
+
+from ...builders.experiment_runs import planned, result
+
+
+def cell(condition, *results):
+    return Cell("nli", "pairs", 1.0, condition, dict(enumerate(results)))
+
+
+def test_error_reduction_is_the_gain_as_a_share_of_what_is_missing_to_100():
+    # SQuAD and SRL of table 1 in the paper
+    assert error_reduction(81.1, 85.8) == pytest.approx(24.9, abs=0.05)
+    assert error_reduction(81.4, 84.6) == pytest.approx(17.2, abs=0.05)
+    assert error_reduction(50.0, 40.0) == pytest.approx(-20.0)
+    assert error_reduction(100.0, 100.0) is None
+
+
+def test_mean_sd_and_gain_by_hand():
+    ours = cell("elmo", result(70.0, right=[1, 1]), result(74.0, right=[1, 1]))
+    theirs = cell("static", result(60.0, right=[1, 0]), result(62.0, right=[0, 1]))
+    assert ours.summary.mean == 72.0
+    assert ours.summary.sd == pytest.approx(8**0.5)  # (2² + 2²) / (2 - 1)
+    found = compare(ours, theirs)
+    assert found.gain == 11.0
+    assert found.error_reduction == pytest.approx(100 * 11 / 39)
+    assert (found.seeds, found.reference_seeds, found.num_units) == ((0, 1), (0, 1), 2)
+
+
+def test_all_seeds_of_both_arms_are_compared():
+    ours = cell("elmo", result(70.0, right=[1, 0, 1]), result(80.0, right=[1, 1, 1]))
+    theirs = Cell("nli", "pairs", 1.0, "static", {5: result(60.0, right=[0, 0, 1])})
+    found = compare(ours, theirs)
+    assert (found.seeds, found.reference_seeds, found.gain) == ((0, 1), (5,), 15.0)
+
+
+def test_the_p_value_is_small_for_a_clear_difference_and_1_for_none():
+    better, worse = [1] * 40, [0] * 20 + [1] * 20
+    clear = compare(cell("elmo", result(right=better)), cell("static", result(right=worse)))
+    assert clear.p_value < 0.001
+    assert 20 < clear.low < 50 < clear.high < 80  # 50 ± 16 points
+    same = compare(cell("elmo", result(right=worse)), cell("static", result(right=worse)))
+    assert same.p_value == 1.0
+
+
+def test_examples_of_one_unit_are_drawn_together():
+    better, worse = [1] * 24 + [0] * 16, [0] * 40
+    apart, together = (
+        compare(
+            cell("elmo", result(right=better, units=units)),
+            cell("static", result(right=worse, units=units)),
+        )
+        for units in ((), np.arange(40) // 8)
+    )
+    assert (apart.num_units, together.num_units) == (40, 5)
+    assert apart.gain == together.gain
+    assert together.p_value > 20 * apart.p_value
+
+
+def test_seeds_that_disagree_make_a_difference_less_sure():
+    worse = cell("static", *[result(right=[1, 0] * 50)] * 3)
+    steady = cell("elmo", *[result(right=[1, 1, 1, 0] * 25)] * 3)
+    swaying = cell(
+        "elmo", result(right=[1] * 100), result(right=[1, 0] * 50), result(right=[1, 1, 1, 0] * 25)
+    )  # fmt: skip
+    first, second = compare(steady, worse), compare(swaying, worse)
+    assert first.p_value < 0.001
+    assert second.p_value > 0.05
+    assert second.high - second.low > 2 * (first.high - first.low)
+
+
+def test_gains_with_fewer_labels_against_those_with_all():
+    def few(condition, right):
+        return Cell("nli", "pairs", 0.1, condition, {0: result(sum(right), right=right)})
+
+    better, worse = [1] * 60 + [0] * 40, [1] * 20 + [0] * 80
+    small = cell("elmo", result(62.0, right=[1] * 62 + [0] * 38))
+    base = cell("static", result(60.0, right=better))
+    found = compare_gains(few("elmo", better), few("static", worse), small, base)
+    assert (found.gain, found.whole_gain, found.change) == (40.0, 2.0, 38.0)
+    assert (found.share, found.condition, found.reference) == (0.1, "elmo", "static")
+    assert 20 < found.low < 38 < found.high < 55
+    assert found.p_value < 0.001
+
+
+def test_epochs_to_the_best_of_the_reference():
+    ours = cell("elmo", result(right=[1], epochs=[40, 55, 60]), result(right=[1], epochs=[56]))
+    theirs = cell("static", result(right=[1], epochs=[50, 20]), result(right=[1], epochs=[56]))
+    assert compare(ours, theirs).epochs_to_reference == 1.5  # epochs 2 and 1 reach 53
+    never = cell("elmo", result(right=[1], epochs=[40]), result(right=[1], epochs=[56]))
+    assert compare(never, theirs).epochs_to_reference is None
+
+
+def test_the_share_that_reaches_a_score_lies_on_a_line_over_logarithms():
+    points = [(1.0, 70.0), (0.01, 40.0), (0.1, 60.0)]
+    assert share_that_reaches(points, 50.0) == pytest.approx(10**-1.5)
+    assert share_that_reaches(points, 60.0) == pytest.approx(0.1)
+    assert share_that_reaches(points, 30.0) == 0.01
+    assert share_that_reaches(points, 70.5) is None
+
+
+def test_results_are_collected_by_arm():
+    pairs = [(planned("static", seed=n), result(float(n), right=[1])) for n in (0, 1)]
+    pairs.append((planned("elmo"), result(9.0, right=[1])))
+    static, elmo = Findings(pairs, "static").cells.values()
+    assert (static.condition, sorted(static.results), static.summary.mean) == (
+        "static",
+        [0, 1],
+        0.5,
+    )
+    assert (elmo.condition, elmo.first.num_examples) == ("elmo", 100)
+
+
+def test_a_comparison_is_made_once(monkeypatch):
+    runs = [(planned(name), result(right=right)) for name, right in (("a", [1]), ("b", [0]))]
+    known = {}
+    first = Findings(runs, "a", known=known).comparisons
+    monkeypatch.setattr(comparison, "compare", None)
+    assert Findings(runs, "a", known=known).comparisons == first

@@ -1,0 +1,77 @@
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from elmokit.errors import InputError
+from elmokit.experiments.definitions import EXPERIMENTS, find_experiment
+from elmokit.tasks.registry import TASKS
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_all_tables_and_figures_are_there():
+    figures = {"figure1", "figure1_korean", "figure2"}
+    assert {*(f"table{n}" for n in range(1, 7)), *figures, "korean"} <= {*EXPERIMENTS}
+    six = ["ner", "srl", "sentiment", "nli", "qa", "coref"]
+    assert [task.task for task in find_experiment("table1").tasks] == six
+
+
+def test_controls_go_beside_the_runs_of_table_1():
+    table, controls = find_experiment("table1"), find_experiment("controls")
+    assert controls.tasks == table.tasks
+    assert set(table.conditions) < set(controls.conditions)
+    assert (controls.reference, controls.shares) == ("elmo", (1.0,))
+
+
+def test_the_korean_curve_shares_the_runs_of_the_korean_table():
+    curve, table = find_experiment("figure1_korean"), find_experiment("korean")
+    assert set(curve.tasks) < set(table.tasks)
+    assert (curve.language, curve.conditions) == (table.language, table.conditions)
+    assert set(curve.shares) > set(table.shares)
+
+
+def test_gum_repeats_the_coreference_of_table_1_on_other_documents():
+    gum, table = find_experiment("gum"), find_experiment("table1")
+    (task,) = gum.tasks
+    assert task.dataset == "coref-en-gum"
+    same = replace(task, dataset="coref-en-litbank", content="LitBank in the CoNLL-2012 format")
+    assert same in table.tasks
+    assert (gum.conditions, gum.shares) == (table.conditions, table.shares)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_is_whole(name):
+    experiment = find_experiment(name)
+    assert experiment.name == name
+    assert experiment.tables or experiment.probe
+    assert bool(experiment.tasks) != (experiment.probe is not None)
+    names = [condition.name for condition in experiment.conditions]
+    assert len(set(names)) == len(names)
+    assert experiment.reference is None or experiment.reference in names
+    assert {condition.tuned_name for condition in experiment.conditions} <= set(names)
+    assert {settings.task for settings in experiment.tasks} <= set(TASKS)
+    datasets = [settings.dataset for settings in experiment.tasks]
+    assert len(set(datasets)) == len(datasets)  # metadata is kept by data set
+    guide = (ROOT / "docs/guides/experiments.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in guide
+
+
+def test_the_names_are_told_for_a_wrong_one():
+    with pytest.raises(InputError, match=r"'table7'.*table1, table2.*korean"):
+        find_experiment("table7")
+
+
+def test_a_new_experiment_is_an_entry_of_the_table(monkeypatch):
+    from typer.testing import CliRunner
+
+    from elmokit.cli import app
+
+    new = replace(find_experiment("table1"), name="table7", title="Table 7")
+    monkeypatch.setitem(EXPERIMENTS, "table7", new)
+    monkeypatch.delitem(sys.modules, "elmokit.cli.commands.experiment", raising=False)
+    assert "table7" in CliRunner().invoke(app, ["experiment", "--help"]).output
+    done = CliRunner().invoke(app, ["experiment", "table7"])
+    assert done.exit_code == 2
+    assert "table7 needs static word vectors" in done.stderr

@@ -1,0 +1,255 @@
+import gzip
+import json
+
+import pytest
+
+from elmokit.errors import FormatError, InputError
+from elmokit.experiments import inputs
+from elmokit.experiments.definitions import TaskSettings
+from elmokit.experiments.inputs import sample_file, write_run_files
+from elmokit.probes.data import SplitFiles
+from elmokit.tasks.formats.conll import read_columns
+from elmokit.tasks.formats.conllu import read_conllu
+from elmokit.tasks.formats.ontonotes import read_coreference
+from elmokit.tasks.formats.propbank import read_propbank
+from elmokit.tasks.formats.squad import read_squad
+from elmokit.tasks.registry import find_task
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_a_limit_the_file_is_taken_as_it_is(tmp_path):
+    source = write(tmp_path / "train.conll", "a\tO\n")
+    assert sample_file(source, tmp_path / "out", task="ner", limit=None) == source
+
+
+def test_sentences_stay_whole_and_a_smaller_sample_is_part_of_a_larger_one(tmp_path):
+    sentences = [f"w{n}\tB-PER\nx\tO\n" for n in range(50)]
+    source = tmp_path / "train.conll.gz"
+    source.write_bytes(gzip.compress("\n".join(sentences).encode()))
+    found = {}
+    for limit in (5, 20, 500):
+        sample = sample_file(source, tmp_path / str(limit), task="ner", limit=limit)
+        assert sample.name == "train.conll"
+        found[limit] = [sentence.tokens for sentence in read_columns(sample)]
+    assert [len(tokens) for tokens in found.values()] == [5, 20, 50]
+    assert set(found[5]) < set(found[20])
+    assert found[20] == sorted(found[20], key=found[500].index)  # in their own order
+    assert found[5] != found[500][:5]
+
+
+def test_a_table_keeps_its_header(tmp_path):
+    rows = "".join(f"text {n}\t1\n" for n in range(9))
+    source = write(tmp_path / "train.tsv", "text\tlabel\n" + rows)
+    lines = sample_file(source, tmp_path / "out", task="sentiment", limit=3).read_text("utf-8")
+    assert lines.startswith("text\tlabel\n")
+    assert len(lines.splitlines()) == 4
+
+
+def test_only_verbs_are_kept_as_predicates(tmp_path):
+    record = {
+        "tokens": ["Dogs", "bark", "loudly"], "pos": ["NNS", "VBP", "RB"],
+        "predicates": [
+            {"index": 0, "tags": ["B-V", "O", "O"]},
+            {"index": 1, "tags": ["B-ARG0", "B-V", "B-ARGM-MNR"]},
+        ],
+    }  # fmt: skip
+    source = write(tmp_path / "train.jsonl", json.dumps(record) + "\n")
+    sample = sample_file(source, tmp_path / "out", task="srl", limit=None, subset="verbs")
+    assert [example.predicate for example in read_propbank(sample)] == [1]
+
+
+def test_questions_are_drawn_with_their_paragraphs(tmp_path):
+    def paragraph(name, num_questions):
+        answers = [{"text": name, "answer_start": 0}]
+        questions = [
+            {"id": f"{name}{n}", "question": "what ?", "answers": answers}
+            for n in range(num_questions)
+        ]
+        return {"context": name, "qas": questions}
+
+    document = {
+        "version": "1.1",
+        "data": [{"title": "t", "paragraphs": [paragraph(f"p{n}", 2) for n in range(10)]}],
+    }
+    source = write(tmp_path / "train.json", json.dumps(document))
+    sample = sample_file(source, tmp_path / "out", task="qa", limit=5)
+    contexts = [example.context for example in read_squad(sample)]
+    assert len(contexts) == 4  # two paragraphs of two: a third would be too much
+    assert len(set(contexts)) == 2
+    sample = sample_file(source, tmp_path / "out", task="qa", limit=1)
+    assert len(list(read_squad(sample))) == 2  # at least one paragraph
+
+
+def test_documents_stay_whole(tmp_path):
+    document = (
+        "#begin document ({0}); part 0\n{0}\t0\t0\tHe\t(0)\n\n{0}\t0\t0\the\t(0)\n\n#end document\n"
+    )
+    source = write(tmp_path / "train.conll", "".join(document.format(name) for name in "abcd"))
+    sample = sample_file(source, tmp_path / "out", task="coref", limit=2)
+    documents = list(read_coreference(sample))
+    assert len(documents) == 2
+    assert all(len(document.sentences) == 2 for document in documents)
+
+
+def test_the_parts_of_a_document_stay_together(tmp_path):
+    part = "#begin document ({}); part {:03}\na\t0\t0\tHe\t(0)\n\n#end document\n"
+    names = [(name, number) for number in range(3) for name in "abcdefghij"]
+    source = write(tmp_path / "train.conll", "".join(part.format(*name) for name in names))
+    parts = divided(source, tmp_path / "out", task="coref", limit=12)
+    train, held_out = (list(read_coreference(path)) for path in (parts.train, parts.held_out))
+    assert (len(train), len(held_out)) == (12, 3)  # four documents and one
+    assert len({document.name for document in train}) == 4
+    assert len({document.name for document in held_out}) == 1
+    assert not {one.name for one in train} & {one.name for one in held_out}
+
+
+def divided(source, directory, *, task, limit=None, subset="all"):
+    settings = TaskSettings(
+        task=task, dataset="data", content="", hidden_dims=(1,), epochs=1, max_train=limit,
+        subset=subset,
+    )  # fmt: skip
+    return write_run_files(SplitFiles(train=source, dev=source), directory, settings)
+
+
+def test_a_tenth_is_held_out_and_is_the_same_for_every_size(tmp_path, monkeypatch):
+    names = [f"w{n}" for n in range(50)]
+    source = write(tmp_path / "train.conll", "\n".join(f"{name}\tO\n" for name in names))
+    found = {}
+    for limit in (5, 20, None):
+        parts = divided(source, tmp_path / str(limit), task="ner", limit=limit)
+        train, held_out = (
+            [sentence.tokens[0] for sentence in read_columns(path)]
+            for path in (parts.train, parts.held_out)
+        )
+        found[limit] = train
+        assert len(held_out) == 5
+        assert not set(train) & set(held_out)
+        assert held_out == sorted(held_out, key=names.index)
+        found.setdefault("held out", held_out)
+        assert held_out == found["held out"]
+    assert [len(found[limit]) for limit in (5, 20, None)] == [5, 20, 45]
+    assert set(found[5]) < set(found[20]) < set(found[None])
+    monkeypatch.setattr(inputs, "MAX_HELD_OUT", 2)
+    few = divided(source, tmp_path / "few", task="ner")
+    assert len(list(read_columns(few.held_out))) == 2
+
+
+def test_verbs_are_what_is_counted_in_roles(tmp_path):
+    tags = [["B-V", "O", "O"], ["O", "B-V", "O"], ["O", "O", "B-V"]]
+    record = {
+        "tokens": ["go", "run", "dog"], "pos": ["VB", "VB", "NN"],
+        "predicates": [{"index": n, "tags": tags[n]} for n in range(3)],
+    }  # fmt: skip
+    source = write(tmp_path / "train.jsonl", 20 * f"{json.dumps(record)}\n")
+    parts = divided(source, tmp_path / "out", task="srl", limit=9, subset="verbs")
+    # a tenth of 40 verbs; four sentences of two verbs, a fifth would be too much
+    assert len(list(read_propbank(parts.held_out))) == 4
+    assert len(list(read_propbank(parts.train))) == 8
+    assert len(list(read_propbank(divided(source, tmp_path / "all", task="srl").train))) == 54
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".tsv", ".txt"])
+def test_the_pairs_of_a_premise_stay_together(tmp_path, ending):
+    pairs = [(f"premise {n % 20}", f"hypothesis {n}") for n in range(60)]
+    lines = {
+        ".jsonl": [
+            json.dumps({"premise": one, "hypothesis": two, "label": "neutral"})
+            for one, two in pairs
+        ],
+    }.get(ending, ["premise\thypothesis\tlabel", *(f"{a}\t{b}\tneutral" for a, b in pairs)])
+    source = write(tmp_path / f"train{ending}", "".join(f"{line}\n" for line in lines))
+    parts = divided(source, tmp_path / "out", task="nli")
+    task = find_task("nli")
+    train, held_out = (
+        [example.texts for example in task.read(path, training=False, tokenize=str.split)]
+        for path in (parts.train, parts.held_out)
+    )
+    assert len(held_out) == 6
+    assert sorted([*train, *held_out]) == sorted(pairs)
+    assert not {premise for premise, _ in train} & {premise for premise, _ in held_out}
+
+
+@pytest.mark.parametrize("number", [2, 3, 8])
+def test_marks_of_documents_are_no_sentences(tmp_path, number):
+    text = "".join(f"-DOCSTART- O\n\n# of {n}\n\nRain{n} B-PER\nfalls O\n\n" for n in range(number))
+    source = write(tmp_path / "train.txt", text)
+    parts = divided(source, tmp_path / "out", task="ner")
+    read = [list(read_columns(path)) for path in (parts.train, parts.held_out)]
+    assert [len(sentences) for sentences in read] == [number - 1, 1]
+    sample = sample_file(source, tmp_path / "sample", task="ner", limit=2)
+    assert len(list(read_columns(sample))) == 2
+
+
+@pytest.mark.parametrize("number", [2, 3, 8])
+def test_comments_of_treebanks_are_no_sentences(tmp_path, number):
+    row = "1\tRain\train\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
+    source = write(tmp_path / "train.conllu", f"#newdoc id=0\n\n{row}" * number)
+    parts = divided(source, tmp_path / "out", task="pos")
+    read = [list(read_conllu(path)) for path in (parts.train, parts.held_out)]
+    assert [len(sentences) for sentences in read] == [number - 1, 1]
+
+
+@pytest.mark.parametrize("number", [4, 7, 30])
+def test_either_part_has_an_example_though_sentences_have_none(tmp_path, number):
+    verb = [{"index": 1, "tags": ["B-ARG0", "B-V"]}]
+    records = [
+        {"tokens": ["He", "sat"], "pos": ["PRP", "VBD"], "predicates": [] if n % 3 else verb}
+        for n in range(number)
+    ]
+    text = "".join(f"{json.dumps(record)}\n" for record in records)
+    parts = divided(write(tmp_path / "train.jsonl", text), tmp_path, task="srl", subset="verbs")
+    for path in (parts.train, parts.held_out):
+        assert list(read_propbank(path))
+    few = write(tmp_path / "few.jsonl", "".join(text.splitlines(keepends=True)[:3]))
+    with pytest.raises(InputError, match=r"1 of its units \(srl"):
+        divided(few, tmp_path, task="srl", subset="verbs")
+
+
+def test_a_single_document_cannot_be_divided(tmp_path):
+    text = "#begin document (a); part 0\na\t0\t0\tHe\t(0)\n\n#end document\n"
+    source = write(tmp_path / "train.conll", text)
+    with pytest.raises(InputError, match=r"train\.conll .* 1 of its units \(coref.* 2 "):
+        divided(source, tmp_path / "out", task="coref")
+
+
+def test_csv_is_refused(tmp_path):
+    source = write(tmp_path / "train.csv", "text,label\na,1\n")
+    with pytest.raises(InputError, match=r"train\.csv: .*CSV.*TSV .*JSON"):
+        sample_file(source, tmp_path / "out", task="sentiment", limit=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"JSON"),
+        ("[]", r"JSON object.* \[\]"),
+        ('{"predicates": []}', "'pos'.*: predicates"),
+        ('{"pos": ["V"]}', "'predicates'.*: pos"),
+        ('{"pos": ["V"], "predicates": [{}]}', r"predicates\[0\]: .*'index'"),
+        ('{"pos": ["V"], "predicates": [{"index": 1}]}', r"predicates\[0\]: .* 1 .* 1 "),
+    ],
+)
+def test_damaged_roles_are_told_with_their_line(tmp_path, line, message):
+    source = write(tmp_path / "train.jsonl", f'{{"pos": ["V"], "predicates": []}}\n\n{line}\n')
+    with pytest.raises(FormatError, match=rf"train\.jsonl, line 3\b.*{message}"):
+        sample_file(source, tmp_path / "out", task="srl", limit=1, subset="verbs")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"data":\n [', r", line 2: .*JSON.* 3\."),
+        ("[]", r": .*JSON object.* \[\]"),
+        ("{}", ": .*'data'"),
+        ('{"data": [{"paragraphs": [{}]}]}', r", data\[0\]\.paragraphs\[0\]: .*'qas'"),
+        ('{"data": [{"paragraphs": 1}]}', r", data\[0\]: .*'paragraphs' .* 1\b"),
+    ],
+)
+def test_damaged_questions_are_told_with_their_place(tmp_path, text, message):
+    source = write(tmp_path / "train.json", text)
+    with pytest.raises(FormatError, match=rf"train\.json{message}"):
+        sample_file(source, tmp_path / "out", task="qa", limit=1)

@@ -1,0 +1,118 @@
+from dataclasses import replace
+
+from elmokit.experiments.comparison import Findings
+from elmokit.experiments.definitions import TASKS, find_experiment
+from elmokit.experiments.plan import plan_tasks
+from elmokit.experiments.tables import (
+    curve_table,
+    fewer_labels_table,
+    gain_table,
+    mix_table,
+    score_table,
+    settings_table,
+)
+from elmokit.probes.layer_weights import MixWeights
+
+from ...builders.experiment_runs import planned, result
+
+RIGHT, WRONG = [1] * 20, [0] * 20
+
+
+def findings(*, missing=()):
+    runs = []
+    for seed in (0, 1):
+        for share, static, elmo in ((1.0, 60.0, 70.0), (0.1, 40.0, 58.0), (0.01, 30.0, 62.0)):
+            for condition, value in (("static", static), ("elmo", elmo)):
+                run = planned(condition, share=share, seed=seed)
+                weights = (0.1, 0.6 + 0.1 * seed, 0.3 - 0.1 * seed)
+                made = result(
+                    value + seed, right=RIGHT if condition == "elmo" else WRONG,
+                    epochs=[value + seed, value], best_epoch=2 - seed,
+                    weights=[MixWeights(position="input", weights=weights, gamma=2.0)]
+                    if condition == "elmo" else [],
+                )  # fmt: skip
+                runs.append((run, None if (condition, share, seed) in missing else made))
+    return Findings(runs, "static")
+
+
+def test_scores_have_a_row_for_each_share_and_say_which_seeds_are_missing():
+    table = score_table(findings(missing=[("elmo", 1.0, 1), ("elmo", 0.1, 0), ("elmo", 0.1, 1)]))
+    assert table.header[-2:] == ("static", "elmo")
+    assert table.rows[0] == (
+        "nli", "pairs", "100 %", "accuracy", "100", "60.50 ± 0.71", "70.00 (1 of 2 seeds)",
+    )  # fmt: skip
+    assert table.rows[1][-2:] == ("40.50 ± 0.71", "–")
+    assert [row[2] for row in table.rows] == ["100 %", "10 %", "1 %"]
+
+
+def test_gains_by_hand():
+    table = gain_table(findings())
+    row = dict(zip(table.header, table.rows[0], strict=True))
+    assert (row["condition"], row["gain"], row["error reduction"]) == ("elmo", "+10.00", "25.3 %")
+    assert (row["p"], row["p (Holm)"], row["seeds"], row["units"]) == ("< 0.001",) * 2 + ("2", "20")
+    assert row["95 % interval"] == "–"  # by the counts, all units agree
+    few = gain_table(findings(missing=[("elmo", 1.0, 1)])).rows[0]
+    assert few[table.header.index("seeds")] == "1 and 2"
+
+
+def test_changes_of_gains_by_hand():
+    table = fewer_labels_table(findings())
+    assert [row[2:7] for row in table.rows] == [
+        ("10 %", "elmo", "+18.00", "+10.00", "+8.00"),
+        ("1 %", "elmo", "+32.00", "+10.00", "+22.00"),
+    ]
+    without_all = [("elmo", 1.0, 0), ("elmo", 1.0, 1)]
+    assert fewer_labels_table(findings(missing=without_all)).rows == ()
+
+
+def test_p_values_are_adjusted_for_the_tasks_of_one_condition_and_share():
+    one_task = findings().runs
+    tasks = ("nli", "sentiment", "qa")
+    runs = [(replace(run, task=task), None if task == "qa" else made)
+            for task in tasks for run, made in one_task]  # fmt: skip
+    found = Findings(runs, "static").comparisons
+    assert len(found) == 2 * 3
+    assert {one.adjusted_p for one in found} == {3 * one.p_value for one in found}
+
+
+def test_the_label_curve_says_where_the_reference_is_reached():
+    table = curve_table(findings())
+    assert table.rows == (("nli", "pairs", "elmo", "60.50", "1 %"),)
+
+
+def test_layer_weights_over_seeds():
+    (row, *_) = mix_table(findings()).rows
+    assert row[:3] == ("input", "nli", "pairs")
+    assert row[3:] == ("0.100 ± 0.000", "0.650 ± 0.071", "0.250 ± 0.071", "2.00", "2")
+
+
+def test_settings_have_a_row_for_each_share():
+    data = {"data": {"max_train": 2000, "held_out": [0.1, 1000]}}
+    tasks = TASKS["srl"], TASKS["nli"]
+    facts = {task.dataset: data for task in tasks}
+    runs = plan_tasks(find_experiment("table1"), tasks, seeds=1, metadata=facts)
+    table = settings_table(Findings([(run, None) for run in runs], "static"))
+    rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
+    assert [(row["task"], row["labels"]) for row in rows] == [
+        ("srl", "100 %"), ("srl", "10 %"), ("nli", "100 %"), ("nli", "10 %"),
+    ]  # fmt: skip
+    assert rows[0]["training examples at most"] == "2,000"
+    assert rows[0]["held out"] == "10 %, at most 1,000"
+    assert rows[0]["widths"] == "128, 128, 128, 128"
+    assert [row["dropout"] for row in rows] == ["0.1", "0.1", "0.2", "0.2"]
+    assert [row["epochs at most"] for row in rows[:2]] == ["8, patience 4", "25, patience 13"]
+    assert rows[2]["learning rate"] == "0.001"
+    assert "it chooses the epoch, and ends" in table.notes[0]
+    tuned = settings_table(Findings([(run, None) for run in runs], "static", is_tuned=True))
+    assert "it chooses learning rate and epoch, and ends" in tuned.notes[0]
+    assert table.notes[1] == "The best epoch was the last in 0 of 0 runs."
+
+
+def test_an_interval_without_ends_is_a_dash():
+    runs = [
+        (planned(condition), result(value, right=right))
+        for condition, value, right in (("static", 0.0, [0]), ("elmo", 100.0, [1]))
+    ]
+    table = gain_table(Findings(runs, "static"))
+    row = dict(zip(table.header, table.rows[0], strict=True))
+    assert (row["95 % interval"], row["p"], row["units"]) == ("–", "1.000", "1")
