@@ -11,6 +11,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 
@@ -170,11 +171,10 @@ def _means(
         places = {row: place for place, row in enumerate(needed)}
         rows = ((word, [places[row] for row in of_word]) for word, of_word in rows)
     else:
-        if stream.path.stat().st_size < stream.position + 4 * num_rows * dim:
+        path = Path(stream.path)
+        if path.stat().st_size < stream.position + 4 * num_rows * dim:
             raise stream.cut(f"the matrix of {num_rows:,} rows of {dim}")
-        matrix = np.memmap(
-            stream.path, "<f4", mode="r", offset=stream.position, shape=(num_rows, dim)
-        )
+        matrix = np.memmap(path, "<f4", mode="r", offset=stream.position, shape=(num_rows, dim))
     for word, of_word in rows:
         with np.errstate(all="ignore"):  # values that are not finite are refused by who keeps them
             mean = matrix[of_word].mean(axis=0, dtype=np.float32)

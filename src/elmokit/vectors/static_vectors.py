@@ -4,13 +4,13 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
 from elmokit.files.location import counted
+from elmokit.files.remote import AnyFile
 from elmokit.text.normalization import normalize
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class WordDecoder:
     file with too many such words.
     """
 
-    def __init__(self, path: Path, unit: str, advice: str) -> None:
+    def __init__(self, path: AnyFile, unit: str, advice: str) -> None:
         self.num_words = 0
         self._path, self._unit, self._advice = path, unit, advice
         self._faults: Counter[str] = Counter()
