@@ -121,7 +121,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="en")
-    parser.add_argument("--text", type=Path, required=True, help="a sentence a line")
+    parser.add_argument("--text", type=Path, help="a sentence a line; default: the demo's text")
     parser.add_argument("--limit", type=float, default=10.0)
     parser.add_argument("--seconds", type=float, default=30.0)
     options = parser.parse_args()

@@ -158,12 +158,26 @@ def test_a_signal_ends_it_after_the_answer(folder, number):
         assert process.stderr.read() == ""
 
 
+def test_nothing_that_clients_send_is_printed(folder):
+    process, url = start("--model", folder / "toy")
+    body = json.dumps({"inputs": [["Zyxwv!", "<s>", "Zyxwv" * 40, "쀓 쀓 쀓"]] * 200}).encode()
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    with process:
+        for path in ("embed", "embed_all"):
+            urllib.request.urlopen(urllib.request.Request(f"{url}{path}", body, headers)).close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_it_at_once(folder, number):
     process, url = start(
-        "--model", folder / "toy", before="import elmokit.server.computations, time\n"
+        "--model", folder / "toy",
+        before="import time, elmokit.server.batcher, elmokit.server.computations\n"
         "def compute(*_): print('computing', flush=True); time.sleep(60)\n"
-        "elmokit.server.computations.Embedding.compute = compute",
+        "elmokit.server.computations.Embedding.compute = compute\n"
+        "elmokit.server.batcher.Batcher.measure = lambda *_: None",
     )  # fmt: skip
 
     def ask():

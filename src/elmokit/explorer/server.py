@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
@@ -126,7 +127,18 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "elmokit", ""
     command = path = ""  # until a request line was read
     timeout = IDLE_SECONDS
+    default_request_version = "HTTP/1.1"  # else an answer to what is no HTTP has no status
     disable_nagle_algorithm = True  # else content waits 40 ms for the client to acknowledge headers
+
+    def handle(self) -> None:
+        """Answer requests until the reader has gone."""
+        with suppress(ConnectionError):
+            super().handle()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse in JSON what is no request; ``message`` may quote any length of it."""
+        status = HTTPStatus(code)
+        self._fail("bad-input", f"{status.phrase}: {status.description}.", status, close=True)
 
     def do_GET(self) -> None:
         """Send a file."""

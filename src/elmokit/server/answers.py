@@ -44,7 +44,9 @@ class RequestError(Exception):
     @property
     def tei_type(self) -> str:
         """The ``error_type`` of Text Embeddings Inference."""
-        types = {422: "tokenizer", 429: "overloaded", 500: "backend", 503: "unhealthy"}
+        if self.code == "rate_limit_exceeded":
+            return "overloaded"
+        types = {422: "tokenizer", 500: "backend", 503: "unhealthy"}
         return types.get(self.status, "validation")
 
     @property

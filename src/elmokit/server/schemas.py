@@ -55,7 +55,7 @@ class OpenAIRequest(_Request):
 
 
 def parse(schema: type[Schema], body: bytes) -> Schema:
-    """Read a body; fields that the route does not know are ignored, as by other servers.
+    """Read a body; unknown fields are ignored, as by other servers, and null is no value.
 
     Raises:
         RequestError: 400 if it is no JSON, 422 if it is not what the route takes.
@@ -66,7 +66,7 @@ def parse(schema: type[Schema], body: bytes) -> Schema:
         raise RequestError(400, f"The body is not JSON: {error}.") from None
     if not isinstance(given, dict):
         raise RequestError(422, "The body must be a JSON object.")
-    known = {field: given[field] for field in schema.model_fields if field in given}
+    known = {name: given[name] for name in schema.model_fields if given.get(name) is not None}
     try:
         return schema.model_validate(known)
     except ValidationError as error:

@@ -1,11 +1,11 @@
 """Listening, connections, and the end."""
 
 import asyncio
-import json
 import logging
 import os
 import socket
 from collections.abc import Callable
+from http import HTTPStatus
 from types import FrameType
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from elmokit.explorer.addresses import cannot_listen
+from elmokit.server.answers import RequestError, error_response
 from elmokit.server.gate import HAS_GONE, Gate
 from elmokit.server.limits import BODY_SECONDS
 from elmokit.server.routes import Service
@@ -91,6 +92,7 @@ class _Connection(HttpToolsProtocol):
     """A connection that does not wait for slow clients for ever."""
 
     _timer: asyncio.TimerHandle | None = None
+    url = b""  # until a request begins
     _is_surplus = _is_refused = False
     _in_headers = False
     _num_header_bytes = 0
@@ -107,33 +109,33 @@ class _Connection(HttpToolsProtocol):
         if self._is_refused:
             return
         if self._is_surplus:
-            self._refuse("503 Service Unavailable", "There are too many connections.", "overloaded")
+            message = "There are too many connections."
+            self._refuse(RequestError(503, message, code="rate_limit_exceeded", retry_after=1))
             return
         super().data_received(data)
-        if self._in_headers:
+        if self._in_headers and not self._is_refused:
             self._num_header_bytes += len(data)
             if self._num_header_bytes > MAX_HEADER_BYTES:
-                self._refuse(
-                    "431 Request Header Fields Too Large",
-                    f"The headers of a request have at most {MAX_HEADER_BYTES:,} bytes.",
-                )
+                self.send_400_response("")
             elif self._timer is None:
                 self._start_timer(HEADER_SECONDS)
         elif self._timer is None and self.cycle is not None and self.cycle.response_complete:
             self._start_timer(IDLE_SECONDS)  # the rest of a body that was refused
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP."""
-        self._refuse("400 Bad Request", "This is no HTTP request.")
+        """Answer what is no HTTP, or has too long headers."""
+        if self._num_header_bytes > MAX_HEADER_BYTES:
+            message = f"Address and headers of a request have at most {MAX_HEADER_BYTES:,} bytes."
+            self._refuse(RequestError(431, message))
+        else:
+            self._refuse(RequestError(400, "This is no HTTP request."))
 
-    def _refuse(self, status: str, message: str, error_type: str = "validation") -> None:
+    def _refuse(self, error: RequestError) -> None:
         """Answer before there is a request, and close the connection."""
-        body = json.dumps({"error": message, "error_type": error_type})
-        retry = "Retry-After: 1\r\n" if status.startswith("503") else ""
-        self.transport.write(
-            f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{retry}Connection: close\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
-        )
+        response = error_response(self.url.decode("latin-1"), error, close=True)
+        status = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}".encode()
+        headers = [b"%s: %s" % header for header in response.raw_headers]
+        self.transport.write(b"\r\n".join([status, *headers, b"", bytes(response.body)]))
         # not closed at once: what is still arriving would keep the client from reading the answer
         self._is_refused = True
         self.transport.write_eof()
@@ -145,6 +147,11 @@ class _Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_headers = False
+        # the headers may have arrived in one piece with what comes after them
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > MAX_HEADER_BYTES:
+            self._num_header_bytes = size
+            raise ValueError("too long")  # to the parser, which then refuses the request
         if not self.flow.write_paused:  # else the timer is that of an unread answer
             self._stop_timer()
         super().on_headers_complete()

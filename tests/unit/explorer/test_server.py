@@ -2,6 +2,7 @@ import http.client
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from elmokit.explorer.catalog import (
 from elmokit.explorer.prepared import STATIC
 from elmokit.explorer.server import MAX_BODY_BYTES, MAX_CONNECTIONS, ExplorerServer
 
+from ...builders.live_server import until
 from ...builders.training_models import random_sentences, toy_model
 
 WORDS = next(one for one in random_sentences(20) if len(one) > 3)
@@ -231,14 +233,45 @@ def test_a_bug_is_logged_and_is_no_fault_of_the_reader(ask, call, server, monkey
     assert ask("HEAD", "/models/toy/warm.safetensors")[0].status == 200  # which makes nothing
 
 
-def test_odd_requests_are_refused_by_the_server_itself(ask, server, capfd):
-    assert ask("GET", "/" + "a" * 5000)[0].status == 404
-    for line, words in ((b"GET http://[ HTTP/1.1", b"404"), (b"nonsense", b"Error")):
-        with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as client:
-            host = f"Host: 127.0.0.1:{server.server_port}"
-            client.sendall(line + b"\r\n" + host.encode() + b"\r\nConnection: close\r\n\r\n")
-            assert words in client.recv(100)
-    assert "Traceback" not in capfd.readouterr().err
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("GET /" + "a" * 5000 + " HTTP/1.1", 404),
+        ("GET http://[ HTTP/1.1", 404),
+        ("GET /" + "a" * 70_000 + " HTTP/1.1", 414),
+        ("GET / HTTP/1.1\r\nX: " + "a" * 70_000, 431),
+        ("PUT / HTTP/1.1", 501),
+        ("GET / HTTP/9.9", 505),
+        ("a client's own words", 400),
+        ("nonsense", 400),
+    ],
+    ids=range(8),
+)
+def test_odd_requests_are_refused_in_json(server, line, status, capfd):
+    address = ("127.0.0.1", server.server_port)
+    with (
+        socket.create_connection(address, timeout=20) as client,
+        http.client.HTTPResponse(client) as answer,
+    ):
+        host = f"Host: 127.0.0.1:{server.server_port}"
+        client.sendall(f"{line}\r\n{host}\r\nConnection: close\r\n\r\n".encode())
+        answer.begin()
+        content = json.load(answer)
+    assert (answer.status, set(content["error"])) == (status, {"code", "message"})
+    assert len(content["error"]["message"]) < 200
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"POST /api/open HTTP/1.1\r\nHost: a\r\n"])
+def test_a_connection_that_breaks_off_ends_without_a_word(server, ask, sent, caplog, capfd):
+    before = threading.active_count()
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as client:
+        client.sendall(sent)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        until(lambda: threading.active_count() > before)
+    until(lambda: threading.active_count() <= before)
+    assert ask("GET", "/explorer.json")[0].status == 200
+    assert capfd.readouterr().err + caplog.text == ""
 
 
 def test_a_connection_that_says_nothing_is_closed_without_a_word(

@@ -37,14 +37,17 @@ def test_many_token_ids_are_one_error(schema, field, depth):
     ("schema", "body"),
     [
         (EmbedRequest, {"inputs": "a", "model": "any", "raw_scores": True, "": 1}),
-        (TokenizeRequest, {"inputs": "a", "prompt": None}),
+        (EmbedRequest, {"inputs": "a", "truncate": None, "normalize": None, "prompt_name": None}),
+        (TokenizeRequest, {"inputs": "a", "prompt": None, "add_special_tokens": None}),
+        (OpenAIRequest, {"input": "a", "model": None, "dimensions": None, "encoding_format": None}),
         (PredictRequest, {"inputs": "a", "truncate": True}),
         (OpenAIRequest, {"input": "a", "input_type": "query", "truncate": "END", "user": None}),
     ],
 )
 def test_fields_of_other_servers_are_ignored_and_model_may_be_missing(schema, body):
     parsed = parse(schema, json.dumps(body).encode())
-    assert set(parsed.model_dump()) == set(schema.model_fields)
+    text = next(iter(schema.model_fields))
+    assert parsed == schema.model_validate({text: "a"} | {k: v for k, v in body.items() if v})
 
 
 @pytest.mark.parametrize(

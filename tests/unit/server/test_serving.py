@@ -147,23 +147,32 @@ def test_a_client_that_reads_slowly_gets_its_answer(embedder, monkeypatch):
         assert time.monotonic() - started > 3
 
 
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),  # TLS
-        (b"nonsense\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\n" + (b"X: " + b"a" * 1000 + b"\r\n") * 100, 431),
-    ],
-    ids=["TLS", "no HTTP", "long headers"],
-)
+LONG = b"a" * (serving.MAX_HEADER_BYTES + 1)
+REFUSED = {
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+    "no HTTP": (b"nonsense\r\n\r\n", 400),
+    "long and no HTTP": (b"GET / HTTP/1.1\r\n\0" + LONG, 400),
+    "endless header": (b"GET / HTTP/1.1\r\nX: " + LONG, 431),
+    "long header": (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n" % LONG, 431),
+    "many headers": (b"GET / HTTP/1.1\r\n%s\r\n" % (b"X: %s\r\n" % LONG[:1000] * 100), 431),
+    "long address": (b"GET /v1/%s HTTP/1.1\r\n\r\n" % LONG, 431),
+    "OpenAI's": (b"POST /v1/embeddings HTTP/1.1\r\nX: %s\r\n\r\n" % LONG, 431),
+}
+
+
+@pytest.mark.parametrize(("sent", "status"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_request_is_refused_in_json(embedder, sent, status):
     with served(embedder) as server:
-        with connect(server) as client:
+        with connect(server) as client, http.client.HTTPResponse(client) as answer:
             client.sendall(sent)
-            answer = http.client.HTTPResponse(client)
             answer.begin()
             assert (answer.status, answer.getheader("Connection")) == (status, "close")
-            assert json.load(answer)["error_type"] == "validation"
+            error = json.load(answer)
+            assert client.recv(100) == b""
+        is_openai = b"/v1/" in sent
+        assert (error["error"]["type"] if is_openai else error["error_type"]) == (
+            "invalid_request_error" if is_openai else "validation"
+        )
         assert server.ask("GET", "/health")[0] == 200
 
 

@@ -1,5 +1,6 @@
 """`elmokit serve`: a model over HTTP."""
 
+import logging
 import os
 import re
 from pathlib import Path
@@ -96,12 +97,16 @@ def serve(
         from elmokit.server.settings import ServerSettings
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="serve") from error
+    from elmokit.embed import word_checks
     from elmokit.embed.embedder import Embedder
     from elmokit.explorer.addresses import url_of, warn_if_reachable
+    from elmokit.text import special_words
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_files import VOCAB_NAME
 
+    for module in (word_checks, special_words):  # their warnings quote words, here of clients
+        logging.getLogger(module.__name__).setLevel(logging.ERROR)
     directory = find_model(model)
     settings = ServerSettings(
         name=name or directory.resolve().name, api_key=_key(api_key),
