@@ -251,8 +251,7 @@ def columns_settings(text: str | None) -> list[str]:
 
 def columns_of(text: str | None) -> Columns | None:
     """Return what ``--columns`` says; raise `ConfigError` if it is not ``word=N,tag=N``."""
-    settings = [] if text is None else text.split(",")
-    return from_dict(Columns, {}, overrides=settings) if settings else None
+    return None if text is None else from_dict(Columns, {}, overrides=text.split(","))
 
 
 def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> None:

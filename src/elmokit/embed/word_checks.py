@@ -67,7 +67,9 @@ class WordChecks:
         form = char_vocab.config.normalization
         self._has_told_spaces = False
         self._glued = _GluedPunctuation(tokenizer, form)
-        self._open: list[Callable[[_Batch], bool]] = [self._glued.tell, _SpecialWords().tell]
+        self._open: list[Callable[[_Batch], bool]] = [
+            self._glued.tell, partial(_tell_special_words, SpecialWordCount()),
+        ]  # fmt: skip
         if by_characters:
             self._open.append(partial(_tell_cut_words, char_vocab))
         if scripts or vocab is not None:
@@ -173,17 +175,12 @@ def _tell_cut_words(vocab: CharVocab, batch: _Batch) -> bool:
     return bool(cut)
 
 
-class _SpecialWords:
-    """Marks of sentences and unknown words, typed into the text."""
-
-    def __init__(self) -> None:
-        self._special = SpecialWordCount()
-
-    def tell(self, batch: _Batch) -> bool:
-        for sentence in batch.sentences:
-            self._special.add(" ".join(batch.texts[number] for number in sentence[1:-1]))
-        self._special.warn("sentences so far")
-        return self._special.num_marked > 0
+def _tell_special_words(special: SpecialWordCount, batch: _Batch) -> bool:
+    """Warn of marks of sentences and unknown words that are typed into the text; return whether."""
+    for sentence in batch.sentences:
+        special.add(" ".join(batch.texts[number] for number in sentence[1:-1]))
+    special.warn("sentences so far")
+    return special.num_marked > 0
 
 
 class _OtherText:

@@ -32,8 +32,8 @@ RELATIVE_CHANGE = 1e-6
 """Change of the token vectors: some units in the last place of fp32."""
 MAX_DIFFERENCE = 1e-4
 """Change of the outputs above which it was amplified; on 2,000 words of natural text it is 1e-5."""
-TRIED_SHARE, FREE_TOKENS = 0.05, 20_000
-"""Part of all tokens that may be tried, after the first ones: for models that find all alike."""
+TRIED_SHARE, FREE_TOKENS = 0.02, 4_000
+"""Part of all tokens that may be tried, after the first ones; each takes as long as four others."""
 
 
 class DivergenceCheck:

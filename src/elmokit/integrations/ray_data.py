@@ -212,30 +212,35 @@ class _BlockEmbedder:
 
 def _connect(address: str | None, num_cpus: int, num_gpus: float) -> bool:
     """Connect to a cluster unless this process is; return whether it was started here."""
-    if ray.is_initialized():
-        return False
-    address = address or os.environ.get("RAY_ADDRESS") or "local"
-    is_new = address == "local"
-    cores = {"num_cpus": max(os.cpu_count() or 1, num_cpus), "include_dashboard": False}
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        if colon and port.isdecimal():  # Ray itself tries for minutes
-            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-        ray.init(address=address, logging_level=logging.ERROR, **(cores if is_new else {}))
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"No Ray cluster at {address!r}: {str(error).splitlines()[0]} Start one with `ray "
-            "start --head`, or leave out --address for a new one on this machine."
-        ) from error
+    was_connected, is_new = ray.is_initialized(), False
+    if not was_connected:
+        address = address or os.environ.get("RAY_ADDRESS") or "local"
+        is_new = address == "local"
+        _init(address, max(os.cpu_count() or 1, num_cpus) if is_new else None)
     has = ray.cluster_resources()
     if has.get("GPU", 0) < num_gpus or has.get("CPU", 0) < num_cpus:
-        ray.shutdown()
-        raise InputError(
+        if not was_connected:
+            ray.shutdown()
+        raise InputError(  # a worker without room would be waited for without end
             f"The workers need {num_cpus} CPUs and {num_gpus:g} GPUs, but the cluster has "
             f"{has.get('CPU', 0):g} and {has.get('GPU', 0):g}. Give fewer --workers, --threads or "
             "--gpus, or the --address of a larger cluster."
         )
     return is_new
+
+
+def _init(address: str, num_cpus: int | None) -> None:
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    cores = {} if num_cpus is None else {"num_cpus": num_cpus, "include_dashboard": False}
+    try:
+        if colon and port.isdecimal():  # Ray itself tries for minutes
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        ray.init(address=address, logging_level=logging.ERROR, **cores)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"No Ray cluster at {address!r}: {str(error).splitlines()[0]} Start one with `ray "
+            "start --head`, or leave out --address for a new one on this machine."
+        ) from error
 
 
 def _result(get: Any) -> Any:

@@ -45,6 +45,12 @@ class ElmoEncoding(BatchEncoding):
         super().__init__(values, **options)
         self._word_ids = word_ids
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self)  # not only what the base class keeps
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
     def word_ids(self, batch_index: int = 0) -> list[int | None]:
         """Return the number of the word at each position; None for boundaries and padding."""
         return self._word_ids[batch_index]
@@ -190,8 +196,8 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             start = 0
             if room is not None and self.truncation_side == "left":
                 start = max(0, len(words) - room)
-            kept = slice(start, None if room is None else start + room)
-            rows, numbers = self._ids(words[kept]), range(len(words))[kept]
+            part = slice(start, None if room is None else start + room)
+            rows, numbers = self._ids(words[part]), range(len(words))[part]
             if return_offsets_mapping:
                 places.append(_places(words, raw))
             if edges is not None:

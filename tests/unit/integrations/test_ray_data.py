@@ -140,6 +140,11 @@ def test_an_address_where_nobody_answers_is_named_at_once(model, monkeypatch):
         RayLines(model, address=address)
 
 
+def test_more_workers_than_the_cluster_has_room_for_are_refused(model):
+    with pytest.raises(InputError, match=r"need 3 CPUs .* cluster has 2 "):
+        RayLines(model, num_actors=3)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

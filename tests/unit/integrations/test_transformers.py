@@ -1,6 +1,8 @@
 """elmokit models through transformers' own loaders equal `Embedder`."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 
@@ -178,6 +180,12 @@ def test_offsets_and_words_are_those_of_a_fast_tokenizer(model, texts, options, 
     )
     for number in range(1 if isinstance(texts, str) else len(texts)):
         assert found.word_ids(number) == expected.word_ids(number)
+
+
+def test_words_of_tokens_are_pickled_and_copied(model):
+    encoding = ElmoTokenizer.from_elmokit(model)(["It ended", "Yes"], padding=True)
+    for again in (pickle.loads(pickle.dumps(encoding)), copy.deepcopy(encoding)):
+        assert again.word_ids(1) == encoding.word_ids(1) == [None, 0, None, None]
 
 
 def test_offsets_count_the_raw_text(model):

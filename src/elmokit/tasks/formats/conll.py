@@ -172,9 +172,9 @@ class _ColumnReader:
                 first = next((line for _, line in lines if not is_comment(line)), "")
                 self.has_tabs = "\t" in first
                 self.num_columns = len(self._fields(first))
-            rows = itertools.dropwhile(lambda line: self._is_comment(line[1]), lines)
-            if found := [self._row(*row) for row in rows]:
-                yield found
+            lines = itertools.dropwhile(lambda line: self._is_comment(line[1]), lines)
+            if rows := [self._row(*line) for line in lines]:
+                yield rows
 
     def _fields(self, line: str) -> list[str]:
         return line.split("\t") if self.has_tabs else re.findall(r"[^ \t]+", line)
@@ -196,9 +196,10 @@ class _ColumnReader:
                 f"{counted(len(fields), 'column')}, but the first row has {self.num_columns}. Is a "
                 f"column missing, or is the separator not {'a tab' if self.has_tabs else 'spaces'}?"
             )
-        if max(self.word, self.tag) >= self.num_columns:
+        if max(self.word, self.tag) >= self.num_columns or self.word == self.tag % self.num_columns:
             raise location.error(
-                f"{self.num_columns} columns, but {self.columns} are to be read (--columns)."
+                f"{self.num_columns} columns, but {self.columns} are to be read (--columns); no "
+                "`tag` means the last one."
             )
         return location, fields
 

@@ -16,7 +16,7 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
 
     ``split``, or one of `_NAMES` in its place, must be a whole part of the name: ``train`` is in
     ``en-train.tsv``, not in ``constraints.tsv``. If there is none, folders in the directory are
-    searched. Of several such files, the one with one of ``suffixes`` is taken.
+    searched, but not hidden ones. Of several such files, the one with one of ``suffixes`` is taken.
 
     Raises:
         FileNotFoundError: if there is none, or the directory is missing.
@@ -27,12 +27,12 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
         raise FileNotFoundError(
             f"{fault} Give the directory with the task's files (train… and dev…)."
         )
-    tries = product(("*", "*/*"), (split, *_NAMES.get(split, ())))
-    found = next(filter(None, (_named(data, *one) for one in tries)), [])
+    tries = product(("[!.]*", "[!.]*/[!.]*"), (split, *_NAMES.get(split, ())))
+    found = next(filter(None, (_named(data, pattern, name) for pattern, name in tries)), [])
     if len(found) > 1 and suffixes:
         found = [path for path in found if set(path.suffixes) & set(suffixes)] or found
     if len(found) > 1:
-        names = ", ".join(path.name for path in found)
+        names = ", ".join(str(path.relative_to(data)) for path in found)
         raise InputError(
             f"{data} has several files with {split!r} in their names: {names}. Leave one of them "
             "there."
@@ -45,7 +45,5 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
 def _named(data: Path, pattern: str, name: str) -> list[Path]:
     part = re.compile(rf"(?<![a-z]){name}(?![a-z])")
     return sorted(
-        path
-        for path in data.glob(pattern)
-        if part.search(path.name.lower()) and path.is_file() and not path.name.startswith(".")
+        path for path in data.glob(pattern) if part.search(path.name.lower()) and path.is_file()
     )

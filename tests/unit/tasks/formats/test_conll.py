@@ -258,6 +258,6 @@ class TestChosenColumns:
         assert (second.tokens, second.tags) == (("#", "Kim"), ("B-PER", "I-PER"))
 
     def test_a_column_that_is_not_there(self, write):
-        for columns in (Columns(word=3), Columns(tag=3)):
-            with pytest.raises(FormatError, match=r"line 1: 2 columns.*3.*--columns"):
+        for columns in (Columns(word=3), Columns(tag=3), Columns(word=2)):  # 2 holds the tags
+            with pytest.raises(FormatError, match=r"line 1: 2 columns.*word=.*--columns"):
                 list(read_columns(write("a O\n"), columns=columns))

@@ -27,3 +27,14 @@ def test_a_missing_directory_is_told(tmp_path):
     (tmp_path / "dev.txt").touch()
     with pytest.raises(FileNotFoundError, match=r"dev\.txt is not a directory"):
         find_split(tmp_path / "dev.txt", "train")
+
+
+def test_hidden_folders_are_passed_over_and_others_are_named(tmp_path):
+    for name in (".cache", "en"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.tsv").touch()
+    assert find_split(tmp_path, "train") == tmp_path / "en" / "train.tsv"
+    (tmp_path / "ko").mkdir()
+    (tmp_path / "ko" / "train.tsv").touch()
+    with pytest.raises(InputError, match=r"en/train\.tsv, ko/train\.tsv"):
+        find_split(tmp_path, "train")
