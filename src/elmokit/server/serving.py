@@ -110,7 +110,7 @@ class _Connection(HttpToolsProtocol):
             self._refuse("503 Service Unavailable", "There are too many connections.", "overloaded")
             return
         super().data_received(data)
-        if self._in_headers:
+        if self._in_headers and not self._is_refused:
             self._num_header_bytes += len(data)
             if self._num_header_bytes > MAX_HEADER_BYTES:
                 self._refuse(
@@ -134,6 +134,8 @@ class _Connection(HttpToolsProtocol):
             f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{retry}Connection: close\r\n"
             f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
         )
+        if self.cycle is not None:  # of an earlier request, whose answer is too late now
+            self.cycle.disconnected = True
         # not closed at once: what is still arriving would keep the client from reading the answer
         self._is_refused = True
         self.transport.write_eof()
