@@ -1,7 +1,7 @@
 """Requests that arrive together are computed together, by one thread.
 
 Every waiting request gets a share of each batch, so that short ones need not wait for long ones;
-what is left of the batch goes to the oldest. What cannot be computed in time at the measured rate
+what is left of the batch goes to those that got nothing for longest, then to the oldest. What cannot be computed in time at the measured rate
 is refused at once, and what was begun is finished.
 """
 
@@ -59,6 +59,8 @@ class Job:
     """The first that is in no batch yet."""
     next_piece: "_Piece | None" = None
     """That text, once it was split."""
+    last_batch: int = 0
+    """Number of the last one with texts of it."""
     num_computed: int = 0
     """Characters."""
     results: dict[int, Any] = field(default_factory=dict)
@@ -127,6 +129,7 @@ class Batcher:
         self._unanswered: dict[Job, None] = {}
         self._rates: dict[Computation, _Rate] = {}
         self._last_computation: Computation | None = None
+        self._num_batches = 0
         self._batch_seconds = 0.0
         self._changed = threading.Condition()
         self._is_stopping = False
@@ -274,7 +277,7 @@ class Batcher:
         return True
 
     def _take_batch(self) -> list[_Piece]:
-        """Take texts of one computation: a share of each request, then the oldest first."""
+        """Take texts of one computation: a share of each request, then more of some."""
         with self._changed:
             waiting = list(self._jobs)
         if not waiting:  # its client has just left
@@ -284,14 +287,16 @@ class Batcher:
         self._last_computation = computation
         waiting = [job for job in waiting if job.computation is computation]
         share = self._batch_tokens // len(waiting)
+        self._num_batches += 1
         batch: list[_Piece] = []
         for job in waiting:
             batch += self._take(job, share, is_share=True)
         left = self._batch_tokens - sum(piece.tokens for piece in batch)
-        has_oldest = any(piece.job is waiting[0] for piece in batch)
-        for job in waiting:  # the oldest gets a text, however much the shares have taken
-            pieces = self._take(job, left, at_least_one=not has_oldest)
-            has_oldest = has_oldest or bool(pieces)
+        waiting.sort(key=lambda job: job.last_batch)  # those with a text in this batch are last
+        has_first = waiting[0].last_batch == self._num_batches
+        for job in waiting:  # the first gets a text, however much the shares have taken
+            pieces = self._take(job, left, at_least_one=not has_first)
+            has_first = has_first or bool(pieces)
             left -= sum(piece.tokens for piece in pieces)
             batch += pieces
         with self._changed:
@@ -314,6 +319,7 @@ class Batcher:
                 break
             pieces.append(piece)
             num_tokens -= piece.tokens
+            job.last_batch = self._num_batches
             job.next_text, job.next_piece = job.next_text + 1, None
         return pieces
 
