@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -127,7 +127,7 @@ class Batcher:
         self._jobs: deque[Job] = deque()
         """With texts that are in no batch yet, the oldest first."""
         self._unanswered: dict[Job, None] = {}
-        self._rates: dict[Computation, _Rate] = {}
+        self._rates: defaultdict[Computation, _Rate] = defaultdict(_Rate)
         self._last_computation: Computation | None = None
         self._num_batches = 0
         self._batch_seconds = 0.0
@@ -210,7 +210,7 @@ class Batcher:
             started = time.perf_counter()
             computation.compute([computation.prepare(text)[0] for text in texts])
             seconds = time.perf_counter() - started
-        self._rate_of(computation).add(sum(map(len, texts)), seconds)
+        self._rates[computation].add(sum(map(len, texts)), seconds)
 
     def _check_time(self, job: Job, timeout_seconds: float) -> None:
         """Refuse a request that would be answered too late, or make others late.
@@ -233,10 +233,7 @@ class Batcher:
 
     def _seconds(self, job: Job) -> float:
         """Return how long the rest of a request is expected to take; 0 if nothing is known."""
-        return (job.num_characters - job.num_computed) * self._rate_of(job.computation).seconds
-
-    def _rate_of(self, computation: Computation) -> "_Rate":
-        return self._rates.setdefault(computation, _Rate())
+        return (job.num_characters - job.num_computed) * self._rates[job.computation].seconds
 
     # --- the thread
 
@@ -259,7 +256,7 @@ class Batcher:
             tokens = sum(piece.tokens for piece in batch)
             if tokens >= _LEAST_FILLED * self._batch_tokens:
                 num_characters = sum(piece.num_characters for piece in batch)
-                self._rate_of(batch[0].job.computation).add(num_characters, ended - started)
+                self._rates[batch[0].job.computation].add(num_characters, ended - started)
                 self._batch_seconds = ended - started
             self._tell(list(jobs), size=len(batch), tokens=tokens)
 
