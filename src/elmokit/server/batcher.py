@@ -1,8 +1,8 @@
 """Requests that arrive together are computed together, by one thread.
 
 Every waiting request gets a share of each batch, so that short ones need not wait for long ones;
-what is left of the batch goes to those that got nothing for longest, then to the oldest. What cannot be computed in time at the measured rate
-is refused at once, and what was begun is finished.
+what is left of the batch goes to those that got nothing for longest, then to the oldest. What
+cannot be computed in time at the measured rate is refused at once, and what was begun is finished.
 """
 
 import asyncio
