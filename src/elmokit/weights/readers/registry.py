@@ -90,7 +90,7 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
                 )
         imported = chosen.read(contents)
         if unread := contents.of("unreadable JSON", "Git LFS pointer"):
-            note = f"not read, since damaged or not fetched: {contents.listed(unread)}"
+            note = f"not read, since Git LFS pointers or no JSON: {contents.listed(unread)}"
             imported = replace(imported, notes=(*imported.notes, note))
         if choices.encoder_only:
             imported = replace(imported, model=imported.model.encoder())
