@@ -32,6 +32,7 @@ MAX_CONNECTIONS = 64
 """Each has a thread; a browser opens six, and more are closed at once."""
 IDLE_SECONDS = 15
 """Without a byte, after which a connection is closed; a browser opens it again when it needs it."""
+PIECE_BYTES = 1 << 18
 _MAX_DIGITS = 20
 """Of a Content-Length."""
 _CONTENT_TYPES = {
@@ -265,7 +266,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         if content is not None and self.command != "HEAD":
-            self.wfile.write(content)
+            for start in range(0, len(content), PIECE_BYTES):  # each must be taken in `timeout`
+                self.wfile.write(content[start : start + PIECE_BYTES])
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log for --debug only; the query is not logged, since it may hold what was typed."""

@@ -45,7 +45,7 @@ def members_of(path: AnyFile) -> Iterator[AnyFile]:
     advice = "Unpack it yourself, or fetch it again."
     with damage(path, advice, what="damaged or encrypted archive"):
         for name, stream in _of_zip(path) if path.suffix.lower() == ".zip" else _of_tar(path):
-            if any(part.startswith(".") for part in PurePosixPath(name).parts):
+            if any(part.startswith(".") for part in set(PurePosixPath(name).parts) - {".."}):
                 continue
             member = ArchiveMember(f"{path}/{name}", stream)
             if file_kind(member) in ("archive", "parquet"):

@@ -120,7 +120,8 @@ class FileReader:
     def _column_lines(self) -> Iterator[bytes]:
         """Yield the lines in one column of a table, by its name in the first row or its number."""
         rows = self._rows()
-        first = next(rows, [])
+        if (first := next(filter(None, rows), None)) is None:
+            return  # without rows, as an empty file
         is_number = self.text_field.isdecimal()
         names = [str(i) if is_number else name.strip() for i, name in enumerate(first, 1)]
         self._check_has(names)

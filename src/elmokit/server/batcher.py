@@ -1,8 +1,8 @@
 """Requests that arrive together are computed together, by one thread.
 
 Every waiting request gets a share of each batch, so that short ones need not wait for long ones;
-what is left of the batch goes to the oldest. What cannot be computed in time at the measured rate
-is refused at once, and what was begun is finished.
+what is left of the batch goes to those that got nothing for longest, then to the oldest. What
+cannot be computed in time at the measured rate is refused at once, and what was begun is finished.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -59,6 +59,8 @@ class Job:
     """The first that is in no batch yet."""
     next_piece: "_Piece | None" = None
     """That text, once it was split."""
+    last_batch: int = 0
+    """Number of the last one with texts of it."""
     num_computed: int = 0
     """Characters."""
     results: dict[int, Any] = field(default_factory=dict)
@@ -125,8 +127,9 @@ class Batcher:
         self._jobs: deque[Job] = deque()
         """With texts that are in no batch yet, the oldest first."""
         self._unanswered: dict[Job, None] = {}
-        self._rates: dict[Computation, _Rate] = {}
+        self._rates: defaultdict[Computation, _Rate] = defaultdict(_Rate)
         self._last_computation: Computation | None = None
+        self._num_batches = 0
         self._batch_seconds = 0.0
         self._changed = threading.Condition()
         self._is_stopping = False
@@ -207,7 +210,7 @@ class Batcher:
             started = time.perf_counter()
             computation.compute([computation.prepare(text)[0] for text in texts])
             seconds = time.perf_counter() - started
-        self._rate_of(computation).add(sum(map(len, texts)), seconds)
+        self._rates[computation].add(sum(map(len, texts)), seconds)
 
     def _check_time(self, job: Job, timeout_seconds: float) -> None:
         """Refuse a request that would be answered too late, or make others late.
@@ -230,10 +233,7 @@ class Batcher:
 
     def _seconds(self, job: Job) -> float:
         """Return how long the rest of a request is expected to take; 0 if nothing is known."""
-        return (job.num_characters - job.num_computed) * self._rate_of(job.computation).seconds
-
-    def _rate_of(self, computation: Computation) -> "_Rate":
-        return self._rates.setdefault(computation, _Rate())
+        return (job.num_characters - job.num_computed) * self._rates[job.computation].seconds
 
     # --- the thread
 
@@ -256,7 +256,7 @@ class Batcher:
             tokens = sum(piece.tokens for piece in batch)
             if tokens >= _LEAST_FILLED * self._batch_tokens:
                 num_characters = sum(piece.num_characters for piece in batch)
-                self._rate_of(batch[0].job.computation).add(num_characters, ended - started)
+                self._rates[batch[0].job.computation].add(num_characters, ended - started)
                 self._batch_seconds = ended - started
             self._tell(list(jobs), size=len(batch), tokens=tokens)
 
@@ -274,7 +274,7 @@ class Batcher:
         return True
 
     def _take_batch(self) -> list[_Piece]:
-        """Take texts of one computation: a share of each request, then the oldest first."""
+        """Take texts of one computation: a share of each request, then more of some."""
         with self._changed:
             waiting = list(self._jobs)
         if not waiting:  # its client has just left
@@ -284,14 +284,16 @@ class Batcher:
         self._last_computation = computation
         waiting = [job for job in waiting if job.computation is computation]
         share = self._batch_tokens // len(waiting)
+        self._num_batches += 1
         batch: list[_Piece] = []
         for job in waiting:
             batch += self._take(job, share, is_share=True)
         left = self._batch_tokens - sum(piece.tokens for piece in batch)
-        has_oldest = any(piece.job is waiting[0] for piece in batch)
-        for job in waiting:  # the oldest gets a text, however much the shares have taken
-            pieces = self._take(job, left, at_least_one=not has_oldest)
-            has_oldest = has_oldest or bool(pieces)
+        waiting.sort(key=lambda job: job.last_batch)  # those with a text in this batch are last
+        has_first = waiting[0].last_batch == self._num_batches
+        for job in waiting:  # the first gets a text, however much the shares have taken
+            pieces = self._take(job, left, at_least_one=not has_first)
+            has_first = has_first or bool(pieces)
             left -= sum(piece.tokens for piece in pieces)
             batch += pieces
         with self._changed:
@@ -314,6 +316,7 @@ class Batcher:
                 break
             pieces.append(piece)
             num_tokens -= piece.tokens
+            job.last_batch = self._num_batches
             job.next_text, job.next_piece = job.next_text + 1, None
         return pieces
 

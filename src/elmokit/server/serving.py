@@ -136,6 +136,8 @@ class _Connection(HttpToolsProtocol):
         status = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}".encode()
         headers = [b"%s: %s" % header for header in response.raw_headers]
         self.transport.write(b"\r\n".join([status, *headers, b"", bytes(response.body)]))
+        if self.cycle is not None:  # of an earlier request, whose answer is too late now
+            self.cycle.disconnected = True
         # not closed at once: what is still arriving would keep the client from reading the answer
         self._is_refused = True
         self.transport.write_eof()

@@ -22,6 +22,8 @@ SPECIAL_WORD = re.compile(
     re.IGNORECASE,
 )
 """elmokit's own (``<S>``, ``</S>``, ``<UNK>``) and those of others, whole or split (``< s >``)."""
+MAX_MARKED_SHARE = 0.001
+"""Of the lines; plain text has some, such as ``[mask]``: Wikipedia in one of 400,000."""
 
 
 class SpecialWordCount:
@@ -40,8 +42,8 @@ class SpecialWordCount:
             self._counts.update(words)
 
     def warn(self, what: str) -> None:
-        """Warn if there were any; ``what`` was searched, such as "lines of a.txt"."""
-        if self.num_marked:
+        """Warn if there were many; ``what`` was searched, such as "lines of a.txt"."""
+        if self.num_marked > MAX_MARKED_SHARE * self.num_lines:
             log.warning(
                 "%d of %d %s hold special words of language models (%s), which are read as part of "
                 "the text: vectors and perplexities are not those of plain text. elmokit marks "

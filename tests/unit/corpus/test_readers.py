@@ -324,6 +324,18 @@ def test_a_column_that_is_not_there_lists_what_there_is(read, name, field):
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize("data", [b"", b"\n\n"])
+def test_an_empty_table_among_others_is_passed_over(tmp_path, data, caplog):
+    from elmokit.corpus import readers
+
+    (tmp_path / "a.csv").write_bytes(data)
+    (tmp_path / "b.csv").write_text("\nid,body\n1,one\n")
+    files, report = [tmp_path / "a.csv", tmp_path / "b.csv"], readers.ReadReport()
+    lines = [line.text for line in readers.read_text_lines(files, report, text_field="body")]
+    assert lines == ["one"]
+    assert "a.csv holds no text" in caplog.text
+
+
 def test_a_table_without_a_column_to_read_is_text_and_told(read, caplog):
     lines, _ = read(TABLES["a.tsv"].encode(), name="a.tsv")
     assert lines == TABLES["a.tsv"].splitlines()

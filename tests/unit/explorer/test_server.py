@@ -304,6 +304,19 @@ def test_more_connections_than_allowed_are_closed_and_places_become_free(server,
     pytest.fail("the places of closed connections are not free")
 
 
+def test_a_reader_with_a_slow_line_gets_the_whole_file(server, monkeypatch):
+    monkeypatch.setattr(server.RequestHandlerClass, "timeout", 0.5)
+    monkeypatch.setitem(server.made, "big.bin", bytes(16_000_000))
+    client = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    with closing(client):
+        client.request("GET", "/big.bin")
+        answer, num_bytes = client.getresponse(), 0
+        while piece := answer.read(1_000_000):
+            num_bytes += len(piece)
+            time.sleep(0.1)
+    assert num_bytes == 16_000_000
+
+
 def test_only_this_machine_is_listened_to(server):
     assert server.server_address[0] == "127.0.0.1"
 

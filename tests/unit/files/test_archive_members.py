@@ -16,7 +16,7 @@ FILES = {
     "b/.hidden": b"no",
     "__MACOSX/._first.txt": b"\0\1",
     "a/second.jsonl": b'{"text": "three"}\n',
-    "a/third.txt.gz": gzip.compress(b"four"),
+    "../a/third.txt.gz": gzip.compress(b"four"),
 }
 LINES = ["one", "two", "three", "four"]
 NAMES = ["c.tar", "c.tar.gz", "c.TGZ", "c.tar.bz2", "c.tbz2", "c.tar.xz", "c.txz", "c.zip"]

@@ -98,6 +98,15 @@ def test_every_request_gets_a_share_of_each_batch_and_the_oldest_the_rest(comput
     assert computation.batches[2] == ["aa", "aa", "bb", "bb", "bb", "bb"]
 
 
+def test_requests_whose_texts_are_larger_than_a_share_take_turns(computation, patient):
+    async def steps(batcher):
+        jobs = [ask(batcher, computation, *[name * 10] * 3) for name in "ab"]
+        await asyncio.gather(*jobs)
+
+    run(steps, wait_seconds=0.5)
+    assert [text[0] for (text,) in computation.batches] == list("ababab")
+
+
 class Slow(Recorder):
     """A letter takes a second of a clock that only it moves."""
 

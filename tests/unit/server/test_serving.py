@@ -186,6 +186,23 @@ def test_what_is_no_http_is_logged_without_what_was_sent(embedder, caplog):
     ]
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno \0 header\r\nX: " + b"a" * 100_000,
+    ],
+    ids=["behind a request", "longer than headers may be"],
+)
+def test_what_is_no_http_is_refused_once(embedder, caplog, sent):
+    with served(embedder) as server, connect(server) as client:
+        client.sendall(sent)
+        assert client.recv(65536).startswith(b"HTTP/1.1 400")
+        while not is_closed(client):
+            pass
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
 def test_a_stop_answers_what_was_accepted(embedder):
     with served(embedder) as server, ThreadPoolExecutor(8) as pool:
         held = HeldBack(server.service._embedding.compute)

@@ -46,6 +46,14 @@ def test_brackets_and_letters_of_ordinary_text_are_none(text, caplog):
     assert messages(caplog) == []
 
 
+def test_a_single_one_in_a_long_text_is_part_of_it(caplog):
+    special = SpecialWordCount()
+    for line in ["I wore that [mask] for hours ."] + 2000 * ["no mark"]:
+        special.add(line)
+    special.warn("lines")
+    assert messages(caplog) == []
+
+
 def test_a_corpus_tells_lines_and_words_once_at_its_end(tmp_path, caplog):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("\n".join(MARKED), encoding="utf-8")

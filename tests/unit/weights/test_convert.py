@@ -230,6 +230,15 @@ def test_a_pointer_of_git_lfs_is_called_one(original, tmp_path, name):
             read()
 
 
+def test_a_pointer_of_git_lfs_that_is_not_needed_is_passed_over(original, tmp_path):
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
+    (original / "other.hdf5").write_text(pointer)
+    report = convert(original / "weights.hdf5", tmp_path / "model")
+    assert "other.hdf5" in str(report)
+    with pytest.raises(FormatError, match=r"other\.hdf5: .*Git LFS"):
+        convert(original / "other.hdf5", tmp_path / "other")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_options_of_a_windows_editor(original, tmp_path, encoding):
     expected = convert(original, tmp_path / "a").model_hash

@@ -122,6 +122,7 @@ def _check(vocab_path: Path, text: _Text, *, max_characters: int, json: bool) ->
     """Check a vocabulary, against a corpus if there is one; exit with 2 if it is unusable."""
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.sentences import tokenize_lines
+    from elmokit.text.special_words import MAX_MARKED_SHARE
     from elmokit.text.vocab_doctor import check_vocab
 
     sentences = tokenize_lines(
@@ -132,7 +133,7 @@ def _check(vocab_path: Path, text: _Text, *, max_characters: int, json: bool) ->
     report = check_vocab(
         vocab_path, sentences if text.files else None, char_vocab=CharVocab(config)
     )
-    if text.read.marked_lines:
+    if text.read.marked_lines > MAX_MARKED_SHARE * text.read.lines:
         told = f"{counted(text.read.marked_lines, 'line')} of the corpus hold special words"
         report = replace(report, warnings=(*report.warnings, told))
     if json:

@@ -34,6 +34,7 @@ def _weights(contents: Contents) -> tuple[Path, Path | None]:
     if softmax is None and not choices.encoder_only and len(outputs) == 1 and len(weights) == 1:
         softmax = outputs[0]
     if len(weights) != 1:
+        contents.refuse_pointers()
         raise FormatError(
             f"{contents.folder} has {len(weights) or 'no'} HDF5 files with a biLM"
             f"{': ' + contents.listed(weights) if weights else ''}. One is expected: say which "

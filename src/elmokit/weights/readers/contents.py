@@ -23,7 +23,7 @@ from elmokit.weights.readers.torch_files import is_torch_file
 
 FileKind = Literal[
     "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "unreadable JSON", "id list",
-    "word list", "archive", "other",
+    "word list", "archive", "Git LFS pointer", "other",
 ]  # fmt: skip
 """``options``: JSON with the table ``lstm``. ``unreadable JSON``: a file named
 ``.json``, or text that begins like an object, that cannot be read as one. ``id list``: lines of
@@ -84,6 +84,7 @@ class Contents:
                 f"{self.folder} has several files of {what}: {self.listed(found)}. Choose one with "
                 f"--{option}."
             )
+        self.refuse_pointers()
         if kind == "options":
             self.refuse_unreadable()
         raise FormatError(
@@ -91,12 +92,17 @@ class Contents:
             f"give it with --{option}."
         )
 
+    def refuse_pointers(self) -> None:
+        """Raise the error of a file that Git LFS has not fetched; it may be the one missing."""
+        for path in self.of("Git LFS pointer"):
+            refuse_lfs_pointer(path)
+
     def refuse_unreadable(self, *names: str) -> None:
         """Raise the error of a JSON file that cannot be read; it may be the one that is missing.
 
         With ``names``, only of a file of one of these names.
         """
-        for path in self.of("unreadable JSON"):
+        for path in self.of("unreadable JSON", "Git LFS pointer"):
             if not names or path.name in names:
                 settings(path)
 
@@ -213,7 +219,13 @@ def _unpacked(
 
 
 def _kinds(folder: Path, max_depth: int) -> dict[Path, FileKind]:
-    return {path: kind_of(path) for path in files_below(folder, max_depth)}
+    kinds: dict[Path, FileKind] = {}
+    for path in files_below(folder, max_depth):
+        try:
+            kinds[path] = kind_of(path)
+        except FormatError:  # whoever needs the file refuses it
+            kinds[path] = "Git LFS pointer"
+    return kinds
 
 
 def files_below(folder: Path, max_depth: int) -> list[Path]:

@@ -77,6 +77,7 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
         contents = _of_one_kind(contents)
         chosen = next((one for one in FORMATS if one.recognizes(contents)), None)
         if chosen is None:
+            contents.refuse_pointers()
             kinds = "; ".join(f"{one.name} ({one.files})" for one in FORMATS)
             raise FormatError(
                 f"{contents.folder} is not a known model. It holds {contents.summary()}. What "
@@ -88,8 +89,8 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
                     f"{source} is of the kind {chosen.name!r}, which has no use for --{option}."
                 )
         imported = chosen.read(contents)
-        if unread := contents.of("unreadable JSON"):
-            note = f"not read, since they are no JSON: {contents.listed(unread)}"
+        if unread := contents.of("unreadable JSON", "Git LFS pointer"):
+            note = f"not read, since Git LFS pointers or no JSON: {contents.listed(unread)}"
             imported = replace(imported, notes=(*imported.notes, note))
         if choices.encoder_only:
             imported = replace(imported, model=imported.model.encoder())
