@@ -96,3 +96,13 @@ def test_every_seed_has_the_same_range():
         for seed in (low - 1, high + 1):
             with pytest.raises(typer.BadParameter, match=rf"{low} to {high:,}, got {seed}"):
                 option.callback(None, option, seed)
+
+
+@pytest.mark.parametrize("text", ["2,3", "word=two", "word=0", "words=2", ""])
+def test_columns_that_are_not_named_by_number_are_refused(text):
+    from elmokit.cli.options import columns_of, columns_settings
+    from elmokit.errors import InputError
+
+    for parse in (columns_of, columns_settings):
+        with pytest.raises(InputError, match=r"--columns .*word=2,tag=3"):
+            parse(text)

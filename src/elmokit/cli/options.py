@@ -1,6 +1,7 @@
 """Options shared by several commands: a flag means the same everywhere."""
 
 import operator
+import re
 from collections.abc import Iterator, Mapping
 from json import dumps
 from pathlib import Path
@@ -246,12 +247,22 @@ def as_settings(values: Mapping[str, str | None]) -> list[str]:
 
 def columns_settings(text: str | None) -> list[str]:
     """Return ``--columns word=N,tag=N`` as settings of a task run."""
-    return [] if text is None else [f"columns.{part.strip()}" for part in text.split(",")]
+    return [] if text is None else [f"columns.{part}" for part in _column_parts(text)]
 
 
 def columns_of(text: str | None) -> Columns | None:
-    """Return what ``--columns`` says; raise `ConfigError` if it is not ``word=N,tag=N``."""
-    return None if text is None else from_dict(Columns, {}, overrides=text.split(","))
+    """Return what ``--columns`` says; raise `InputError` if it is not ``word=N,tag=N``."""
+    return None if text is None else from_dict(Columns, {}, overrides=_column_parts(text))
+
+
+def _column_parts(text: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"(word|tag)=[1-9][0-9]{0,3}", part) for part in parts):
+        raise InputError(
+            "--columns takes the columns of words and tags, counted from 1, such as word=2,tag=3, "
+            f"got {text!r:.60}."
+        )
+    return parts
 
 
 def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> None:

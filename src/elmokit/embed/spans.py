@@ -52,7 +52,13 @@ def embed_spans(
     if offsets is None:
         raise InputError("`text` and its tokens differ. Give the list of words, and spans of them.")
     places: list[tuple[int, int]] = []
-    for number, (start, end) in enumerate(spans):
+    for number, span in enumerate(spans):
+        if np.shape(span) != (2,) or not all(isinstance(x, int | np.integer) for x in span):
+            raise TypeError(
+                f"spans[{number}] must be a pair of whole numbers (start, end), got {span!r:.60}. "
+                "`spans` is a list of such pairs."
+            )
+        start, end = span
         if not 0 <= start < end <= length:
             raise InputError(
                 f"spans[{number}] is [{start}, {end}); it must have start < end and lie within the "

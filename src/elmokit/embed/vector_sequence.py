@@ -191,7 +191,7 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
         ValueError: if sentences are read after ``close()``.
     """
     chosen = Path(path)
-    if not chosen.exists():
+    if not chosen.is_file():
         raise FileNotFoundError(
             f"There is no embedding file {chosen}. Check the path; `elmokit embed TEXT -o FILE` "
             "makes one."

@@ -267,3 +267,8 @@ def test_damaged_statistics_of_a_parquet_file_do_not_end_the_process(seed, tmp_p
     (tmp_path / "files").mkdir()
     target = fuzz_targets.TARGETS["parquet"](tmp_path / "files")
     assert target.attempt(seed) in ("read", "refused")
+
+
+def test_a_directory_is_no_embedding_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no embedding file .*elmokit embed"):
+        open_vectors(tmp_path)
