@@ -218,7 +218,18 @@ def pretraining(place: Place) -> Answers:
     place.stop(*pretrain, "stopped", when=(place.directory / "stopped/metrics.jsonl").exists)
     place.run(*pretrain, "stopped", "--resume")
     yield "pretrain resumed", place.weights("stopped")
-    finetune = ("finetune", "model", DEMO["ko"], "--epochs", "2", "--threads", "1", "-o")
+    finetune = (
+        "finetune",
+        "model",
+        DEMO["ko"],
+        "--vocab",
+        "corpus",
+        "--epochs",
+        "2",
+        "--threads",
+        "1",
+        "-o",
+    )
     place.run(*finetune, "tuned")
     yield "finetune losses", place.losses("tuned")
     yield "finetune weights", place.weights("tuned")

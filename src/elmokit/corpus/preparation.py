@@ -316,7 +316,11 @@ def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
         if num_known >= MIN_KNOWN * (num_known + unknown.total()):
             return  # the other shards of so much text would only take time
     if share := unknown.total() / max(1, num_known + unknown.total()):
-        raise FormatError(f"--vocab: {unfit(share, unknown.most_common(3), vocab.words)}")
+        problem = unfit(share, unknown.most_common(3), vocab.words)
+        raise FormatError(
+            f"the vocabulary (--vocab, or that of the model): {problem} "
+            "`finetune --vocab corpus` builds one from the text."
+        )
 
 
 def _count_words(
