@@ -138,7 +138,7 @@ class TestVocabulary:
         lines = [word if word.startswith("<") else line.format(word) for word in VOCAB.words]
         lines = [word.replace("x<", "<") for word in lines]
         example = next(word for word in lines if any(map(str.isalpha, word)) and "<" not in word)
-        with pytest.raises(FormatError, match=r"--vocab: .*\d+\.\d%") as raised:
+        with pytest.raises(FormatError, match=r"--vocab.*\d+\.\d%") as raised:
             prepared(corpus, run_dir, fixed_vocab=WordVocab(lines))
         assert repr(example) in str(raised.value)
 
