@@ -1,10 +1,11 @@
 """How far vectors depend on rounding: on natural text, and on long machine-like sentences.
 
-    python benchmarks/bench_divergence.py --english wiki/dev.txt.xz --korean wiki-ko/dev.txt.xz
+    python benchmarks/bench_divergence.py --model en wiki/dev.txt.xz --model ko wiki-ko/dev.txt.xz
 
-For each packaged model and text: the largest difference between the compiled kernels and PyTorch,
-the change of the vectors if the token vectors change by 1e-6, and the Lyapunov exponent of each
-direction (growth of a small change a token, in nats; above zero the LSTM is chaotic there).
+For each model (a packaged one or a directory) and text: the largest difference between the
+compiled kernels and PyTorch, the change of the vectors if the token vectors change by 1e-6, and
+the Lyapunov exponent of each direction (growth of a small change a token, in nats; above zero the
+LSTM is chaotic there).
 """
 
 import argparse
@@ -60,7 +61,7 @@ def lyapunov(
 
 
 def measure(name: str, natural: list[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the figures of one packaged model, text by text."""
+    """Yield the figures of one model, text by text."""
     model = load_model(name)
     bilm = FrozenBiLM(model)
     plain = Engine(ModuleNetwork(model, use_bf16=False, device=torch.device("cpu")))
@@ -86,16 +87,17 @@ def measure(name: str, natural: list[str]) -> Iterator[tuple[str, dict[str, floa
 def main() -> None:
     """Measure both models and print one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--english", type=Path, required=True)
-    parser.add_argument("--korean", type=Path, required=True)
+    parser.add_argument(
+        "--model", nargs=2, action="append", required=True, metavar=("MODEL", "TEXT")
+    )
     parser.add_argument("--words", type=int, default=2000)
     options = parser.parse_args()
     torch.set_num_threads(1)
     results = {}
-    for name, path in (("en", options.english), ("ko", options.korean)):
+    for name, path in options.model:
         tokenizer = build_tokenizer(load_model(name).tokenizer)
         words: list[str] = []
-        for sentence in read_sentences([path], tokenizer):
+        for sentence in read_sentences([Path(path)], tokenizer):
             words += sentence
             if len(words) >= options.words:
                 break
