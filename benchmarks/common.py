@@ -178,19 +178,17 @@ def _processor() -> str:
 
 
 def speed_table(found: Mapping[str, Any], compared: Sequence[str]) -> str:
-    """Return measured programs as a table: tokens per second, ratios, share of the ceiling."""
-    headers = ["program", "tokens/s", "lowest–highest", *(f"× {c}" for c in compared), "of ceiling"]
+    """Return measured programs as a table: tokens per second, ratios."""
+    headers = ["program", "tokens/s", "lowest–highest", *(f"× {c}" for c in compared)]
     rows = []
     for name, speed in found["tokens_per_second"].items():
         ratios = found["ratios"].get(name, {})
-        share = found["share_of_ceiling"].get(name)
         rows.append(
             [
                 name,
                 f"{speed['median']:,.0f}",
                 f"{speed['low']:,.0f}–{speed['high']:,.0f}",
                 *(f"{ratios[c]['median']:.1f}" if c in ratios else "–" for c in compared),
-                "–" if share is None else f"{share['median']:.0%}",
             ]
         )
     return markdown_table(headers, rows)

@@ -17,7 +17,7 @@ from elmokit.training.pretraining.run import TrainingEvent
 from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.schedules import Limits
 
-ENDLESS = 10**12
+ENDLESS = 10**11
 
 
 def main() -> None:
