@@ -209,7 +209,10 @@ def test_every_door_has_a_page_in_both_languages_with_an_example():
     english, korean = doors("docs/index.md"), doors("docs/ko/index.md")
     assert [row[1] for row in english] == [row[1] for row in korean]
     assert len(english) == 16
-    for folder, row in (*zip(["docs"] * 16, english), *zip(["docs/ko"] * 16, korean)):
+    for folder, row in [
+        *(("docs", row) for row in english),
+        *(("docs/ko", row) for row in korean),
+    ]:
         page, _, anchor = re.search(r"\(([^)]+)\)", row[2])[1].partition("#")
         text = (ROOT / folder / page).read_text(encoding="utf-8")
         assert FENCE.search(text), page
