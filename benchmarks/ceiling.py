@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmokit.training.precision import quick_matmul
+from elmokit.training.speed import quick_matmul
 
 SECONDS = 0.25
 """Time given to each kernel in a measurement."""

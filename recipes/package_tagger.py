@@ -24,14 +24,11 @@ from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json, write_json
 from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.card import HELD_OUT
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, read_metadata
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, HELD_OUT, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import TaskResult, train_task
 from elmokit.tasks.task import TaskScore
-from elmokit.training.checkpoints import latest_checkpoint
-from elmokit.training.run_dir import CHECKPOINTS
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.locate import PACKAGED_RUNS
 
@@ -148,7 +145,7 @@ def train(
     return train_task(
         recipe.run, *parts, run_dir, model=recipe.model, vectors=vectors,
         cache_dir=directory / "layers",
-        resume=latest_checkpoint(run_dir / CHECKPOINTS) is not None, save_on_signals=True,
+        resume=True, save_on_signals=True,
         on_epoch=lambda report: print(
             f"epoch {report.epoch}: loss {report.loss:.4f}, held out {report.dev.value:.2f}",
             flush=True,

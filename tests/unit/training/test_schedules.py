@@ -1,7 +1,5 @@
 """Budgets, limits and the learning rate as a share of the budget."""
 
-import re
-
 import pytest
 
 from elmokit.training.pretraining.presets import pretrain_config
@@ -27,14 +25,6 @@ class TestBudget:
     def test_only_seconds_make_the_clock_count(self):
         assert Budget(seconds=1.0, steps=5).uses_clock
         assert not Budget(tokens=1, steps=5).uses_clock
-
-    @pytest.mark.parametrize("limits", [{}, {"steps": 0}, {"seconds": -1.0, "steps": 5}])
-    def test_empty_and_negative_budgets_are_refused(self, limits):
-        with pytest.raises(
-            ValueError,
-            match=rf"`seconds`, `tokens` .*`steps`.* {re.escape(str([*limits.values()]))}",
-        ):
-            Budget(**limits)
 
 
 CORPUS = {"targets_per_epoch": 1000, "targets_per_step": 64, "default_epochs": 4.0}
@@ -129,5 +119,5 @@ class TestSchedule:
         ("name", "value"), [("warmup_share", 1.0), ("warmup_share", -0.1), ("final_factor", 1.5)]
     )
     def test_shares_outside_0_to_1_are_refused(self, name, value):
-        with pytest.raises(ValueError, match=rf"`{name}` .* 0 .* 1, .* {value}$"):
+        with pytest.raises(ValueError, match=rf"`{name}` .* 0 .* {value}$"):
             ScheduleConfig(**{name: value})

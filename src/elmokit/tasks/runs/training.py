@@ -3,20 +3,19 @@
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from elmokit.config import from_dict, known_part
-from elmokit.field_checks import SEEDS, check_choices, check_ranges
+from elmokit.jobs.job import Pieces
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
-from elmokit.tasks.runs.examples import Examples, choose_examples, training_batches
-from elmokit.tasks.runs.scoring import score_model
+from elmokit.tasks.runs.config import TaskTrainConfig
+from elmokit.tasks.runs.examples import Examples, choose_examples, score_model, training_batches
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.training.checkpoints import (
     Checkpoint,
@@ -24,8 +23,7 @@ from elmokit.training.checkpoints import (
     restoring,
     save_checkpoint,
 )
-from elmokit.training.dropout import derived_seed
-from elmokit.training.loop import StepResult, train
+from elmokit.training.loop import StepResult, derived_seed, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
@@ -33,57 +31,6 @@ SCHEDULES = {
     "constant": ScheduleConfig(kind="constant", warmup_share=0.0),
     "cosine": ScheduleConfig(kind="cosine"),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskTrainConfig:
-    """How a task model is trained."""
-
-    epochs: int = 20
-    """Most passes over the training set."""
-    batch_size: int | None = None
-    """Examples per update; none: the task's default."""
-    learning_rate: float = 1e-3
-    """Peak rate of Adam."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """Of the rate; ``cosine`` rises over the first twentieth of all epochs and falls to a twentieth
-    of the peak at their end."""
-    clip_norm: float = 5.0
-    """Bound on the global norm of the gradient."""
-    patience: int = 4
-    """Whole epochs without a better dev score before training ends."""
-    seed: int = 0
-    """Of weights, order and dropout."""
-    label_share: float = 1.0
-    """Share of the training examples that is used, drawn with the seed."""
-    lowercase_share: float = 0.0
-    """Share of the training sentences that are read a second time, in lower case; drawn with the
-    seed. For tasks that tag words."""
-    finetune_bilm: bool = False
-    """Train the biLM, too; its layers are then computed in every update."""
-    bilm_learning_rate: float = 1e-4
-    """Of a biLM that is trained."""
-
-    def __post_init__(self) -> None:
-        check_choices(self)
-        check_ranges(self, seed=SEEDS)
-        for name in ("epochs", "batch_size", "patience"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {value}")
-        for name in ("learning_rate", "clip_norm", "bilm_learning_rate"):
-            if not getattr(self, name) > 0:  # nor NaN
-                raise ValueError(f"`{name}` must be above 0, got {getattr(self, name)}")
-        if not 0 < self.label_share <= 1:
-            raise ValueError(f"`label_share` must be above 0 and at most 1, got {self.label_share}")
-        if not 0 <= self.lowercase_share <= 1:
-            raise ValueError(
-                f"`lowercase_share` must be between 0 and 1, got {self.lowercase_share}"
-            )
-        if self.lowercase_share and self.label_share < 1:
-            raise ValueError(
-                f"`lowercase_share` needs all labels, a `label_share` of 1, got {self.label_share}"
-            )
 
 
 @dataclass(frozen=True)
@@ -116,6 +63,67 @@ class TaskStep:
 OnStep = Callable[[TaskStep], None]
 
 
+def learned_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return the state of a model without its frozen parameters, such as static vectors."""
+    frozen = {name for name, value in model.named_parameters() if not value.requires_grad}
+    return {name: value for name, value in model.state_dict().items() if name not in frozen}
+
+
+class EarlyStopping:
+    """Keeps the weights with the best score; ``patience`` counts whole epochs without a new best.
+
+    Epochs that a limit of time cut short do not count, neither for patience nor against it, so that
+    a run in pieces ends where an uninterrupted one does. Neither do epochs before the first score
+    above 0: with little data, span taggers find nothing for a while.
+    """
+
+    def __init__(self, model: nn.Module, *, patience: int) -> None:
+        self._model, self._patience = model, patience
+        self.best_score = -float("inf")
+        self.best_weights: dict[str, Tensor] = {}
+        """`learned_weights` with that score; empty before the first."""
+        self.best_epoch_score = -float("inf")
+        """Of the whole epochs."""
+        self.since_best = 0
+        """Whole epochs since then."""
+
+    def update(self, score: float, *, is_whole_epoch: bool) -> bool:
+        """Record a dev score; return whether it is the best so far."""
+        if is_whole_epoch:
+            is_better = score > self.best_epoch_score
+            self.best_epoch_score = max(self.best_epoch_score, score)
+            has_begun = self.best_epoch_score > 0
+            self.since_best = self.since_best + 1 if has_begun and not is_better else 0
+        if self.best_weights and score <= self.best_score:
+            return False
+        self.best_weights = _copied(self._model)
+        self.best_score = score
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether training should stop."""
+        return self.since_best >= self._patience
+
+    @contextmanager
+    def best_model(self) -> Iterator[None]:
+        """Give the model the weights of the best epoch for a while."""
+        now = _copied(self._model)
+        self.restore()
+        try:
+            yield
+        finally:
+            self._model.load_state_dict(now, strict=False)
+
+    def restore(self) -> None:
+        """Load the weights of the best epoch, if there is one, into the model."""
+        self._model.load_state_dict(self.best_weights, strict=False)
+
+
+def _copied(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in learned_weights(model).items()}
+
+
 @dataclass(frozen=True, kw_only=True)
 class _State:
     """What the metadata of a checkpoint says of `TaskTraining` and its `EarlyStopping`."""
@@ -143,9 +151,6 @@ class TaskTraining:
         config: How to train.
         seconds: Limit of training and scoring, over all parts of a resumed run; none: no limit.
         checkpoint: Where to continue.
-
-    Raises:
-        FormatError: if the checkpoint is damaged or of another model.
     """
 
     def __init__(
@@ -176,10 +181,11 @@ class TaskTraining:
         self.scored_step = 0
         """Last update that was scored on dev."""
         if checkpoint is not None:
-            self._restore(checkpoint)
+            with restoring(checkpoint):
+                self._restore(checkpoint)
         self._started = time.monotonic() - self.progress.seconds
 
-    def save(self, folder: Path, metadata: Mapping[str, Any]) -> None:
+    def save(self, checkpoints: Pieces, metadata: Mapping[str, Any]) -> None:
         """Write a checkpoint, with further metadata."""
         stopping = self.early_stopping
         state = _State(
@@ -190,31 +196,33 @@ class TaskTraining:
             since_best=stopping.since_best,
         )  # fmt: skip
         save_checkpoint(
-            folder, self.progress.step, model=learned_weights(self.model),
+            checkpoints, self.progress.step, model=learned_weights(self.model),
             optimizer=self.optimizer, carry=stopping.best_weights,
             metadata={**asdict(state), **metadata},
         )  # fmt: skip
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        source = str(checkpoint.path)
-        with restoring(checkpoint):
-            state = from_dict(_State, known_part(_State, checkpoint.metadata), source=source)
-            if state.progress.step != state.epoch * self.num_batches + len(state.losses):
-                raise ValueError("`progress.step` does not agree with `epoch` and `losses`")
-            self._check_weights("model", checkpoint.model)
-            self.model.load_state_dict(checkpoint.model, strict=False)  # not the frozen ones
-            restore_optimizer(self.optimizer, checkpoint.optimizer)
-            self._check_optimizer()
-            if state.best_score is not None:
-                self._check_weights("carry", checkpoint.carry)
-                self.early_stopping.resume(
-                    checkpoint.carry, state.best_score, state.best_epoch_score, state.since_best
-                )
+        known = known_part(_State, checkpoint.metadata)
+        state = from_dict(_State, known, source=str(checkpoint.path))
+        if state.progress.step != state.epoch * self.num_batches + len(state.losses):
+            raise ValueError("`progress.step` does not agree with `epoch` and `losses`")
+        self._check_weights("model", checkpoint.model)
+        self.model.load_state_dict(checkpoint.model, strict=False)  # not the frozen ones
+        if not checkpoint.optimizer:  # Adam would begin anew in silence
+            raise ValueError("optimizer.safetensors is empty")
+        restore_optimizer(self.optimizer, checkpoint.optimizer)
+        if state.best_score is not None:
+            self._check_weights("carry", checkpoint.carry)
+            stopping = self.early_stopping
+            stopping.best_weights, stopping.best_score = checkpoint.carry, state.best_score
+            stopping.since_best = state.since_best
+            if state.best_epoch_score is not None:  # none before the first whole epoch
+                stopping.best_epoch_score = state.best_epoch_score
         self.progress, self.scored_step = state.progress, state.scored_step
         self.epoch, self.losses = state.epoch, list(state.losses)
 
-    def _check_weights(self, name: str, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Check the names and shapes of learned weights that a checkpoint holds."""
+    def _check_weights(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+        """Check the names and shapes of learned weights: `load_state_dict` would skip some."""
         saved, own = (
             {(key, tensor.shape) for key, tensor in each.items()}
             for each in (tensors, learned_weights(self.model))
@@ -222,15 +230,6 @@ class TaskTraining:
         if saved != own:
             key = min(saved ^ own)[0]
             raise ValueError(f"{name}.safetensors differs from the model in `{key}`")
-
-    def _check_optimizer(self) -> None:
-        """Check the restored averages of Adam."""
-        found = self.optimizer.state.items()
-        averages = [
-            (key, state[name]) for key, state in found for name in ("exp_avg", "exp_avg_sq")
-        ]
-        if not averages or any(key.shape != average.shape for key, average in averages):
-            raise ValueError("optimizer.safetensors lacks weights, or has other shapes")
 
     @property
     def is_complete(self) -> bool:
@@ -291,8 +290,8 @@ class TaskTraining:
         torch.manual_seed(seed)
         draw = random.Random(seed)
         task, examples = self.training.task, self.training.examples
-        chosen = [task.part(examples[index], draw) for index in batch]
-        loss = self.model.loss(self.training.batch_of(self.maker, chosen), chosen)
+        parts = [task.part(examples[index], draw) for index in batch]
+        loss = self.model.loss(self.training.batch_of(self.maker, parts), parts)
         return StepResult(loss, {}, len(batch), carry)
 
     def _score(self, on_step: OnStep) -> EpochReport:

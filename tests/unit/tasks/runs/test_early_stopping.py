@@ -2,7 +2,7 @@
 
 import torch
 
-from elmokit.tasks.runs.early_stopping import EarlyStopping
+from elmokit.tasks.runs.training import EarlyStopping
 
 
 def epochs_of(scores, patience):

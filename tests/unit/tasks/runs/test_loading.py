@@ -25,7 +25,7 @@ def test_a_run_of_an_earlier_version_is_told(ner_run):
     del metadata["config"]["inputs"]["layer_norm"]
     metadata["config"]["inputs"]["positions"] = None
     (ner_run / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(FormatError, match=r"/task\.json .*inputs\.layer_norm, inputs\.positions"):
+    with pytest.raises(FormatError, match=r"/task\.json .*inputs\.positions, inputs\.layer_norm"):
         TaskRun.load(ner_run)
 
 
@@ -42,7 +42,7 @@ def test_a_run_of_an_earlier_version_is_told(ner_run):
         (
             FormatError,
             {"config": {"task": "ner", "inputs": {"embeddings": "elmo"}}},
-            r"/task\.json does not say inputs\.characters, .*of another version",
+            r"/task\.json does not say .*inputs\.characters, .*of another version",
         ),
     ],
 )
@@ -57,7 +57,7 @@ def test_what_a_newer_version_wrote_is_refused_with_its_version(kind, change, me
     with pytest.raises(kind, match=message) as raised:
         TaskRun.load(ner_run)
     assert str(raised.value).count("written by elmokit 99.1.0") == 1
-    assert "Train the task again" not in str(raised.value)
+    assert "train the task again" not in str(raised.value)
 
 
 def test_weights_that_do_not_fit_what_is_written_name_a_tensor(ner_run):
@@ -65,7 +65,7 @@ def test_weights_that_do_not_fit_what_is_written_name_a_tensor(ner_run):
     fewer = metadata | {"labels": metadata["labels"][:-1]}
     path.write_text(json.dumps(fewer), encoding="utf-8")
     with pytest.raises(
-        FormatError, match=r"/model\.safetensors .* labels in task\.json: .*again\.$"
+        FormatError, match=r"(?s)/model\.safetensors: does not fit task\.json: .*again\.$"
     ):
         TaskRun.load(ner_run)
     path.write_text(json.dumps(metadata), encoding="utf-8")
@@ -73,10 +73,10 @@ def test_weights_that_do_not_fit_what_is_written_name_a_tensor(ner_run):
     tensors = load_file(weights)
     name = next(iter(tensors))
     save_file(tensors | {"more": tensors[name].clone()}, weights)
-    with pytest.raises(FormatError, match=r"tensor `more` .*not in the network"):
+    with pytest.raises(FormatError, match=r"(?s)model\.safetensors: .*\bmore\b"):
         TaskRun.load(ner_run)
     save_file({key: tensors[key] for key in tensors if key != name}, weights)
-    with pytest.raises(FormatError, match=rf"tensor `{name}` is missing"):
+    with pytest.raises(FormatError, match=rf"(?s)model\.safetensors: .*{name}"):
         TaskRun.load(ner_run)
 
 

@@ -9,8 +9,8 @@ from elmokit.errors import InputError
 from elmokit.files.hashing import file_sha256
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.prepared import TaskFiles, prepare_task
-from elmokit.tasks.runs.train_task import train_task
+from elmokit.tasks.runs.examples import TaskFiles
+from elmokit.tasks.runs.train_task import prepare_task, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 
 ENTITIES = "Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n"
@@ -49,7 +49,7 @@ def test_what_is_written_down_of_a_training(files):
     assert metadata["labels"] == prepared.examples.labels
     assert metadata["bilm"] is None
     assert metadata["config"]["train"]["batch_size"], "the task's default"
-    assert prepared.origin() == {
+    assert prepared.inputs() == {
         "train": file_sha256(files.train), "dev": file_sha256(files.dev), "precision": "fp32",
         "vectors": metadata["vectors"]["sha256"], "bilm": None,
     }  # fmt: skip

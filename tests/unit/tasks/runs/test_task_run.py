@@ -254,13 +254,13 @@ class TestStaticVectors:
         with pytest.raises(FormatError, match=r"/vectors\.txt: .*2 words .*\(1, 2\)\. Copy"):
             TaskRun.load(run_dir)
         words.unlink()
-        with pytest.raises(FormatError, match=r"/vectors\.txt is missing: .*Copy the whole dir"):
+        with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors .*Copy the"):
             TaskRun.load(run_dir)
         words.write_text("sat\n", encoding="utf-8")
         tensors = load_file(weights)
         del tensors["inputs.static.weight"]
         save_file(tensors, weights)
-        with pytest.raises(FormatError, match=r"/model\.safetensors has no vectors .*vectors\.txt"):
+        with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors "):
             TaskRun.load(run_dir)
 
     def test_more_texts_are_looked_up_together_after_each_reading(
@@ -402,7 +402,7 @@ class TestStaticVectors:
         run_dir = train("ner", vectors=vectors)
         metadata = written(run_dir) | {"vectors": found}
         (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-        with pytest.raises(FormatError, match=r"/task\.json .*vectors\..*sha256"):
+        with pytest.raises(FormatError, match=r"/task\.json: .*`vectors"):
             TaskRun.load(run_dir)
 
 
@@ -581,7 +581,7 @@ def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
 
 @pytest.mark.parametrize("dropout", [-0.1, 1.0])
 def test_no_network_drops_everything(dropout):
-    with pytest.raises(ValueError, match=rf"`dropout` .* 0 .* 1, .* {dropout}$"):
+    with pytest.raises(ValueError, match=rf"`dropout` .* 0 .* {dropout}$"):
         TaskRunConfig(task="ner", dropout=dropout)
 
 

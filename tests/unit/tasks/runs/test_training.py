@@ -22,10 +22,10 @@ from elmokit.tasks.runs.examples import (
     Examples,
     choose_examples,
     lowercase_copies,
+    missing_labels,
     prediction_batches,
     training_batches,
 )
-from elmokit.tasks.runs.scoring import missing_labels
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab

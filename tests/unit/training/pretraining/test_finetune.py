@@ -19,9 +19,8 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
-from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.pretraining.start import RunOptions
-from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.pretraining.pretrain import RunOptions
+from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
 from elmokit.training.pretraining.vocab_transfer import with_vocab
 from elmokit.training.schedules import Limits
 from elmokit.weights.bilm_tf import write_bilm_tf
@@ -231,18 +230,9 @@ class TestFinetune:
         with pytest.raises(ValueError, match="smaller than one window") as caught:
             self.run(model_path, domain, tmp_path, config=large)
         (note,) = caught.value.__notes__
-        assert f"kept in {tmp_path / 'tuned'}" in note
+        assert str(tmp_path / "tuned") in note
         assert "--set train.batch_size=" in note
         assert self.run(model_path, domain, tmp_path).after
-
-    def test_finished_shards_too_small_for_the_settings_stay_where_they_are(self, save, tmp_path):
-        large = replace(CONFIG, train=replace(CONFIG.train, batch_size=10_000))
-        shards = write_shards(self.DOMAIN, tmp_path / "shards").shard_dir
-        with pytest.raises(ValueError, match="smaller than one window") as caught:
-            self.run(save(), shards, tmp_path, config=large)
-        (note,) = caught.value.__notes__
-        assert "kept" not in note
-        assert "--set train.batch_size=" in note
 
     def test_a_model_without_vocabulary_needs_one(self, save, domain, tmp_path):
         with pytest.raises(ValueError, match=r" vocab\.txt.*--vocab FILE.*--vocab corpus"):
@@ -288,7 +278,9 @@ class TestFinetune:
         tuned = load_model(tmp_path / "tuned").model_hash()
         other = save(gain=1.5)
         hashes.append(load_model(other).model_hash())
-        with pytest.raises(ConfigError, match=r"/run\.json: model .*{}.*{}".format(*hashes)):
+        with pytest.raises(
+            ConfigError, match=r"/run\.json: .*model\.hash .*{}.*{}".format(*hashes)
+        ):
             self.run(other, domain, tmp_path, resume=True)
         assert load_model(tmp_path / "tuned").model_hash() == tuned
 
@@ -304,7 +296,7 @@ class TestFinetune:
         base = save()
         self.run(base, domain, tmp_path, reader=Lines("ner, words"))
         for reader in (Lines("ner, characters"), None):
-            with pytest.raises(ConfigError, match=r"/run\.json: reader was 'ner, words' "):
+            with pytest.raises(ConfigError, match=r"/run\.json: .*reader was 'ner, words' "):
                 self.run(base, domain, tmp_path, resume=True, reader=reader)
         self.run(base, domain, tmp_path, resume=True, reader=Lines("ner, words"))
 

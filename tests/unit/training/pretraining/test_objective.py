@@ -10,7 +10,7 @@ from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.stream import WindowStream
 from elmokit.corpus.windows import WindowBatch
-from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
+from elmokit.training.pretraining.objective import BiLMLoss, RowDropout, WindowTensors
 
 from ....builders.training_models import VOCAB, toy_model, toy_shards
 
@@ -240,3 +240,46 @@ class TestPaddingOfTheWords:
             gradients = [parameter.grad for parameter in model.parameters()]
             found[num_padding] = [forward.detach(), backward.detach(), *gradients]
         torch.testing.assert_close(found[5], found[0])
+
+
+def dropout_of(probability=0.5, *, seed=1, num_rows=6, first_row=0):
+    return RowDropout(
+        probability, seed=seed, num_rows=num_rows, first_row=first_row, device=torch.device("cpu")
+    )
+
+
+def test_values_are_dropped_at_the_asked_rate_and_the_rest_scaled_up():
+    dropped = dropout_of(0.2, num_rows=50)(torch.ones(50, 20, 30))
+    assert sorted(set(dropped.flatten().tolist())) == pytest.approx([0.0, 1.25])
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.2, abs=0.01)
+
+
+def test_two_processes_drop_what_one_would():
+    x = torch.randn(6, 4, 3, generator=torch.Generator().manual_seed(0))
+    whole = dropout_of()
+    first, second = dropout_of(first_row=0), dropout_of(first_row=3)
+    for _ in range(2):
+        parts = torch.cat((first(x[:3]), second(x[3:])))
+        assert torch.equal(parts, whole(x))
+
+
+def test_successive_calls_draw_different_masks_and_the_seed_repeats_them():
+    x = torch.ones(6, 4, 3)
+    dropout, again, other = dropout_of(), dropout_of(), dropout_of(seed=2)
+    first, second = dropout(x), dropout(x)
+    assert not torch.equal(first, second)
+    assert torch.equal(again(x), first)
+    assert torch.equal(again(x), second)
+    assert not torch.equal(other(x), first)
+
+
+def test_zero_leaves_the_tensor_alone():
+    x = torch.ones(2, 2, 2)
+    assert dropout_of(0.0)(x) is x
+
+
+def test_no_gradient_reaches_dropped_values():
+    x = torch.ones(6, 4, 3, requires_grad=True)
+    dropped = dropout_of()(x)
+    dropped.sum().backward()
+    assert torch.equal(x.grad, dropped.detach())

@@ -88,7 +88,7 @@ def test_an_unknown_key_names_the_recipe_and_the_nearest_key(recipe):
 
 def test_a_refused_value_names_the_key_and_where_it_stands(recipe):
     with pytest.raises(
-        ConfigError, match=r"^--set train\.batch_size=0: `train\.batch_size`: .* 1, .* 0\."
+        ConfigError, match=r"^--set train\.batch_size=0: `train\.batch_size`: .* 1 .* 0\."
     ):
         pretrain_config("toy", overrides=["train.batch_size=0"])
     path = recipe("[model.lstm]\ncell_dim = 0\n")

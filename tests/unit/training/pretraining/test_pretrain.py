@@ -17,11 +17,13 @@ from elmokit.errors import ConfigError, InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.pretrain import PretrainConfig, new_model, pretrain
-from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.pretraining.start import RunOptions
-from elmokit.training.pretraining.validation import ValidationConfig
-from elmokit.training.run_dir import exclusive_lock, record_run
+from elmokit.training.pretraining.pretrain import (
+    PretrainConfig,
+    RunOptions,
+    new_model,
+    pretrain,
+)
+from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 
@@ -88,31 +90,9 @@ class TestRunDirectory:
         with pytest.raises(FileExistsError, match=r"/run .*--resume"):
             pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
 
-    def test_a_run_that_is_going_on_is_not_resumed(self, corpus, run_dir):
-        before = sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*"))
-        longer = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
-        with (
-            exclusive_lock(run_dir),
-            pytest.raises(FileExistsError, match=r"/run\. .*--resume"),
-        ):
-            pretrain(CONFIG, [corpus], run_dir, longer)
-        assert sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*")) == before
-
-    def test_a_run_that_another_process_made_meanwhile_is_not_overwritten(
-        self, corpus, tmp_path, monkeypatch
-    ):
-        def held_late(run_dir):
-            record_run(run_dir, CONFIG, {})
-            return exclusive_lock(run_dir)
-
-        monkeypatch.setattr("elmokit.training.pretraining.start.exclusive_lock", held_late)
-        with pytest.raises(FileExistsError, match=r"/new .*--resume"):
-            pretrain(CONFIG, [corpus], tmp_path / "new", RunOptions(limits=SHORT, device="cpu"))
-        assert not (tmp_path / "new" / "shards").exists()
-
     def test_a_resumed_run_must_have_the_same_configuration(self, corpus, run_dir):
         other = dataclasses.replace(CONFIG, softmax=SoftmaxConfig(kind="adaptive"))
-        with pytest.raises(ConfigError, match=r"/run\.json: softmax\.kind .*'full' .*'adaptive'"):
+        with pytest.raises(ConfigError, match=r"/run\.json: .*softmax\.kind .*'full' .*'adaptive'"):
             pretrain(other, [corpus], run_dir, RunOptions(limits=SHORT, resume=True, device="cpu"))
 
     def test_a_resumed_run_needs_no_raw_text(self, corpus, run_dir):
@@ -148,7 +128,7 @@ class TestRunDirectory:
             ([corpus], {"valid": [other]}, "valid", r"\[\]", "other.txt"),
             ([corpus], {"vocab": VOCAB}, "vocab", "'counted'", "'sha256 "),
         ):
-            with pytest.raises(ConfigError, match=rf"/run\.json: {name} .*{was}.* .*{now}"):
+            with pytest.raises(ConfigError, match=rf"/run\.json: .*{name} .*{was}.* .*{now}"):
                 pretrain(
                     CONFIG,
                     corpora,
@@ -178,7 +158,7 @@ class TestRunDirectory:
         pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
         before = load_model(run_dir).model_hash()
         shutil.rmtree(run_dir / "checkpoints")
-        with pytest.raises(InputError, match="finished model, but no checkpoint"):
+        with pytest.raises(FileExistsError, match=r"finished .*checkpoints"):
             pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, resume=True, device="cpu"))
         assert load_model(run_dir).model_hash() == before
 

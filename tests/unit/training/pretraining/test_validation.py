@@ -9,14 +9,14 @@ import torch
 from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.files.atomic import previous_of
+from elmokit.jobs.metrics_log import MetricsLog
 from elmokit.metrics.perplexity import PerplexityCounter
 from elmokit.training.distributed import World
-from elmokit.training.metrics_log import RunLog
-from elmokit.training.precision import matmul_precision
 from elmokit.training.pretraining import validation as validation_module
-from elmokit.training.pretraining.validation import Validation, ValidationConfig, publish_best
-from elmokit.training.run_dir import BEST
+from elmokit.training.pretraining.run_config import ValidationConfig
+from elmokit.training.pretraining.validation import BEST, Validation, publish_best
 from elmokit.training.schedules import Progress
+from elmokit.training.speed import matmul_precision
 from elmokit.weights.model_dir import load_model
 
 from ....builders.training_models import VOCAB, random_sentences, toy_model, toy_shards
@@ -210,7 +210,7 @@ class TestBest:
             validation.model.softmax.bias.fill_(-1000)
             validation.model.softmax.bias[VOCAB.sentence_begin_id - 1] = 0
         report = validation.validate(Progress(step=1), 1.0)
-        RunLog(tmp_path / "metrics.jsonl").write({"step": 1, "valid_mean": report.mean})
+        MetricsLog(tmp_path).write({"step": 1, "valid_mean": report.mean})
         report = validation.finish(Progress(step=1))
         assert report.mean == math.inf
         assert "diverged" in caplog.text
@@ -290,7 +290,7 @@ class TestFinish:
 
 @pytest.mark.parametrize("name", ["num_times", "max_sentences", "patience"])
 def test_numbers_below_one_are_refused(name):
-    with pytest.raises(ValueError, match=f"`{name}` .* 1, .* 0$"):
+    with pytest.raises(ValueError, match=f"`{name}` .* 1 .* 0$"):
         ValidationConfig(**{name: 0})
 
 
