@@ -14,7 +14,7 @@ import torch
 
 import elmokit
 from elmokit.bilm.device import pick_device
-from elmokit.config import from_dict, to_dict
+from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.hashing import file_sha256
 from elmokit.files.sources import existing_file
@@ -40,7 +40,7 @@ from elmokit.tasks.runs.run_dir import CONFIG_FILE, write_best
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskModel, TaskScore
-from elmokit.training.checkpoints import Checkpoint, load_checkpoint, restoring
+from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
@@ -127,15 +127,11 @@ def train_task(
     Raises:
         FileExistsError: if ``run_dir`` has a run and ``resume`` is not set, or other files.
         ConfigError: if a resumed run has other settings or other data.
-        Stopped: after a signal and its checkpoint.
         FileNotFoundError: if a file or the model is missing.
         FormatError: if the data is damaged.
-        ValueError: if the condition lacks what it reads, or is given what it does not read; if the
-            task cannot read layers where ``config`` says.
-        InputError: if the training or dev set is standard input or a pipe; if the training set has
-            a single label; if the dev or test set has none of those of the training set; if there
-            are static vectors of none of the words; for a ``lowercase_share`` of a task that does
-            not tag words.
+        InputError: if data and settings do not go together: nothing to learn, labels of another
+            task, a condition without what it reads or with what it does not read.
+        Stopped: after a signal and its checkpoint.
         FloatingPointError: if the loss is not finite.
     """
     Limits(minutes=minutes)
@@ -154,8 +150,6 @@ def train_task(
         saved = SavedTraining(
             training, prepared, job, keep_static=keep_static, on_step=on_step, on_epoch=on_epoch
         )
-        if checkpoint is not None:
-            saved.restore_best(checkpoint)
         with stop_requests(save_on_signals) as stop:
             best = saved.run(stop)
     num_epochs = training.epoch + bool(training.losses)
@@ -313,30 +307,18 @@ class SavedTraining:
     keep_static: bool
     on_step: OnStep
     on_epoch: OnEpoch
-    best: EpochReport | None = None
-    """The best epoch whose model is written; of a resumed one, ``dev.counts`` are not known."""
     saved_step: int = 0
     saved_at: float = field(default_factory=time.monotonic)
 
-    def restore_best(self, checkpoint: Checkpoint) -> None:
-        """Take the best epoch from a checkpoint, and write its model again.
-
-        On disk may be the model of an epoch after the checkpoint, which is now made again.
-        """
-        with restoring(checkpoint):
-            best = checkpoint.metadata["best"]
-            if best is not None:
-                self.best = from_dict(EpochReport, best, source=str(checkpoint.path))
-            if (best is None) != (self.training.scored_step == 0):
-                raise ValueError("`best` does not agree with `scored_step`")
-        self.saved_step = self.training.progress.step
-        if self.best is not None:
-            with self.training.early_stopping.best_model():
-                self._write_best(self.best)
-
     def run(self, stop: StopRequest) -> EpochReport:
         """Train to the end; return the best epoch."""
-        run_log = MetricsLog(self.job.directory, resume_step=self.training.scored_step)
+        training = self.training
+        run_log = MetricsLog(self.job.directory, resume_step=training.scored_step)
+        self.saved_step = training.progress.step
+        if training.best is not None:
+            # On disk may be the model of an epoch after the checkpoint, which is now made again.
+            with training.best_model():
+                self._write_best(training.best)
 
         def on_step(step: TaskStep) -> None:
             self.on_step(step)
@@ -346,25 +328,24 @@ class SavedTraining:
                 self._save()
             self._stop_if_asked(stop, step.epoch)
 
-        for report in self.training.run(on_step):
+        for report in training.run(on_step):
             if report.is_best:
                 self._write_best(report)
-                self.best = report
-            step, dev = self.training.progress.step, report.dev
+            dev = report.dev
             run_log.write({
-                "epoch": report.epoch, "step": step, "loss": report.loss,
+                "epoch": report.epoch, "step": training.progress.step, "loss": report.loss,
                 "seconds": round(report.seconds, 2),
                 "metric": dev.metric, "dev": dev.value, **dev.details,
             })  # fmt: skip
             self._save()
             self.on_epoch(report)
             self._stop_if_asked(stop, report.epoch)
-        if self.best is None:
+        if training.best is None:
             raise InputError(
-                f"--minutes: the {self.training.budget.seconds:.2g} seconds were over before the "
+                f"--minutes: the {training.budget.seconds:.2g} seconds were over before the "
                 "first update. Give more, such as --minutes 1."
             )
-        return self.best
+        return training.best
 
     def _write_best(self, report: EpochReport) -> None:
         static, dev = self.prepared.static, report.dev
@@ -375,12 +356,7 @@ class SavedTraining:
         write_best(self.job.directory, metadata, self.prepared.network, static)
 
     def _save(self) -> None:
-        best = None
-        if self.best is not None:
-            dev = self.best.dev
-            score = {"metric": dev.metric, "value": dev.value, "details": dev.details}
-            best = vars(self.best) | {"dev": score}
-        self.training.save(self.job.pieces, {"best": best})
+        self.training.save(self.job.pieces)
         self.saved_step, self.saved_at = self.training.progress.step, time.monotonic()
 
     def _stop_if_asked(self, stop: StopRequest, epoch: int) -> None:

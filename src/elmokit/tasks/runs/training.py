@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -69,70 +69,19 @@ def learned_weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in model.state_dict().items() if name not in frozen}
 
 
-class EarlyStopping:
-    """Keeps the weights with the best score; ``patience`` counts whole epochs without a new best.
-
-    Epochs that a limit of time cut short do not count, neither for patience nor against it, so that
-    a run in pieces ends where an uninterrupted one does. Neither do epochs before the first score
-    above 0: with little data, span taggers find nothing for a while.
-    """
-
-    def __init__(self, model: nn.Module, *, patience: int) -> None:
-        self._model, self._patience = model, patience
-        self.best_score = -float("inf")
-        self.best_weights: dict[str, Tensor] = {}
-        """`learned_weights` with that score; empty before the first."""
-        self.best_epoch_score = -float("inf")
-        """Of the whole epochs."""
-        self.since_best = 0
-        """Whole epochs since then."""
-
-    def update(self, score: float, *, is_whole_epoch: bool) -> bool:
-        """Record a dev score; return whether it is the best so far."""
-        if is_whole_epoch:
-            is_better = score > self.best_epoch_score
-            self.best_epoch_score = max(self.best_epoch_score, score)
-            has_begun = self.best_epoch_score > 0
-            self.since_best = self.since_best + 1 if has_begun and not is_better else 0
-        if self.best_weights and score <= self.best_score:
-            return False
-        self.best_weights = _copied(self._model)
-        self.best_score = score
-        return True
-
-    @property
-    def is_over(self) -> bool:
-        """Whether training should stop."""
-        return self.since_best >= self._patience
-
-    @contextmanager
-    def best_model(self) -> Iterator[None]:
-        """Give the model the weights of the best epoch for a while."""
-        now = _copied(self._model)
-        self.restore()
-        try:
-            yield
-        finally:
-            self._model.load_state_dict(now, strict=False)
-
-    def restore(self) -> None:
-        """Load the weights of the best epoch, if there is one, into the model."""
-        self._model.load_state_dict(self.best_weights, strict=False)
-
-
 def _copied(model: nn.Module) -> dict[str, Tensor]:
     return {name: value.clone() for name, value in learned_weights(model).items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """What the metadata of a checkpoint says of `TaskTraining` and its `EarlyStopping`."""
+    """Attributes of `TaskTraining` that the metadata of a checkpoint hold."""
 
     progress: Progress
     epoch: int
     losses: tuple[float, ...]
     scored_step: int
-    best_score: float | None
+    best: EpochReport | None
     best_epoch_score: float | None
     since_best: int
 
@@ -172,7 +121,6 @@ class TaskTraining:
         self.planned = Budget(steps=config.epochs * self.num_batches)
         self.budget = replace(self.planned, seconds=seconds)
         self.optimizer = _build_optimizer(model, maker.bilm, config)
-        self.early_stopping = EarlyStopping(model, patience=config.patience)
         self.progress = Progress()
         self.epoch = 0
         """Finished epochs."""
@@ -180,25 +128,35 @@ class TaskTraining:
         """Of the updates in the unfinished epoch."""
         self.scored_step = 0
         """Last update that was scored on dev."""
+        self.best: EpochReport | None = None
+        """The epoch with the best score; after a resume, its ``dev.counts`` are not known."""
+        self.best_weights: dict[str, Tensor] = {}
+        """`learned_weights` with that score; empty before the first."""
+        self.best_epoch_score: float | None = None
+        """Of the whole epochs."""
+        self.since_best = 0
+        """Whole epochs since then."""
         if checkpoint is not None:
             with restoring(checkpoint):
                 self._restore(checkpoint)
         self._started = time.monotonic() - self.progress.seconds
 
-    def save(self, checkpoints: Pieces, metadata: Mapping[str, Any]) -> None:
-        """Write a checkpoint, with further metadata."""
-        stopping = self.early_stopping
-        state = _State(
-            progress=replace(self.progress, seconds=self.seconds), epoch=self.epoch,
-            losses=tuple(self.losses), scored_step=self.scored_step,
-            best_score=stopping.best_score if stopping.best_weights else None,
-            best_epoch_score=stopping.best_epoch_score if self.epoch else None,
-            since_best=stopping.since_best,
-        )  # fmt: skip
+    def save(self, checkpoints: Pieces) -> None:
+        """Write a checkpoint."""
+        best = None
+        if self.best is not None:
+            dev = self.best.dev
+            score = {"metric": dev.metric, "value": dev.value, "details": dev.details}
+            best = vars(self.best) | {"dev": score}
         save_checkpoint(
             checkpoints, self.progress.step, model=learned_weights(self.model),
-            optimizer=self.optimizer, carry=stopping.best_weights,
-            metadata={**asdict(state), **metadata},
+            optimizer=self.optimizer, carry=self.best_weights,
+            metadata={
+                "progress": asdict(replace(self.progress, seconds=self.seconds)),
+                "epoch": self.epoch, "losses": self.losses, "scored_step": self.scored_step,
+                "best": best, "best_epoch_score": self.best_epoch_score,
+                "since_best": self.since_best,
+            },
         )  # fmt: skip
 
     def _restore(self, checkpoint: Checkpoint) -> None:
@@ -206,20 +164,18 @@ class TaskTraining:
         state = from_dict(_State, known, source=str(checkpoint.path))
         if state.progress.step != state.epoch * self.num_batches + len(state.losses):
             raise ValueError("`progress.step` does not agree with `epoch` and `losses`")
+        if (state.best is None) != (state.scored_step == 0):
+            raise ValueError("`best` does not agree with `scored_step`")
         self._check_weights("model", checkpoint.model)
         self.model.load_state_dict(checkpoint.model, strict=False)  # not the frozen ones
         if not checkpoint.optimizer:  # Adam would begin anew in silence
             raise ValueError("optimizer.safetensors is empty")
         restore_optimizer(self.optimizer, checkpoint.optimizer)
-        if state.best_score is not None:
+        if state.best is not None:
             self._check_weights("carry", checkpoint.carry)
-            stopping = self.early_stopping
-            stopping.best_weights, stopping.best_score = checkpoint.carry, state.best_score
-            stopping.since_best = state.since_best
-            if state.best_epoch_score is not None:  # none before the first whole epoch
-                stopping.best_epoch_score = state.best_epoch_score
-        self.progress, self.scored_step = state.progress, state.scored_step
-        self.epoch, self.losses = state.epoch, list(state.losses)
+            self.best_weights = checkpoint.carry
+        for name, value in vars(state).items():
+            setattr(self, name, list(value) if name == "losses" else value)
 
     def _check_weights(self, name: str, tensors: Mapping[str, Tensor]) -> None:
         """Check the names and shapes of learned weights: `load_state_dict` would skip some."""
@@ -231,10 +187,20 @@ class TaskTraining:
             key = min(saved ^ own)[0]
             raise ValueError(f"{name}.safetensors differs from the model in `{key}`")
 
+    @contextmanager
+    def best_model(self) -> Iterator[None]:
+        """Give the model the weights of the best epoch for a while."""
+        now = _copied(self.model)
+        self.model.load_state_dict(self.best_weights, strict=False)
+        try:
+            yield
+        finally:
+            self.model.load_state_dict(now, strict=False)
+
     @property
     def is_complete(self) -> bool:
         """Whether the epochs or the patience are used up."""
-        return self.epoch >= self.config.epochs or self.early_stopping.is_over
+        return self.epoch >= self.config.epochs or self.since_best >= self.config.patience
 
     @property
     def seconds(self) -> float:
@@ -258,7 +224,7 @@ class TaskTraining:
                 if self.progress.step == self.scored_step:  # no time left
                     break
                 yield self._score(on_step)
-        self.early_stopping.restore()
+        self.model.load_state_dict(self.best_weights, strict=False)
         self.model.eval()
 
     def _update(self, on_step: OnStep) -> None:
@@ -309,11 +275,28 @@ class TaskTraining:
         except FloatingPointError as error:
             raise _diverged("Scores of the dev set are", number) from error
         is_whole = len(self.losses) == self.num_batches
-        is_best = self.early_stopping.update(score.value, is_whole_epoch=is_whole)
-        loss, self.scored_step = float(np.mean(self.losses)), self.progress.step
+        is_best = self.best is None or score.value > self.best.dev.value
+        report = EpochReport(number, float(np.mean(self.losses)), score, is_best, self.seconds)
+        if is_best:
+            self.best, self.best_weights = report, _copied(self.model)
+        self.scored_step = self.progress.step
         if is_whole:
-            self.epoch, self.losses = number, []
-        return EpochReport(number, loss, score, is_best, self.seconds)
+            self._count_epoch(score.value)
+        return report
+
+    def _count_epoch(self, score: float) -> None:
+        """Count a whole epoch, and those since the best one, which patience is compared with.
+
+        An epoch that a limit of time cut short does not count, neither for patience nor against
+        it, so that a run in pieces ends where an uninterrupted one does. Neither do epochs before
+        the first score above 0: with little data, span taggers find nothing for a while.
+        """
+        self.epoch, self.losses = self.epoch + 1, []
+        before = self.best_epoch_score
+        is_better = before is None or score > before
+        self.best_epoch_score = score if before is None else max(before, score)
+        has_begun = self.best_epoch_score > 0
+        self.since_best = self.since_best + 1 if has_begun and not is_better else 0
 
 
 def _diverged(what: str, epoch: int) -> FloatingPointError:

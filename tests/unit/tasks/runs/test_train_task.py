@@ -180,7 +180,8 @@ def kill_before_the_checkpoint_of(epoch, monkeypatch):
     save = train_task_module.SavedTraining._save
 
     def killed(self):
-        if self.best is not None and self.best.epoch == epoch:
+        best = self.training.best
+        if best is not None and best.epoch == epoch:
             raise Killed
         save(self)
 
@@ -458,7 +459,7 @@ def cut_shape(tensors):
             rewrite_metadata(change)
             for change in (
                 dict.clear,
-                lambda metadata: metadata.pop("best_score"),
+                lambda metadata: metadata.pop("best_epoch_score"),
                 lambda metadata: metadata.pop("best"),
                 lambda metadata: metadata.update(best=None),
                 lambda metadata: metadata["best"].update(epoch="one"),

@@ -272,6 +272,15 @@ def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch):
     assert not model.training
 
 
+def test_epochs_before_the_first_score_above_0_do_not_count_for_patience(monkeypatch):
+    _, reports = run_scripted(monkeypatch, [0, 0, 0, 0, 0, 0])
+    assert len(reports) == 6
+    _, reports = run_scripted(monkeypatch, [0, 0, 0, 0.4, 0.2, 0.2])
+    assert [report.is_best for report in reports] == [True, False, False, True, False, False]
+    _, reports = run_scripted(monkeypatch, [0, 0.4, 0.2, 0.2, 9, 9])
+    assert len(reports) == 4
+
+
 @pytest.mark.parametrize(("schedule", "moved"), [("constant", 6.0), ("cosine", 2.77)])
 def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved):
     """By hand: 0.001, 0.965, 0.806, 0.564, 0.311, 0.120, and never more than the rate itself."""
