@@ -6,7 +6,6 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from elmokit.errors import ConfigError, FormatError, InputError
-from elmokit.files.atomic import previous_of
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
@@ -91,15 +90,6 @@ def test_a_bilm_that_has_moved_is_told_with_the_run(ner_run):
         assert part in note
     with pytest.raises(FileNotFoundError, match="no model '/another'"):
         TaskRun.load(ner_run, model="/another")
-
-
-def test_an_interrupted_save_of_its_bilm_is_told(ner_run, tmp_path):
-    metadata = written(ner_run)
-    metadata["bilm"]["path"] = str(tmp_path / "bilm")
-    (ner_run / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    toy_model().save(previous_of(tmp_path / "bilm"))
-    with pytest.raises(FileNotFoundError, match="a save was interrupted: the previous model is"):
-        TaskRun.load(ner_run)
 
 
 def test_a_model_of_the_package_is_found_wherever_one_works(ner_run, tmp_path, monkeypatch):

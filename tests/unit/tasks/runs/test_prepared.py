@@ -72,18 +72,6 @@ def test_words_of_the_test_set_are_looked_up_when_it_is_scored(files):
     assert "river" not in prepared.maker.static.words
 
 
-def test_without_a_test_set_there_is_no_score(files):
-    without = TaskFiles(train=files.train, dev=files.dev)
-    assert prepare(without, NONE).score_test() is None
-
-
-def test_vectors_are_given_where_they_are_read_and_only_there(files):
-    with pytest.raises(InputError, match="needs word vectors"):
-        prepare(TaskFiles(train=files.train, dev=files.dev))
-    with pytest.raises(InputError, match="reads no word vectors"):
-        prepare(files, NONE)
-
-
 def test_files_of_other_labels_are_refused_before_training(files):
     for name in ("dev", "test"):
         before = getattr(files, name).read_text(encoding="utf-8")

@@ -5,15 +5,12 @@ import json
 import os
 import shutil
 import signal
-from contextlib import suppress
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from elmokit.config import from_dict, to_dict
-from elmokit.corpus.preparation import VocabConfig
-from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, FormatError, InputError, Stopped
 from elmokit.jobs.identity import Identity, fixed_names
 from elmokit.tasks.inputs import layer_cache
@@ -27,13 +24,8 @@ from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.tasks.task import TaskScore
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.training.pretraining.pretrain import PretrainConfig, RunOptions, pretrain
-from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.schedules import Limits
 
-from ....builders.command_line import elmokit
 from ....builders.task_models import saved_toy_model, toy_model
-from ....builders.training_models import FULL_SOFTMAX, random_sentences, toy_config, write_text
 
 TABLE = "text\tlabel\n" + "".join(
     f"{'by the river' if number % 3 else 'I sat'} {number}\t{'good' if number % 2 else 'bad'}\n"
@@ -47,11 +39,6 @@ OTHER = {
     "train.finetune_bilm": "true",
 }  # fmt: skip
 """Other values than the default ones."""
-PRETRAINING = PretrainConfig(
-    text=TextConfig(tokenizer=TokenizerConfig(name="whitespace")), model=toy_config(),
-    vocab=VocabConfig(min_count=1), softmax=FULL_SOFTMAX,
-    train=TrainConfig(batch_size=4, unroll_steps=5),
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -156,22 +143,6 @@ def test_a_finished_training_is_not_repeated_and_may_get_more_epochs(train, tmp_
     assert log_of(tmp_path / "run") == log_of(tmp_path / "whole")
 
 
-def test_a_kill_leaves_the_checkpoint_of_the_last_epoch(train, tmp_path, monkeypatch):
-    class Killed(BaseException):
-        pass
-
-    def on_epoch(report):
-        if report.epoch == 2:
-            raise Killed
-
-    with pytest.raises(Killed):
-        train("run", on_epoch=on_epoch)
-    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 2
-    train("run", resume=True)
-    train("whole")
-    assert_same_run(tmp_path / "whole", tmp_path / "run")
-
-
 class Killed(BaseException):
     pass
 
@@ -250,60 +221,6 @@ def test_a_first_epoch_that_was_stopped_is_a_run_without_a_model(stop_at, train,
     assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
-def contents(directory):
-    return {path: path.is_file() and path.read_bytes() for path in directory.rglob("*")}
-
-
-@pytest.mark.parametrize("options", [(), ("--resume",)])
-@pytest.mark.parametrize("state", ["preparing", "unfinished", "finished"])
-def test_a_run_of_a_bilm_is_neither_continued_nor_replaced(
-    state, options, model_dir, tmp_path, monkeypatch
-):
-    run_dir, data = tmp_path / "run", tmp_path / "data.tsv"
-    corpus = write_text(tmp_path / "corpus.txt", random_sentences(60))
-    data.write_text(TABLE, encoding="utf-8")
-
-    def stop(event):
-        if state == "unfinished":
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    config, limits = PRETRAINING, Limits(tokens=100)
-    if state == "preparing":  # and then refused
-        config = dataclasses.replace(config, train=TrainConfig(batch_size=10_000))
-    with suppress(InputError, Stopped):
-        pretrain(
-            config, [corpus], run_dir,
-            RunOptions(limits=limits, device="cpu", save_on_signals=True, on_event=stop),
-        )  # fmt: skip
-    assert (run_dir / "run.json").exists() == (state != "preparing")
-    assert (run_dir / "config.json").exists() == (state == "finished")
-    before = contents(run_dir)
-    command = ("train", "sentiment", "--train", data, "--dev", data, "--model", model_dir)
-    done = elmokit(*command, "-o", run_dir, *options, expect=2)
-    assert "`elmokit pretrain`" in done.stderr
-    assert contents(run_dir) == before
-
-
-def test_a_damaged_record_of_a_run_is_not_replaced(train, tmp_path):
-    with pytest.raises(Stopped):
-        train("run", stop_at=("training", 2))
-    (tmp_path / "run" / "run.json").write_text("{", encoding="utf-8")
-    before = contents(tmp_path / "run")
-    with pytest.raises(FormatError, match=r"run\.json"):
-        train("run")
-    assert contents(tmp_path / "run") == before
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_a_model_without_checkpoints_is_neither_continued_nor_replaced(resume, train, tmp_path):
-    train("run", settings={"epochs": 1})
-    shutil.rmtree(tmp_path / "run" / "checkpoints")
-    before = contents(tmp_path / "run")
-    with pytest.raises(FileExistsError, match="another directory"):
-        train("run", settings={"epochs": 2}, resume=resume)
-    assert contents(tmp_path / "run") == before
-
-
 def full_disk(*_):
     raise OSError(28, "No space left on device")
 
@@ -368,28 +285,6 @@ def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatc
     assert more.num_epochs > stopped.num_epochs
     with pytest.raises(InputError, match="--minutes"):
         train("other", minutes=0)
-
-
-def test_an_epoch_for_which_there_is_no_time_is_scored_and_finished_later(
-    train, tmp_path, monkeypatch
-):
-    settings = {"epochs": 2, "schedule": "constant", "patience": 9}
-    with monkeypatch.context() as patched:
-        clock = [0.0]
-        patched.setattr(training_module.time, "monotonic", lambda: clock[0])
-        train_step = training_module.TaskTraining._objective
-
-        def slow(self, *arguments):
-            clock[0] += 10
-            return train_step(self, *arguments)
-
-        patched.setattr(training_module.TaskTraining, "_objective", slow)
-        report = train("run", settings=settings, minutes=0.5)
-    (row,) = log_of(tmp_path / "run")
-    assert (row["epoch"], row["step"], report.num_epochs) == (1, 3, 1)
-    train("run", settings=settings, resume=True)
-    train("whole", settings=settings)
-    assert log_of(tmp_path / "run")[1:] == log_of(tmp_path / "whole")
 
 
 def test_a_limit_in_which_no_update_can_be_made_is_an_error_and_leaves_nothing(train, tmp_path):
@@ -518,24 +413,6 @@ def test_no_fixed_setting_may_change(key):
 def test_every_fixed_setting_has_a_case():
     for fixed in fixed_names(TaskRunConfig(task="ner")):
         assert any(f"{key}.".startswith(f"{fixed}.") for key in OTHER), fixed
-
-
-def test_a_resumed_training_has_its_own_share_of_lower_case(tmp_path, model_dir):
-    data = tmp_path / "ner.txt"
-    data.write_text("Minji B-PER\nsat O\n\n", encoding="utf-8")
-
-    def train(share, **options):
-        config = TaskRunConfig(
-            task="ner", hidden_dims=(6,), train=TaskTrainConfig(epochs=1, lowercase_share=share)
-        )
-        run_dir, cache_dir = tmp_path / "run", tmp_path / "layers"
-        train_task(
-            config, data, data, run_dir, model=str(model_dir), cache_dir=cache_dir, **options
-        )
-
-    train(1.0)
-    with pytest.raises(ConfigError, match=r"train\.lowercase_share .* 1\.0 .* 0\.0"):
-        train(0.0, resume=True)
 
 
 def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path, model_dir):

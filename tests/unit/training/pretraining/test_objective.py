@@ -98,14 +98,6 @@ def test_a_window_in_two_halves_is_the_whole_window(shards):
     torch.testing.assert_close(state.cell, expected_state.cell)
 
 
-def test_the_state_has_no_graph(shards):
-    model = toy_model()
-    (batch,) = windows(shards, model)
-    *_, state = loss_of(model)(batch, zeros(model), 0)
-    assert not state.hidden.requires_grad
-    assert not state.cell.requires_grad
-
-
 @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
 def test_every_parameter_gets_a_gradient(shards, kind):
     model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=6))
@@ -164,17 +156,6 @@ def test_bf16_keeps_loss_and_state_in_full_precision(shards):
     assert forward.dtype == state.hidden.dtype == state.cell.dtype == torch.float32
     torch.testing.assert_close(forward, exact[0], rtol=0.02, atol=0)
     torch.testing.assert_close(backward, exact[1], rtol=0.02, atol=0)
-
-
-def test_tensors_of_a_batch_are_int64_on_the_device(shards):
-    model = toy_model()
-    (batch,) = windows(shards, model)
-    assert {tensor.dtype for tensor in vars(batch).values() if tensor is not None} == {torch.int64}
-    assert batch.restarts is None
-    assert batch.num_targets == ROWS * STEPS
-    assert VOCAB.sentence_begin_id not in batch.forward_targets
-    assert VOCAB.sentence_end_id not in batch.backward_targets
-    assert batch.forward_targets.min() >= 1
 
 
 def test_rows_that_restart_begin_at_the_zero_state(shards):
@@ -271,15 +252,3 @@ def test_successive_calls_draw_different_masks_and_the_seed_repeats_them():
     assert torch.equal(again(x), first)
     assert torch.equal(again(x), second)
     assert not torch.equal(other(x), first)
-
-
-def test_zero_leaves_the_tensor_alone():
-    x = torch.ones(2, 2, 2)
-    assert dropout_of(0.0)(x) is x
-
-
-def test_no_gradient_reaches_dropped_values():
-    x = torch.ones(6, 4, 3, requires_grad=True)
-    dropped = dropout_of()(x)
-    dropped.sum().backward()
-    assert torch.equal(x.grad, dropped.detach())
