@@ -110,13 +110,14 @@ class Job:
 
     def forget(self) -> None:
         """Remove the record and all pieces; prepared inputs stay, marked."""
-        was_begun = bool(self.record)
+        was_begun, self.record = bool(self.record), {}
+        if not self.directory.exists():  # somebody removed it meanwhile
+            return
         self.pieces.remove()
         with suppress(OSError):
             self.pieces.folder.rmdir()
         for name in (METRICS_FILE, RUN_FILE):
             (self.directory / name).unlink(missing_ok=True)
-        self.record = {}
         if was_begun and any(not path.name.startswith(".") for path in self.directory.iterdir()):
             self.prepare()
 
@@ -233,7 +234,7 @@ def open_job(
 
 
 def _unmark_empty(directory: Path) -> None:
-    if all(path.name.startswith(".") for path in directory.iterdir()):
+    if directory.exists() and all(path.name.startswith(".") for path in directory.iterdir()):
         (directory / MARK).unlink(missing_ok=True)
 
 
