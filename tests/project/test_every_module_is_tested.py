@@ -71,13 +71,10 @@ COVERED_BY = {
     "unit/inference/test_elmo.py": "bilm/layer_mixes inference/packed_weights",
     "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
     "unit/kernels/test_training.py": "kernels/library",
-    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm tasks/runs/train_task",
+    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
     "unit/tasks/runs/test_training.py": "tasks/runs/examples",
     "unit/text/test_word_vocab.py": "text/word_counter",
     "unit/training/pretraining/test_finetune.py": "training/pretraining/vocab_transfer",
-    "unit/training/pretraining/test_pretrain.py": (
-        "training/pretraining/run_config training/pretraining/start"
-    ),
     "unit/training/pretraining/test_run.py": "training/pretraining/updates",
     "unit/weights/test_convert.py": (
         "weights/readers/bilm_tf_release weights/readers/contents weights/readers/registry"
