@@ -62,7 +62,6 @@ COVERED_BY = {
     "unit/explorer/test_export.py": "explorer/text_rules",
     "unit/server/test_routes.py": "server/answers server/computations server/limits",
     "unit/experiments/test_inputs.py": "tasks/sampling",
-    "unit/probes/test_wsd.py": "probes/sense_answers",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
