@@ -48,9 +48,7 @@ COVERED_BY = {
         " weights/readers/tf_hub weights/readers/torch_layout weights/readers/variables"
     ),
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
-    "unit/integrations/test_transformers.py": (
-        "integrations/transformers_folder integrations/transformers_tokenizer"
-    ),
+    "unit/integrations/test_transformers.py": "integrations/transformers_tokenizer",
     "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
     "unit/embed/test_job.py": "embed/line_embedder embed/sif",
     # Parts of one computation: a wrong one gives the whole another result.
