@@ -49,9 +49,7 @@ COVERED_BY = {
     ),
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
     "contracts/test_keyed_embeddings.py": "embed/keyed_lines",
-    "unit/integrations/test_transformers.py": (
-        "integrations/transformers_folder integrations/transformers_tokenizer"
-    ),
+    "unit/integrations/test_transformers.py": "integrations/transformers_tokenizer",
     "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
     "unit/embed/test_job.py": "embed/line_embedder embed/sif",
     # Parts of one computation: a wrong one gives the whole another result.
@@ -63,7 +61,6 @@ COVERED_BY = {
     "unit/explorer/test_export.py": "explorer/text_rules",
     "unit/server/test_routes.py": "server/answers server/computations server/limits",
     "unit/experiments/test_inputs.py": "tasks/sampling",
-    "unit/probes/test_wsd.py": "probes/sense_answers",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
