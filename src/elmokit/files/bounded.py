@@ -54,7 +54,7 @@ def most_bytes(num_stored: int) -> int:
     return min(believed, _MAX_GROWTH * num_stored + _GROWTH_BYTES)
 
 
-def check_growth(path: Path, num_bytes: int, num_stored: int) -> None:
+def check_growth(path: object, num_bytes: int, num_stored: int) -> None:
     """Refuse to make more bytes of a file's arrays than `most_bytes`.
 
     Raises:

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.errors import FormatError, MissingExtraError
+from elmokit.files.bounded import check_growth
 from elmokit.files.damage import reason_of, refuse_lfs_pointer
 from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import MAX_LINE_BYTES, BadLine, csv_rows, decode_line, raw_lines
+from elmokit.files.parquet_pages import ParquetPages
 from elmokit.files.remote import AnyFile
-from elmokit.files.sources import file_kind, plain_suffix
+from elmokit.files.sources import file_kind, file_size, plain_suffix
 
 SkipReason = Literal[
     "blank", "not_utf8", "nul", "too_long", "bad_json", "no_text", "empty_sentence"
@@ -27,6 +29,8 @@ _MAX_BAD_LINES = 100  # beyond this number and share of all lines, reading stops
 _MAX_BAD_SHARE = 0.01
 _MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
 _MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
+_ROWS_TOGETHER, _PAGE_BYTES = 256, 1 << 25
+"""Of Parquet: rows in memory, and bytes that pages may make of them."""
 _ONE_RECORD_A_LINE = (
     "Write a record on each line of a file named .jsonl (of a list: jq -c '.[]' IN > OUT.jsonl)."
 )
@@ -200,7 +204,7 @@ class FileReader:
                 opened = parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
                 file = stack.enter_context(opened)
                 self._check_column(file.schema_arrow)
-                for batch in file.iter_batches(batch_size=256, columns=[self.text_field]):
+                for batch in self._parquet_batches(file):
                     column = batch.column(0)
                     if not arrow.types.is_dictionary(column.type):  # whose values may recur
                         column = column.cast(arrow.large_binary())
@@ -211,14 +215,29 @@ class FileReader:
                             self._skip("no_text")
                         else:
                             yield text.encode() if isinstance(text, str) else text
-        except (arrow.ArrowException, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # a system error
+        except (arrow.ArrowException, OSError, LookupError, ValueError, RecursionError) as error:
+            if isinstance(error, FormatError) or getattr(error, "errno", None):  # of the system
                 raise
             refuse_lfs_pointer(self.path)
             raise FormatError(
                 f"{self.path}: damaged Parquet file after row {self.num_lines}: "
                 f"{reason_of(error)}. Copy or write the file again."
             ) from error
+
+    def _parquet_batches(self, file: Any) -> Iterator[Any]:
+        """Yield few rows at a time, fewer where a dictionary or prefix may repeat a long text."""
+        paths = [file.schema.column(number).path for number in range(len(file.schema))]
+        column, pages = paths.index(self.text_field), ParquetPages(self.path)
+        for group in range(file.num_row_groups):
+            headers = pages.pages(group, column)
+            if not isinstance(self.path, Path):  # for the others, all would be fetched twice
+                headers = itertools.islice(headers, 1)
+            longest = 1
+            for page in headers:
+                check_growth(self.path, page.num_bytes, file_size(self.path) or _PAGE_BYTES)
+                longest = max(longest, page.num_bytes if page.names_again else 1)
+            num_rows = max(1, min(_ROWS_TOGETHER, _PAGE_BYTES // longest))
+            yield from file.iter_batches(num_rows, row_groups=[group], columns=[self.text_field])
 
     def _check_column(self, schema: Any) -> None:
         self._check_has(list(schema.names))
