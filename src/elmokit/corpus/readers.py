@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from elmokit.errors import FormatError
 from elmokit.files.archive_members import members_of
-from elmokit.files.location import counted
+from elmokit.wording import counted
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
