@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from elmokit.errors import FormatError
 from elmokit.files.archive_members import members_of
-from elmokit.wording import counted
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
@@ -23,6 +22,7 @@ from elmokit.text.sentences import sentences_of_lines, tokenize_lines
 from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
+from elmokit.wording import counted
 
 _log = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import named
-from elmokit.wording import counted
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import describe_files, find_files
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_counter import WordCounter
+from elmokit.wording import counted
 
 _SENTENCES_AN_EVENT = 1000
 

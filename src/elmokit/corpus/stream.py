@@ -20,9 +20,9 @@ from elmokit.corpus.windows import WindowBatch, WordTable
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.field_checks import check_ranges
 from elmokit.files.changes import changes
-from elmokit.wording import counted
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
+from elmokit.wording import counted
 
 _ADVICE = "Give more text, or a smaller train.batch_size or train.unroll_steps."
 """What helps where a corpus does not fill a window."""

@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from elmokit.files.bounded import MAX_DOCUMENT_BYTES, too_large
 from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
-from elmokit.wording import Location
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import read_pieces
+from elmokit.wording import Location
 
 log = logging.getLogger(__name__)
 
