@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from elmokit.errors import FormatError
-from elmokit.files.archive_members import members_of
+from elmokit.files.archives import members_of
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips

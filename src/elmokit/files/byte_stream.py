@@ -10,13 +10,15 @@ _SKIPPED_TOGETHER = 1 << 20
 class ByteStream:
     """Reads a file a few bytes at a time; .gz, .xz, .bz2 and .zst are decompressed.
 
+    ``compression`` is as for `read_pieces`.
+
     Raises:
         FormatError: while reading, for damaged compressed data and text in another encoding.
     """
 
-    def __init__(self, path: AnyFile) -> None:
+    def __init__(self, path: AnyFile, *, compression: str | None = None) -> None:
         self.path = path
-        self._pieces = read_pieces(path)
+        self._pieces = read_pieces(path, compression=compression)
         self._held, self._at, self._num_before = b"", 0, 0
 
     @property

@@ -102,7 +102,7 @@ class RemoteFile:
         except OSError as error:
             raise InputError(f"{self}: {type(error).__name__}: {error}") from error
 
-    def found(self) -> list["RemoteFile"]:
+    def matches(self) -> list["RemoteFile"]:
         """Return this file, the files below this folder, or those that match this pattern.
 
         Hidden files below a folder are left out.
