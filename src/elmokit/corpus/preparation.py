@@ -97,11 +97,6 @@ def find_text(
     """Find and hash text: files, directories or patterns, or one directory of finished shards.
 
     What a folder of text has below ``run_dir`` is left out: the run itself wrote it.
-
-    Raises:
-        FileNotFoundError: if it is missing; ``may_be_gone`` gives empty lists instead.
-        InputError: if shards are given with other text or hold some, or as validation text; if
-            both texts are standard input.
     """
     if STANDARD_INPUT in corpus and STANDARD_INPUT in valid:
         raise InputError("The corpus and --valid cannot both be standard input (-).")
@@ -151,11 +146,6 @@ def prepare_text(
     replaced. ``normalization`` gives way to that of finished shards, unless it is fixed.
     ``fixed_vocab`` is used instead of counting words. ``workers`` tokenize lines of raw text;
     ``reader`` reads files that are none.
-
-    Raises:
-        FormatError: if the text cannot be read or gives an empty vocabulary, or if nearly all of
-            its words are unknown to ``fixed_vocab``.
-        ConfigError: as `TextShards.like`.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
@@ -188,11 +178,7 @@ def prepare_text(
 
 
 def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
-    """Open what `prepare_text` wrote, and finished shards, without touching text files.
-
-    Raises:
-        FileNotFoundError: if something is missing.
-    """
+    """Open what `prepare_text` wrote, and finished shards, without touching text files."""
     if is_finished(corpus):
         shards = ShardSet.open(corpus[0])
         has_valid = (run_dir / VALID / MANIFEST_NAME).exists()
@@ -214,9 +200,6 @@ def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> 
     """Refuse to continue a run whose text files have changed; missing files are not needed.
 
     Finished shards are checked by `WindowStream`.
-
-    Raises:
-        ConfigError: naming the first file that has changed.
     """
     for shards, present in ((text.shards, sources.corpus), (text.valid, sources.valid)):
         if shards is None or not present:

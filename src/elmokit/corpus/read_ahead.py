@@ -28,9 +28,6 @@ def read_ahead(
         items: Iterated in the thread only.
         limit: Largest total weight of waiting items; a single item may exceed it.
         weigh: Weight of an item.
-
-    Raises:
-        ValueError: if ``limit`` is not positive.
     """
     if limit < 1:
         raise ValueError(f"`limit` must be at least 1, got {limit}.")

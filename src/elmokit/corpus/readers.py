@@ -51,11 +51,6 @@ def read_text_lines(
     ``text_field`` is as for `FileReader`; a field may have several lines. The files in tar and zip
     archives are read in their order.
     Lines over ``max_line_bytes`` are skipped, and never held in memory.
-
-    Raises:
-        FormatError: while reading: for damaged files; for too many bad lines (100 and 1 % of all
-            lines, or half of one file, or a tenth of one file not UTF-8); at the end if there was
-            no text at all.
     """
     num_lines, special = 0, SpecialWordCount()
     for path in itertools.chain.from_iterable(map(members_of, files)):
@@ -96,10 +91,6 @@ def read_sentences(
     """Yield non-empty tokenized sentences of files, directories or patterns; see `read_text_lines`.
 
     ``workers`` are as for `tokenize_lines`.
-
-    Raises:
-        FileNotFoundError: at once, if a path does not exist.
-        FormatError: while reading, as `read_text_lines`.
     """
     report = ReadReport() if report is None else report
     files = find_files(paths)

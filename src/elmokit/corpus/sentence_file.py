@@ -73,13 +73,6 @@ def open_corpus(
     """Stream the sentences of files, directories or patterns, or of directories of finished shards.
 
     Without ``tokenizer``, text is split by ``simple``; normalization is for text only.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        FormatError: if shards are damaged.
-        ConfigError: if the tokenizer is unknown or not that of the shards, if these were made with
-            different ones, or if only a part of the corpus is finished shards.
-        MissingExtraError: if the library of the tokenizer is missing.
     """
     finished = [one for one in corpus if (one / MANIFEST_NAME).exists()]
     if finished and len(finished) == len(corpus):
@@ -119,9 +112,6 @@ def write_sentence_file(
         max_words: Longer sentences continue on the next line.
         min_count: Rarer words are left out of ``counts``.
         on_words: Called now and then with the number of words.
-
-    Raises:
-        FormatError: as `read_sentences`; or if no word is frequent enough.
     """
     num_sentences = 0
     with (

@@ -52,10 +52,6 @@ class WindowStream:
             new sentence and skip the rest of their last one (`WindowBatch.restarts`). A continued
             stream may have another.
         state: Continue after the window that this state came with.
-
-    Raises:
-        ValueError: if the corpus has fewer targets than one window, B is not divisible by the
-            number of ranks, or ``state`` comes from other data or settings.
     """
 
     def __init__(

@@ -50,11 +50,6 @@ def unpack(archive: Path, folder: Path, *, archive_bytes: int | None = None) -> 
         archive: The archive.
         folder: Where its files go.
         archive_bytes: By which the size of the files is limited, if the archive was in another.
-
-    Raises:
-        FormatError: if the archive is damaged, truncated or encrypted, too large for its size, or
-            holds a link, a device, or a name that leads out of the folder.
-        OSError: if there is not enough room.
     """
     size = archive.stat().st_size
     limit = max(SMALL_BYTES, MAX_GROWTH * (size if archive_bytes is None else archive_bytes))
@@ -101,10 +96,6 @@ def members_of(path: AnyFile) -> Iterator[AnyFile]:
 
     Each is to be read before the next one. Links and devices are left out, and nothing is unpacked
     to disk.
-
-    Raises:
-        FormatError: for a damaged or encrypted archive, and for a member that is an archive or a
-            Parquet file, which cannot be read from front to back.
     """
     if file_kind(path) != "archive":
         yield path

@@ -95,9 +95,6 @@ def text_of_line(raw: bytes | None, path: Any, line: int | None, *, reason: str 
 
     The other arguments are for error messages: the line from 1, or None for a whole document, and
     the reason why it cannot be skipped, as a sentence.
-
-    Raises:
-        FormatError: for a `BadLine`.
     """
     text = decode_line(raw)
     if isinstance(text, BadLine):
@@ -112,11 +109,7 @@ def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]
 
 
 def csv_rows(path: AnyFile, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows with the number of their first line: a quoted field may contain line ends.
-
-    Raises:
-        FormatError: for a row that is not comma-separated values, with file and line.
-    """
+    """Yield rows with the number of their first line: a quoted field may contain line ends."""
     # of the whole process; Python's own is 131,072
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     reader = csv.reader((f"{line}\n" for line in lines), strict=True)
@@ -133,20 +126,12 @@ def csv_rows(path: AnyFile, lines: Iterable[str]) -> Iterator[tuple[int, list[st
 
 
 def read_text(path: Path) -> str:
-    """Read a JSON document as text, without byte order mark.
-
-    Raises:
-        FormatError: as `numbered_lines`, and for more than `MAX_DOCUMENT_BYTES` (decompressed).
-    """
+    """Read a JSON document as text, without byte order mark."""
     return text_of_line(read_whole(path, MAX_DOCUMENT_BYTES), path, None)
 
 
 def read_whole(path: Path, max_bytes: int) -> bytes:
-    """Return the bytes of a text file, decompressed and without byte order mark.
-
-    Raises:
-        FormatError: for damaged compression, and for more bytes than ``max_bytes``.
-    """
+    """Return the bytes of a text file, decompressed and without byte order mark."""
     content = bytearray()
     for piece in read_pieces(path):
         content += piece

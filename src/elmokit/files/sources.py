@@ -69,10 +69,6 @@ def find_files(
         missing_ok: Return an empty list, rather than raise, if anything is missing.
         exclude: Files and directories, such as the output of the command, to leave out, unless
             given by name themselves.
-
-    Raises:
-        FileNotFoundError: if a path does not exist, is an empty directory or matches nothing.
-        InputError: if a path is empty.
     """
     files: list[AnyFile] = []
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
@@ -145,13 +141,7 @@ def is_read_once(file: AnyFile) -> bool:
 
 
 def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: bool = False) -> Path:
-    """Return the path of one file; ``what`` it holds is for error messages.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        IsADirectoryError: if it is a directory.
-        InputError: for standard input or a pipe, if it ``is_read_twice``.
-    """
+    """Return the path of one file; ``what`` it holds is for error messages."""
     file = Path(path)
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a directory. Give a file of {what}.")
@@ -206,11 +196,6 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
     """Yield the decompressed bytes of a file in pieces of bounded size.
 
     ``compression`` is one of `COMPRESSIONS`, or empty; None: as the name says.
-
-    Raises:
-        FormatError: if compressed data is damaged or truncated, or if the suffix of a compressed or
-            binary file is missing.
-        MissingExtraError: for .zst without the package zstandard.
     """
     suffix = _TAR_SUFFIXES.get(path.suffix.lower(), path.suffix.lower())
     suffix = suffix if compression is None else compression
