@@ -4,7 +4,6 @@ import json
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -228,7 +227,7 @@ def test_a_heap_of_texts_without_end_is_refused(tmp_path, place):
     assert struct.unpack_from("<H6xQ", data, free) == (0, 4096 - 136)
     struct.pack_into("<Q", data, free + 8, 0)
     path.write_bytes(data)
-    with open_hdf5(path) as file, pytest.raises(FormatError, match="`elmokit`.*no end"):
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit`.*no end"):
         (file.text_attribute if place == "attribute" else file.text)("elmokit")
 
 
