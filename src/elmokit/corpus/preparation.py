@@ -26,7 +26,6 @@ from elmokit.corpus.text_shards import (
 )
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.field_checks import check_ranges
-from elmokit.files.remote import AnyFile
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.scripts import script_of
@@ -100,30 +99,25 @@ def find_text(
     """
     if STANDARD_INPUT in corpus and STANDARD_INPUT in valid:
         raise InputError("The corpus and --valid cannot both be standard input (-).")
-    for path in corpus if len(corpus) > 1 else ():
-        if is_finished([path]):
-            raise InputError(
-                f"{path} holds finished shards, which are the whole training text of a run: give "
-                "it alone, or the text that it was made of."
-            )
-    for path in valid:
-        if is_finished([path]):
-            raise InputError(
-                f"--valid: {path} holds finished shards; give the validation text that they were "
-                "made of."
-            )
+    beside = [*(corpus if len(corpus) > 1 else ()), *valid]
+    if (shard_dir := next((path for path in beside if is_finished([path])), None)) is not None:
+        raise InputError(
+            f"{shard_dir} holds finished shards, which are the whole training text of a run: give "
+            "it alone, or the text that it was made of (--valid: always the text)."
+        )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     if shards is not None:
         _check_holds_nothing_else(shards)
     exclude = [] if run_dir is None else [run_dir]
 
-    def found(paths: Sequence[Path]) -> list[AnyFile]:
-        return find_files(list(paths), missing_ok=may_be_gone, exclude=exclude)
+    def described(paths: Sequence[Path]) -> list[dict[str, Any]]:
+        files = find_files(list(paths), missing_ok=may_be_gone, exclude=exclude)
+        return describe_files(files)
 
     return TextSources(
         shards=shards,
-        corpus=describe_files([] if shards is not None else found(corpus)),
-        valid=describe_files(found(valid) if valid else []),
+        corpus=described(corpus) if shards is None else [],
+        valid=described(valid) if valid else [],
     )
 
 
@@ -172,8 +166,8 @@ def prepare_text(
         for shard in map(shards.load, range(len(shards))):
             repeats.add(shard)
     fixed_vocab.write(run_dir / VOCAB)
-    _tell_of_korean(shards, fixed_vocab)
-    _tell_of_repeats(repeats, sources)
+    _warn_of_korean(shards, fixed_vocab)
+    _warn_of_repeats(repeats, has_valid_text=bool(sources.valid))
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
 
 
@@ -251,7 +245,7 @@ def vocab_origin(vocab: WordVocab | None) -> str:
     return "counted" if vocab is None else f"sha256 {vocab.sha256}"
 
 
-def _tell_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
+def _warn_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
     """Warn if Korean was split at spaces alone, where particles and endings stay on the words."""
     words = (word for word in vocab.words[:MAX_SAMPLE] if word not in SPECIAL_WORDS)
     scripts = Counter(filter(None, map(script_of, words)))
@@ -264,18 +258,15 @@ def _tell_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
         )
 
 
-def _tell_of_repeats(repeats: Repeats, sources: TextSources) -> None:
+def _warn_of_repeats(repeats: Repeats, *, has_valid_text: bool) -> None:
     """Warn of validation text that is trained on, and of a corpus that repeats itself."""
     repeated, shared = repeats.repeated_share(), repeats.shared_share()
     if shared > MAX_REPEATED_SHARE:
-        trained_on = {file["sha256"] for file in sources.corpus if file["num_bytes"]}
-        copies = [file["path"] for file in sources.valid if file["sha256"] in trained_on]
         log.warning(
             "%.0f %% of the validation text is also in the corpus (by words, in sentences that "
-            "occur in both%s), so its perplexity is measured on training text. %s", 100 * shared,
-            f"; {', '.join(copies[:3])} as a whole" if copies else "",
+            "occur in both), so its perplexity is measured on training text. %s", 100 * shared,
             "Give other validation text, or leave these sentences out of the corpus."
-            if sources.valid else "It was held out from a corpus that repeats itself.",
+            if has_valid_text else "It was held out from a corpus that repeats itself.",
         )  # fmt: skip
     if repeated > MAX_REPEATED_SHARE:
         log.warning(

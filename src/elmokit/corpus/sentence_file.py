@@ -74,14 +74,14 @@ def open_corpus(
 
     Without ``tokenizer``, text is split by ``simple``; normalization is for text only.
     """
-    finished = [one for one in corpus if (one / MANIFEST_NAME).exists()]
-    if finished and len(finished) == len(corpus):
+    is_finished = [(path / MANIFEST_NAME).exists() for path in corpus]
+    if corpus and all(is_finished):
         return _open_shards(corpus, tokenizer)
-    if finished:
-        other = next(one for one in corpus if one not in finished)
+    if any(is_finished):
         raise ConfigError(
-            f"{finished[0]} holds finished shards, and {other} does not. Give directories of "
-            "finished shards only, or raw text only."
+            f"{corpus[is_finished.index(True)]} holds finished shards, and "
+            f"{corpus[is_finished.index(False)]} does not. Give directories of finished shards "
+            "only, or raw text only."
         )
     files = find_files(corpus)
     splitter = build_tokenizer(tokenizer or "simple")
@@ -146,22 +146,18 @@ def _without_blanks(sentence: list[str]) -> list[str]:
 def _open_shards(
     shard_dirs: Sequence[Path], wanted: TokenizerConfig | str | None
 ) -> TokenizedCorpus:
+    opened = [ShardSet.open(shard_dir) for shard_dir in shard_dirs]
+    used, normalization = _tokenization(opened[0])
     if isinstance(wanted, str):
         wanted = TokenizerConfig(name=wanted)
-    opened = [ShardSet.open(shard_dir) for shard_dir in shard_dirs]
-    made = [_tokenization(shards) for shards in opened]
-    used, normalization = made[0]
-    for shard_dir, (tokenizer, form) in zip(shard_dirs, made, strict=True):
-        if wanted is not None and not wanted.matches(tokenizer):
+    for shard_dir, (tokenizer, form) in zip(shard_dirs, map(_tokenization, opened), strict=True):
+        is_wanted = wanted is None or wanted.matches(tokenizer)
+        if not is_wanted or not tokenizer.matches(used) or form != normalization:
+            expected = f"{used} and {normalization}" if is_wanted else wanted
             raise ConfigError(
-                f"The shards in {shard_dir} were made with the tokenizer {tokenizer}, not "
-                f"{wanted}. Omit the tokenizer, or give the raw text."
-            )
-        if not tokenizer.matches(used) or form != normalization:
-            raise ConfigError(
-                f"The shards in {shard_dir} were made with {tokenizer} and {form}, those in "
-                f"{shard_dirs[0]} with {used} and {normalization}. Give shards of one tokenizer "
-                "and normalization."
+                f"The shards in {shard_dir} were made with the tokenizer {tokenizer} and {form}, "
+                f"not with {expected}. Give shards of one tokenizer and normalization, or the raw "
+                "text."
             )
     return TokenizedCorpus(
         sentences=chain.from_iterable(shards.sentences() for shards in opened),

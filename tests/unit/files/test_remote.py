@@ -10,12 +10,14 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
+from elmokit.corpus.readers import read_text_lines
 from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import InputError
 from elmokit.files import temporary
 from elmokit.files.atomic import atomic_file
 from elmokit.files.remote import RemoteFile, as_address, local_output
 from elmokit.files.sources import describe_files, find_files, read_pieces
+from elmokit.files.text_reader import ReadReport
 
 from ...builders.command_line import elmokit
 from ...builders.embedding_models import toy_model
@@ -160,9 +162,6 @@ def test_shards_of_remote_text_are_those_of_local_text(tmp_path):
 def test_parquet_is_read_and_closed(monkeypatch):
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import parquet
-
-    from elmokit.corpus.readers import read_text_lines
-    from elmokit.files.text_reader import ReadReport
 
     with fsspec.open("memory://t.parquet", "wb") as file:
         parquet.write_table(pa.table({"text": ["one", "two"]}), file)
