@@ -48,6 +48,14 @@ def put(path, text):
     (path / "a.txt" if path.is_dir() else path).write_text(text)
 
 
+def write(opened, text, error=None):
+    with opened as place:
+        for path in [*place.values()][:2] if isinstance(place, dict) else [place]:
+            put(path, text)
+        if error is not None:
+            raise error
+
+
 def old(folder, kind):
     path = folder / "out"
     if kind == "directory":
@@ -68,17 +76,15 @@ class TestWhole:
 
     def test_replaces_the_old_one(self, tmp_path, kind):
         path = old(tmp_path, kind)
-        with KINDS[kind](path) as temp_path:
-            put(temp_path, "new")
+        write(KINDS[kind](path), "new")
         assert content(path) == "new"
         assert names(tmp_path) == ["out"]
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
     def test_an_error_leaves_the_old_one(self, tmp_path, kind, error):
         path = old(tmp_path, kind)
-        with pytest.raises(error), KINDS[kind](path) as temp_path:
-            put(temp_path, "half")
-            raise error
+        with pytest.raises(error):
+            write(KINDS[kind](path), "half", error)
         assert content(path) == "old"
         assert names(tmp_path) == ["out"]
 
@@ -98,8 +104,7 @@ class TestWhole:
             forced.append((what.name, path.exists()))
 
         monkeypatch.setattr(atomic, "_force_to_disk", note)
-        with KINDS[kind](path) as temp_path:
-            put(temp_path, "new")
+        write(KINDS[kind](path), "new")
         parts = ["a.txt", "out"] if kind == "directory" else ["out"]
         assert forced == [*((name, False) for name in parts), (tmp_path.name, True)]
 
@@ -129,8 +134,7 @@ class TestWhole:
         (tmp_path / "disk").mkdir()
         real = old(tmp_path / "disk", kind)
         (tmp_path / "link").symlink_to(real)
-        with KINDS[kind](tmp_path / "link") as temp_path:
-            put(temp_path, "new")
+        write(KINDS[kind](tmp_path / "link"), "new")
         assert (tmp_path / "link").is_symlink()
         assert content(real) == "new"
         assert names(tmp_path) == ["disk", "link"]
@@ -164,8 +168,7 @@ def test_the_longest_names_can_be_written(tmp_path):
 
 def test_a_link_to_nothing_yet_is_written_through(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "new.txt")
-    with atomic_file(tmp_path / "link") as temp_path:
-        put(temp_path, "new")
+    write(atomic_file(tmp_path / "link"), "new")
     assert (tmp_path / "new.txt").read_text() == "new"
 
 
@@ -302,15 +305,13 @@ class TestDirectory:
         gone.mkdir()
         monkeypatch.chdir(gone)
         gone.rmdir()
-        with atomic_directory(target) as temp_path:
-            put(temp_path, "new")
+        write(atomic_directory(target), "new")
         assert content(target) == "new"
 
     def test_what_a_kill_left_is_cleared(self, target):
         previous_of(target).mkdir()
         put(previous_of(target), "half")
-        with atomic_directory(target) as temp_path:
-            put(temp_path, "new")
+        write(atomic_directory(target), "new")
         assert names(target.parent) == ["out"]
 
     def test_one_from_another_process_may_stay(self, tmp_path):
@@ -335,10 +336,7 @@ class TestSeveralFiles:
         return paths
 
     def test_replace_the_old_ones_together(self, paths, tmp_path):
-        with atomic_files(*paths) as temp_paths:
-            for path in paths[:2]:
-                temp_paths[path].write_text("fresh")
-            assert paths[0].read_text() == "old"
+        write(atomic_files(*paths), "fresh")
         assert contents(tmp_path) == {"marker": "fresh", "new": "fresh"}
 
     @pytest.mark.parametrize("number", range(4))
@@ -352,9 +350,8 @@ class TestSeveralFiles:
             return rename(source, destination)
 
         monkeypatch.setattr(atomic.Path, "rename", fails)
-        with pytest.raises(OSError, match="broken"), atomic_files(*paths) as temp_paths:
-            for path in paths[:2]:
-                temp_paths[path].write_text("fresh")
+        with pytest.raises(OSError, match="broken"):
+            write(atomic_files(*paths), "fresh")
         assert contents(tmp_path) == {"marker": "old", "gone": "old"}
 
     def test_the_marker_comes_last(self, paths, monkeypatch):
@@ -365,9 +362,7 @@ class TestSeveralFiles:
             return rename(source, destination)
 
         monkeypatch.setattr(atomic.Path, "rename", note)
-        with atomic_files(*paths) as temp_paths:
-            for path in paths[:2]:
-                temp_paths[path].write_text("fresh")
+        write(atomic_files(*paths), "fresh")
         assert arrived == [".old", ".old", "new", "marker"]
 
 
