@@ -8,7 +8,6 @@ from contextlib import suppress
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
 from elmokit.files.location import counted
 from elmokit.files.remote import AnyFile
 from elmokit.text.normalization import normalize
@@ -125,7 +124,7 @@ class WordDecoder:
         self.num_words = 0
         self._path, self._unit, self._advice = path, unit, advice
         self._faults: Counter[str] = Counter()
-        self._first, self._sample = 0, b""
+        self._first = 0
 
     def decode(self, raw: bytes, position: int) -> str | None:
         """Return the next word, None if it is empty, not UTF-8 or contains NUL.
@@ -138,7 +137,6 @@ class WordDecoder:
             with suppress(UnicodeDecodeError):
                 return raw.decode()
         self._first = self._first or position
-        self._sample = (self._sample + b"\n" + raw)[:SAMPLE_BYTES]
         self._faults["empty" if not raw else "with NUL" if b"\0" in raw else "not UTF-8"] += 1
         if self._faults.total() > _FEW_BAD_WORDS:
             self._check(_MAX_BAD_SHARE)
@@ -159,6 +157,4 @@ class WordDecoder:
 
     def _check(self, max_share: float) -> None:
         if self._faults.total() > max_share * self.num_words:
-            encoding = guess_encoding(self._sample)
-            looks = f" It looks like {encoding}." if encoding else ""
-            raise FormatError(f"{self._path}: {self._summary()}.{looks} {self._advice}")
+            raise FormatError(f"{self._path}: {self._summary()}. {self._advice}")
