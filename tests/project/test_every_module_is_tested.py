@@ -83,7 +83,9 @@ COVERED_BY = {
     ),
     "unit/weights/readers/test_tensor_bundle.py": "weights/readers/sstable",
     "unit/weights/readers/test_torch_files.py": "weights/readers/torch_pickle",
-    "unit/vectors/test_vector_files.py": "vectors/word2vec_file",
+    "unit/vectors/test_vector_files.py": (
+        "vectors/static_vectors vectors/text_file vectors/word2vec_file"
+    ),
 }
 """Test file -> modules without a test file of their own; `folder/*`: all in it that have none."""
 
