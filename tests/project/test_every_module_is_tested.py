@@ -39,8 +39,7 @@ COVERED_BY = {
         " tasks/networks/initialization tasks/networks/role_labeler tasks/runs/config"
     ),
     "contracts/test_tokenizers.py": (
-        "text/sentences text/tokenizers/long_text text/tokenizers/protocol"
-        " text/tokenizers/simple_data text/tokenizers/whitespace"
+        "text/sentences text/tokenizers/protocol text/tokenizers/simple_data"
     ),
     "contracts/test_weight_formats.py": "weights/model_files",
     "parity/test_imports.py": (

@@ -6,16 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from threading import Thread
 from typing import Any
-
-from elmokit.text.normalization import Normalization
-from elmokit.text.tokenized_block import TokenizedBlock
-from elmokit.text.tokenizers.protocol import Tokenizer, normalized_sentences
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 BLOCK_CHARACTERS = 1 << 18
 """Of lines that a process gets at a time."""
@@ -59,15 +53,6 @@ class Workers:
 ONE_PROCESS = Workers()
 
 
-def tokenized_blocks(
-    lines: Iterable[str], tokenizer: Tokenizer, normalization: Normalization, workers: Workers
-) -> Iterator[TokenizedBlock]:
-    """Yield the sentences of lines, many lines together; reads some blocks ahead."""
-    config = TokenizerConfig(name=tokenizer.name, version=tokenizer.version)
-    make = partial(_BlockTokenizer, config, normalization)
-    return workers.map(make, blocks_of_lines(lines, BLOCK_CHARACTERS))
-
-
 def blocks_of_lines(lines: Iterable[str], num_characters: int) -> Iterator[list[str]]:
     """Yield lines together that have so many characters, or more by less than a line."""
     block, size = [], 0
@@ -79,17 +64,6 @@ def blocks_of_lines(lines: Iterable[str], num_characters: int) -> Iterator[list[
             block, size = [], 0
     if block:
         yield block
-
-
-class _BlockTokenizer:
-    """What a worker holds to split lines."""
-
-    def __init__(self, tokenizer: TokenizerConfig, normalization: Normalization) -> None:
-        self._tokenizer = build_tokenizer(tokenizer)
-        self._normalization: Normalization = normalization
-
-    def __call__(self, lines: list[str]) -> TokenizedBlock:
-        return TokenizedBlock.of(normalized_sentences(self._tokenizer, lines, self._normalization))
 
 
 _work: Work

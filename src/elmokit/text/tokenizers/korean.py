@@ -20,8 +20,7 @@ from typing import Any
 
 from elmokit.errors import MissingExtraError
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.long_text import cut_long_text
-from elmokit.text.tokenizers.protocol import ShownTokenizer
+from elmokit.text.tokenizers.protocol import ShownTokenizer, cut_long_text
 
 _MAX_TEXT_CHARACTERS = 5000  # Kiwi's time grows faster than linearly beyond this
 _TEXTS_A_BATCH = 512
