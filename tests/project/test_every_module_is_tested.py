@@ -67,7 +67,7 @@ COVERED_BY = {
         "inference/kernel_backend inference/results inference/torch_backend"
     ),
     "unit/inference/test_elmo.py": "bilm/layer_mixes inference/packed_weights",
-    "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
+    "unit/kernels/test_layers.py": "kernels/buffers kernels/inference",
     "unit/kernels/test_training.py": "kernels/library",
     "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm tasks/runs/train_task",
     "unit/tasks/runs/test_training.py": "tasks/runs/examples",

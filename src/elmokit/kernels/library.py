@@ -43,8 +43,7 @@ class Library:
 
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         self._library, self._interface = library, interface
-        self._calls = {}
-        """Name -> function, structure of its arguments."""
+        self._calls = {}  # name -> function, structure of its arguments
         for name, structure in interface.functions.items():
             function = self._function(name)
             function.argtypes, function.restype = (c_void_p, c_int64), None
@@ -83,11 +82,8 @@ class Library:
         """Build a structure; omitted fields are 0 or null.
 
         Fields are numbers, structures, tensors (kept alive by the caller), or unchecked addresses.
-        The field ``type`` gives the type behind a ``void`` pointer.
-
-        Raises:
-            ValueError: if a tensor does not fit its C type.
-            AttributeError: if there is no such field.
+        The field ``type`` gives the type behind a ``void`` pointer. Tensors of another type than
+        the field's are refused.
         """
         return self._fill(self._interface.structures[name](), fields)
 
