@@ -54,9 +54,9 @@ def perplexity(
     if not isinstance(model, PretrainedBiLM):
         model = load_model(model)
     check_is_list(sentences)
-    given = split_sentences(watched(sentences), model.tokenize)
     scorer = TextScorer(model, batch_size=batch_size, state=state, precision=precision)
-    return perplexity_of_words(scorer, given, on_sentences)
+    words = split_sentences(watched(sentences), model.tokenize)
+    return perplexity_of_words(scorer, words, on_sentences)
 
 
 def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
@@ -90,9 +90,9 @@ def perplexity_of_files(
     sentences = read_sentences(
         paths, tokenizer, normalization=scorer.form, report=read, text_field=text_field
     )
-    found = perplexity_of_words(scorer, sentences)
-    warn_of_unknown(found)
-    return found
+    report = perplexity_of_words(scorer, sentences)
+    warn_of_unknown(report)
+    return report
 
 
 def perplexity_of_words(
