@@ -21,7 +21,7 @@ _NEVER_COUNTED = frozenset({*SPECIAL_WORDS, LOWER_CASE_UNKNOWN, NUM_LINES_MARKER
 
 
 class WordCounter:
-    """Count words of a corpus of any length in bounded memory.
+    """Counts words of a corpus of any length in bounded memory.
 
     Beyond ``max_distinct`` words (about 150 bytes each), sorted runs of counts go to a temporary
     directory, which the ``with`` statement removes. The specials, the lower-case

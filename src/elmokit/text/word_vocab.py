@@ -161,15 +161,13 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
             f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). {advice or ''}".rstrip()
         ) from error
     words = list(map(_stripped, text.removesuffix("\n").split("\n")))
-    if words == [""]:
-        raise FormatError(
-            f"{os.fspath(path)}: the vocabulary is empty; it needs one word per line."
-        )
     if "" in words:
         raise FormatError(
-            f"{os.fspath(path)}, line {words.index('') + 1}: blank line. The id of a word is its "
-            "line number, so every line must hold a word: put the word that is missing there, or "
-            "any that does not occur. Remove the line only if no model was trained with the file."
+            f"{os.fspath(path)}, line {words.index('') + 1}: "
+            f"{'the vocabulary is empty' if words == [''] else 'blank line'}. The id of a word is "
+            "its line number, so every line must hold a word: put the word that is missing there, "
+            "or any that does not occur. Remove the line only if no model was trained with the "
+            "file."
         )
     return words
 

@@ -27,7 +27,7 @@ from elmokit.vectors.static_vectors import (
 
 MAGIC = struct.pack("<i", 793712314)
 _VERSIONS = (11, 12)
-_SETTINGS = struct.Struct("<12id")
+_SETTINGS = struct.Struct("<13id")
 _DICTIONARY = struct.Struct("<3i2q")
 _ENTRY_END = struct.Struct("<qb")
 _MATRIX = struct.Struct("<2q")
@@ -49,8 +49,8 @@ class Subwords:
         if self.num_buckets == 0 or word == _END_OF_SENTENCE:
             return []
         marked = f"<{word}>"
-        lengths = range(max(self.min_characters, 1), self.max_characters + 1)
         borders = (0, len(marked) - 1)
+        lengths = range(max(self.min_characters, 1), self.max_characters + 1)
         ngrams = (
             marked[begin : begin + length]
             for begin in range(len(marked))
@@ -81,7 +81,18 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     n-grams, unless they hold a line feed, which no list of words can. None: all words of the
     dictionary.
     """
-    dim, num_buckets, min_characters, max_characters = _read_settings(stream)
+    stream.take(len(MAGIC), "the magic number")
+    settings = _SETTINGS.unpack(stream.take(_SETTINGS.size, "the settings"))
+    version, dim = settings[:2]
+    model, num_buckets, min_characters, max_characters = settings[8:12]
+    if version == _VERSIONS[0] and model == _SUPERVISED:  # had no n-grams
+        max_characters = 0
+    if version not in _VERSIONS or not 0 < dim <= MAX_DIM or num_buckets < 0:
+        raise FormatError(
+            f"{stream.path}: fastText format {version} with vectors of {dim} numbers and "
+            f"{num_buckets} buckets cannot be read, only formats {_VERSIONS[0]} and "
+            f"{_VERSIONS[1]}. Give the text form (.vec)."
+        )
     wanted = WantedVectors(only)
     num_words, row_of = _read_dictionary(stream, wanted)
     if stream.take(1, "the quantization flag") != b"\0":
@@ -106,33 +117,11 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     return wanted.vectors(dim)
 
 
-def _read_settings(stream: ByteStream) -> tuple[int, int, int, int]:
-    """Return width, buckets, and the lengths of the shortest and longest n-gram."""
-    stream.take(len(MAGIC), "the magic number")
-    (version,) = struct.unpack("<i", stream.take(4, "the version"))
-    if version not in _VERSIONS:
-        raise FormatError(
-            f"{stream.path}: fastText format {version}; only {_VERSIONS[0]} and {_VERSIONS[1]} can "
-            "be read. Give the text form (.vec)."
-        )
-    values = _SETTINGS.unpack(stream.take(_SETTINGS.size, "the settings"))
-    dim, model, num_buckets, min_characters, max_characters = (values[i] for i in (0, 7, 8, 9, 10))
-    if version == _VERSIONS[0] and model == _SUPERVISED:  # had no n-grams
-        max_characters = 0
-    if not (0 < dim <= MAX_DIM and num_buckets >= 0):
-        raise FormatError(
-            f"{stream.path}: invalid width {dim} or number of buckets {num_buckets}. The file is "
-            "damaged."
-        )
-    return dim, num_buckets, min_characters, max_characters
-
-
 def _read_dictionary(stream: ByteStream, wanted: WantedVectors) -> tuple[int, dict[str, int]]:
     """Return the number of words, and the rows of the wanted ones. Labels follow the words."""
     what = "the dictionary"
-    num_entries, num_words, _, _, num_pruned = _DICTIONARY.unpack(
-        stream.take(_DICTIONARY.size, what)
-    )
+    sizes = _DICTIONARY.unpack(stream.take(_DICTIONARY.size, what))
+    num_entries, num_words, _, _, num_pruned = sizes
     row_of: dict[str, int] = {}
     for row in range(num_entries):
         raw = stream.take_until(b"\0", MAX_WORD_BYTES, what)
@@ -151,8 +140,13 @@ def _means(
     if stream.is_compressed:
         rows = list(rows)
         needed = sorted({row for _, of_word in rows for row in of_word})
-        matrix = _read_rows(stream, needed, dim)
         place_of = {row: place for place, row in enumerate(needed)}
+        matrix = np.empty((len(needed), dim), dtype=np.float32)
+        following = 0
+        for place, row in enumerate(needed):
+            stream.skip(4 * dim * (row - following), "the matrix")
+            matrix[place] = np.frombuffer(stream.take(4 * dim, "the matrix"), "<f4")
+            following = row + 1
         rows = ((word, [place_of[row] for row in of_word]) for word, of_word in rows)
     else:
         path = Path(stream.path)
@@ -163,14 +157,3 @@ def _means(
         with np.errstate(all="ignore"):  # values that are not finite are refused with their word
             mean = matrix[of_word].mean(axis=0, dtype=np.float32)
         yield word, np.asarray(mean)
-
-
-def _read_rows(stream: ByteStream, needed: list[int], dim: int) -> np.ndarray:
-    """Read rows of the matrix, in ascending order, from a file that cannot be mapped."""
-    values = np.empty((len(needed), dim), dtype=np.float32)
-    following = 0
-    for place, row in enumerate(needed):
-        stream.skip(4 * dim * (row - following), "the matrix")
-        values[place] = np.frombuffer(stream.take(4 * dim, "the matrix"), "<f4")
-        following = row + 1
-    return values

@@ -34,8 +34,7 @@ from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME, find_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
 Kind = Literal["skipgram", "cbow", "fasttext"]
-Stage = Literal["tokenizing", "training"]
-OnProgress = Callable[[Stage, int, int | None], object]
+OnProgress = Callable[[Literal["tokenizing", "training"], int, int | None], object]
 """Called with the stage, its words so far, and their total if it is known."""
 
 MAX_SENTENCE_WORDS = 10_000

@@ -88,8 +88,8 @@ def test_a_line_of_white_space_beyond_ascii_is_a_word_and_shifts_no_id(tmp_path,
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", ": .*empty"),
-        (b"\n", ": .*empty"),
+        (b"", ", line 1: .*empty"),
+        (b"\n", ", line 1: .*empty"),
         (b"<S>\n</S>\n\n<UNK>\n", ", line 3: "),
         (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", ", line 4: .*UTF-8"),
         (b"\x89HDF\r\n\x1a\n\0\xff", ": .*HDF5"),
