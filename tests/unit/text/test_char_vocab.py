@@ -52,6 +52,7 @@ def test_what_is_a_boundary_once_it_is_normalized_is_one(word):
 @pytest.mark.parametrize("word", ["", "\ud800", "\udfff\ud800"])
 def test_nothing_encodable_is_an_empty_word(word):
     assert as_original(5).encode_word(word).tolist() == [259, 260, 261, 261, 261]
+    assert CharVocab().encode_word("\u200b").tolist() == CharVocab().encode_word("").tolist()
     assert (CharVocab().encode_word(f"a{word}b") == CharVocab().encode_word("ab")).all()
 
 
