@@ -95,6 +95,7 @@ class WordChecks:
         if self._open and tokens.sentences:
             counts = np.bincount(np.concatenate(tokens.sentences), minlength=len(tokens.words))
             words = dict(zip(tokens.words, counts.tolist(), strict=True))
+            # The boundaries are no words of the text.
             for boundary in tokens.words[:NUM_BOUNDARIES]:
                 del words[boundary]
             self._open = [check for check in self._open if not check(words, tokens)]
@@ -124,6 +125,7 @@ class WordChecks:
 
     def _tell_glued(self, words: dict[str, int], tokens: DistinctTokens) -> bool:
         """Warn of punctuation at the end of listed words that the model's tokenizer splits off."""
+        # Splitting is slow, so the tokenizer is asked only if the form of the words is suspicious.
         limit = MAX_GLUED_SHARE * self._num_listed
         ends = self._glued.copy()
         if ends.total() > limit:

@@ -61,6 +61,7 @@ def perplexity(
 
 def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
     """Add scored sentences to the sums."""
+    # In fp64, because a text has millions of targets.
     counter.forward_nats += float(scored.nats["forward"].sum(dtype=np.float64))
     counter.backward_nats += float(scored.nats["backward"].sum(dtype=np.float64))
     tokens = scored.tokens

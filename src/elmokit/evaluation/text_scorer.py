@@ -152,11 +152,13 @@ class TextScorer:
         """
         done = 0
         stream = ([normalize(word, self.form) for word in words] for words in sentences if words)
+        # Likeliest words take most of the memory of a target.
         max_tokens = BUFFER_TOKENS // max(1, self._top or 0)
         for buffer in fill_buffers(stream, max_tokens=max_tokens):
             vectors, tokens = self.bilm.encode(buffer)
             word_ids = self.vocab.encode(tokens.words)
             lengths = [len(sentence) for sentence in tokens.sentences]
+            # Of both boundaries of a sentence one is read, and the other is a target.
             first = np.cumsum([0, *(length - 1 for length in lengths)])
             scored = ScoredSentences(
                 tokens=tokens,

@@ -110,6 +110,7 @@ def predict_of_words(
     following = index if insert else index + 1
     scores = _expected(scorer, words[:index], words[following:])
     word = None if insert else words[index]
+    # Row k of the softmax is the word with id k + 1.
     row = None if word is None else vocab.word_id(word) - 1
     forward, backward, both = (
         _described(log_probs, row, vocab, top) for log_probs in (*scores, _joined(*scores))

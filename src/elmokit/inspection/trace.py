@@ -163,6 +163,7 @@ def _characters(
     for (width, _), answers in zip(
         encoder.config.filters, encoder.responses(char_ids), strict=True
     ):
+        # The activation never falls, so the maximum may be taken before it.
         best, positions = answers[0].max(dim=0)
         pooled.append(encoder.activate(best))
         filters.append(

@@ -80,6 +80,8 @@ def pack_matrix(kernels: Library, weight: Tensor, kind: Kind) -> PackedMatrix:
         )
     scale = offset = None
     if kind == "int8":
+        # The processor multiplies unsigned by signed bytes: rows of x are shifted by 128, and what
+        # that adds to a product, 128 times the sum of the weights, is taken off again.
         largest = weight.abs().amax(dim=1).clamp(min=1e-30)
         is_finite = largest.isfinite()
         whole = (weight * (127 / largest)[:, None]).round_()
@@ -90,6 +92,7 @@ def pack_matrix(kernels: Library, weight: Tensor, kind: Kind) -> PackedMatrix:
         -(-rows // panel) * panel, -(-inner // group) * group, dtype=dtype, device="cpu"
     )
     whole[:rows, :inner] = weight
+    # One load of the kernel gets the same 32 bits of K of all columns of a panel.
     ordered = whole.unflatten(1, (-1, group)).unflatten(0, (-1, panel)).transpose(1, 2)
     num_panels, num_groups = ordered.shape[:2]
     values = empty(num_panels, num_groups, panel, dtype=np.int32)

@@ -111,6 +111,7 @@ def find_compiled(name: str) -> Path:
             log.warning("%s: compiling it again", reason or f"{path} is damaged")
             path.unlink()
     log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
+    # Its name is known only when it is compiled, and other processes may do the same.
     with scratch_directory("elmokit-kernels") as folder:
         _compile(name, compiler, folder / "library.so")
         content = (folder / "library.so").read_bytes()

@@ -55,6 +55,7 @@ class PackedLinear:
         self._kernels = kernels
         is_highway = weight.dim() == 3
         self.columns, self.inner = weight.shape[-2:]
+        # A panel holds transform and carry of the same columns, so the kernel has both at hand.
         if is_highway:
             half = kernels.panel_width // 2
             weight, bias = interleave(weight, half), interleave(bias, half)
@@ -111,6 +112,7 @@ class PackedCharCNN:
             flat = weight.transpose(1, 2).flatten(1)  # (count, width * E)
             matrix = pack_matrix(kernels, flat, self._kind)
             bias = padded(bias, panel)
+            # All windows of padding alone have one answer, which is computed only once.
             window = self._embedding[padding_id].repeat(width).float()
             answer = padded(flat.to(dtype).float() @ window, panel)
             structure = kernels.structure(
@@ -163,6 +165,7 @@ class PackedLSTM:
         input_weight, recurrent_weight, bias, projection_weight = weights
         self._kernels, self._kind, self._buffers = kernels, kind, buffers
         self._length = kernels.vector_length
+        # The four gates of a cell lie next to each other, one vector of cells at a time.
         gates = [
             interleave(values.unflatten(0, (4, -1)), self._length)
             for values in (input_weight, recurrent_weight, bias)
@@ -173,6 +176,7 @@ class PackedLSTM:
         self._cell_dim, self._padded_cell_dim = len(bias) // 4, len(self._bias) // 4
         self._projection: PackedMatrix | None = None
         if projection_weight is not None:
+            # Cells that only fill up a vector are zero and must stay without effect.
             missing = self._padded_cell_dim - self._cell_dim
             wide = functional.pad(projection_weight, (0, missing))
             self._projection = pack_matrix(kernels, wide, kind)
@@ -250,6 +254,7 @@ class PackedLogSumExp:
 
     def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
         self._kernels = kernels
+        # Powers of two are quicker than exponentials: scores are scaled here, results back.
         self._matrix = pack_matrix(kernels, weight * _LOG2_E, kind)
         self.num_columns = len(bias)
         """N."""

@@ -122,7 +122,8 @@ def _share_threads(library: ctypes.CDLL) -> None:
 
     PyTorch's threads busy-wait for milliseconds after parallel work and would compete with others.
     """
-    runtime = ctypes.CDLL(torch._C.__file__)  # with the symbols of its dependencies
+    # The symbols of its dependencies, whichever OpenMP came with PyTorch, are found through it.
+    runtime = ctypes.CDLL(torch._C.__file__)
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
     if all(hasattr(runtime, name) for name in names):
         functions = [ctypes.cast(getattr(runtime, name), c_void_p) for name in names]

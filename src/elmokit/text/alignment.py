@@ -34,6 +34,7 @@ def align(words: Sequence[str], text: str) -> Offsets | None:
     Returns ``[start, end)`` of each word, in order, or None if somewhere nothing matches within
     `MAX_ALTERED` words and characters.
     """
+    # Most words stand in the text as they are: neither plain forms nor Kiwi are needed.
     spans = _align(words, text, may_alter=False)
     if spans is not None:
         return tuple(spans)
@@ -45,6 +46,7 @@ def align(words: Sequence[str], text: str) -> Offsets | None:
         if (raw_spans := places_of_morphemes(words, text)) is not None:
             return tuple(raw_spans)
         spans = places_of_morphemes(plain_words, plain.text)
+    # Of any other tokenizer nothing is known, so what it altered is searched for.
     spans = spans or _align(plain_words, plain.text)
     return None if spans is None else tuple(plain.place(*span) for span in spans)
 
@@ -141,6 +143,7 @@ def _altered_stretch(
     As few as possible, but up to `_ALONE` more if the word after it matches, too: short words occur
     by accident in many places.
     """
+    # Words and characters are skipped in order of their sum, so the first match is the nearest.
     best, best_cost = None, MAX_ALTERED + _ALONE + 1
     for size in range(1, MAX_ALTERED + 1):
         if size >= best_cost:

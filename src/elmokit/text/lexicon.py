@@ -147,6 +147,7 @@ class LexiconVocab(CharVocab):
             if normalized in boundaries:
                 row[:] = boundaries[normalized]
                 continue
+            # The word is looked up as it was cut: the original knows it by no other form.
             word = normalized[: self.max_bytes]
             row[0], row[len(word) + 1] = WORD_BEGIN, WORD_END
             row[1 : len(word) + 1] = [find(char, UNKNOWN) for char in word]

@@ -259,6 +259,7 @@ def _rank_correlation(counts: np.ndarray) -> float:
     """Return Spearman's correlation of position and rank by descending count."""
     if counts.size < 2 or (counts == counts[0]).all():
         return 1.0
+    # Equal counts share the mean of their ranks, as Spearman's correlation wants it.
     _, rank_of_value, size_of_value = np.unique(-counts, return_inverse=True, return_counts=True)
     last_rank = np.cumsum(size_of_value)
     mean_rank = last_rank - (size_of_value - 1) / 2

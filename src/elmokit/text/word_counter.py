@@ -80,6 +80,7 @@ class WordCounter:
         return iter(sorted(pair for pair in self._counts.items() if _is_word(pair[0])))
 
     def _spill(self) -> None:
+        # All runs are open together while they are merged, and a process may open few files.
         if len(self._runs) >= self._MAX_RUNS:
             merged = self._write_run(_merge(list(map(_read_run, self._runs))))
             for run in self._runs:
@@ -150,6 +151,7 @@ def _read_run(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _merge(runs: list[Iterator[tuple[str, int]]]) -> Iterator[tuple[str, int]]:
+    # Runs are sorted by word, so equal words of different runs come out next to each other.
     merged = heapq.merge(*runs, key=lambda pair: pair[0])
     for word, pairs in itertools.groupby(merged, key=lambda pair: pair[0]):
         yield word, sum(count for _, count in pairs)

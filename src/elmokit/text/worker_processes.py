@@ -37,10 +37,12 @@ class Workers:
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
+        # Forked children would share the threads of PyTorch and Kiwi, which do not survive a fork.
         executor = ProcessPoolExecutor(self.count, get_context("spawn"), _begin, (make,))
         pending: deque[Future[Any]] = deque()
         try:
             for block in blocks:
+                # Results are taken in order, so a slow block holds back at most these.
                 pending.append(executor.submit(_call, block))
                 if len(pending) > BLOCKS_AHEAD * self.count:
                     yield pending.popleft().result()

@@ -142,6 +142,7 @@ def _means(
         needed = sorted({row for _, of_word in rows for row in of_word})
         place_of = {row: place for place, row in enumerate(needed)}
         matrix = np.empty((len(needed), dim), dtype=np.float32)
+        # A compressed file has no way back, so rows are taken in its order.
         following = 0
         for place, row in enumerate(needed):
             stream.skip(4 * dim * (row - following), "the matrix")

@@ -78,6 +78,7 @@ def _width(line: bytes, promised: int | None) -> int:
 
 def _fields(line: bytes, dim: int) -> list[bytes]:
     """Return the word, which may contain blanks and tabs, and its numbers."""
+    # From the right, because words may contain blanks, and numbers do not.
     fields = line.replace(b"\t", b" ").rsplit(b" ", dim)
     fields[0] = line[: len(fields[0])]
     if b"" in fields[1:]:  # several blanks between the numbers

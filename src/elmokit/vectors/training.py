@@ -257,6 +257,7 @@ def _train(text: SentenceFile, config: VectorsConfig, threads: int, on_progress:
         model = FastText(sg=1, bucket=config.buckets, **settings)
     else:
         model = Word2Vec(sg=int(config.kind == "skipgram"), **settings)
+    # gensim would count the words again, and order equal counts by chance.
     model.build_vocab_from_freq(text.counts, corpus_count=text.num_sentences)
     model.corpus_total_words = text.num_words
     sentences = _Sentences(text, config.epochs, on_progress)

@@ -103,6 +103,7 @@ class KoreanTokenizer(ShownTokenizer):
                 ]
 
     def _analyze(self, pieces: str | list[str]) -> Any:
+        # Kiwi would split old Hangul into letters, so such words are handed to it whole.
         text = pieces if isinstance(pieces, str) else " ".join(pieces)
         old = self._keep_old_hangul and _FIND_OLD_HANGUL.search(text)
         words = {"pretokenized": _old_hangul_words} if old else {}
