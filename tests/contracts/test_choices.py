@@ -7,8 +7,7 @@ import pytest
 
 import elmokit
 from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.layer_mixes import LayerMixes
-from elmokit.bilm.scalar_mix import ScalarMix
+from elmokit.bilm.scalar_mix import LayerMixes, ScalarMix
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import ConfigError, InputError
 from elmokit.tasks.inputs.settings import InputSettings

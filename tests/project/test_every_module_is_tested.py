@@ -58,7 +58,6 @@ COVERED_BY = {
     "unit/tasks/formats/test_conll.py": "tasks/formats/columns",
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
-    "unit/evaluation/test_surprisal.py": "inference/word_distributions",
     "unit/explorer/test_export.py": "explorer/text_rules",
     "unit/server/test_routes.py": "server/answers server/computations server/limits",
     "unit/experiments/test_inputs.py": "tasks/sampling",
@@ -67,7 +66,6 @@ COVERED_BY = {
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
     ),
-    "unit/inference/test_elmo.py": "bilm/layer_mixes inference/packed_weights",
     "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
     "unit/kernels/test_training.py": "kernels/library",
     "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm tasks/runs/train_task",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.bilm.device import pick_device
+from elmokit.inference.precision import pick_device
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import find_splits, read_pos_data
 from elmokit.probes.linear import fit_linear

@@ -14,8 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmokit.bilm.layer_mixes import LayerMixes
-from elmokit.bilm.scalar_mix import LayerNorm, ScalarMix
+from elmokit.bilm.scalar_mix import LayerMixes, LayerNorm, ScalarMix
 from elmokit.errors import FormatError
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.weights.tensor_files import damaged_tensors, read_tensors

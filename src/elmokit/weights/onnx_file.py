@@ -21,8 +21,7 @@ from torch import Tensor
 
 import elmokit
 from elmokit.bilm.bilm import BiLM
-from elmokit.bilm.char_cnn import CharTokenEncoder
-from elmokit.bilm.highway import Highway
+from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file

@@ -118,7 +118,7 @@ def test_other_lengths_and_dropout():
         ("lstm.cell_clip", "3", r"`lstm\.cell_clip`: .*a number, got '3'"),
         ("lstm.cell_clip", float("nan"), r"`lstm\.cell_clip`: .*finite"),
         ("lstm.use_skip_connections", "no", r"`lstm\.use_skip_connections`: .*'no'"),
-        ("lstm.projection_dim", 5000, "must not be larger than"),
+        ("lstm.projection_dim", 5000, "projection_dim.* 4,096, got 5000"),
         ("lstm.proj_clip", -1, "projection_clip"),
         ("char_cnn.activation", "gelu", r"`char_cnn\.activation`: .*'relu' or 'tanh', got 'gelu'"),
         ("char_cnn.activation", ..., r"`char_cnn\.activation`: .*missing"),

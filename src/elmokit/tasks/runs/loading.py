@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from elmokit.bilm.device import pick_device
 from elmokit.config import from_dict
 from elmokit.errors import FormatError
+from elmokit.inference.precision import pick_device
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.registry import find_task

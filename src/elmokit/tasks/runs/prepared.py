@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 import elmokit
-from elmokit.bilm.device import pick_device
 from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.hashing import file_sha256
 from elmokit.files.sources import existing_file
+from elmokit.inference.precision import pick_device
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import OnLayers, TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch

@@ -13,7 +13,7 @@ from elmokit.corpus.windows import WindowBatch
 from elmokit.training.dropout import RowDropout, derived_seed
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.exact_softmax import exact_loss
-from elmokit.training.fused.lstm import run_fused
+from elmokit.training.fused.lstm import run_direction_fused
 from elmokit.training.fused.softmax import training_nlls
 
 
@@ -136,11 +136,11 @@ class BiLMLoss(nn.Module):
             first_row=self.first_row,
             device=tokens.device,
         )
-        outputs, new_state = self.model.run_direction(
+        top, new_state = run_direction_fused(
+            self.model,
             direction,
             functional.embedding(inputs, tokens),
             state=state.direction(direction),
             dropout=dropout,
-            run_layer=run_fused,
         )
-        return dropout(outputs[-1]).flatten(0, 1), new_state
+        return dropout(top).flatten(0, 1), new_state
