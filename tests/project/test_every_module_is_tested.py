@@ -43,10 +43,7 @@ COVERED_BY = {
         " text/tokenizers/simple_data text/tokenizers/whitespace"
     ),
     "contracts/test_weight_formats.py": "weights/model_files",
-    "parity/test_imports.py": (
-        "weights/array_source weights/readers/imported weights/readers/sizes"
-        " weights/readers/tf_hub weights/readers/torch_layout weights/readers/variables"
-    ),
+    "parity/test_imports.py": "weights/readers/torch_arrays",
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
     "unit/integrations/test_transformers.py": (
         "integrations/transformers_folder integrations/transformers_tokenizer"
@@ -76,11 +73,7 @@ COVERED_BY = {
         "training/pretraining/run_config training/pretraining/start"
     ),
     "unit/training/pretraining/test_run.py": "training/pretraining/updates",
-    "unit/weights/test_convert.py": (
-        "weights/readers/bilm_tf_release weights/readers/contents weights/readers/registry"
-    ),
-    "unit/weights/readers/test_tensor_bundle.py": "weights/readers/sstable",
-    "unit/weights/readers/test_torch_files.py": "weights/readers/torch_pickle",
+    "unit/weights/test_convert.py": "weights/readers/contents weights/readers/registry",
     "unit/vectors/test_vector_files.py": "vectors/word2vec_file",
 }
 """Test file -> modules without a test file of their own; `folder/*`: all in it that have none."""

@@ -43,6 +43,7 @@ from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
 from elmokit.weights.model_files import (
     CARD_NAME,
+    COPY_AGAIN,
     LEXICON_NAME,
     MIXES_NAME,
     VOCAB_NAME,
@@ -324,30 +325,22 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
 
 
 def _read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
-    """Return the vocabulary of a model, if it has one.
-
-    Raises:
-        FormatError: if it is missing, damaged, or not that of the model.
-    """
-    path, advice = directory / VOCAB_NAME, "Copy the whole model directory again."
+    """Return the vocabulary of a model, if it has one."""
+    path = directory / VOCAB_NAME
     if not path.exists():
         if config.has_vocab:
             raise FormatError(
-                f"{path} is missing: {CONFIG_NAME} says that the model has one. {advice}"
+                f"{path} is missing: {CONFIG_NAME} says that the model has one. {COPY_AGAIN}"
             )
         return None
-    vocab = WordVocab.read(path, advice=f"The file is damaged. {advice}")
-    expected = config.num_words if config.num_words is not None else config.bilm.num_words
-    if expected not in (None, len(vocab)):
+    vocab = WordVocab.read(path, advice=f"The file is damaged. {COPY_AGAIN}")
+    num_words = config.num_words if config.num_words is not None else config.bilm.num_words
+    # older directories have no hash
+    if config.vocab_sha256 not in (None, vocab.sha256) or num_words not in (None, len(vocab)):
         raise FormatError(
-            f"{path}: {len(vocab)} words, but {CONFIG_NAME} says {expected}: the file is "
-            f"incomplete or belongs to another model. {advice}"
-        )
-    stored = config.vocab_sha256
-    if stored is not None and vocab.sha256 != stored:
-        raise FormatError(
-            f"{path}: damaged, or of another model: the SHA-256 of its words is "
-            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {stored[:12]}…. {advice}"
+            f"{path}: damaged, or of another model: {len(vocab)} words with the SHA-256 "
+            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {num_words} words and "
+            f"{str(config.vocab_sha256)[:12]}…. {COPY_AGAIN}"
         )
     return vocab
 

@@ -29,7 +29,7 @@ from elmokit.tasks.runs.run_dir import (
 from elmokit.tasks.task import Task, TaskModel
 from elmokit.vectors.vector_files import VectorsReference
 from elmokit.weights.locate import MODELS, PACKAGED_RUNS, path_of
-from elmokit.weights.versions import adding_version_hint
+from elmokit.weights.result_metadata import adding_version_hint
 
 log = logging.getLogger(__name__)
 

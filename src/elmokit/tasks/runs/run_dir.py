@@ -31,9 +31,9 @@ from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
 from elmokit.weights.locate import RUN_CONFIG_NAME
 from elmokit.weights.model_files import CARD_NAME, check_replaceable
+from elmokit.weights.result_metadata import newer_version_hint
 from elmokit.weights.storage import Storage, pack, unpack_all
 from elmokit.weights.tensor_files import FLOATS, mismatch, read_tensors
-from elmokit.weights.versions import newer_version_hint
 
 CONFIG_FILE = RUN_CONFIG_NAME
 WEIGHTS_FILE, WORDS_FILE = "model.safetensors", "vectors.txt"
