@@ -279,9 +279,7 @@ class TestSave:
         model = load_model(directory)
         with torch.no_grad():
             next(model.parameters())[0] = 7e4
-        with pytest.raises(
-            ValueError, match=r"`token_encoder\.char_embedding.* too large"
-        ):
+        with pytest.raises(ValueError, match=r"`token_encoder\.char_embedding.* too large"):
             model.round_to("float16")
 
     def test_a_model_without_its_softmax_can_be_saved(self, directory, tmp_path):
