@@ -269,22 +269,22 @@ def _to_onnx(source: Path, target: Path, dtype: Storage, *, overwrite: bool) -> 
     model = load_model(source)
     write_onnx(model, target, dtype=dtype)
     ids = _sample_ids(model)
-    facts = _comparison(model, model) | {"vocabulary": None, "softmax": False}
-    facts["same_bits"] = dtype == "float32"
+    fields = _comparison(model, model) | {"vocabulary": None, "softmax": False}
+    fields["same_bits"] = dtype == "float32"
     with torch.inference_mode():
         difference = model(ids).layers - run_onnx(target, ids)
-    facts["max_difference"] = float(difference.abs().max())
+    fields["max_difference"] = float(difference.abs().max())
     return ConversionReport(
         source=str(source),
         source_format="model directory",
         destination=str(target),
         destination_format="ONNX",
-        **facts,
+        **fields,
     )
 
 
 def _comparison(before: PretrainedBiLM, after: PretrainedBiLM) -> dict[str, Any]:
-    """Return the facts of a report about a model and how it was read again."""
+    """Return the fields of a report about a model and how it was read again."""
     with torch.inference_mode():
         old, new = before.eval()(_sample_ids(before)), after.eval()(_sample_ids(after))
     old_state, new_state = before.state_dict(), after.state_dict()

@@ -7,7 +7,8 @@ The graph has one input and two outputs, all with dynamic numbers of sentences a
 - ``layers``, float32 (L, B, T, 2D), and ``mask``, bool (B, T), as in `BiLMOutput`.
 
 Every sentence starts from the zero state. The recurrence is ONNX's ``Scan``: its ``LSTM`` has
-neither projection nor clipping.
+neither projection nor clipping. The cell is that of `elmokit.bilm.lstmp`, which names its other
+spellings.
 """
 
 import copy
