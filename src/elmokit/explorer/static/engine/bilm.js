@@ -1,5 +1,5 @@
 /**
- * Both LSTM stacks, as in elmokit/bilm/lstmp.py:
+ * Both LSTM stacks, as in elmokit/bilm/lstmp.py, which names the other spellings of the cell:
  * i, f, g, o = W x + U h + b;  c = clip(σ(f + 1) c + σ(i) tanh(g));  h = clip(P (σ(o) tanh(c))).
  */
 
