@@ -30,7 +30,7 @@ from playwright.sync_api import sync_playwright
 
 import elmokit
 from elmokit.corpus.readers import read_sentences
-from elmokit.explorer.export import ExportedWeights, export_explorer
+from elmokit.web.page.export import ExportedWeights, export_explorer
 from elmokit.text.tokenizers.registry import build_tokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

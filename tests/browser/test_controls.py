@@ -36,7 +36,7 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exported(models, tmp_path_factory, serve_folder):
-    from elmokit.explorer.export import export_explorer
+    from elmokit.web.page.export import export_explorer
 
     site = tmp_path_factory.mktemp("controls") / "site"
     export_explorer(models, site, weights="stored")
@@ -46,7 +46,7 @@ def exported(models, tmp_path_factory, serve_folder):
 @pytest.fixture(scope="module")
 def served(models, tmp_path_factory):
     """A server with all that the page can show: a corpus, two runs, two task models."""
-    from elmokit.explorer import calls, catalog, server
+    from elmokit.web.page import calls, catalog, server
 
     folder = tmp_path_factory.mktemp("shown")
     corpus = folder / "corpus.txt"

@@ -35,7 +35,7 @@ NAMES = ("plain", "float16", "int8", "words", "bare")
 
 @pytest.fixture(scope="module")
 def call(shared_browser_page, serve_folder, folder, tmp_path_factory):
-    from elmokit.explorer.export import export_explorer
+    from elmokit.web.page.export import export_explorer
 
     site = tmp_path_factory.mktemp("other") / "site"
     export_explorer([str(folder / name) for name in NAMES], site, weights="stored")
@@ -46,7 +46,7 @@ def call(shared_browser_page, serve_folder, folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def call_server(shared_browser_page, folder, tmp_path_factory):
     """As if the models were too large for a browser."""
-    from elmokit.explorer import catalog, server
+    from elmokit.web.page import catalog, server
 
     static = tmp_path_factory.mktemp("static") / "static"
     shutil.copytree(server.STATIC, static)

@@ -25,8 +25,8 @@ def run_dir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, run_dir):
-    from elmokit.explorer import calls, catalog, server
     from elmokit.text.tokenizers.registry import TokenizerConfig
+    from elmokit.web.page import calls, catalog, server
 
     kiwi = pytest.importorskip("kiwipiepy", reason='no Kiwi: pip install "elmokit[ko]"')
     folder = tmp_path_factory.mktemp("served")

@@ -7,9 +7,9 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from elmokit.server.routes import Service
-from elmokit.server.serving import Server, listen
-from elmokit.server.settings import ServerSettings
+from elmokit.web.api.routes import Service
+from elmokit.web.api.serving import Server, listen
+from elmokit.web.api.settings import ServerSettings
 
 
 @dataclass

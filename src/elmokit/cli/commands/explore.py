@@ -86,7 +86,7 @@ def explore(
             )
         _export(names, export, weights=weights, json=json)
         return
-    from elmokit.explorer.addresses import warn_if_reachable
+    from elmokit.web.addresses import warn_if_reachable
 
     server = _server(names, run or [], task or [], corpus or [], host=host, port=port)
     warn_if_reachable(host, server.url, advice="the page has no passwords")
@@ -101,7 +101,7 @@ def explore(
 
 def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> None:
     """Write the page as static files."""
-    from elmokit.explorer.export import ExportedWeights, export_explorer
+    from elmokit.web.page.export import ExportedWeights, export_explorer
 
     if weights not in get_args(ExportedWeights):
         raise InputError(
@@ -122,12 +122,12 @@ def _server(
     names: list[str], runs: list[Path], tasks: list[Path], corpus: list[Path], *, host: str,
     port: int,
 ) -> Any:  # fmt: skip
-    from elmokit.explorer.calls import Calls
-    from elmokit.explorer.catalog import catalog, distinct_names, load_explored
-    from elmokit.explorer.server import ExplorerServer
-    from elmokit.explorer.task_runs import load_task_run
-    from elmokit.explorer.training_runs import check_run_dir
     from elmokit.files.sources import STANDARD_INPUT, find_files, is_read_once
+    from elmokit.training.curves import check_run_dir
+    from elmokit.web.page.calls import Calls
+    from elmokit.web.page.catalog import catalog, distinct_names, load_explored
+    from elmokit.web.page.server import ExplorerServer
+    from elmokit.web.page.task_runs import load_task_run
 
     for one in runs:
         check_run_dir(one)

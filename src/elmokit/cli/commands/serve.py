@@ -12,7 +12,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.server import limits
+from elmokit.web.api import limits
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
@@ -92,16 +92,16 @@ def serve(
     """
     choose_threads(threads)
     try:
-        from elmokit.server.routes import Service
-        from elmokit.server.serving import Server, listen
-        from elmokit.server.settings import ServerSettings
+        from elmokit.web.api.routes import Service
+        from elmokit.web.api.serving import Server, listen
+        from elmokit.web.api.settings import ServerSettings
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed import word_checks
     from elmokit.embed.embedder import Embedder
-    from elmokit.explorer.addresses import url_of, warn_if_reachable
     from elmokit.text import special_words
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
+    from elmokit.web.addresses import url_of, warn_if_reachable
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_files import VOCAB_NAME
 
@@ -137,7 +137,7 @@ def _key(given: str | None) -> str | None:
 
 def _runs(given: list[str], device: str) -> "dict[str, TaskRun]":
     """Load runs; a name is given before an equals sign, or the directory's."""
-    from elmokit.explorer.task_runs import load_task_run
+    from elmokit.web.page.task_runs import load_task_run
 
     runs: dict[str, TaskRun] = {}
     for one in given:
