@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from elmokit.web.api.routes import Service
-from elmokit.web.api.serving import Server, listen
+from elmokit.web.api.serving import Server
 from elmokit.web.api.settings import ServerSettings
+from elmokit.web.startup import listen
 
 
 @dataclass

@@ -93,7 +93,7 @@ def serve(
     choose_threads(threads)
     try:
         from elmokit.web.api.routes import Service
-        from elmokit.web.api.serving import Server, listen
+        from elmokit.web.api.serving import Server
         from elmokit.web.api.settings import ServerSettings
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="serve") from error
@@ -101,7 +101,7 @@ def serve(
     from elmokit.embed.embedder import Embedder
     from elmokit.text import special_words
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
-    from elmokit.web.addresses import url_of, warn_if_reachable
+    from elmokit.web.startup import listen, url_of, warn_if_reachable
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_files import VOCAB_NAME
 
@@ -121,7 +121,7 @@ def serve(
         path = directory / VOCAB_NAME
         vocab = WordVocab.read(path, advice=COPY_AGAIN) if path.exists() else None
         service = Service(embedder, settings, runs=_runs(task or [], device), vocab=vocab)
-        url = url_of(host, listener.getsockname()[1])
+        url = url_of(host, listener)
         if settings.api_key is None:
             warn_if_reachable(host, url, advice="--api-key requires a key")
         if json:
@@ -137,7 +137,7 @@ def _key(given: str | None) -> str | None:
 
 def _runs(given: list[str], device: str) -> "dict[str, TaskRun]":
     """Load runs; a name is given before an equals sign, or the directory's."""
-    from elmokit.web.page.task_runs import load_task_run
+    from elmokit.web.startup import load_task_run
 
     runs: dict[str, TaskRun] = {}
     for one in given:

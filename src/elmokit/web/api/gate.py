@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from elmokit.web.addresses import is_own_host
 from elmokit.web.api.answers import RequestError, error_response
 from elmokit.web.api.limits import BODY_SECONDS, MAX_BODY_BYTES
 from elmokit.web.api.settings import ServerSettings
+from elmokit.web.startup import is_own_host
 
 OPEN_PATH = "/health"
 """Answered to everyone: it says nothing but that the server lives."""

@@ -12,7 +12,6 @@ from typing import Any, cast
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from elmokit.web.addresses import cannot_listen
 from elmokit.web.api.answers import RequestError, error_response
 from elmokit.web.api.gate import HAS_GONE, Gate
 from elmokit.web.api.limits import BODY_SECONDS
@@ -34,19 +33,6 @@ REFUSED_SECONDS = 1.0
 IDLE_SECONDS = 30
 """That a connection is kept between requests."""
 _BACKLOG = 1024
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a bound socket; port 0 takes a free one.
-
-    Raises:
-        InputError: if the port is in use, or the address is none of this machine.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except (OSError, OverflowError) as error:
-        raise cannot_listen(host, port, error) from error
 
 
 class Server(uvicorn.Server):

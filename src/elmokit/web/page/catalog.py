@@ -1,25 +1,23 @@
-"""``explorer.json``: what a copy of the page can show, and where it is computed."""
+"""What a copy of the page consists of; ``explorer.json``: what it can show, computed where."""
 
 import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-import numpy as np
-from safetensors.numpy import save as tensor_bytes
-
 from elmokit import __version__
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import MissingExtraError
+from elmokit.files.json_files import json_bytes
 from elmokit.files.remote import AnyFile
-from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.warm_state import warm_state, warm_text
 from elmokit.text.tokenizers.registry import build_tokenizer
-from elmokit.web.page.prepared import PREPARED_NAME, language_of, pack_language, prepared_layers
+from elmokit.web.page.made_files import MADE_FILES, PREPARED_NAME, STATIC, language_of, pack_name
+from elmokit.web.page.text_rules import RULES_NAME, text_rules
 from elmokit.weights.locate import CONFIG_NAME, find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import CARD_NAME, VOCAB_NAME, WEIGHTS_NAME
@@ -36,24 +34,9 @@ MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
 """Of one call."""
 MAX_NAMED = 100_000
 """Likeliest words that one call names: words of the text times ``top``."""
+
 _NAMED_FILES = 3
 _TOKENIZERS_IN_BROWSER = ("simple", "whitespace")
-
-
-def warm_file(model: PretrainedBiLM) -> bytes:
-    """Return the warm state as a safetensors file: hidden (N, 2, D) and cell (N, 2, H)."""
-    state = warm_state(FrozenBiLM(model), warm_text(model.warm_text))
-    arrays = {"hidden": state.hidden[:, :, 0], "cell": state.cell[:, :, 0]}
-    return tensor_bytes({
-        name: np.ascontiguousarray(array.float().cpu().numpy()) for name, array in arrays.items()
-    })  # fmt: skip
-
-
-MADE_FILES: dict[str, Callable[[PretrainedBiLM], bytes]] = {
-    "warm.safetensors": warm_file,
-    PREPARED_NAME: prepared_layers,
-}
-"""What is computed for the page, which a browser would take seconds to do."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +56,14 @@ class ExploredModel:
                 self._made[name] = MADE_FILES[name](self.model)
             return self._made[name]
 
-    def files(self) -> list[Path]:
+    def paths(self) -> list[Path]:
         """Return the files of the model directory that a browser reads, and the card."""
         names = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
-        found = []
-        for name in names:  # compressed only where there is no other
-            both = (self.directory / (name + end) for end in ("", COMPRESSED))
-            found += [path for path in both if path.is_file()][:1]
-        return found
+        plain = [self.directory / name for name in names]
+        packed = [path.with_name(path.name + COMPRESSED) for path in plain]
+        pairs = zip(plain, packed, strict=True)
+        return [path if path.is_file() else other for path, other in pairs
+                if path.is_file() or other.is_file()]  # fmt: skip
 
     def why_not_in_browser(self) -> str | None:
         """Say why a browser cannot run the model; none if it can."""
@@ -98,16 +81,16 @@ class ExploredModel:
         model, config = self.model, self.model.config
         compute: ComputedBy = "server" if served and self.why_not_in_browser() else "browser"
         exact, tokenized_by = self._tokenizer(served=served, compute=compute)
-        files = {path.name: path.stat().st_size for path in self.files()}
+        sizes = {path.name: path.stat().st_size for path in self.paths()}
         model_hash = model.model_hash()
         return {
             "name": self.name,
             "title": self.name,
             "language": language_of(model),
-            "compressed": WEIGHTS_NAME + COMPRESSED in files,
+            "compressed": WEIGHTS_NAME + COMPRESSED in sizes,
             "path": "" if compute == "server" else f"models/{quote(self.name)}/",
             "prepared": f"models/{quote(self.name)}/{PREPARED_NAME}",
-            "pack": f"packs/senses.{pack_language(model)}.json",
+            "pack": pack_name(model),
             "hash": model_hash,
             "version": f"{__version__}-{model.fingerprint(model_hash)[:16]}",
             "compute": compute,
@@ -125,7 +108,7 @@ class ExploredModel:
             "filters": [] if config.char_cnn is None else config.char_cnn.filters,
             "num_highway": 0 if config.char_cnn is None else config.char_cnn.num_highway,
             "num_parameters": model.num_parameters(),
-            "num_bytes": sum(size for name, size in files.items() if name != CARD_NAME),
+            "num_bytes": sum(size for name, size in sizes.items() if name != CARD_NAME),
         }
 
     def _tokenizer(self, *, served: bool, compute: ComputedBy) -> tuple[bool, ComputedBy]:
@@ -142,11 +125,7 @@ class ExploredModel:
 
 
 def load_explored(names: Sequence[str]) -> list[ExploredModel]:
-    """Load models by directory or name; the name in the page is that of the directory.
-
-    Raises:
-        FileNotFoundError, FormatError, ConfigError: as `load_model`.
-    """
+    """Load models by directory or name; the name in the page is that of the directory."""
     directories = list(dict.fromkeys(find_model(name).resolve() for name in names))
     own = distinct_names(Path(lasting_name(directory)).name for directory in directories)
     return [
@@ -157,18 +136,18 @@ def load_explored(names: Sequence[str]) -> list[ExploredModel]:
 
 def distinct_names(names: Iterable[str]) -> list[str]:
     """Return names in their order, numbered from the second of the same name on: x, x-2, x-3."""
-    found: list[str] = []
+    distinct: list[str] = []
     for name in names:
         numbered = (name if n == 1 else f"{name}-{n}" for n in itertools.count(1))
-        found.append(next(one for one in numbered if one not in found))
-    return found
+        distinct.append(next(candidate for candidate in numbered if candidate not in distinct))
+    return distinct
 
 
 def catalog(
     models: Sequence[ExploredModel],
     *,
     served: bool,
-    runs: Sequence[dict[str, str]] = (),
+    runs: Iterable[str] = (),
     tasks: Sequence[dict[str, str]] = (),
     corpus: Sequence[AnyFile] = (),
 ) -> dict[str, Any]:
@@ -183,7 +162,7 @@ def catalog(
             "max_named": MAX_NAMED,
         },
         "models": [model.entry(served=served) for model in models],
-        "runs": list(runs),
+        "runs": [{"name": name, "title": name} for name in runs],
         "tasks": list(tasks),
         "corpus": _label_of(corpus),
     }
@@ -195,3 +174,23 @@ def _label_of(corpus: Sequence[AnyFile]) -> str | None:
     if len(names) > _NAMED_FILES:
         return f"{names[0]} … {names[-1]} ({len(names):,})"
     return ", ".join(names) or None
+
+
+def page_files(
+    content: dict[str, Any], models: Sequence[ExploredModel]
+) -> dict[str, Callable[[], bytes]]:
+    """Return how to read each file of a copy of the page, by its path in it.
+
+    Args:
+        content: The catalog.
+        models: Those in the catalog.
+    """
+    catalog_bytes, rules = json_bytes(content), json_bytes(text_rules(), indent=None)
+    static = [path for path in STATIC.rglob("*") if path.is_file()]
+    files = {path.relative_to(STATIC).as_posix(): path.read_bytes for path in static}
+    files |= {CATALOG_NAME: lambda: catalog_bytes, RULES_NAME: lambda: rules}
+    for model in models:
+        folder = f"models/{model.name}"
+        files |= {f"{folder}/{path.name}": path.read_bytes for path in model.paths()}
+        files |= {f"{folder}/{name}": partial(model.made_file, name) for name in MADE_FILES}
+    return files

@@ -2,27 +2,24 @@
 
 Only requests that name this server as host and come from its own pages are answered, so that other
 sites in the same browser cannot use it; a link of another site may open the page. Nothing that is
-sent is run or written.
+sent is run or written. The standard library's server is enough for one reader, so the page needs
+no extra.
 """
 
 import json
 import logging
-import os
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-from elmokit.web.addresses import cannot_listen, is_own_host, url_of
-from elmokit.web.page.calls import CallError, Calls, as_json
-from elmokit.web.page.catalog import CATALOG_NAME, MADE_FILES, ExploredModel
-from elmokit.web.page.prepared import STATIC
-from elmokit.web.page.text_rules import RULES_NAME, text_rules
+from elmokit.web.page.calls import CallError, Calls
+from elmokit.web.startup import is_own_host, url_of
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +30,10 @@ MAX_CONNECTIONS = 64
 IDLE_SECONDS = 15
 """Without a byte, after which a connection is closed; a browser opens it again when it needs it."""
 PIECE_BYTES = 1 << 18
-_MAX_DIGITS = 20
-"""Of a Content-Length."""
 _CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8", ".json": "application/json", ".svg": "image/svg+xml",
-    ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2",
+    ".css": "text/css; charset=utf-8", ".json": "application/json",
     ".txt": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8",
-    ".webmanifest": "application/manifest+json",
 }  # fmt: skip
 _HEADERS = {
     "Content-Security-Policy": (
@@ -55,53 +48,34 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",  # a page and a model of different versions must never mix
 }
-_STATUS = {
-    "not-available": HTTPStatus.NOT_FOUND, "too-long": HTTPStatus(413),
-    "bug": HTTPStatus.INTERNAL_SERVER_ERROR,
-}  # fmt: skip
 
 
-class ExplorerServer(ThreadingHTTPServer):
-    """Listens as soon as it is made; ``serve_forever`` answers.
+class PageServer(ThreadingHTTPServer):
+    """Serves the page on a bound socket; ``serve_forever`` answers.
 
     Args:
-        catalog: Contents of ``explorer.json``.
-        models: Those of the catalog.
+        files: How to read each file of the page, as `page_files` returns it.
         calls: Answers the calls.
-        host: Address to listen on.
-        port: 0 takes a free one.
-
-    Raises:
-        InputError: if the port is in use, or the address is none of this machine.
+        listener: A socket of `elmokit.web.startup.listen`.
+        host: The address that it listens on.
     """
 
     daemon_threads = True
 
     def __init__(
         self,
-        catalog: dict[str, Any],
-        models: Sequence[ExploredModel],
+        files: Mapping[str, Callable[[], bytes]],
         calls: Calls,
+        listener: socket.socket,
         *,
-        host: str = "127.0.0.1",
-        port: int = DEFAULT_PORT,
+        host: str,
     ) -> None:
-        self.calls = calls
-        self.made = {CATALOG_NAME: as_json(catalog), RULES_NAME: as_json(text_rules())}
-        self.model_files: dict[str, Path | ExploredModel] = {}
-        for one in models:
-            folder = f"models/{one.name}"
-            self.model_files |= {f"{folder}/{path.name}": path for path in one.files()}
-            self.model_files |= {f"{folder}/{name}": one for name in MADE_FILES}
-        if ":" in host:
-            self.address_family = socket.AF_INET6
-        try:
-            super().__init__((host, port), _Handler)
-        except (OSError, OverflowError) as error:
-            raise cannot_listen(host, port, error) from error
+        super().__init__((host, 0), _Connection, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.files, self.calls, self.host = files, calls, host
+        self.url, self.port = url_of(host, listener), listener.getsockname()[1]
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        self.host = host
-        self.url = url_of(host, self.server_port)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer a connection in a thread of its own, unless there are too many."""
@@ -117,13 +91,9 @@ class ExplorerServer(ThreadingHTTPServer):
         finally:
             self._places.release()
 
-    def is_own_host(self, given: str) -> bool:
-        """Return whether a Host header names this server."""
-        return is_own_host(given, host=self.host, port=self.server_port)
 
-
-class _Handler(BaseHTTPRequestHandler):
-    server: ExplorerServer  # pyright: ignore[reportIncompatibleVariableOverride]
+class _Connection(BaseHTTPRequestHandler):
+    server: PageServer  # pyright: ignore[reportIncompatibleVariableOverride]
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "elmokit", ""
     command = path = ""  # until a request line was read
@@ -132,101 +102,37 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # else content waits 40 ms for the client to acknowledge headers
 
     def handle(self) -> None:
-        """Answer requests until the reader has gone."""
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, TimeoutError):  # the reader has gone
             super().handle()
 
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse in JSON what is no request; ``message`` may quote any length of it."""
-        status = HTTPStatus(code)
-        self._fail("bad-input", f"{status.phrase}: {status.description}.", status, close=True)
-
     def do_GET(self) -> None:
-        """Send a file."""
-        self._guarded(self._send_file)
+        path = unquote(self.path.partition("?")[0]).lstrip("/") or "index.html"
+        if self._is_refused(is_page=path == "index.html"):
+            return
+        if path not in self.server.files:
+            self._fail("not-available", f"There is nothing at /{path[:100]}.", HTTPStatus.NOT_FOUND)
+            return
+        kind = _CONTENT_TYPES.get(Path(path).suffix, "application/octet-stream")
+        self._answer(self.server.files[path], kind)
 
     do_HEAD = do_GET
 
     def do_POST(self) -> None:
-        """Answer a call."""
-        self._guarded(self._answer_call)
-
-    def _guarded(self, answer: Callable[[], None]) -> None:
-        try:
-            answer()
-        except (ConnectionError, TimeoutError):
-            self.close_connection = True  # the reader has gone
-        except Exception as error:
-            log.exception("a request failed")
-            self._fail("bug", f"{type(error).__name__}: {error}", close=True)
-
-    def _send_file(self) -> None:
-        path = unquote(self._url_path()).lstrip("/") or "index.html"
-        if not self._may_ask(is_page=path == "index.html"):
-            return
-        read = self._file(path)
-        if read is None:
-            self._fail("not-available", f"There is nothing at /{path[:100]}.")
-            return
-        kind = _CONTENT_TYPES.get(Path(path).suffix, "application/octet-stream")
-        self._send(HTTPStatus.OK, None if self.command == "HEAD" else read(), kind)
-
-    def _answer_call(self) -> None:
-        if not self._may_ask():
-            return
         length = self.headers.get("Content-Length", "")
         kind = self.headers.get("Content-Type", "").partition(";")[0].strip()
-        if not length.isdecimal() or kind != "application/json":
-            self._fail("bad-input", "A call is JSON with a Content-Length.", close=True)
+        if self._is_refused():
             return
-        if len(length) > _MAX_DIGITS or int(length) > MAX_BODY_BYTES:
-            self._fail("too-long", f"A call has at most {MAX_BODY_BYTES:,} bytes.", close=True)
-            return
-        body = self.rfile.read(int(length))
-        path = self._url_path()
-        if not path.startswith("/api/"):
-            self._fail("not-available", "Calls go to /api/.")
-            return
-        try:
-            given = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            self._fail("bad-input", f"Not JSON: {error}.")
-            return
-        if not isinstance(given, dict):
-            self._fail("bad-input", f"A call is a JSON object, got {given!r:.60}.")
-            return
-        try:
-            answer = self.server.calls.answer(path.removeprefix("/api/"), given)
-        except CallError as error:  # 200: a browser logs other answers as errors of the page
-            self._fail(error.code, str(error), HTTPStatus.OK)
-            return
-        if isinstance(answer, bytes):
-            self._send(HTTPStatus.OK, answer, "application/octet-stream")
+        if not self.path.startswith("/api/") or kind != "application/json":
+            self._fail("bad-input", "A call goes to /api/ and is JSON.", close=True)
+        elif not (length.isdecimal() and len(length) < 10 and int(length) <= MAX_BODY_BYTES):
+            message = f"A call has a Content-Length, and at most {MAX_BODY_BYTES:,} bytes."
+            self._fail("too-long", message, HTTPStatus(413), close=True)
         else:
-            self._send(HTTPStatus.OK, as_json(answer), "application/json")
+            body, method = self.rfile.read(int(length)), self.path.removeprefix("/api/")
+            kind = f"application/{'octet-stream' if method == 'layers' else 'json'}"
+            self._answer(lambda: self.server.calls.answer(method, body), kind)
 
-    def _url_path(self) -> str:
-        try:
-            return urlsplit(self.path).path  # a request may name the whole address
-        except ValueError:  # of a damaged address
-            return self.path
-
-    def _file(self, path: str) -> Callable[[], bytes] | None:
-        """Return what reads or makes a file."""
-        if path in self.server.made:
-            return lambda: self.server.made[path]
-        found = self.server.model_files.get(path)
-        if isinstance(found, Path):
-            return found.read_bytes
-        if found is not None:
-            return lambda: found.made_file(Path(path).name)
-        parts = PurePosixPath(path).parts
-        if set("\0\\:") & set(path) or ".." in parts or path.startswith("/"):
-            return None
-        file = STATIC.joinpath(*parts)  # not resolved: the package may consist of links
-        return file.read_bytes if os.path.isfile(file) else None  # any length of name
-
-    def _may_ask(self, *, is_page: bool = False) -> bool:
+    def _is_refused(self, *, is_page: bool = False) -> bool:
         """Refuse requests of other sites; only a reader's click may lead from there to the page."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         is_foreign = origin is not None and origin != f"http://{host}"
@@ -235,40 +141,58 @@ class _Handler(BaseHTTPRequestHandler):
         is_own = site in ("none", "same-origin") or (
             is_page and goes_here == ("navigate", "document")
         )
-        if self.server.is_own_host(host) and not is_foreign and is_own:
-            return True
-        self.close_connection = True
+        url, port = self.server.url, self.server.port
         reason = "Only pages of this server may ask it."
-        if not self.server.is_own_host(host):
-            url, port = self.server.url, self.server.server_port
+        if not is_own_host(host, host=self.server.host, port=port):
             reason = (
                 f"This server is {url} and was asked as {host!r:.80}. Open it by its own address; "
                 f"if a port is forwarded to it, forward the same, {port}."
             )
-        self._fail("not-available", reason, HTTPStatus.FORBIDDEN)
-        return False
+        elif is_own and not is_foreign:
+            return False
+        self._fail("not-available", reason, HTTPStatus.FORBIDDEN, close=True)
+        return True
+
+    def _answer(self, make: Callable[[], bytes], kind: str) -> None:
+        """Send what is made, or why it cannot be made."""
+        try:
+            content = make()
+        except CallError as error:  # 200: a browser logs other answers as errors of the page
+            self._fail(error.code, str(error), HTTPStatus.OK)
+        except Exception as error:
+            log.exception("a request failed")
+            self._fail("bug", f"{type(error).__name__}: {error}", HTTPStatus(500), close=True)
+        else:
+            self._send(HTTPStatus.OK, content, kind)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse in JSON what is no request; ``message`` may quote any length of it."""
+        status = HTTPStatus(code)
+        self._fail("bad-input", f"{status.phrase}: {status.description}.", status, close=True)
 
     def _fail(
-        self, code: str, message: str, status: HTTPStatus | None = None, *, close: bool = False
+        self,
+        code: str,
+        message: str,
+        status: HTTPStatus = HTTPStatus.BAD_REQUEST,
+        *,
+        close: bool = False,
     ) -> None:
         self.close_connection = self.close_connection or close
-        body = as_json({"error": {"code": code, "message": message}})
-        self._send(status or _STATUS.get(code, HTTPStatus.BAD_REQUEST), body, "application/json")
+        content = json.dumps({"error": {"code": code, "message": message}}).encode()
+        self._send(status, content, "application/json")
 
-    def _send(self, status: HTTPStatus, content: bytes | None, kind: str) -> None:
-        """Send an answer, without ``content`` only its headers."""
+    def _send(self, status: HTTPStatus, content: bytes, kind: str) -> None:
         self.send_response(status)
-        for name, value in {**_HEADERS, "Content-Type": kind}.items():
-            self.send_header(name, value)
-        if content is not None:
-            self.send_header("Content-Length", str(len(content)))
+        headers = {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}
         if self.close_connection:
-            self.send_header("Connection", "close")
+            headers["Connection"] = "close"
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
-        if content is not None and self.command != "HEAD":
+        if self.command != "HEAD":
             for start in range(0, len(content), PIECE_BYTES):  # each must be taken in `timeout`
                 self.wfile.write(content[start : start + PIECE_BYTES])
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log for --debug only; the query is not logged, since it may hold what was typed."""
-        log.debug("%s %s", self.command, self._url_path())
+        """Log nothing: an address may hold what was typed."""

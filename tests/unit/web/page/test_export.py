@@ -9,7 +9,8 @@ from safetensors.numpy import load_file
 import elmokit
 from elmokit.errors import InputError
 from elmokit.web.page import catalog
-from elmokit.web.page.export import STATIC, export_explorer
+from elmokit.web.page.export import export_explorer
+from elmokit.web.page.made_files import STATIC
 
 from ....builders.browser_calls import load_exported
 from ....builders.training_models import toy_model

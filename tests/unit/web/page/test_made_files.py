@@ -1,12 +1,13 @@
 import json
 
 import numpy as np
+import pytest
 from safetensors import safe_open
 from safetensors.numpy import load
 
 import elmokit
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.web.page.prepared import STATIC, language_of, pack_language, prepared_layers
+from elmokit.web.page.made_files import STATIC, language_of, pack_name, prepared_layers
 
 from ....builders.training_models import toy_model
 
@@ -38,16 +39,15 @@ def _smallest_cosine(a, b):
     return float(((a * b).sum(axis=-1) / norms).min())
 
 
-def test_a_model_gets_the_sentences_of_its_language():
-    model = toy_model()
-    assert pack_language(model) == "en"
-    model.training_metadata["language"] = "ko"
-    assert pack_language(model) == "ko"
-    model.training_metadata["language"] = "fi"
-    assert pack_language(model) == "en"
-    model.tokenizer = TokenizerConfig(name="korean")
-    assert pack_language(model) == "en"  # what the model states counts
-    del model.training_metadata["language"]
-    assert (language_of(model), pack_language(model)) == ("ko", "ko")
-    model.training_metadata["language"] = "ko-KR"
-    assert (language_of(model), pack_language(model)) == ("ko", "ko")
+@pytest.mark.parametrize(
+    ("stated", "tokenizer", "language", "pack"),
+    [
+        (None, "whitespace", None, "en"), ("ko", "whitespace", "ko", "ko"),
+        ("fi", "korean", "fi", "en"),  # what the model states counts
+        (None, "korean", "ko", "ko"), ("ko-KR", "korean", "ko", "ko"),
+    ],
+)  # fmt: skip
+def test_a_model_gets_the_sentences_of_its_language(stated, tokenizer, language, pack):
+    model = toy_model(tokenizer=TokenizerConfig(name=tokenizer))
+    model.training_metadata["language"] = stated
+    assert (language_of(model), pack_name(model)) == (language, f"packs/senses.{pack}.json")
