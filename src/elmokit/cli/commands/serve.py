@@ -12,7 +12,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.web.api import limits
+from elmokit.web.api.settings import ServerSettings
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
@@ -64,19 +64,19 @@ def serve(
     precision: options.PrecisionOption = "fp32",
     max_words: Annotated[
         int, typer.Option(help="Maximum words per text.", min=1)
-    ] = limits.MAX_WORDS,
+    ] = ServerSettings.max_words,
     max_texts: Annotated[
         int, typer.Option(help="Maximum texts per request.", min=1)
-    ] = limits.MAX_TEXTS,
+    ] = ServerSettings.max_texts,
     batch_tokens: Annotated[
         int, typer.Option(help="Words per batch; does not affect the result.", min=1)
-    ] = limits.BATCH_TOKENS,
+    ] = ServerSettings.batch_tokens,
     max_requests: Annotated[
         int, typer.Option(help="Maximum requests at once; more get status 429.", min=1)
-    ] = limits.MAX_REQUESTS,
+    ] = ServerSettings.max_requests,
     timeout: Annotated[
         float, typer.Option(help="Seconds after which a request gets status 503.", min=0.1)
-    ] = limits.TIMEOUT_SECONDS,
+    ] = ServerSettings.timeout_seconds,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     json: Annotated[
@@ -94,7 +94,6 @@ def serve(
     try:
         from elmokit.web.api.routes import Service
         from elmokit.web.api.serving import Server
-        from elmokit.web.api.settings import ServerSettings
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed import word_checks

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 _OPENAI_PATHS = ("/v1/", "/embeddings")
 _MAX_MESSAGE = 500
 """Characters of an error; values of a request that it echoes can have any length."""
+_TEI_TYPES = {422: "tokenizer", 500: "backend", 503: "unhealthy"}
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 @dataclass(eq=False)
@@ -37,6 +39,8 @@ class RequestError(Exception):
     """A word of the OpenAI dialect for programs."""
     retry_after: int | None = None
     """Seconds after which the same request may succeed."""
+    close: bool = False
+    """End the connection, on which more may come that is not read."""
 
     def __str__(self) -> str:
         return self.message
@@ -46,15 +50,13 @@ class RequestError(Exception):
         """The ``error_type`` of Text Embeddings Inference."""
         if self.code == "rate_limit_exceeded":
             return "overloaded"
-        types = {422: "tokenizer", 500: "backend", 503: "unhealthy"}
-        return types.get(self.status, "validation")
+        return _TEI_TYPES.get(self.status, "validation")
 
     @property
     def openai_type(self) -> str:
         """The ``type`` of OpenAI."""
-        types = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
         default = "server_error" if self.status >= 500 else "invalid_request_error"
-        return types.get(self.status, default)
+        return _OPENAI_TYPES.get(self.status, default)
 
 
 def as_request_error(error: Exception) -> RequestError:
@@ -72,7 +74,7 @@ def as_request_error(error: Exception) -> RequestError:
     return RequestError(500, "The computation failed. The log of the server has the reason.")
 
 
-def error_response(path: str, error: RequestError, *, close: bool = False) -> Response:
+def error_response(path: str, error: RequestError) -> Response:
     """Return an error in the dialect of the route."""
     message = error.message
     if len(message) > _MAX_MESSAGE:
@@ -87,7 +89,7 @@ def error_response(path: str, error: RequestError, *, close: bool = False) -> Re
                 "code": error.code,
             }
         }
-    headers = {"Connection": "close"} if close else {}
+    headers = {"Connection": "close"} if error.close else {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     if error.status == 401:
@@ -117,15 +119,15 @@ def openai_embeddings(
 ) -> bytes:
     """Return vectors in the dialect of OpenAI, as numbers or (``as_text``) in base64."""
 
-    def one(index: int, vector: np.ndarray) -> bytes:
+    def entry(index: int, vector: np.ndarray) -> bytes:
         plain = vector.astype("<f4").tobytes()
         embedding = base64.b64encode(plain).decode() if as_text else vector.tolist()
         return to_json({"object": "embedding", "index": index, "embedding": embedding})
 
     usage = {"prompt_tokens": num_words, "total_tokens": num_words}
     rest = to_json({"model": model, "usage": usage})[1:]
-    data = _array(one(index, vector) for index, vector in enumerate(vectors))
-    return b"".join((b'{"object":"list","data":', data, b",", rest))
+    entries = _array(entry(index, vector) for index, vector in enumerate(vectors))
+    return b"".join((b'{"object":"list","data":', entries, b",", rest))
 
 
 def _as_json(content: Any) -> bytes:

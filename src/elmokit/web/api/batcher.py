@@ -3,25 +3,22 @@
 Every waiting request gets a share of each batch, so that short ones need not wait for long ones;
 what is left of the batch goes to those that got nothing for longest, then to the oldest. What
 cannot be computed in time at the measured rate is refused at once, and what was begun is finished.
+
+The event loop owns the queue; it hands the requests to the thread for one batch at a time.
 """
 
 import asyncio
 import itertools
-import logging
 import math
-import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from elmokit.web.api.answers import RequestError
 from elmokit.web.api.metrics import Metrics
-
-CLIENT_LEFT = "The client has left."
-
-log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 0.001
 """A batch is not held back for others once none arrived for so long."""
@@ -55,18 +52,16 @@ class Job:
     future: asyncio.Future["Job"]
     is_wanted: Callable[[], bool]
     arrived: float = field(default_factory=time.perf_counter)
-    next_text: int = 0
-    """The first that is in no batch yet."""
-    next_piece: "_Piece | None" = None
-    """That text, once it was split."""
+    prepared: "_Piece | None" = None
+    """The first text that is in no batch yet, once it was split."""
     last_batch: int = 0
     """Number of the last one with texts of it."""
     num_computed: int = 0
     """Characters."""
-    results: dict[int, Any] = field(default_factory=dict)
+    results: list[Any] = field(default_factory=list)
     error: Exception | None = None
     sizes: list[int] = field(default_factory=list)
-    """Tokens of its texts."""
+    """Tokens of its texts, as far as they were taken."""
     tokenization_seconds: float = 0.0
     queue_seconds: float | None = None
     inference_seconds: float = 0.0
@@ -77,7 +72,7 @@ class Job:
     @property
     def is_taken(self) -> bool:
         """All texts are in batches."""
-        return self.next_text == len(self.texts)
+        return len(self.sizes) == len(self.texts)
 
     @property
     def is_over(self) -> bool:
@@ -88,10 +83,11 @@ class Job:
 
 @dataclass(frozen=True)
 class _Piece:
+    """A text of a batch."""
+
     job: Job
-    index: int
     item: Any
-    tokens: int
+    num_tokens: int
     num_characters: int
 
 
@@ -106,64 +102,57 @@ class _Rate:
         self._characters = _RATE_MEMORY * self._characters + num_characters
         self._seconds = _RATE_MEMORY * self._seconds + seconds
 
-    @property
-    def seconds(self) -> float:
-        """Of a character; 0 before anything was computed."""
-        return self._seconds / self._characters if self._characters else 0.0
+    def seconds_of(self, num_characters: int) -> float:
+        """Return how long so many characters take; 0 before anything was computed."""
+        return num_characters * self._seconds / self._characters if self._characters else 0.0
 
 
 class Batcher:
-    """Queue and thread. `start` and `submit` are called in the event loop.
+    """Queue and thread.
 
     Args:
         batch_tokens: Tokens of a batch.
         wait_seconds: How long a request waits for others if the thread has nothing to do.
-        metrics: Gets what every batch and request took.
+        metrics: Gets what every batch took.
     """
 
     def __init__(self, *, batch_tokens: int, wait_seconds: float, metrics: Metrics) -> None:
         self._batch_tokens, self._wait_seconds = batch_tokens, wait_seconds
         self._metrics = metrics
-        self._jobs: deque[Job] = deque()
-        """With texts that are in no batch yet, the oldest first."""
-        self._unanswered: dict[Job, None] = {}
-        self._rates: defaultdict[Computation, _Rate] = defaultdict(_Rate)
+        self._jobs: list[Job] = []  # those without an answer, the oldest first
+        self._arrival = asyncio.Event()
+        self._rates: dict[Computation, _Rate] = {}
         self._last_computation: Computation | None = None
         self._num_batches = 0
         self._batch_seconds = 0.0
-        self._changed = threading.Condition()
-        self._is_stopping = False
-        self._thread = threading.Thread(target=self._work, name="elmokit-batches", daemon=True)
+        self._is_running = False
 
-    def start(self) -> None:
-        """Start the thread, for the running event loop."""
-        self._loop = asyncio.get_running_loop()
-        self._thread.start()
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Compute what is submitted; at the end finish what is queued."""
+        self._is_running = True
+        with ThreadPoolExecutor(1, thread_name_prefix="elmokit-batches") as thread:
+            work = asyncio.create_task(self._work(thread))
+            work.add_done_callback(lambda _: self.stop())
+            try:
+                yield
+            finally:
+                self.stop()
+                await work
 
     def stop(self) -> None:
-        """Finish what is queued, then end the thread; blocks."""
-        with self._changed:
-            self._is_stopping = True
-            self._changed.notify()
-        self._thread.join()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether texts are being computed."""
-        return self._thread.is_alive() and not self._is_stopping
+        """Take no more requests."""
+        self._is_running = False
+        self._arrival.set()
 
     @property
     def queue_size(self) -> int:
-        """Requests that wait."""
-        return len(self._jobs)
+        """Requests with texts that are in no batch yet."""
+        return sum(not job.is_taken for job in self._jobs)
 
-    def check_alive(self) -> None:
-        """Refuse a request that would not be computed.
-
-        Raises:
-            RequestError: 503 if the server stops.
-        """
-        if not self.is_alive:
+    def check_running(self) -> None:
+        """Refuse a request that would not be computed."""
+        if not self._is_running:
             raise RequestError(503, "The server is stopping.", retry_after=5)
 
     async def submit(
@@ -177,19 +166,17 @@ class Batcher:
         """Return the job with the results of all texts; it is dropped when it is not wanted.
 
         Raises:
-            RequestError: as `check_alive`; 503 if it cannot be computed in time, or was not begun.
+            RequestError: 503 if it cannot be computed in time, was not begun, or the server stops.
             Exception: of the computation.
         """
-        self.check_alive()
-        job = Job(computation, texts, self._loop.create_future(), is_wanted)
+        self.check_running()
+        job = Job(computation, texts, asyncio.get_running_loop().create_future(), is_wanted)
         self._check_time(job, timeout_seconds)
-        with self._changed:
-            self._jobs.append(job)
-            self._unanswered[job] = None
-            self._changed.notify()
+        self._jobs.append(job)
+        self._arrival.set()
         try:
             done, _ = await asyncio.wait({job.future}, timeout=timeout_seconds)
-            if not done and job.next_text > 0:  # what was computed of it would be wasted
+            if not done and job.sizes:  # what was computed of it would be wasted
                 done, _ = await asyncio.wait({job.future}, timeout=timeout_seconds)
             if not done:
                 raise RequestError(
@@ -198,31 +185,28 @@ class Batcher:
             return job.future.result()
         finally:
             job.future.cancel()  # the thread drops what nobody waits for
-            with self._changed:
-                del self._unanswered[job]
-                if job in self._jobs:
-                    self._jobs.remove(job)
+            if job in self._jobs:
+                self._jobs.remove(job)
 
     def measure(self, computation: Computation, texts: Sequence[Any]) -> None:
-        """Compute texts to know the rate before the first request; not while the thread runs."""
+        """Compute texts to know the rate before the first request."""
         seconds = 0.0
         for _ in range(2):  # the first time finds cold caches
             started = time.perf_counter()
             computation.compute([computation.prepare(text)[0] for text in texts])
             seconds = time.perf_counter() - started
-        self._rates[computation].add(sum(map(len, texts)), seconds)
+        self._rate(computation).add(sum(map(len, texts)), seconds)
 
     def _check_time(self, job: Job, timeout_seconds: float) -> None:
         """Refuse a request that would be answered too late, or make others late.
 
         It is answered when all before it are, or sooner by its share of every batch.
         """
-        if not self._unanswered:
+        if not self._jobs:
             return
-        own = self._seconds(job)
-        waiting = sum(map(self._seconds, self._unanswered))
-        shared = own * (1 + len(self._unanswered)) + 2 * self._batch_seconds
-        seconds = min(waiting + own, shared)
+        own = self._seconds_left(job)
+        shared = own * (1 + len(self._jobs)) + 2 * self._batch_seconds
+        seconds = min(own + sum(map(self._seconds_left, self._jobs)), shared)
         if seconds > timeout_seconds:
             raise RequestError(
                 503,
@@ -231,75 +215,87 @@ class Batcher:
                 retry_after=max(1, math.ceil(seconds - timeout_seconds)),
             )
 
-    def _seconds(self, job: Job) -> float:
-        """Return how long the rest of a request is expected to take; 0 if nothing is known."""
-        return (job.num_characters - job.num_computed) * self._rates[job.computation].seconds
+    def _seconds_left(self, job: Job) -> float:
+        return self._rate(job.computation).seconds_of(job.num_characters - job.num_computed)
+
+    def _rate(self, computation: Computation) -> _Rate:
+        return self._rates.setdefault(computation, _Rate())
+
+    # --- the event loop
+
+    async def _work(self, thread: ThreadPoolExecutor) -> None:
+        loop = asyncio.get_running_loop()
+        while await self._has_requests():
+            jobs = list(self._jobs)
+            batch = await loop.run_in_executor(thread, self._compute_batch, jobs)
+            if batch:
+                self._metrics.observe("te_batch_next_size", len(batch))
+                num_tokens = sum(piece.num_tokens for piece in batch)
+                self._metrics.observe("te_batch_next_tokens", num_tokens)
+            for job in filter(lambda job: job.is_over, jobs):
+                if job in self._jobs:
+                    self._jobs.remove(job)
+                if not job.future.done():
+                    _answer(job)
+
+    async def _has_requests(self) -> bool:
+        """Wait for a request, and briefly for others; return False when there will be none."""
+        while not self._jobs:
+            if not self._is_running:
+                return False
+            self._arrival.clear()
+            await self._arrival.wait()
+        until = self._jobs[0].arrived + self._wait_seconds
+        while self._is_running and (left := until - time.perf_counter()) > 0:
+            self._arrival.clear()
+            try:
+                async with asyncio.timeout(min(left, _PAUSE_SECONDS)):
+                    await self._arrival.wait()
+            except TimeoutError:
+                break
+        return True
 
     # --- the thread
 
-    def _work(self) -> None:
-        while self._wait_for_jobs():
-            started = time.perf_counter()
-            batch = self._take_batch()
-            if not batch:
-                continue
-            computing = time.perf_counter()
-            self._compute(batch)
-            ended = time.perf_counter()
-            jobs = {piece.job: None for piece in batch}
-            for job in jobs:
-                if job.queue_seconds is None:
-                    job.queue_seconds = computing - job.arrived - job.tokenization_seconds
-                job.inference_seconds += ended - computing
-            for piece in batch:
-                piece.job.num_computed += piece.num_characters
-            tokens = sum(piece.tokens for piece in batch)
-            if tokens >= _LEAST_FILLED * self._batch_tokens:
-                num_characters = sum(piece.num_characters for piece in batch)
-                self._rates[batch[0].job.computation].add(num_characters, ended - started)
-                self._batch_seconds = ended - started
-            self._tell(list(jobs), size=len(batch), tokens=tokens)
+    def _compute_batch(self, jobs: list[Job]) -> list[_Piece]:
+        """Compute texts of some jobs, and return them."""
+        started = time.perf_counter()
+        batch = self._take_batch([job for job in jobs if not job.is_over])
+        computing = time.perf_counter()
+        _compute(batch)
+        ended = time.perf_counter()
+        for job in {piece.job: None for piece in batch}:
+            if job.queue_seconds is None:
+                job.queue_seconds = computing - job.arrived - job.tokenization_seconds
+            job.inference_seconds += ended - computing
+        for piece in batch:
+            piece.job.num_computed += piece.num_characters
+        if sum(piece.num_tokens for piece in batch) >= _LEAST_FILLED * self._batch_tokens:
+            num_characters = sum(piece.num_characters for piece in batch)
+            self._rate(batch[0].job.computation).add(num_characters, ended - started)
+            self._batch_seconds = ended - started
+        return batch
 
-    def _wait_for_jobs(self) -> bool:
-        """Wait for a job, and briefly for others; return False when there will be none."""
-        with self._changed:
-            while not self._jobs:
-                if self._is_stopping:
-                    return False
-                self._changed.wait()
-            until = self._jobs[0].arrived + self._wait_seconds
-            while not self._is_stopping and (left := until - time.perf_counter()) > 0:
-                if not self._changed.wait(min(left, _PAUSE_SECONDS)):
-                    break
-        return True
-
-    def _take_batch(self) -> list[_Piece]:
+    def _take_batch(self, jobs: list[Job]) -> list[_Piece]:
         """Take texts of one computation: a share of each request, then more of some."""
-        with self._changed:
-            waiting = list(self._jobs)
-        if not waiting:  # its client has just left
+        if not jobs:  # its client has just left
             return []
-        others = [job for job in waiting if job.computation is not self._last_computation]
-        computation = (others or waiting)[0].computation
-        self._last_computation = computation
-        waiting = [job for job in waiting if job.computation is computation]
-        share = self._batch_tokens // len(waiting)
+        others = [job for job in jobs if job.computation is not self._last_computation]
+        self._last_computation = (others or jobs)[0].computation
+        jobs = [job for job in jobs if job.computation is self._last_computation]
+        share = self._batch_tokens // len(jobs)
         self._num_batches += 1
         batch: list[_Piece] = []
-        for job in waiting:
+        for job in jobs:
             batch += self._take(job, share, is_share=True)
-        left = self._batch_tokens - sum(piece.tokens for piece in batch)
-        waiting.sort(key=lambda job: job.last_batch)  # those with a text in this batch are last
-        has_first = waiting[0].last_batch == self._num_batches
-        for job in waiting:  # the first gets a text, however much the shares have taken
+        left = self._batch_tokens - sum(piece.num_tokens for piece in batch)
+        jobs.sort(key=lambda job: job.last_batch)  # those with a text in this batch are last
+        has_first = jobs[0].last_batch == self._num_batches
+        for job in jobs:  # the first gets a text, however much the shares have taken
             pieces = self._take(job, left, at_least_one=not has_first)
             has_first = has_first or bool(pieces)
-            left -= sum(piece.tokens for piece in pieces)
+            left -= sum(piece.num_tokens for piece in pieces)
             batch += pieces
-        with self._changed:
-            for job in waiting:
-                if job in self._jobs and (job.is_taken or job.is_over):
-                    self._jobs.remove(job)
         return [piece for piece in batch if not piece.job.is_over]
 
     def _take(
@@ -307,70 +303,57 @@ class Batcher:
     ) -> list[_Piece]:
         """Return the next texts of a request, as many as fit into ``num_tokens``."""
         pieces: list[_Piece] = []
-        while not job.is_taken and not self._is_dropped(job):
-            text = job.texts[job.next_text]
-            if is_share and len(text) > _CHARACTERS_A_TOKEN * num_tokens:
+        while not job.is_taken and not job.is_over:
+            num_characters = len(job.texts[len(job.sizes)])
+            if is_share and num_characters > _CHARACTERS_A_TOKEN * num_tokens:
                 break
-            piece = self._prepared(job, text)
-            if piece is None or (piece.tokens > num_tokens and (pieces or not at_least_one)):
+            piece = _prepared(job)
+            if piece is None or (piece.num_tokens > num_tokens and (pieces or not at_least_one)):
                 break
             pieces.append(piece)
-            num_tokens -= piece.tokens
-            job.last_batch = self._num_batches
-            job.next_text, job.next_piece = job.next_text + 1, None
+            num_tokens -= piece.num_tokens
+            job.sizes.append(piece.num_tokens)
+            job.last_batch, job.prepared = self._num_batches, None
         return pieces
 
-    def _is_dropped(self, job: Job) -> bool:
-        """Whether nobody waits for a request any more, which is told once."""
-        if job.error is None and not job.is_wanted():
-            job.error = RequestError(400, CLIENT_LEFT)
-            self._tell([job])
-        return job.is_over
 
-    def _prepared(self, job: Job, text: Any) -> _Piece | None:
-        """Return the next text of a request as it is computed; None for one that cannot be read."""
-        if job.next_piece is None:
-            started = time.perf_counter()
-            try:
-                item, tokens = job.computation.prepare(text)
-            except Exception as error:
-                job.error = error
-                self._tell([job])
-                return None
-            job.sizes.append(tokens)
-            job.next_piece = _Piece(job, job.next_text, item, tokens, len(text))
-            job.tokenization_seconds += time.perf_counter() - started
-        return job.next_piece
-
-    def _compute(self, batch: list[_Piece]) -> None:
-        """Compute a batch; if it fails, one job after the other: only the culprit fails."""
+def _prepared(job: Job) -> _Piece | None:
+    """Return the next text of a request as it is computed; None for one that cannot be read."""
+    if job.prepared is None:
+        text = job.texts[len(job.sizes)]
+        started = time.perf_counter()
         try:
-            results = batch[0].job.computation.compute([piece.item for piece in batch])
-            for piece, result in zip(batch, results, strict=True):
-                piece.job.results[piece.index] = result
+            item, num_tokens = job.computation.prepare(text)
         except Exception as error:
-            by_job = [list(own) for _, own in itertools.groupby(batch, lambda piece: piece.job)]
-            if len(by_job) == 1:
-                batch[0].job.error = error
-                return
-            for own in by_job:
-                self._compute(own)
+            job.error = error
+            return None
+        job.prepared = _Piece(job, item, num_tokens, len(text))
+        job.tokenization_seconds += time.perf_counter() - started
+    return job.prepared
 
-    def _tell(self, jobs: list[Job], *, size: int = 0, tokens: int = 0) -> None:
-        self._loop.call_soon_threadsafe(self._deliver, jobs, size, tokens)
 
-    # --- the event loop
+def _compute(batch: list[_Piece]) -> None:
+    """Compute a batch; if it fails, one job after the other: only the culprit fails."""
+    if not batch:
+        return
+    try:
+        results = batch[0].job.computation.compute([piece.item for piece in batch])
+    except Exception as error:
+        runs = [list(pieces) for _, pieces in itertools.groupby(batch, lambda piece: piece.job)]
+        if len(runs) == 1:
+            batch[0].job.error = error
+            return
+        for pieces in runs:
+            _compute(pieces)
+        return
+    for piece, result in zip(batch, results, strict=True):
+        piece.job.results.append(result)
 
-    def _deliver(self, jobs: list[Job], size: int, tokens: int) -> None:
-        if size:
-            self._metrics.observe("te_batch_next_size", size)
-            self._metrics.observe("te_batch_next_tokens", tokens)
-        for job in jobs:
-            if job.future.done():
-                continue
-            if job.error is not None:
-                job.future.set_exception(job.error)
-            elif len(job.results) == len(job.texts):
-                job.future.set_result(job)
-            elif job.is_over:
-                job.future.set_exception(RequestError(400, CLIENT_LEFT))
+
+def _answer(job: Job) -> None:
+    if job.error is not None:
+        job.future.set_exception(job.error)
+    elif len(job.results) == len(job.texts):
+        job.future.set_result(job)
+    else:
+        job.future.set_exception(RequestError(400, "The client has left."))

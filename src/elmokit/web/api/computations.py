@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import pool
+from elmokit.embed.pooling import check_pooling, pool
 from elmokit.errors import InputError
 from elmokit.files.json_files import jsonable
 from elmokit.inference.batching import NUM_BOUNDARIES
+from elmokit.inference.results import check_one_layer
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
-from elmokit.text.given_sentences import GivenSentence, check_text, split_sentence
+from elmokit.text.given_sentences import check_text, split_sentence
 from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
 from elmokit.web.api.answers import RequestError
@@ -41,11 +42,29 @@ class Text:
         """Return the number of characters."""
         return _num_characters(self.value)
 
+    def check_length(self, number: int, unit: str, limit: int) -> None:
+        """Refuse a text that is empty or too long."""
+        if number > limit:
+            cut = ', and of a longer one those with "truncate": true'
+            advice = "" if self.truncate is None else cut
+            raise RequestError(
+                413, f"{self.where} has {number:,} {unit}: at most {limit:,} are read{advice}."
+            )
+        if number == 0 and unit == "words":
+            raise RequestError(422, f"{self.where} has no words.")
+
 
 class Embedding:
     """Vectors of texts, equal to those of the embedder alone."""
 
     def __init__(self, embedder: Embedder, settings: ServerSettings) -> None:
+        check_pooling(settings.pooling)
+        check_one_layer(settings.layers)
+        if settings.state == "carry":
+            raise InputError(
+                'state="carry" would let an answer depend on the requests before it: a server '
+                'has "reset" and "warm".'
+            )
         self._embedder, self._settings = embedder, settings
 
     def prepare(self, text: Text) -> tuple[tuple[list[str], bool], int]:
@@ -81,30 +100,23 @@ class Tokens:
 
     def compute(self, items: list[tuple[str, list[str]]]) -> list[list[dict[str, Any]]]:
         """Return the tokens of each text, sentence boundaries included."""
-        return [
-            [
-                self._token(SENTENCE_BEGIN_WORD, None, special=True),
-                *(
-                    self._token(word, place)
-                    for word, place in zip(
-                        words, align(words, text) or [None] * len(words), strict=True
-                    )
-                ),
-                self._token(SENTENCE_END_WORD, None, special=True),
-            ]
-            for text, words in items
-        ]
+        answers = []
+        for text, words in items:
+            places = align(words, text) or [(None, None)] * len(words)
+            answers.append([
+                self._token(SENTENCE_BEGIN_WORD, special=True),
+                *(self._token(word, *place) for word, place in zip(words, places, strict=True)),
+                self._token(SENTENCE_END_WORD, special=True),
+            ])  # fmt: skip
+        return answers
 
     def _token(
-        self, word: str, place: tuple[int, int] | None, *, special: bool = False
+        self, word: str, start: int | None = None, stop: int | None = None, *, special: bool = False
     ) -> dict[str, Any]:
-        start, stop = place or (None, None)
-        id_ = (
-            None
-            if self._vocab is None
-            else self._vocab.word_id(normalize(word, self._embedder.normalization))
-        )
-        return {"id": id_, "text": word, "special": special, "start": start, "stop": stop}
+        number = None
+        if self._vocab is not None:
+            number = self._vocab.word_id(normalize(word, self._embedder.normalization))
+        return {"id": number, "text": word, "special": special, "start": start, "stop": stop}
 
 
 class Prediction:
@@ -115,14 +127,9 @@ class Prediction:
 
     def prepare(self, text: Text) -> tuple[Text, int]:
         """Estimate the size of a text from its characters; refuse an empty or a long one."""
-        settings = self._settings
-        num_characters, num_words = _num_characters(text.value), _num_words(text.value)
-        if num_characters > settings.max_characters:
-            raise _too_long(text, num_characters, "characters", settings.max_characters)
-        if num_words > settings.max_words:
-            raise _too_long(text, num_words, "words", settings.max_words)
-        if num_words == 0:
-            raise _empty(text)
+        num_characters = len(text)
+        text.check_length(num_characters, "characters", self._settings.max_characters)
+        text.check_length(_num_words(text.value), "words", self._settings.max_words)
         if isinstance(text.value, str):
             check_text(text.value, where=text.where)
         else:
@@ -139,45 +146,25 @@ class Prediction:
 
 
 def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list[str]:
-    """Return the words of a text.
-
-    Raises:
-        RequestError: 413 if it is too long, 422 if it has no words.
-        InputError: for NUL in it.
-    """
-    given: GivenSentence = text.value
-    if isinstance(given, str):
-        check_text(given, where=text.where)
-        given = normalize(given, embedder.normalization)  # decomposed text is longer before
-        if len(given) > settings.max_characters:
-            if not text.truncate:
-                raise _too_long(text, len(given), "characters", settings.max_characters)
-            given = _beginning(given, settings.max_characters)
-    words = split_sentence(given, embedder.tokenizer.tokenize, where=text.where)
-    if len(words) > settings.max_words:
-        if not text.truncate:
-            raise _too_long(text, len(words), "words", settings.max_words)
+    """Return the words of a text; refuse one that has none, or too many."""
+    sentence = text.value
+    if isinstance(sentence, str):
+        check_text(sentence, where=text.where)
+        sentence = normalize(sentence, embedder.normalization)  # decomposed text is longer before
+        if text.truncate:
+            sentence = _beginning(sentence, settings.max_characters)
+        text.check_length(len(sentence), "characters", settings.max_characters)
+    words = split_sentence(sentence, embedder.tokenizer.tokenize, where=text.where)
+    if text.truncate:
         words = words[: settings.max_words]
-    if not words:
-        raise _empty(text)
+    text.check_length(len(words), "words", settings.max_words)
     return words
-
-
-def _too_long(text: Text, number: int, unit: str, limit: int) -> RequestError:
-    advice = "" if text.truncate is None else ', and of a longer one those with "truncate": true'
-    return RequestError(
-        413, f"{text.where} has {number:,} {unit}: at most {limit:,} are read{advice}."
-    )
-
-
-def _empty(text: Text) -> RequestError:
-    return RequestError(422, f"{text.where} has no words.")
 
 
 def _beginning(text: str, num_characters: int) -> str:
     """Return the first characters, without a part of a word of ordinary length at the end."""
     cut = text[:num_characters]
-    if cut[-1].isspace() or text[num_characters].isspace():
+    if len(cut) == len(text) or cut[-1].isspace() or text[num_characters].isspace():
         return cut
     *whole, last = cut.rsplit(maxsplit=1)
     return whole[0] if whole and len(last) <= _ORDINARY_LENGTH else cut

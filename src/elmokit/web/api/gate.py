@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elmokit.web.api.answers import RequestError, error_response
-from elmokit.web.api.limits import BODY_SECONDS, MAX_BODY_BYTES
 from elmokit.web.api.settings import ServerSettings
 from elmokit.web.startup import is_own_host
 
@@ -17,6 +17,14 @@ OPEN_PATH = "/health"
 """Answered to everyone: it says nothing but that the server lives."""
 BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
 """Of a request's state: what was posted; whether its client has left."""
+MAX_CONNECTIONS = 900
+"""A request on another one gets status 503, and the connection is closed."""
+MAX_BODY_BYTES = 4_000_000
+BODY_SECONDS = 20.0
+"""In which a request must have arrived."""
+PIECE_BYTES = 65_536
+"""Of an answer; the next piece is sent when most of this one has been read."""
+
 _MAX_DISCARDED_BYTES = 64 * 2**20
 """Of a body that is too large, so that its client reads the answer before the connection ends."""
 
@@ -28,8 +36,9 @@ class Gate:
         app: Answers requests.
         settings: Key, hosts and limits.
         host: Address that the server listens on.
-        check_alive: Raises `RequestError` if nothing is computed any more; called before a body is
-            read.
+        check_running: Raises `RequestError` if nothing is computed any more; called before a body
+            is read.
+        num_connections: Returns how many there are.
         on_error: Called with the error of every request that is refused here.
     """
 
@@ -39,19 +48,20 @@ class Gate:
         settings: ServerSettings,
         *,
         host: str,
-        check_alive: Callable[[], None],
+        check_running: Callable[[], None],
+        num_connections: Callable[[], int],
         on_error: Callable[[RequestError], None],
     ) -> None:
-        self._app, self._check_alive, self._on_error = app, check_alive, on_error
+        self._app, self._check_running, self._on_error = app, check_running, on_error
+        self._num_connections = num_connections
         self._max_requests, self._num_open = settings.max_requests, 0
-        key = settings.api_key
-        self._key = None if key is None else key.encode("ascii")
+        self._key = settings.api_key
         names = {name.lower() for name in settings.allowed_hosts}
 
         @lru_cache(maxsize=64)
-        def is_allowed(given: str) -> bool:
-            allowed = not names.isdisjoint((given.lower(), given.lower().rpartition(":")[0]))
-            return allowed or is_own_host(given, host=host, port=None)
+        def is_allowed(header: str) -> bool:
+            is_named = not names.isdisjoint((header.lower(), header.lower().rpartition(":")[0]))
+            return is_named or is_own_host(header, host=host, port=None)
 
         self._is_allowed = is_allowed
 
@@ -60,9 +70,9 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
-        close = True  # what is left of the body is not read
+        headers = Headers(scope=scope)
         try:
+            self._check_connections()
             if scope["path"] != OPEN_PATH or scope["method"] == "POST":
                 self._check_sender(headers)
             if scope["method"] != "POST":
@@ -70,17 +80,15 @@ class Gate:
                 return
             with self._place():
                 scope["state"][BODY] = await _read_body(headers, receive)
-                close = False
-                await self._app(scope, receive, _draining(send))
+                await self._app(scope, receive, _in_pieces(send))
         except RequestError as error:
             self._on_error(error)
-            close = close and error.status in (408, 413)
-            await error_response(scope["path"], error, close=close)(scope, receive, send)
+            await error_response(scope["path"], error)(scope, receive, send)
 
     @contextmanager
     def _place(self) -> Iterator[None]:
         """Count a request from before its body is read until its answer has left."""
-        self._check_alive()
+        self._check_running()
         if self._num_open >= self._max_requests:
             raise RequestError(
                 429, f"{self._max_requests} requests are being answered already: try again.",
@@ -92,18 +100,24 @@ class Gate:
         finally:
             self._num_open -= 1
 
-    def _check_sender(self, headers: dict[bytes, bytes]) -> None:
+    def _check_connections(self) -> None:
+        if self._num_connections() > MAX_CONNECTIONS:
+            raise RequestError(
+                503, "There are too many connections.", code="rate_limit_exceeded", retry_after=1,
+                close=True,
+            )  # fmt: skip
+
+    def _check_sender(self, headers: Headers) -> None:
         if self._key is not None:
-            scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
-            is_right = hmac.compare_digest(given.strip(), self._key)
-            if scheme.lower() != b"bearer" or not is_right:
+            scheme, _, key = headers.get("authorization", "").partition(" ")
+            is_right = hmac.compare_digest(key.strip().encode("latin-1"), self._key.encode())
+            if scheme.lower() != "bearer" or not is_right:
                 raise RequestError(
                     401, "The header `Authorization: Bearer KEY` is missing, or its key is wrong.",
                     code="invalid_api_key",
                 )  # fmt: skip
             return  # other sites do not know the key
-        host = headers.get(b"host", b"").decode("latin-1")
-        origin = headers.get(b"origin", b"").decode("latin-1")
+        host, origin = headers.get("host", ""), headers.get("origin", "")
         if not self._is_allowed(host):
             raise RequestError(
                 403,
@@ -114,45 +128,45 @@ class Gate:
             raise RequestError(403, f"Web pages of {origin[:60]!r} may not use this server.")
 
 
-def _draining(send: Send) -> Send:
+def _in_pieces(send: Send) -> Send:
     """Return ``send`` that ends once the client has read all but some kilobytes of an answer.
 
     uvicorn takes a message of any size at once, and waits before the next one.
     """
 
-    async def wait(message: Message) -> None:
-        if message["type"] == "http.response.body" and not message.get("more_body"):
-            await send({**message, "more_body": True})
-            message = {"type": "http.response.body", "body": b""}
-        await send(message)
+    async def send_pieces(message: Message) -> None:
+        body = message.get("body", b"")
+        for start in range(0, len(body), PIECE_BYTES):
+            piece = body[start : start + PIECE_BYTES]
+            await send({"type": message["type"], "body": piece, "more_body": True})
+        await send({**message, "body": b""} if body else message)
 
-    return wait
+    return send_pieces
 
 
-async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    length = headers.get(b"content-length", b"")
-    too_large = RequestError(413, f"A request has at most {MAX_BODY_BYTES:,} bytes.")
-    if headers.get(b"expect") and length.isdigit() and int(length) > MAX_BODY_BYTES:
+async def _read_body(headers: Headers, receive: Receive) -> bytes:
+    too_large = RequestError(413, f"A request has at most {MAX_BODY_BYTES:,} bytes.", close=True)
+    length = headers.get("content-length", "")
+    if "expect" in headers and length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise too_large  # nothing was sent yet
-    body, size = bytearray(), 0
+    body, num_bytes, is_whole = bytearray(), 0, False
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            while True:
+            while not is_whole and num_bytes <= _MAX_DISCARDED_BYTES:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise RequestError(400, "The client left before its request was complete.")
-                size += len(message.get("body", b""))
-                if size <= MAX_BODY_BYTES:
+                num_bytes += len(message.get("body", b""))
+                if num_bytes <= MAX_BODY_BYTES:
                     body += message.get("body", b"")
-                if not message.get("more_body") or size > _MAX_DISCARDED_BYTES:
-                    break
+                is_whole = not message.get("more_body")
     except TimeoutError:
         raise RequestError(
-            408, f"The request was not complete after {BODY_SECONDS:g} seconds."
+            408, f"The request was not complete after {BODY_SECONDS:g} seconds.", close=True
         ) from None
-    if size > MAX_BODY_BYTES:
+    if num_bytes > MAX_BODY_BYTES:
         raise too_large
-    if kind != b"application/json":
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
         raise RequestError(415, "A request needs the header `Content-Type: application/json`.")
     return bytes(body)

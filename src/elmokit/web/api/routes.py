@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -32,7 +33,6 @@ from elmokit.web.api.answers import (
 from elmokit.web.api.batcher import Batcher, Computation, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
 from elmokit.web.api.gate import BODY, HAS_GONE
-from elmokit.web.api.home_page import home_page
 from elmokit.web.api.metrics import Metrics
 from elmokit.web.api.schemas import (
     EmbedRequest,
@@ -45,6 +45,19 @@ from elmokit.web.api.settings import ServerSettings
 
 _JSON = "application/json"
 _TINY = np.finfo(np.float32).tiny
+_SHOWN_ROUTES = (
+    ("POST /embed", "a vector per text", "텍스트마다 벡터 하나"),
+    ("POST /embed_all", "a vector per word", "단어마다 벡터 하나"),
+    ("POST /tokenize", "the words of a text", "텍스트를 나눈 단어"),
+    ("POST /v1/embeddings", "the API of OpenAI", "OpenAI의 API"),
+    ("GET /info", "the model and the limits", "모델과 제한"),
+    ("GET /health", "whether the server is up", "서버의 상태"),
+    ("GET /metrics", "counts and durations", "요청 수와 시간"),
+)
+_STYLE = (
+    "body{font:1rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;"
+    "color-scheme:light dark}td{padding:.1rem 1rem .1rem 0}pre{overflow-x:auto}"
+)
 
 
 class Service:
@@ -96,38 +109,36 @@ class Service:
 
     async def embed(self, request: Request) -> Response:
         """Return a vector for each text."""
-        given = parse(EmbedRequest, request.scope["state"][BODY])
-        self._check_dimensions(given.dimensions)
+        asked = parse(EmbedRequest, request.scope["state"][BODY])
+        self._check_dimensions(asked.dimensions)
         job = await self._compute(
-            request, self._embedding, given.inputs, truncate=given.truncate is True, pooled=True
+            request, self._embedding, asked.inputs, truncate=asked.truncate, pooled=True
         )
-        vectors = self._pooled(job, normalize=given.normalize)
+        vectors = self._pooled(job, normalize=asked.normalize)
         return await _answer(job, partial(numbers, vectors))
 
     async def embed_all(self, request: Request) -> Response:
         """Return the vectors of each text's words."""
-        given = parse(EmbedRequest, request.scope["state"][BODY])
-        self._check_dimensions(given.dimensions)
-        if given.normalize is not None:
+        asked = parse(EmbedRequest, request.scope["state"][BODY])
+        self._check_dimensions(asked.dimensions)
+        if asked.normalize is not None:
             raise RequestError(422, "`normalize` is for pooled vectors: /embed has it.")
-        job = await self._compute(
-            request, self._embedding, given.inputs, truncate=given.truncate is True
-        )
+        job = await self._compute(request, self._embedding, asked.inputs, truncate=asked.truncate)
 
         async def pieces() -> AsyncIterator[bytes]:  # as text it is five times as large
-            for number in range(len(job.texts)):
-                found = await asyncio.to_thread(numbers, job.results.pop(number))
-                yield (b"," if number else b"[") + found
+            for number, vectors in enumerate(job.results):
+                job.results[number] = None
+                yield (b"," if number else b"[") + await asyncio.to_thread(numbers, vectors)
             yield b"]"
 
         return StreamingResponse(pieces(), headers=_times(job), media_type=_JSON)
 
     async def tokenize(self, request: Request) -> Response:
         """Return the tokens of each text."""
-        given = parse(TokenizeRequest, request.scope["state"][BODY])
-        job = await self._compute(request, self._tokens, given.inputs)
-        texts = _results(job)
-        if not given.add_special_tokens:
+        asked = parse(TokenizeRequest, request.scope["state"][BODY])
+        job = await self._compute(request, self._tokens, asked.inputs)
+        texts = job.results
+        if not asked.add_special_tokens:
             texts = [tokens[1:-1] for tokens in texts]
         return await _answer(job, partial(texts_as_json, texts))
 
@@ -138,12 +149,11 @@ class Service:
         if prediction is None:
             known = ", ".join(self._predictions) or "none"
             raise RequestError(404, f"There is no run {name[:60]!r}: this server has {known}.")
-        given = parse(PredictRequest, request.scope["state"][BODY])
-        job = await self._compute(request, prediction, given.inputs)
-        answers = _results(job)
-        if isinstance(given.inputs, str):
-            return json_response(answers[0], headers=_times(job))
-        return await _answer(job, partial(texts_as_json, answers))
+        asked = parse(PredictRequest, request.scope["state"][BODY])
+        job = await self._compute(request, prediction, asked.inputs)
+        if isinstance(asked.inputs, str):
+            return json_response(job.results[0], headers=_times(job))
+        return await _answer(job, partial(texts_as_json, job.results))
 
     async def info(self, request: Request) -> Response:
         """Return what is served, and the limits."""
@@ -164,20 +174,20 @@ class Service:
                 "version": __version__,
                 "embedding": made_by | {"normalize": settings.normalize},
                 "predict": {
-                    name: {"task": one.run.task.name, "labels": one.run.labels}
-                    for name, one in self._predictions.items()
+                    name: {"task": prediction.run.task.name, "labels": prediction.run.labels}
+                    for name, prediction in self._predictions.items()
                 },
             }
         )
 
     async def home(self, request: Request) -> Response:
         """Return a page for people."""
-        page = home_page(self._settings.name, url=str(request.base_url), runs=self._predictions)
-        return HTMLResponse(page)
+        name, url = self._settings.name, str(request.base_url)
+        return HTMLResponse(home_page(name, url=url, runs=self._predictions))
 
     async def health(self, request: Request) -> Response:
         """Return whether texts are being computed."""
-        self.batcher.check_alive()
+        self.batcher.check_running()
         return json_response({})
 
     async def show_metrics(self, request: Request) -> Response:
@@ -189,20 +199,20 @@ class Service:
 
     async def openai_embeddings(self, request: Request) -> Response:
         """Return a vector for each text."""
-        given = parse(OpenAIRequest, request.scope["state"][BODY])
-        if given.model not in (None, self._settings.name):
+        asked = parse(OpenAIRequest, request.scope["state"][BODY])
+        if asked.model not in (None, self._settings.name):
             raise RequestError(
                 404,
-                f"There is no model {given.model[:60]!r}: this server has {self._settings.name!r}.",
+                f"There is no model {asked.model[:60]!r}: this server has {self._settings.name!r}.",
                 parameter="model", code="model_not_found",
             )  # fmt: skip
-        self._check_dimensions(given.dimensions)
-        job = await self._compute(request, self._embedding, given.input, field="input", pooled=True)
+        self._check_dimensions(asked.dimensions)
+        job = await self._compute(request, self._embedding, asked.input, field="input", pooled=True)
         vectors = self._pooled(job, normalize=None)
         encode = partial(
             openai_embeddings, vectors, model=self._settings.name,
             num_words=sum(job.sizes) - NUM_BOUNDARIES * len(job.sizes),
-            as_text=given.encoding_format == "base64",
+            as_text=asked.encoding_format == "base64",
         )  # fmt: skip
         return await _answer(job, encode)
 
@@ -253,21 +263,15 @@ class Service:
             computation, texts, timeout_seconds=self._settings.timeout_seconds,
             is_wanted=lambda: HAS_GONE not in request.scope["state"],
         )  # fmt: skip
-        self._measure(job, num_texts)
+        for name, seconds in _seconds(job).items():
+            self.metrics.observe(f"te_request_{name}", seconds)
+        for size in job.sizes:
+            self.metrics.observe("te_request_input_length", size)
+        self.metrics.count(texts=num_texts, success=True)
         return job
 
-    def _measure(self, job: Job, num_texts: int | None) -> None:
-        observe = self.metrics.observe
-        observe("te_request_duration", time.perf_counter() - job.arrived)
-        observe("te_request_tokenization_duration", job.tokenization_seconds)
-        observe("te_request_queue_duration", job.queue_seconds or 0.0)
-        observe("te_request_inference_duration", job.inference_seconds)
-        for size in job.sizes:
-            observe("te_request_input_length", size)
-        self.metrics.count(texts=num_texts, success=True)
-
     def _pooled(self, job: Job, *, normalize: bool | None) -> np.ndarray:
-        vectors = np.stack(_results(job))
+        vectors = np.stack(job.results)
         if self._settings.normalize if normalize is None else normalize:
             lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
             vectors /= np.maximum(lengths, _TINY)[:, np.newaxis]
@@ -289,9 +293,9 @@ class Service:
             try:
                 return await answer(request)
             except Exception as error:
-                found = as_request_error(error)
-                self.count_error(found)
-                return error_response(request.url.path, found)
+                refusal = as_request_error(error)
+                self.count_error(refusal)
+                return error_response(request.url.path, refusal)
 
         return caught
 
@@ -317,8 +321,8 @@ class Service:
         lines = [line.split()[:max_words] for line in demo.splitlines()[:80] if line.strip()]
         sample = [Text(line, "the demo text") for line in lines]
         await asyncio.to_thread(self.batcher.measure, self._embedding, sample)
-        self.batcher.start()
-        yield
+        async with self.batcher.running():
+            yield
 
 
 async def _answer(job: Job, encode: Callable[[], bytes]) -> Response:
@@ -327,17 +331,45 @@ async def _answer(job: Job, encode: Callable[[], bytes]) -> Response:
     return Response(content, headers=_times(job), media_type=_JSON)
 
 
-def _results(job: Job) -> list[Any]:
-    return [job.results[number] for number in range(len(job.texts))]
+def _seconds(job: Job) -> dict[str, float]:
+    return {
+        "duration": time.perf_counter() - job.arrived,
+        "tokenization_duration": job.tokenization_seconds,
+        "queue_duration": job.queue_seconds or 0.0,
+        "inference_duration": job.inference_seconds,
+    }
 
 
 def _times(job: Job) -> dict[str, str]:
     """Return the headers that Text Embeddings Inference adds; times in milliseconds."""
-    seconds = {
-        "x-total-time": time.perf_counter() - job.arrived,
-        "x-tokenization-time": job.tokenization_seconds,
-        "x-queue-time": job.queue_seconds or 0.0,
-        "x-inference-time": job.inference_seconds,
-    }
-    times = {name: str(round(1000 * value)) for name, value in seconds.items()}
+    names = ("x-total-time", "x-tokenization-time", "x-queue-time", "x-inference-time")
+    seconds = zip(names, _seconds(job).values(), strict=True)
+    times = {name: str(round(1000 * value)) for name, value in seconds}
     return times | {"x-compute-tokens": str(sum(job.sizes))}
+
+
+def home_page(name: str, *, url: str, runs: Iterable[str]) -> str:
+    """Return what a browser shows at the server's address: what is served, and how to ask for it.
+
+    Args:
+        name: Of the model, as clients call it.
+        url: The server's address as the browser knows it, with a slash at its end.
+        runs: Names of the task models.
+    """
+    predicts = ((f"POST /predict/{run}", "the answer of a task model", "과제 모델의 답")
+                for run in runs)  # fmt: skip
+    rows = "".join(
+        f"<tr><td><code>{escape(route)}</code></td><td>{english}</td><td lang=ko>{korean}</td></tr>"
+        for route, english, korean in (*_SHOWN_ROUTES, *predicts)
+    )
+    example = f'curl {url}embed --json \'{{"inputs": "I sat by the bank ."}}\''
+    return (
+        '<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width='
+        f'device-width"><title>{escape(name)} – elmokit</title><style>{_STYLE}</style>'
+        f"<h1>{escape(name)}</h1><p>An ELMo model, served by elmokit. "
+        "<span lang=ko>elmokit이 제공하는 ELMo 모델입니다.</span></p>"
+        f"<table>{rows}</table><pre>{escape(example)}</pre>"
+        "<p>To look inside the model, run <code>elmokit explore</code>. "
+        "<span lang=ko>모델 내부를 살펴보려면 <code>elmokit explore</code>를 실행하십시오.</span>"
+        "</p></html>"
+    )

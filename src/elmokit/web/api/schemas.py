@@ -14,6 +14,13 @@ Words = FailFast[StrictStr]
 """A text that is split already."""
 Schema = TypeVar("Schema", bound=BaseModel)
 
+# what an error says that a field may be
+_TEXTS = Field(description="a string or a list of strings")
+_TRUTH = Field(description="true or false")
+_WHOLE = Field(description="a whole number")
+_TEXT = Field(description="a string")
+_PROMPT = Field(description="left out: this model has no prompts")
+
 
 class _Request(BaseModel):
     model_config = ConfigDict(frozen=True)
@@ -22,36 +29,40 @@ class _Request(BaseModel):
 class EmbedRequest(_Request):
     """Of /embed and /embed_all."""
 
-    inputs: StrictStr | FailFast[StrictStr | Words]
-    truncate: StrictBool | None = False
-    truncation_direction: Literal["Right", "right"] | None = None
-    normalize: StrictBool | None = None
-    dimensions: StrictInt | None = None
-    prompt_name: None = None
+    inputs: Annotated[StrictStr | FailFast[StrictStr | Words], _TEXTS]
+    truncate: Annotated[StrictBool, _TRUTH] = False
+    truncation_direction: Annotated[
+        Literal["Right", "right"] | None, Field(description='"right"')
+    ] = None
+    normalize: Annotated[StrictBool | None, _TRUTH] = None
+    dimensions: Annotated[StrictInt | None, _WHOLE] = None
+    prompt_name: Annotated[None, _PROMPT] = None
 
 
 class TokenizeRequest(_Request):
     """Of /tokenize."""
 
-    inputs: StrictStr | FailFast[StrictStr]
-    add_special_tokens: StrictBool = True
-    prompt_name: None = None
+    inputs: Annotated[StrictStr | FailFast[StrictStr], _TEXTS]
+    add_special_tokens: Annotated[StrictBool, _TRUTH] = True
+    prompt_name: Annotated[None, _PROMPT] = None
 
 
 class PredictRequest(_Request):
     """Of /predict/{run}."""
 
-    inputs: StrictStr | FailFast[StrictStr | FailFast[StrictStr | Words]]
+    inputs: Annotated[StrictStr | FailFast[StrictStr | FailFast[StrictStr | Words]], _TEXTS]
 
 
 class OpenAIRequest(_Request):
     """Of /v1/embeddings."""
 
-    input: StrictStr | FailFast[StrictStr]
-    model: StrictStr | None = None
-    encoding_format: Literal["float", "base64"] | None = "float"
-    dimensions: StrictInt | None = None
-    user: StrictStr | None = None
+    input: Annotated[StrictStr | FailFast[StrictStr], _TEXTS]
+    model: Annotated[StrictStr | None, _TEXT] = None
+    encoding_format: Annotated[
+        Literal["float", "base64"], Field(description='"float" or "base64"')
+    ] = "float"
+    dimensions: Annotated[StrictInt | None, _WHOLE] = None
+    user: Annotated[StrictStr | None, _TEXT] = None
 
 
 def parse(schema: type[Schema], body: bytes) -> Schema:
@@ -61,44 +72,31 @@ def parse(schema: type[Schema], body: bytes) -> Schema:
         RequestError: 400 if it is no JSON, 422 if it is not what the route takes.
     """
     try:
-        given = from_json(body)
+        content = from_json(body)
     except ValueError as error:
         raise RequestError(400, f"The body is not JSON: {error}.") from None
-    if not isinstance(given, dict):
+    if not isinstance(content, dict):
         raise RequestError(422, "The body must be a JSON object.")
-    known = {name: given[name] for name in schema.model_fields if given.get(name) is not None}
+    fields = {name: value for name, value in content.items() if value is not None}
     try:
-        return schema.model_validate(known)
+        return schema.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        field = str(first["loc"][0])
-        if first["type"] == "missing":
-            raise RequestError(422, f"`{field}` is missing.", parameter=field) from None
-        raise RequestError(422, _what_is_wrong(field, given[field]), parameter=field) from None
-
-
-def _what_is_wrong(field: str, given: Any) -> str:
-    """Say what a field may be."""
-    if field in ("inputs", "input"):
-        expected = "a string or a list of strings"
-        if _holds_number(given):
-            return (
-                f"`{field}` must be {expected}, got numbers: ids of another model's tokenizer mean "
-                "nothing to this one (langchain: check_embedding_ctx_length=False)."
-            )
+    name = str(first["loc"][0])
+    if first["type"] == "missing":
+        raise RequestError(422, f"`{name}` is missing.", parameter=name)
+    message = f"`{name}` must be {schema.model_fields[name].description}, got "
+    if name in ("inputs", "input") and _holds_number(fields[name]):
+        message += (
+            "numbers: ids of another model's tokenizer mean nothing to this one (langchain: "
+            "check_embedding_ctx_length=False)."
+        )
     else:
-        expected = {
-            "prompt_name": "left out: this model has no prompts",
-            "truncation_direction": '"right"',
-            "encoding_format": '"float" or "base64"',
-            "dimensions": "a whole number",
-            "model": "a string",
-            "user": "a string",
-        }.get(field, "true or false")
-    return f"`{field}` must be {expected}, got {given!r:.60}."
+        message += f"{fields[name]!r:.60}."
+    raise RequestError(422, message, parameter=name)
 
 
-def _holds_number(given: Any) -> bool:
-    if isinstance(given, list):
-        return bool(given) and _holds_number(given[0])
-    return isinstance(given, int | float) and not isinstance(given, bool)
+def _holds_number(value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and _holds_number(value[0])
+    return isinstance(value, int | float) and not isinstance(value, bool)

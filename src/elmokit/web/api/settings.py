@@ -1,14 +1,14 @@
-"""What a server answers, and how much of it."""
+"""What a server answers, and how much of it; no heavy imports: `elmokit serve --help` reads it."""
 
 import math
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from elmokit.embed.embedder import StatePolicy, check_state_policy
-from elmokit.embed.pooling import check_pooling
 from elmokit.errors import InputError
-from elmokit.inference.results import Layers, check_one_layer
-from elmokit.web.api import limits
+
+CHARACTERS_PER_WORD = 16
+"""A text may have this many characters for each word that it may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,44 +21,33 @@ class ServerSettings:
     """Every request but those for /health must carry it, if given."""
     allowed_hosts: Collection[str] = ()
     """Names by which clients may call the server, besides its own."""
-    layers: Layers | str = "average"
+    layers: str | int = "average"
     """As in `Embedder.embed`, but for "all"."""
     pooling: str = "mean"
     """As in `Embedder.embed_sentences`."""
     normalize: bool = True
     """Scale pooled vectors to length 1, unless a request says otherwise."""
-    state: StatePolicy | str = "reset"
+    state: str = "reset"
     """As in `Embedder.embed`, but for "carry": an answer must not depend on other requests."""
-    max_words: int = limits.MAX_WORDS
+    max_words: int = 2048
     """Of a text."""
-    max_texts: int = limits.MAX_TEXTS
+    max_texts: int = 256
     """Of a request."""
-    batch_tokens: int = limits.BATCH_TOKENS
+    batch_tokens: int = 2048
     """Words and sentence boundaries that are computed together."""
     batch_wait_seconds: float = 0.004
     """How long a request waits for others, if nothing else is being computed."""
-    max_requests: int = limits.MAX_REQUESTS
+    max_requests: int = 64
     """Requests that arrive, wait, are computed or answered; more are refused."""
-    timeout_seconds: float = limits.TIMEOUT_SECONDS
+    timeout_seconds: float = 30.0
     """In which a request is computed, or refused."""
 
     def __post_init__(self) -> None:
-        check_pooling(self.pooling)
-        if check_state_policy(self.state) == "carry":
-            raise InputError(
-                'state="carry" would let an answer depend on the requests before it: a server '
-                'has "reset" and "warm".'
-            )
-        check_one_layer(self.layers)
-        for name in ("max_words", "max_texts", "batch_tokens", "max_requests"):
-            if getattr(self, name) < 1:
-                raise InputError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
         if not 0 < self.timeout_seconds < math.inf:
             raise InputError(
                 f"`timeout_seconds` must be positive and finite, got {self.timeout_seconds}."
             )
-        key = self.api_key
-        if key is not None and not (key.isascii() and key.isprintable() and key and " " not in key):
+        if self.api_key is not None and not re.fullmatch("[!-~]+", self.api_key):
             raise InputError(
                 "The API key must be printable ASCII without spaces, and not empty: "
                 "clients send it in a header."
@@ -67,4 +56,4 @@ class ServerSettings:
     @property
     def max_characters(self) -> int:
         """Of a text."""
-        return self.max_words * limits.CHARACTERS_PER_WORD
+        return self.max_words * CHARACTERS_PER_WORD

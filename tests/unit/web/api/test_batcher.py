@@ -36,15 +36,12 @@ def computation():
 
 
 def run(steps, *, batch_tokens=10, wait_seconds=0.05):
-    """Run a coroutine function of a batcher, whose thread ends with it."""
+    """Run a coroutine function of a batcher."""
 
     async def all_of_it():
         batcher = Batcher(batch_tokens=batch_tokens, wait_seconds=wait_seconds, metrics=Metrics())
-        batcher.start()
-        try:
+        async with batcher.running():
             return await steps(batcher)
-        finally:
-            await asyncio.to_thread(batcher.stop)
 
     return asyncio.run(all_of_it())
 
@@ -64,7 +61,7 @@ def test_requests_that_arrive_together_are_one_batch(computation, patient):
         return await asyncio.gather(*(ask(batcher, computation, text) for text in "abc"))
 
     jobs = run(steps, wait_seconds=0.5)
-    assert [job.results for job in jobs] == [{0: "A"}, {0: "B"}, {0: "C"}]
+    assert [job.results for job in jobs] == [["A"], ["B"], ["C"]]
     assert computation.batches == [["a", "b", "c"]]
 
 
@@ -74,7 +71,7 @@ def test_a_long_request_is_divided_and_a_short_one_need_not_wait_for_it(computat
         await asyncio.sleep(0)
         short = ask(batcher, computation, "it")
         done = await asyncio.gather(long, short)
-        return [sorted(job.results.values()) for job in done]
+        return [job.results for job in done]
 
     assert run(steps, wait_seconds=0.5) == [["LONGER"] * 6, ["IT"]]
     assert sorted(computation.batches[0]) == ["it", "longer"]
@@ -135,9 +132,9 @@ def test_what_cannot_be_computed_in_time_is_refused_at_once_and_the_rest_is_fini
     long, short = run(steps, batch_tokens=4, wait_seconds=0)
     answered = [job for job in long if not isinstance(job, RequestError)]
     refused = [error for error in long if isinstance(error, RequestError)]
-    assert [job.results for job in answered] == [{0: "LONG"}] * 3
+    assert [job.results for job in answered] == [["LONG"]] * 3
     assert {(error.status, error.retry_after) for error in refused} == {(503, 4)}
-    assert short.results == {0: "S"}
+    assert short.results == ["S"]
 
 
 def test_what_was_begun_is_finished_after_the_limit(computation):
@@ -150,7 +147,7 @@ def test_what_was_begun_is_finished_after_the_limit(computation):
         computation.go.set()
         return (await job).results
 
-    assert run(steps) == {0: "A" * 10, 1: "B" * 10}
+    assert run(steps) == ["A" * 10, "B" * 10]
 
 
 def test_batches_do_not_mix_computations(computation):
@@ -170,7 +167,7 @@ def test_only_the_culprit_of_a_failed_batch_fails(computation):
         return await asyncio.gather(*asked, return_exceptions=True)
 
     first, bad, last = run(steps)
-    assert (first.results, last.results) == ({0: "A", 1: "B"}, {0: "C"})
+    assert (first.results, last.results) == (["A", "B"], ["C"])
     assert isinstance(bad, ValueError)
 
 
@@ -181,7 +178,7 @@ def test_an_unreadable_text_fails_its_request_before_anything_is_computed(comput
 
     bad, good = run(steps)
     assert isinstance(bad, ValueError)
-    assert good.results == {0: "B"}
+    assert good.results == ["B"]
     assert computation.batches == [["b"]]
 
 
@@ -205,7 +202,7 @@ def test_late_and_cancelled_requests_leave_the_queue(computation):
         await asyncio.sleep(0)
         assert batcher.queue_size == 0
         computation.go.set()
-        assert (await first).results == {0: "A"}
+        assert (await first).results == ["A"]
 
     run(steps)
     assert computation.batches == [["a"]]
@@ -235,7 +232,7 @@ def test_stopping_finishes_what_is_queued_and_refuses_more(computation):
     async def steps(batcher):
         asked = [ask(batcher, computation, text) for text in "abcdefgh"]
         await asyncio.sleep(0)
-        await asyncio.to_thread(batcher.stop)
+        batcher.stop()
         done = [job.results[0] for job in await asyncio.gather(*asked)]
         with pytest.raises(RequestError) as refused:
             await ask(batcher, computation, "i")

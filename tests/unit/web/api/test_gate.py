@@ -4,7 +4,8 @@ import socket
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.web.api import gate, serving
+from elmokit.web import startup
+from elmokit.web.api import gate
 
 from ....builders import live_server
 from ....builders.embedding_models import toy_model
@@ -82,7 +83,7 @@ class TestPlaces:
     @pytest.fixture
     def server(self, embedder, monkeypatch):
         def listen(host, port):
-            listener = serving.listen(host, port)
+            listener = startup.listen(host, port)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             return listener
 

@@ -1,8 +1,7 @@
 import pytest
 
 from elmokit import Embedder
-from elmokit.web.api.home_page import ROUTES, home_page
-from elmokit.web.api.routes import Service
+from elmokit.web.api.routes import _SHOWN_ROUTES, Service, home_page
 from elmokit.web.api.settings import ServerSettings
 
 from ....builders.embedding_models import toy_model
@@ -22,7 +21,7 @@ def test_names_are_text_and_every_route_is_there():
 
 
 def test_every_route_is_shown_but_other_names_and_the_page_itself(server_routes):
-    shown = {route for route, *_ in ROUTES}
+    shown = {route for route, *_ in _SHOWN_ROUTES}
     assert shown <= server_routes
     assert server_routes - shown == {
         "GET /", "POST /", "POST /embeddings", "POST /predict/{run}", "GET /v1/models",

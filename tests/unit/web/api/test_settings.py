@@ -7,11 +7,6 @@ from elmokit.web.api.settings import ServerSettings
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"pooling": "first"}, "mean.*first"),
-        ({"state": "carry"}, "carry.*reset.*warm"),
-        ({"state": "cold"}, "reset.*cold"),
-        ({"layers": "all"}, "top.*average.*all"),
-        ({"max_requests": 0}, "max_requests.*1.*0"),
         ({"timeout_seconds": 0.0}, "timeout_seconds"),
         ({"timeout_seconds": float("nan")}, "timeout_seconds"),
         ({"timeout_seconds": float("inf")}, "timeout_seconds"),
