@@ -59,7 +59,10 @@ COVERED_BY = {
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
     "unit/evaluation/test_surprisal.py": "inference/word_distributions",
-    "unit/web/api/test_routes.py": "web/api/answers web/api/computations",
+    "unit/web/api/test_gate.py": "web/api/settings",
+    "unit/web/api/test_routes.py": (
+        "web/api/answers web/api/computations web/api/metrics web/api/schemas"
+    ),
     "unit/experiments/test_inputs.py": "tasks/sampling",
     "unit/probes/test_wsd.py": "probes/sense_answers",
     "unit/embed/test_merge.py": "cli/commands/merge",

@@ -26,8 +26,6 @@ _RATE_MEMORY = 0.8
 """How much the earlier batches count in the rate when another one has been computed."""
 _LEAST_FILLED = 0.25
 """Smaller parts of a batch say nothing about the rate: what every batch costs outweighs them."""
-_CHARACTERS_A_TOKEN = 8
-"""A text with more characters for each token of a share is not split to see whether it fits."""
 
 
 @runtime_checkable
@@ -91,37 +89,15 @@ class _Piece:
     num_characters: int
 
 
-@dataclass
-class _Rate:
-    """How fast a computation is; newer batches count more."""
-
-    _characters: float = 0.0
-    _seconds: float = 0.0
-
-    def add(self, num_characters: int, seconds: float) -> None:
-        self._characters = _RATE_MEMORY * self._characters + num_characters
-        self._seconds = _RATE_MEMORY * self._seconds + seconds
-
-    def seconds_of(self, num_characters: int) -> float:
-        """Return how long so many characters take; 0 before anything was computed."""
-        return num_characters * self._seconds / self._characters if self._characters else 0.0
-
-
 class Batcher:
-    """Queue and thread.
-
-    Args:
-        batch_tokens: Tokens of a batch.
-        wait_seconds: How long a request waits for others if the thread has nothing to do.
-        metrics: Gets what every batch took.
-    """
+    """Queue and thread."""
 
     def __init__(self, *, batch_tokens: int, wait_seconds: float, metrics: Metrics) -> None:
         self._batch_tokens, self._wait_seconds = batch_tokens, wait_seconds
         self._metrics = metrics
         self._jobs: list[Job] = []  # those without an answer, the oldest first
         self._arrival = asyncio.Event()
-        self._rates: dict[Computation, _Rate] = {}
+        self._seconds_a_character: dict[Computation, float] = {}
         self._last_computation: Computation | None = None
         self._num_batches = 0
         self._batch_seconds = 0.0
@@ -190,12 +166,11 @@ class Batcher:
 
     def measure(self, computation: Computation, texts: Sequence[Any]) -> None:
         """Compute texts to know the rate before the first request."""
-        seconds = 0.0
         for _ in range(2):  # the first time finds cold caches
             started = time.perf_counter()
             computation.compute([computation.prepare(text)[0] for text in texts])
             seconds = time.perf_counter() - started
-        self._rate(computation).add(sum(map(len, texts)), seconds)
+            self._seconds_a_character[computation] = seconds / sum(map(len, texts))
 
     def _check_time(self, job: Job, timeout_seconds: float) -> None:
         """Refuse a request that would be answered too late, or make others late.
@@ -216,10 +191,8 @@ class Batcher:
             )
 
     def _seconds_left(self, job: Job) -> float:
-        return self._rate(job.computation).seconds_of(job.num_characters - job.num_computed)
-
-    def _rate(self, computation: Computation) -> _Rate:
-        return self._rates.setdefault(computation, _Rate())
+        rate = self._seconds_a_character.get(job.computation, 0.0)
+        return rate * (job.num_characters - job.num_computed)
 
     # --- the event loop
 
@@ -271,9 +244,12 @@ class Batcher:
         for piece in batch:
             piece.job.num_computed += piece.num_characters
         if sum(piece.num_tokens for piece in batch) >= _LEAST_FILLED * self._batch_tokens:
-            num_characters = sum(piece.num_characters for piece in batch)
-            self._rate(batch[0].job.computation).add(num_characters, ended - started)
             self._batch_seconds = ended - started
+            rate = self._batch_seconds / sum(piece.num_characters for piece in batch)
+            earlier = self._seconds_a_character.get(batch[0].job.computation, rate)
+            self._seconds_a_character[batch[0].job.computation] = (
+                _RATE_MEMORY * earlier + (1 - _RATE_MEMORY) * rate
+            )
         return batch
 
     def _take_batch(self, jobs: list[Job]) -> list[_Piece]:
@@ -287,7 +263,7 @@ class Batcher:
         self._num_batches += 1
         batch: list[_Piece] = []
         for job in jobs:
-            batch += self._take(job, share, is_share=True)
+            batch += self._take(job, share)
         left = self._batch_tokens - sum(piece.num_tokens for piece in batch)
         jobs.sort(key=lambda job: job.last_batch)  # those with a text in this batch are last
         has_first = jobs[0].last_batch == self._num_batches
@@ -298,15 +274,10 @@ class Batcher:
             batch += pieces
         return [piece for piece in batch if not piece.job.is_over]
 
-    def _take(
-        self, job: Job, num_tokens: int, *, is_share: bool = False, at_least_one: bool = False
-    ) -> list[_Piece]:
+    def _take(self, job: Job, num_tokens: int, *, at_least_one: bool = False) -> list[_Piece]:
         """Return the next texts of a request, as many as fit into ``num_tokens``."""
         pieces: list[_Piece] = []
         while not job.is_taken and not job.is_over:
-            num_characters = len(job.texts[len(job.sizes)])
-            if is_share and num_characters > _CHARACTERS_A_TOKEN * num_tokens:
-                break
             piece = _prepared(job)
             if piece is None or (piece.num_tokens > num_tokens and (pieces or not at_least_one)):
                 break

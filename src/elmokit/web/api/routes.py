@@ -45,15 +45,6 @@ from elmokit.web.api.settings import ServerSettings
 
 _JSON = "application/json"
 _TINY = np.finfo(np.float32).tiny
-_SHOWN_ROUTES = (
-    ("POST /embed", "a vector per text", "텍스트마다 벡터 하나"),
-    ("POST /embed_all", "a vector per word", "단어마다 벡터 하나"),
-    ("POST /tokenize", "the words of a text", "텍스트를 나눈 단어"),
-    ("POST /v1/embeddings", "the API of OpenAI", "OpenAI의 API"),
-    ("GET /info", "the model and the limits", "모델과 제한"),
-    ("GET /health", "whether the server is up", "서버의 상태"),
-    ("GET /metrics", "counts and durations", "요청 수와 시간"),
-)
 _STYLE = (
     "body{font:1rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;"
     "color-scheme:light dark}td{padding:.1rem 1rem .1rem 0}pre{overflow-x:auto}"
@@ -61,14 +52,7 @@ _STYLE = (
 
 
 class Service:
-    """Answers requests about one model, and about task models.
-
-    Args:
-        embedder: Computes vectors.
-        settings: Options and limits.
-        vocab: For the ids of /tokenize.
-        runs: Trained task models by the names of their routes.
-    """
+    """Answers requests about one model, and about task models by the names of their routes."""
 
     def __init__(
         self,
@@ -90,25 +74,16 @@ class Service:
 
     def app(self) -> Starlette:
         """Return the routes as an ASGI application."""
-        posts = {
-            "/": self.embed, "/embed": self.embed, "/embed_all": self.embed_all,
-            "/tokenize": self.tokenize, "/predict/{run}": self.predict,
-            "/v1/embeddings": self.openai_embeddings, "/embeddings": self.openai_embeddings,
-        }  # fmt: skip
-        gets = {
-            "/": self.home,
-            "/info": self.info, "/health": self.health, "/metrics": self.show_metrics,
-            "/v1/models": self.openai_models, "/v1/models/{model:path}": self.openai_model,
-        }  # fmt: skip
-        routes = [Route(path, self._caught(f), methods=["POST"]) for path, f in posts.items()]
-        routes += [Route(path, self._caught(f), methods=["GET"]) for path, f in gets.items()]
+        routes = [
+            Route(path, self._caught(answer), methods=[method])
+            for method, path, answer, *_ in (*_ROUTES, *_FURTHER_ROUTES)
+        ]
         handlers: Any = {HTTPException: self._no_route}
         return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
 
     # --- Text Embeddings Inference
 
-    async def embed(self, request: Request) -> Response:
-        """Return a vector for each text."""
+    async def _embed(self, request: Request) -> Response:
         asked = parse(EmbedRequest, request.scope["state"][BODY])
         self._check_dimensions(asked.dimensions)
         job = await self._compute(
@@ -117,8 +92,7 @@ class Service:
         vectors = self._pooled(job, normalize=asked.normalize)
         return await _answer(job, partial(numbers, vectors))
 
-    async def embed_all(self, request: Request) -> Response:
-        """Return the vectors of each text's words."""
+    async def _embed_all(self, request: Request) -> Response:
         asked = parse(EmbedRequest, request.scope["state"][BODY])
         self._check_dimensions(asked.dimensions)
         if asked.normalize is not None:
@@ -133,8 +107,7 @@ class Service:
 
         return StreamingResponse(pieces(), headers=_times(job), media_type=_JSON)
 
-    async def tokenize(self, request: Request) -> Response:
-        """Return the tokens of each text."""
+    async def _tokenize(self, request: Request) -> Response:
         asked = parse(TokenizeRequest, request.scope["state"][BODY])
         job = await self._compute(request, self._tokens, asked.inputs)
         texts = job.results
@@ -142,8 +115,7 @@ class Service:
             texts = [tokens[1:-1] for tokens in texts]
         return await _answer(job, partial(texts_as_json, texts))
 
-    async def predict(self, request: Request) -> Response:
-        """Return the answer of a task model for each text, or for the only one."""
+    async def _predict(self, request: Request) -> Response:
         name = request.path_params["run"]
         prediction = self._predictions.get(name)
         if prediction is None:
@@ -155,8 +127,7 @@ class Service:
             return json_response(job.results[0], headers=_times(job))
         return await _answer(job, partial(texts_as_json, job.results))
 
-    async def info(self, request: Request) -> Response:
-        """Return what is served, and the limits."""
+    async def _info(self, request: Request) -> Response:
         settings = self._settings
         made_by = self._embedder.metadata(layers=settings.layers, state=settings.state)
         return json_response(
@@ -180,25 +151,21 @@ class Service:
             }
         )
 
-    async def home(self, request: Request) -> Response:
-        """Return a page for people."""
+    async def _home(self, request: Request) -> Response:
         name, url = self._settings.name, str(request.base_url)
-        return HTMLResponse(home_page(name, url=url, runs=self._predictions))
+        return HTMLResponse(_home_page(name, url=url, runs=self._predictions))
 
-    async def health(self, request: Request) -> Response:
-        """Return whether texts are being computed."""
+    async def _health(self, request: Request) -> Response:
         self.batcher.check_running()
         return json_response({})
 
-    async def show_metrics(self, request: Request) -> Response:
-        """Return counts and durations."""
+    async def _metrics(self, request: Request) -> Response:
         text = self.metrics.render(queue_size=self.batcher.queue_size)
         return Response(text, media_type="text/plain; version=0.0.4")
 
     # --- OpenAI
 
-    async def openai_embeddings(self, request: Request) -> Response:
-        """Return a vector for each text."""
+    async def _openai_embeddings(self, request: Request) -> Response:
         asked = parse(OpenAIRequest, request.scope["state"][BODY])
         if asked.model not in (None, self._settings.name):
             raise RequestError(
@@ -216,12 +183,10 @@ class Service:
         )  # fmt: skip
         return await _answer(job, encode)
 
-    async def openai_models(self, request: Request) -> Response:
-        """Return the name of the model."""
+    async def _openai_models(self, request: Request) -> Response:
         return json_response({"object": "list", "data": [self._openai_name()]})
 
-    async def openai_model(self, request: Request) -> Response:
-        """Return the name of the model, if it is that which is asked for."""
+    async def _openai_model(self, request: Request) -> Response:
         asked = request.path_params["model"]
         if asked != self._settings.name:
             raise RequestError(404, f"There is no model {asked[:60]!r}: see /v1/models.")
@@ -287,11 +252,11 @@ class Service:
             )
 
     def _caught(
-        self, answer: Callable[[Request], Awaitable[Response]]
+        self, answer: Callable[["Service", Request], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def caught(request: Request) -> Response:
             try:
-                return await answer(request)
+                return await answer(self, request)
             except Exception as error:
                 refusal = as_request_error(error)
                 self.count_error(refusal)
@@ -325,6 +290,26 @@ class Service:
             yield
 
 
+_ROUTES = (
+    ("POST", "/embed", Service._embed, "a vector per text", "텍스트마다 벡터 하나"),
+    ("POST", "/embed_all", Service._embed_all, "a vector per word", "단어마다 벡터 하나"),
+    ("POST", "/tokenize", Service._tokenize, "the words of a text", "텍스트를 나눈 단어"),
+    ("POST", "/v1/embeddings", Service._openai_embeddings, "the API of OpenAI", "OpenAI의 API"),
+    ("GET", "/info", Service._info, "the model and the limits", "모델과 제한"),
+    ("GET", "/health", Service._health, "whether the server is up", "서버의 상태"),
+    ("GET", "/metrics", Service._metrics, "counts and durations", "요청 수와 시간"),
+)
+"""Those that the page of the server shows, in English and Korean."""
+_FURTHER_ROUTES = (
+    ("GET", "/", Service._home),
+    ("POST", "/", Service._embed),
+    ("POST", "/predict/{run}", Service._predict),
+    ("POST", "/embeddings", Service._openai_embeddings),
+    ("GET", "/v1/models", Service._openai_models),
+    ("GET", "/v1/models/{model:path}", Service._openai_model),
+)
+
+
 async def _answer(job: Job, encode: Callable[[], bytes]) -> Response:
     """Encode an answer of any size in a thread, so that others are answered meanwhile."""
     content = await asyncio.to_thread(encode)
@@ -348,19 +333,14 @@ def _times(job: Job) -> dict[str, str]:
     return times | {"x-compute-tokens": str(sum(job.sizes))}
 
 
-def home_page(name: str, *, url: str, runs: Iterable[str]) -> str:
-    """Return what a browser shows at the server's address: what is served, and how to ask for it.
-
-    Args:
-        name: Of the model, as clients call it.
-        url: The server's address as the browser knows it, with a slash at its end.
-        runs: Names of the task models.
-    """
-    predicts = ((f"POST /predict/{run}", "the answer of a task model", "과제 모델의 답")
-                for run in runs)  # fmt: skip
+def _home_page(name: str, *, url: str, runs: Iterable[str]) -> str:
+    """Return what a browser shows at the server's address ``url``."""
+    shown = [(f"{method} {path}", *texts) for method, path, _, *texts in _ROUTES]
+    shown += [(f"POST /predict/{run}", "the answer of a task model", "과제 모델의 답")
+              for run in runs]  # fmt: skip
     rows = "".join(
         f"<tr><td><code>{escape(route)}</code></td><td>{english}</td><td lang=ko>{korean}</td></tr>"
-        for route, english, korean in (*_SHOWN_ROUTES, *predicts)
+        for route, english, korean in shown
     )
     example = f'curl {url}embed --json \'{{"inputs": "I sat by the bank ."}}\''
     return (

@@ -134,13 +134,15 @@ class TestAnswers:
         assert server.metric("te_queue_size") == 0
         assert server.metric("te_batch_next_size_count") >= before + 1
 
-    def test_a_browser_gets_a_page(self, server):
-        status, headers, content = server.ask("GET", "/", headers={"Host": "localhost:1234"})
+    def test_a_browser_gets_a_page(self, embedder, runs):
+        with served(embedder, runs=runs, name="<b>&") as server:
+            status, headers, content = server.ask("GET", "/", headers={"Host": "localhost:1234"})
         page = content.decode()
         assert (status, headers.get_content_type()) == (200, "text/html")
-        assert "<h1>toy</h1>" in page
-        assert "POST /predict/sentiment" in page
-        assert "curl http://localhost:1234/embed --json" in page
+        assert "<h1>&lt;b&gt;&amp;</h1>" in page
+        assert "<b>" not in page
+        for text in ("POST /predict/sentiment", "GET /metrics", "localhost:1234/embed --json"):
+            assert text in page
 
     def test_another_layer_pooling_and_state(self, embedder):
         with served(embedder, layers=1, pooling="max", normalize=False, state="warm") as other:
