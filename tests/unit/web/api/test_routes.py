@@ -1,11 +1,13 @@
 import base64
 import dataclasses
 import json
+import re
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
@@ -16,9 +18,11 @@ from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.web.api import routes
+from elmokit.web.api.metrics import Metrics
+from elmokit.web.api.schemas import EmbedRequest, OpenAIRequest, PredictRequest, TokenizeRequest
 
 from ....builders.embedding_models import WORDS, random_sentences, toy_model
-from ....builders.live_server import HeldBack, served, until
+from ....builders.live_server import HeldBack, connect, post_head, served, until
 
 TEXTS = ["I sat by the bank.", "배 를 타고 갔다", "the the river"]
 SENTENCES = [" ".join(words) for words in random_sentences(160, seed=5) if words]
@@ -174,8 +178,7 @@ class TestTogether:
 
     def test_what_waits_is_one_batch(self, embedder):
         with served(embedder) as server, ThreadPoolExecutor(9) as pool:
-            held = HeldBack(server.service._embedding.compute)
-            server.service._embedding.compute = held
+            held = HeldBack.before(server)
             first = pool.submit(server.post, "/embed", {"inputs": "I sat"})
             until(lambda: held.sizes)
             waiting = [pool.submit(server.post, "/embed", {"inputs": "I sat"}) for _ in range(8)]
@@ -270,29 +273,71 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-class TestBadInput:
-    def test_tei(self, server, name):
-        body, expected = BAD[name]
-        status, answer = server.post("/embed", body)
-        assert (status, set(answer)) == (expected, {"error", "error_type"})
-        assert answer["error_type"] == {422: "tokenizer"}.get(expected, "validation")
-        assert 10 < len(answer["error"]) < 300
-
-    def test_openai(self, server, name):
-        body, expected = BAD[name]
-        body = body.replace(b'"inputs":', b'"model": "toy", "input":')
-        status, answer = server.post("/v1/embeddings", body)
-        assert status == expected
-        assert set(answer["error"]) == {"message", "type", "param", "code"}
-        assert answer["error"]["type"] == "invalid_request_error"
-        assert "`inputs" not in answer["error"]["message"]
+@pytest.mark.parametrize(("body", "status"), BAD.values(), ids=BAD)
+def test_bad_input_is_an_error_in_the_dialect_of_the_route(server, body, status):
+    found, answer = server.post("/embed", body)
+    assert (found, set(answer)) == (status, {"error", "error_type"})
+    assert answer["error_type"] == {422: "tokenizer"}.get(status, "validation")
+    assert 10 < len(answer["error"]) < 300
+    body = body.replace(b'"inputs":', b'"model": "toy", "input":')
+    found, answer = server.post("/v1/embeddings", body)
+    assert (found, set(answer["error"])) == (status, {"message", "type", "param", "code"})
+    assert answer["error"]["type"] == "invalid_request_error"
+    assert "`inputs" not in answer["error"]["message"]
 
 
-def test_a_truth_value_is_not_called_a_number(server):
-    for given, is_number in ((True, False), ([True], False), (5, True), ([[1.5]], True)):
-        _, answer = server.post("/embed", {"inputs": given})
-        assert ("got numbers" in answer["error"]) == is_number, answer
+@pytest.mark.parametrize(
+    ("path", "given", "words"),
+    [
+        ("/embed", {"k": 1}, "`inputs`.*missing"),
+        ("/embed", {"inputs": "a", "normalize": 1, "k": 1}, "`normalize`.*true or false.*1"),
+        ("/embed", {"inputs": "a", "prompt_name": "q"}, "`prompt_name`.*'q'"),
+        ("/embed", {"inputs": "a", "truncation_direction": "left"}, "\"right\".*'left'"),
+        ("/embed", {"inputs": "a", "dimensions": 3}, "`dimensions`.*16.*3"),
+        ("/embed", {"inputs": 5}, "`inputs`.*numbers"),
+        ("/embed", {"inputs": [[1.5]]}, "`inputs`.*numbers"),
+        ("/embed", {"inputs": [True]}, "`inputs`.*string.*True"),
+        ("/embed", {"inputs": ["a", ""]}, r"`inputs\[1\]`.*no words"),
+        ("/embed_all", {"inputs": "a", "normalize": False}, "`normalize`"),
+        ("/tokenize", {"inputs": ["a"] * 9}, "`inputs`.*9.*8"),
+        ("/v1/embeddings", {"input": "a", "user": 5}, "`user`.*string.*5"),
+        ("/v1/embeddings", {"input": [[1]]}, "`input`.*langchain"),
+        ("/v1/embeddings", {"input": "a", "model": "gpt"}, "'gpt'.*'toy'"),
+        ("/predict/unknown", {"inputs": "a"}, "'unknown'.*sentiment, nli"),
+    ],
+)
+def test_errors_name_the_field_and_what_it_may_be(server, path, given, words):
+    status, answer = server.post(path, given)
+    assert status >= 400
+    message = answer["error"]["message"] if "v1" in path else answer["error"]
+    assert re.search(words, message), message
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        ("/embed", {"model": "any", "raw_scores": True, "": 1}),
+        ("/embed", {"truncate": None, "normalize": None, "prompt_name": None}),
+        ("/tokenize", {"prompt": None, "add_special_tokens": None}),
+        ("/v1/embeddings", {"model": None, "dimensions": None, "encoding_format": None}),
+        ("/v1/embeddings", {"input_type": "query", "truncate": "END", "user": None}),
+    ],
+)
+def test_fields_of_other_servers_are_ignored_and_null_is_no_value(server, path, given):
+    name = "input" if "v1" in path else "inputs"
+    assert server.post(path, {name: "a", **given})[0] == 200
+
+
+@pytest.mark.parametrize("schema", [EmbedRequest, TokenizeRequest, PredictRequest, OpenAIRequest])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_many_token_ids_are_one_error(schema, depth):
+    """An error for each of a million numbers took minutes, in which nobody was answered."""
+    given = [1] * 1000
+    for _ in range(depth - 1):
+        given = [given]
+    with pytest.raises(ValidationError) as caught:
+        schema.model_validate({next(iter(schema.model_fields)): given})
+    assert caught.value.error_count() < 10
 
 
 def test_errors_of_predictions_are_in_the_dialect_of_tei(server):
@@ -333,25 +378,6 @@ def test_only_where_a_text_can_be_cut_that_is_advised(server):
         assert (status, "truncate" in str(answer)) == (413, advised)
 
 
-def test_vectors_of_words_are_not_normalized(server):
-    for normalize in (True, False):
-        status, answer = server.post("/embed_all", {"inputs": "a", "normalize": normalize})
-        assert (status, "`normalize`" in answer["error"]) == (422, True)
-
-
-def test_errors_name_the_text_and_the_field(server):
-    assert "`inputs[1]`" in server.post("/embed", {"inputs": ["a", ""]})[1]["error"]
-    _, answer = server.post("/v1/embeddings", {"input": "a", "model": "gpt"})
-    assert (answer["error"]["code"], "'toy'" in answer["error"]["message"]) == (
-        "model_not_found", True,
-    )  # fmt: skip
-    _, answer = server.post("/v1/embeddings", {"input": [[1]], "model": "toy"})
-    assert "langchain" in answer["error"]["message"]
-    assert answer["error"]["param"] == "input"
-    status, answer = server.post("/predict/unknown", {"inputs": "a"})
-    assert (status, "sentiment, nli" in answer["error"]) == (404, True)
-
-
 def test_long_texts_are_cut_on_request(server, embedder):
     for text in ("I sat " * 100, "I" * 5000):
         status, answer = server.post(
@@ -390,8 +416,7 @@ def test_wrong_routes_and_methods_are_json(server):
 class TestLimits:
     def test_a_full_queue_is_429(self, embedder):
         with served(embedder, max_requests=3) as server, ThreadPoolExecutor(8) as pool:
-            held = HeldBack(server.service._embedding.compute)
-            server.service._embedding.compute = held
+            held = HeldBack.before(server)
             first = pool.submit(server.post, "/embed", {"inputs": "I sat"})
             until(lambda: held.sizes)
             others = [pool.submit(server.post, "/embed", {"inputs": "I sat"}) for _ in range(2)]
@@ -414,8 +439,7 @@ class TestLimits:
             assert server.post("/embed", {"inputs": "I sat"})[0] == 200  # the first takes longer
             settings = server.service._settings
             server.service._settings = dataclasses.replace(settings, timeout_seconds=1.0)
-            held = HeldBack(server.service._embedding.compute)
-            server.service._embedding.compute = held
+            held = HeldBack.before(server)
             first = pool.submit(server.post, "/embed", {"inputs": "I sat"})
             until(lambda: held.sizes)
             status, headers, answer = server.ask(
@@ -430,19 +454,13 @@ class TestLimits:
             assert held.sizes == [1, 1]  # nobody waited for the second
 
     def test_a_client_that_leaves_is_not_computed(self, embedder):
-        import socket
-
         with served(embedder) as server, ThreadPoolExecutor(2) as pool:
-            held = HeldBack(server.service._embedding.compute)
-            server.service._embedding.compute = held
+            held = HeldBack.before(server)
             first = pool.submit(server.post, "/embed", {"inputs": "I sat"})
             until(lambda: held.sizes)
-            with socket.create_connection(("127.0.0.1", server.port)) as client:
+            with connect(server) as client:
                 body = b'{"inputs": "by the bank"}'
-                client.sendall(
-                    b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
-                    b"\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-                )
+                client.sendall(post_head("/embed", len(body)) + body)
                 until(lambda: server.service.batcher.queue_size == 1)
             until(lambda: any(job.is_over for job in server.service.batcher._jobs))
             held.go.set()
@@ -457,3 +475,22 @@ def test_health_says_when_nothing_is_computed_any_more(embedder):
         status, _, answer = server.ask("GET", "/health")
         assert (status, answer["error_type"]) == (503, "unhealthy")
         assert server.post("/embed", {"inputs": "a"})[0] == 503
+
+
+def test_histograms_are_cumulative_and_counters_have_labels():
+    metrics = Metrics()
+    for value in (1, 2, 3, 10**9):
+        metrics.observe("te_batch_next_size", value)
+    metrics.count(texts=None)
+    metrics.count(texts=3)
+    metrics.count(texts=3, success=True)
+    metrics.fail("overloaded")
+    lines = metrics.render(queue_size=7).splitlines()
+    assert {
+        "# TYPE te_queue_size gauge", "te_queue_size 7", 'te_batch_next_size_bucket{le="1"} 1',
+        'te_batch_next_size_bucket{le="2"} 2', 'te_batch_next_size_bucket{le="4"} 3',
+        'te_batch_next_size_bucket{le="+Inf"} 4', "te_batch_next_size_count 4",
+        "te_batch_next_size_sum 1000000006.0", 'te_request_count{method="single"} 1',
+        'te_request_success{method="batch"} 1', 'te_request_failure{err="overloaded"} 1',
+        "# TYPE te_request_duration histogram",
+    } <= set(lines)  # fmt: skip
