@@ -4,19 +4,17 @@ import asyncio
 import hmac
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from elmokit.web.api.answers import RequestError, error_response
+from elmokit.web.api.routes import BODY, Service
 from elmokit.web.api.settings import ServerSettings
 from elmokit.web.startup import is_own_host
 
 OPEN_PATH = "/health"
 """Answered to everyone: it says nothing but that the server lives."""
-BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
-"""Of a request's state: what was posted; whether its client has left."""
 MAX_CONNECTIONS = 900
 """A request on another one gets status 503, and the connection is closed."""
 MAX_BODY_BYTES = 4_000_000
@@ -30,40 +28,20 @@ _MAX_DISCARDED_BYTES = 64 * 2**20
 
 
 class Gate:
-    """ASGI middleware that refuses requests, and hands on others with `BODY` in their state.
-
-    Args:
-        app: Answers requests.
-        settings: Key, hosts and limits.
-        host: Address that the server listens on.
-        check_running: Raises `RequestError` if nothing is computed any more; called before a body
-            is read.
-        num_connections: Returns how many there are.
-        on_error: Called with the error of every request that is refused here.
-    """
+    """ASGI middleware that refuses requests, and hands on others with `BODY` in their state."""
 
     def __init__(
         self,
-        app: ASGIApp,
+        service: Service,
         settings: ServerSettings,
         *,
         host: str,
-        check_running: Callable[[], None],
         num_connections: Callable[[], int],
-        on_error: Callable[[RequestError], None],
     ) -> None:
-        self._app, self._check_running, self._on_error = app, check_running, on_error
-        self._num_connections = num_connections
-        self._max_requests, self._num_open = settings.max_requests, 0
-        self._key = settings.api_key
-        names = {name.lower() for name in settings.allowed_hosts}
-
-        @lru_cache(maxsize=64)
-        def is_allowed(header: str) -> bool:
-            is_named = not names.isdisjoint((header.lower(), header.lower().rpartition(":")[0]))
-            return is_named or is_own_host(header, host=host, port=None)
-
-        self._is_allowed = is_allowed
+        self._service, self._app, self._settings = service, service.app(), settings
+        self._host, self._num_connections = host, num_connections
+        self._names = {name.lower() for name in settings.allowed_hosts}
+        self._num_open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -82,16 +60,17 @@ class Gate:
                 scope["state"][BODY] = await _read_body(headers, receive)
                 await self._app(scope, receive, _in_pieces(send))
         except RequestError as error:
-            self._on_error(error)
+            self._service.metrics.fail(error.tei_type)
             await error_response(scope["path"], error)(scope, receive, send)
 
     @contextmanager
     def _place(self) -> Iterator[None]:
         """Count a request from before its body is read until its answer has left."""
-        self._check_running()
-        if self._num_open >= self._max_requests:
+        self._service.batcher.check_running()
+        most = self._settings.max_requests
+        if self._num_open >= most:
             raise RequestError(
-                429, f"{self._max_requests} requests are being answered already: try again.",
+                429, f"{most} requests are being answered already: try again.",
                 code="rate_limit_exceeded", retry_after=1,
             )  # fmt: skip
         self._num_open += 1
@@ -108,9 +87,11 @@ class Gate:
             )  # fmt: skip
 
     def _check_sender(self, headers: Headers) -> None:
-        if self._key is not None:
+        if self._settings.api_key is not None:
             scheme, _, key = headers.get("authorization", "").partition(" ")
-            is_right = hmac.compare_digest(key.strip().encode("latin-1"), self._key.encode())
+            is_right = hmac.compare_digest(
+                key.strip().encode("latin-1"), self._settings.api_key.encode()
+            )
             if scheme.lower() != "bearer" or not is_right:
                 raise RequestError(
                     401, "The header `Authorization: Bearer KEY` is missing, or its key is wrong.",
@@ -118,7 +99,8 @@ class Gate:
                 )  # fmt: skip
             return  # other sites do not know the key
         host, origin = headers.get("host", ""), headers.get("origin", "")
-        if not self._is_allowed(host):
+        is_named = not self._names.isdisjoint((host.lower(), host.lower().rpartition(":")[0]))
+        if not is_named and not is_own_host(host, host=self._host, port=None):
             raise RequestError(
                 403,
                 f"The Host header {host[:60]!r} is not a name of this server. The option "

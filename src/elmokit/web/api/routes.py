@@ -32,7 +32,6 @@ from elmokit.web.api.answers import (
 )
 from elmokit.web.api.batcher import Batcher, Computation, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
-from elmokit.web.api.gate import BODY, HAS_GONE
 from elmokit.web.api.metrics import Metrics
 from elmokit.web.api.schemas import (
     EmbedRequest,
@@ -42,6 +41,9 @@ from elmokit.web.api.schemas import (
     parse,
 )
 from elmokit.web.api.settings import ServerSettings
+
+BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
+"""Of a request's state: what was posted; whether its client has left."""
 
 _JSON = "application/json"
 _TINY = np.finfo(np.float32).tiny
@@ -259,14 +261,10 @@ class Service:
                 return await answer(self, request)
             except Exception as error:
                 refusal = as_request_error(error)
-                self.count_error(refusal)
+                self.metrics.fail(refusal.tei_type)
                 return error_response(request.url.path, refusal)
 
         return caught
-
-    def count_error(self, error: RequestError) -> None:
-        """Count a request that was refused or failed."""
-        self.metrics.fail(error.tei_type)
 
     async def _no_route(self, request: Request, error: HTTPException) -> Response:
         path = request.url.path

@@ -10,8 +10,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from elmokit.web.api.answers import RequestError, error_response
-from elmokit.web.api.gate import BODY_SECONDS, HAS_GONE, Gate
-from elmokit.web.api.routes import Service
+from elmokit.web.api.gate import BODY_SECONDS, Gate
+from elmokit.web.api.routes import HAS_GONE, Service
 from elmokit.web.api.settings import ServerSettings
 
 MAX_HEADER_BYTES = 65_536
@@ -36,9 +36,8 @@ class Server(uvicorn.Server):
 
     def __init__(self, service: Service, settings: ServerSettings, *, host: str) -> None:
         gate = Gate(
-            service.app(), settings, host=host, check_running=service.batcher.check_running,
+            service, settings, host=host,
             num_connections=lambda: len(self.server_state.connections),
-            on_error=service.count_error,
         )  # fmt: skip
         super().__init__(
             uvicorn.Config(

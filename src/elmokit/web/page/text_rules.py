@@ -23,7 +23,6 @@ _CATEGORIES = {
     "CATEGORY_WORD": r"\p{L}\p{N}_",
     "CATEGORY_NOT_WORD": r"[^\p{L}\p{N}_]",
     "CATEGORY_DIGIT": r"\p{Nd}",
-    "CATEGORY_NOT_DIGIT": r"\P{Nd}",
     "CATEGORY_SPACE": _SPACES,
     "CATEGORY_NOT_SPACE": f"[^{_SPACES}]",
 }
@@ -88,8 +87,6 @@ def _translated(kind: str, value: Any, flags: int, names: dict[int, str]) -> str
         return _character(value)
     if kind == "LITERAL":
         return _class([("LITERAL", value)], flags)
-    if kind == "NOT_LITERAL":
-        return _class([("NEGATE", None), ("LITERAL", value)], flags)
     if kind == "IN":
         return _class([(str(member), content) for member, content in value], flags)
     if kind == "ANY":
@@ -104,11 +101,10 @@ def _translated(kind: str, value: Any, flags: int, names: dict[int, str]) -> str
         return f"(?<{names[number]}>{inside})" if number in names else f"(?:{inside})"
     if kind == "GROUPREF" and value in names:
         return rf"\k<{names[value]}>"
-    if kind in ("MAX_REPEAT", "MIN_REPEAT"):
+    if kind == "MAX_REPEAT":
         least, most, parts = value
         bound = "" if most is _parser.MAXREPEAT else most
-        lazy = "?" if kind == "MIN_REPEAT" else ""
-        return f"(?:{_joined(parts, flags, names)}){{{least},{bound}}}{lazy}"
+        return f"(?:{_joined(parts, flags, names)}){{{least},{bound}}}"
     if kind in ("ASSERT", "ASSERT_NOT"):
         direction, parts = value
         return f"(?{_AROUND[kind, direction]}{_joined(parts, flags, names)})"
