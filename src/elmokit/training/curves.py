@@ -4,7 +4,9 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, RootModel, ValidationError
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.json_files import read_json
@@ -19,6 +21,9 @@ NGRAM_NAME = "ngram.json"
 """In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
 MAX_ROWS = 4000
 """Of a run's log without held-out perplexities, evenly thinned; those with them are all kept."""
+Schema = TypeVar("Schema", bound=BaseModel)
+
+_ADVICE = "Make it again, or remove it."
 _QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
 _COPIED_WITHIN_SECONDS = 60  # by which the log of a finished run may be newer, as in a copy
 _LOSSES = {"forward": "forward_loss", "backward": "backward_loss", "mean": "loss"}
@@ -44,41 +49,74 @@ class TrainingRun:
 
 
 def read_training_run(directory: Path) -> TrainingRun:
-    """Read the figures of a run, also while it is written.
-
-    Raises:
-        FormatError: if a file is damaged.
-    """
-    path = directory / METRICS_FILE
-    rows = read_log(path)
+    """Read the figures of a run, also while it is written."""
+    rows = read_log(directory / METRICS_FILE)
     stride = -(-len(rows) // MAX_ROWS) or 1
-    kept = [
+    shown = [
         row
         for i, row in enumerate(rows)
-        if i % stride == 0
-        or i == len(rows) - 1
-        or not row.keys().isdisjoint(_PERPLEXITIES.values())
+        if i % stride == 0 or i == len(rows) - 1 or row.keys() & set(_PERPLEXITIES.values())
     ]
-    before, after = _perplexities(directory)
+    ngram = _read(directory / NGRAM_NAME, _Ngram)
+    before, after = (_read(directory / name, _Reports) for name in (BEFORE_FILE, AFTER_FILE))
+    before, after = before.root if before else {}, after.root if after else {}
     return TrainingRun(
-        rows=kept,
+        rows=shown,
         num_rows=len(rows),
         is_running=_is_running(directory),
-        ngram=_ngram(directory / NGRAM_NAME),
-        before=before,
-        after=after,
+        ngram=None if ngram is None else {"name": ngram.model, "perplexity": ngram.mean},
+        # perplexities of two different texts cannot be compared
+        before={
+            name: report.mean
+            for name, report in before.items()
+            if name not in after or report.size == after[name].size
+        },
+        after={name: report.mean for name, report in after.items()},
     )
+
+
+class _Ngram(BaseModel):
+    """The part of a result of ``benchmarks/bench_ngram.py`` that is shown."""
+
+    model: str
+    mean: float
+
+
+class _Report(BaseModel):
+    """The part of a report of `elmokit finetune` on one text that is shown."""
+
+    mean: float | None
+    tokens: int | None = None
+    sentences: int | None = None
+
+    @property
+    def size(self) -> tuple[int | None, int | None]:
+        return self.tokens, self.sentences
+
+
+class _Reports(RootModel[dict[str, _Report]]):
+    pass
+
+
+def _read(path: Path, schema: type[Schema]) -> Schema | None:
+    # empty while a benchmark, whose output is redirected there, is at work
+    if not path.exists() or not path.stat().st_size:
+        return None
+    content = read_json(path, advice=_ADVICE)
+    try:
+        return schema.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise FormatError(f"{path}, {where}: {first['msg']}. {_ADVICE}") from error
 
 
 def _is_running(directory: Path) -> bool:
     """Return whether something was written lately, and a finished model not after it."""
     last = _changed(directory / METRICS_FILE)
     if last == 0:  # no log yet: the text is being prepared
-        folders = os.walk(directory)
-        last = max(
-            (_changed(Path(at, name)) for at, _, own in folders for name in (".", *own)),
-            default=0.0,
-        )
+        paths = (Path(at, name) for at, _, names in os.walk(directory) for name in (".", *names))
+        last = max(map(_changed, paths), default=0.0)
     if last - _changed(directory / CONFIG_NAME) < _COPIED_WITHIN_SECONDS:
         return False
     return time.time() - last < _QUIET_SECONDS
@@ -92,49 +130,8 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def _ngram(path: Path) -> dict[str, Any] | None:
-    # empty while bench_ngram.py, whose output is redirected there, is at work
-    found = _read(path) if path.exists() and path.stat().st_size else None
-    if found is None:
-        return None
-    try:
-        return {"name": str(found["model"]), "perplexity": float(found["mean"])}
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path}: not a result of bench_ngram.py: {error}") from error
-
-
-def _perplexities(directory: Path) -> list[dict[str, float | None]]:
-    """Return those before and after fine-tuning, but none before it of another text than after."""
-    before, after = (_reports(directory / name) for name in (BEFORE_FILE, AFTER_FILE))
-    comparable = {name: one for name, one in before.items() if one[1] == after.get(name, one)[1]}
-    return [{name: mean for name, (mean, _) in one.items()} for one in (comparable, after)]
-
-
-def _reports(path: Path) -> dict[str, tuple[float | None, tuple[Any, Any]]]:
-    """Return means, and the numbers of words and sentences that they are of."""
-    try:
-        return {
-            name: (
-                None if report["mean"] is None else float(report["mean"]),
-                (report.get("tokens"), report.get("sentences")),
-            )
-            for name, report in (_read(path) or {}).items()
-        }
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path}: not perplexities of `elmokit finetune`: {error}") from error
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    return read_json(path, advice="Make it again, or remove it.") if path.exists() else None
-
-
 def check_run_dir(directory: Path) -> None:
-    """Refuse what is no run.
-
-    Raises:
-        FileNotFoundError: if it does not exist.
-        InputError: if it is no directory of a training run, or one of a task.
-    """
+    """Refuse what is no directory of a training run, or one of a task."""
     if not directory.is_dir():
         raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
     if (directory / RUN_CONFIG_NAME).exists() or command_of(directory) == "train":
@@ -154,13 +151,7 @@ def plot_run(directory: Path, path: Path) -> TrainingRun:
     """Draw loss and held-out perplexity of a run by direction, and return what was drawn.
 
     Lines across show the n-gram model of `NGRAM_NAME`, if there is one, and the base model of a
-    fine-tuning run.
-
-    Raises:
-        FileNotFoundError, InputError: if there is no run, or nothing in its log yet, or ``path``
-            does not end in .png, .pdf or .svg.
-        FormatError: if a file of the run is damaged.
-        MissingExtraError: without matplotlib.
+    fine-tuning run. ``path`` ends in .png, .pdf or .svg.
     """
     check_run_dir(directory)
     check_picture_name(path)
