@@ -130,18 +130,18 @@ def serve(
         Server(service, settings, host=host).run(sockets=[listener])
 
 
-def _key(given: str | None) -> str | None:
-    return os.environ.get(KEY_VARIABLE) if given is None else given
+def _key(option: str | None) -> str | None:
+    return os.environ.get(KEY_VARIABLE) if option is None else option
 
 
-def _runs(given: list[str], device: str) -> "dict[str, TaskRun]":
+def _runs(options: list[str], device: str) -> "dict[str, TaskRun]":
     """Load runs; a name is given before an equals sign, or the directory's."""
     from elmokit.web.startup import load_task_run
 
     runs: dict[str, TaskRun] = {}
-    for one in given:
-        named = None if Path(one).exists() else re.fullmatch(r"([\w.-]+)=(.+)", one)
-        name, path = (named[1], named[2]) if named else (Path(one).resolve().name, one)
+    for option in options:
+        named = None if Path(option).exists() else re.fullmatch(r"([\w.-]+)=(.+)", option)
+        name, path = (named[1], named[2]) if named else (Path(option).resolve().name, option)
         if name in runs:
             raise InputError(f"Two runs are called {name!r}: name one of them, NAME={path}.")
         runs[name] = load_task_run(path, device=device)
