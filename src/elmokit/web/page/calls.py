@@ -60,14 +60,7 @@ class CallError(Exception):
 
 
 class Calls:
-    """Answers calls, one computation at a time.
-
-    Args:
-        models: Those of the catalog.
-        runs: Directories of training runs, by name.
-        tasks: Trained task models, by name.
-        corpus: Files in which neighbors are looked for; none if there are none.
-    """
+    """Answers calls, one computation at a time, about models, runs and tasks by their names."""
 
     def __init__(
         self,

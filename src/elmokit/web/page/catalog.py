@@ -179,12 +179,7 @@ def _label_of(corpus: Sequence[AnyFile]) -> str | None:
 def page_files(
     content: dict[str, Any], models: Sequence[ExploredModel]
 ) -> dict[str, Callable[[], bytes]]:
-    """Return how to read each file of a copy of the page, by its path in it.
-
-    Args:
-        content: The catalog.
-        models: Those in the catalog.
-    """
+    """Return how to read each file of a copy of the page, by its path in it."""
     catalog_bytes, rules = json_bytes(content), json_bytes(text_rules(), indent=None)
     static = [path for path in STATIC.rglob("*") if path.is_file()]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes for path in static}

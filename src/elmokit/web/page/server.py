@@ -51,14 +51,7 @@ _HEADERS = {
 
 
 class PageServer(ThreadingHTTPServer):
-    """Serves the page on a bound socket; ``serve_forever`` answers.
-
-    Args:
-        files: How to read each file of the page, as `page_files` returns it.
-        calls: Answers the calls.
-        listener: A socket of `elmokit.web.startup.listen`.
-        host: The address that it listens on.
-    """
+    """Serves files, by how to read each, and calls on a socket that listens on ``host``."""
 
     daemon_threads = True
 
