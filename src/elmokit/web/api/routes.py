@@ -21,25 +21,11 @@ from elmokit.embed.embedder import Embedder
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.word_vocab import WordVocab
-from elmokit.web.api.answers import (
-    RequestError,
-    as_request_error,
-    error_response,
-    json_response,
-    numbers,
-    openai_embeddings,
-    texts_as_json,
-)
+from elmokit.web.api import answers, schemas
+from elmokit.web.api.answers import RequestError, json_response
 from elmokit.web.api.batcher import Batcher, Computation, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
 from elmokit.web.api.metrics import Metrics
-from elmokit.web.api.schemas import (
-    EmbedRequest,
-    OpenAIRequest,
-    PredictRequest,
-    TokenizeRequest,
-    parse,
-)
 from elmokit.web.api.settings import ServerSettings
 
 BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
@@ -86,17 +72,15 @@ class Service:
     # --- Text Embeddings Inference
 
     async def _embed(self, request: Request) -> Response:
-        asked = parse(EmbedRequest, request.scope["state"][BODY])
-        self._check_dimensions(asked.dimensions)
+        asked = self._read(schemas.EmbedRequest, request)
         job = await self._compute(
             request, self._embedding, asked.inputs, truncate=asked.truncate, pooled=True
         )
         vectors = self._pooled(job, normalize=asked.normalize)
-        return await _answer(job, partial(numbers, vectors))
+        return await _answer(job, partial(answers.numbers, vectors))
 
     async def _embed_all(self, request: Request) -> Response:
-        asked = parse(EmbedRequest, request.scope["state"][BODY])
-        self._check_dimensions(asked.dimensions)
+        asked = self._read(schemas.EmbedRequest, request)
         if asked.normalize is not None:
             raise RequestError(422, "`normalize` is for pooled vectors: /embed has it.")
         job = await self._compute(request, self._embedding, asked.inputs, truncate=asked.truncate)
@@ -104,18 +88,18 @@ class Service:
         async def pieces() -> AsyncIterator[bytes]:  # as text it is five times as large
             for number, vectors in enumerate(job.results):
                 job.results[number] = None
-                yield (b"," if number else b"[") + await asyncio.to_thread(numbers, vectors)
+                yield (b"," if number else b"[") + await asyncio.to_thread(answers.numbers, vectors)
             yield b"]"
 
         return StreamingResponse(pieces(), headers=_times(job), media_type=_JSON)
 
     async def _tokenize(self, request: Request) -> Response:
-        asked = parse(TokenizeRequest, request.scope["state"][BODY])
+        asked = self._read(schemas.TokenizeRequest, request)
         job = await self._compute(request, self._tokens, asked.inputs)
         texts = job.results
         if not asked.add_special_tokens:
             texts = [tokens[1:-1] for tokens in texts]
-        return await _answer(job, partial(texts_as_json, texts))
+        return await _answer(job, partial(answers.texts_as_json, texts))
 
     async def _predict(self, request: Request) -> Response:
         name = request.path_params["run"]
@@ -123,11 +107,11 @@ class Service:
         if prediction is None:
             known = ", ".join(self._predictions) or "none"
             raise RequestError(404, f"There is no run {name[:60]!r}: this server has {known}.")
-        asked = parse(PredictRequest, request.scope["state"][BODY])
+        asked = self._read(schemas.PredictRequest, request)
         job = await self._compute(request, prediction, asked.inputs)
         if isinstance(asked.inputs, str):
             return json_response(job.results[0], headers=_times(job))
-        return await _answer(job, partial(texts_as_json, job.results))
+        return await _answer(job, partial(answers.texts_as_json, job.results))
 
     async def _info(self, request: Request) -> Response:
         settings = self._settings
@@ -168,18 +152,17 @@ class Service:
     # --- OpenAI
 
     async def _openai_embeddings(self, request: Request) -> Response:
-        asked = parse(OpenAIRequest, request.scope["state"][BODY])
+        asked = self._read(schemas.OpenAIRequest, request)
         if asked.model not in (None, self._settings.name):
             raise RequestError(
                 404,
                 f"There is no model {asked.model[:60]!r}: this server has {self._settings.name!r}.",
                 parameter="model", code="model_not_found",
             )  # fmt: skip
-        self._check_dimensions(asked.dimensions)
         job = await self._compute(request, self._embedding, asked.input, field="input", pooled=True)
         vectors = self._pooled(job, normalize=None)
         encode = partial(
-            openai_embeddings, vectors, model=self._settings.name,
+            answers.openai_embeddings, vectors, model=self._settings.name,
             num_words=sum(job.sizes) - NUM_BOUNDARIES * len(job.sizes),
             as_text=asked.encoding_format == "base64",
         )  # fmt: skip
@@ -244,7 +227,9 @@ class Service:
             vectors /= np.maximum(lengths, _TINY)[:, np.newaxis]
         return vectors
 
-    def _check_dimensions(self, dimensions: int | None) -> None:
+    def _read(self, schema: type[schemas.Schema], request: Request) -> schemas.Schema:
+        asked = schemas.parse(schema, request.scope["state"][BODY])
+        dimensions = getattr(asked, "dimensions", None)
         if dimensions not in (None, self._embedder.dim):
             raise RequestError(
                 422,
@@ -252,6 +237,7 @@ class Service:
                 "of this model cannot be shortened.",
                 parameter="dimensions",
             )
+        return asked
 
     def _caught(
         self, answer: Callable[["Service", Request], Awaitable[Response]]
@@ -260,9 +246,9 @@ class Service:
             try:
                 return await answer(self, request)
             except Exception as error:
-                refusal = as_request_error(error)
+                refusal = answers.as_request_error(error)
                 self.metrics.fail(refusal.tei_type)
-                return error_response(request.url.path, refusal)
+                return answers.error_response(request.url.path, refusal)
 
         return caught
 
@@ -273,7 +259,7 @@ class Service:
             405: f"{path[:60]} does not take {request.method}.",
         }
         message = messages.get(error.status_code, error.detail)
-        response = error_response(path, RequestError(error.status_code, message))
+        response = answers.error_response(path, RequestError(error.status_code, message))
         response.headers.update(error.headers or {})  # of 405, the methods that are allowed
         return response
 

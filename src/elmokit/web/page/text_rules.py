@@ -13,7 +13,7 @@ from typing import Any
 from elmokit.text.alignment import MAX_ALTERED, cluster_pattern
 from elmokit.text.normalization import plain_1_rules
 from elmokit.text.tokenizers import simple_data
-from elmokit.text.tokenizers.simple import SimpleTokenizer, patterns
+from elmokit.text.tokenizers.simple import patterns
 
 RULES_NAME = "tokenizer-rules.json"
 
@@ -38,19 +38,14 @@ _AROUND = {
 
 def text_rules() -> dict[str, Any]:
     """Return the word lists, and the patterns in JavaScript's syntax."""
-    plain = plain_1_rules()
+    plain = vars(plain_1_rules())
     return {
         "spaces": f"[{_SPACES}]",
         "normalization": {
-            "signs": dict(plain.signs),
-            "joiners": to_javascript(plain.joiners),
-            "two_quotes": to_javascript(plain.two_quotes),
-            "bracket": to_javascript(plain.bracket),
-            "brackets": dict(plain.brackets),
-            "escape": to_javascript(plain.escape),
+            name: to_javascript(rule) if isinstance(rule, re.Pattern) else dict(rule)
+            for name, rule in plain.items()
         },
         "simple": {
-            "version": SimpleTokenizer.version,
             "patterns": {
                 name: to_javascript(pattern) for name, pattern in patterns()._asdict().items()
             },
@@ -59,7 +54,6 @@ def text_rules() -> dict[str, Any]:
             "abbreviations": sorted(simple_data.ABBREVIATIONS),
             "contractions": simple_data.CONTRACTIONS,
             "closers": simple_data.CLOSERS,
-            "strong_ends": simple_data.STRONG_ENDS,
         },
         "alignment": {"cluster": to_javascript(cluster_pattern()), "max_altered": MAX_ALTERED},
     }

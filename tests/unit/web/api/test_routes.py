@@ -16,7 +16,7 @@ from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.web.api import routes
+from elmokit.web.api import answers
 from elmokit.web.api.metrics import Metrics
 from elmokit.web.api.schemas import EmbedRequest, OpenAIRequest, PredictRequest, TokenizeRequest
 
@@ -182,8 +182,8 @@ class TestTogether:
     def test_others_are_answered_while_an_answer_is_encoded(
         self, server, monkeypatch, path, encoder
     ):
-        held = HeldBack(getattr(routes, encoder))
-        monkeypatch.setattr(routes, encoder, held)
+        held = HeldBack(getattr(answers, encoder))
+        monkeypatch.setattr(answers, encoder, held)
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(server.post, path, {"inputs": "I sat"})
             until(lambda: held.sizes)
