@@ -54,8 +54,10 @@ COVERED_BY = {
     "unit/tasks/formats/test_conll.py": "tasks/formats/columns",
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
-    "unit/explorer/test_export.py": "explorer/text_rules",
-    "unit/server/test_routes.py": "server/answers server/computations server/limits",
+    "unit/web/api/test_gate.py": "web/api/settings",
+    "unit/web/api/test_routes.py": (
+        "web/api/answers web/api/computations web/api/metrics web/api/schemas"
+    ),
     "unit/experiments/test_inputs.py": "tasks/sampling",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
