@@ -153,7 +153,7 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> bool:
     if value:
-        from elmokit import __version__
+        from elmokit.version import __version__
 
         typer.echo(f"elmokit {__version__}")
         raise typer.Exit

@@ -12,7 +12,6 @@ from urllib.parse import quote
 import numpy as np
 from safetensors.numpy import save as tensor_bytes
 
-from elmokit import __version__
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import MissingExtraError
 from elmokit.explorer.prepared import PREPARED_NAME, language_of, pack_language, prepared_layers
@@ -20,6 +19,7 @@ from elmokit.files.remote import AnyFile
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.warm_state import warm_state, warm_text
 from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME, find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import CARD_NAME, VOCAB_NAME, WEIGHTS_NAME

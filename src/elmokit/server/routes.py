@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from elmokit import __version__
 from elmokit.embed.embedder import Embedder
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.server.answers import (
@@ -42,6 +41,7 @@ from elmokit.server.schemas import (
 from elmokit.server.settings import ServerSettings
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.word_vocab import WordVocab
+from elmokit.version import __version__
 
 _JSON = "application/json"
 _TINY = np.finfo(np.float32).tiny

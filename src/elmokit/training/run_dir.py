@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import elmokit
 from elmokit.config import from_dict, known_part, parse_record, to_dict
 from elmokit.errors import ConfigError, InputError
 from elmokit.files.changes import Change, changes
@@ -24,6 +23,7 @@ from elmokit.files.sources import STANDARD_INPUT
 from elmokit.text.tokenizers.registry import AUTO
 from elmokit.training.metrics_log import RUN_FILE
 from elmokit.training.schedules import Limits
+from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.tensor_files import check_name
 
@@ -138,7 +138,7 @@ def record_run(
     """
     within = {} if limits is None else {"limits": to_dict(limits)}
     if not is_recorded(run_dir):
-        record = {"elmokit_version": elmokit.__version__, "config": to_dict(config), **origin}
+        record = {"elmokit_version": __version__, "config": to_dict(config), **origin}
         write_json(run_dir / RUN_FILE, record | within)
     elif limits is not None and _recorded_limits(run_dir) not in (None, limits):
         record = read_json(run_dir / RUN_FILE, advice=NOT_RESUMABLE)

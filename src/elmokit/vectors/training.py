@@ -12,7 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-import elmokit
 from elmokit.config import to_dict
 from elmokit.corpus.preparation import SHARDS
 from elmokit.corpus.sentence_file import (
@@ -30,6 +29,7 @@ from elmokit.files.temporary import scratch_directory
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
 from elmokit.vectors.vector_files import check_suffix, write_vectors
+from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME, find_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
@@ -268,7 +268,7 @@ def _write_metadata(
     report: VectorsReport, settings: dict[str, Any], files: list[dict[str, Any]], model: str | None
 ) -> None:
     metadata = {
-        "elmokit_version": elmokit.__version__,
+        "elmokit_version": __version__,
         "made_by": {"gensim": version("gensim")},
         "settings": settings,
         "words": report.words,

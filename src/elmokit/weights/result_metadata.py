@@ -2,10 +2,10 @@
 
 from typing import Any, Literal
 
-from elmokit import __version__
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_metadata
+from elmokit.version import __version__
 
 METADATA_KEY = "elmokit"
 """Name of the metadata, as JSON, in HDF5, Parquet and NPZ files."""

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from elmokit import __version__
 from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.version import __version__
 
 
 def newer_version_hint(written_by: object) -> str:

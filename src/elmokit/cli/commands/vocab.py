@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from elmokit import __version__
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
@@ -16,6 +15,7 @@ from elmokit.files.atomic import check_target
 from elmokit.files.location import counted
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
+from elmokit.version import __version__
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-import elmokit
 from elmokit.bilm.device import pick_device
 from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
@@ -33,6 +32,7 @@ from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.training.checkpoints import Checkpoint
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
+from elmokit.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class PreparedTask:
         """Return the contents of ``task.json``, without the score."""
         bilm, vectors = self.bilm.reference, self.vectors
         return {
-            "elmokit_version": elmokit.__version__,
+            "elmokit_version": __version__,
             "config": to_dict(self.config),
             "labels": self.examples.labels,
             "bilm": None if bilm is None else to_dict(bilm),
