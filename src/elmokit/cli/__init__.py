@@ -6,6 +6,8 @@ input, 1 for any other error, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIG
 nobody reads the results to their end.
 """
 
+import inspect
+import re
 import sys
 import time
 from codecs import lookup
@@ -118,21 +120,32 @@ def _leave_to_main_process() -> None:
         time.sleep(_MAIN_PROCESS_SECONDS)
 
 
-def _only_debug(*, debug: DebugOption = False) -> None:
-    """Declare the option that every command gets."""
-
-
 def _build(function: Callable[..., Any]) -> Any:
-    """Turn a function into a command with `--debug`."""
-    command, debug = (_as_command(f) for f in (function, _only_debug))
+    """Turn a function into a command with `--debug`.
+
+    What an option does stands in the ``Args:`` of the docstring, unless the option is one of
+    `elmokit.cli.options`, which are the same everywhere.
+    """
+    text, _, arguments = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
+    entries = re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", arguments, re.MULTILINE)
+    helps = {name: re.sub(r"\s+", " ", entry) for name, entry in entries}
+    command, debug = (_as_command(f, text) for f in (function, _only_debug))
+    for parameter in command.params:
+        parameter.help = helps.get(parameter.name, parameter.help)
+        if parameter.default is False:  # a flag that is not set needs no negation
+            parameter.secondary_opts = []
     known = {parameter.name for parameter in command.params}
     command.params.extend(p for p in debug.params if p.name not in known)
     return command
 
 
-def _as_command(function: Callable[..., Any]) -> Any:
+def _only_debug(*, debug: DebugOption = False) -> None:
+    """Declare the option that every command gets."""
+
+
+def _as_command(function: Callable[..., Any], text: str) -> Any:
     single = typer.Typer(rich_markup_mode=None, add_completion=False)
-    single.command(cls=_Command)(function)
+    single.command(cls=_Command, help=text)(function)
     return typer.main.get_command(single)
 
 

@@ -42,13 +42,16 @@ class LanguageResult:
 
 def demo(
     *,
-    language: Annotated[list[str] | None, typer.Option(help="en, ko; default: both.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep the models in DIR.")
-    ] = None,
+    language: list[str] | None = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Pre-train a toy model on packaged text and show neighbors of ambiguous words (offline)."""
+    """Pre-train a toy model on packaged text and show neighbors of ambiguous words (offline).
+
+    Args:
+        language: en, ko; default: both.
+        output: Keep the models in DIR.
+    """
     chosen = list(dict.fromkeys(language or LANGUAGES))
     unknown = [name for name in chosen if name not in LANGUAGES]
     if unknown:

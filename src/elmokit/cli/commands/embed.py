@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 
 
 def embed(
-    texts: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TEXT",
-            help="Text files (also .gz, .xz, .bz2, .zst), one sentence per line; - is standard "
-            "input.",
-        ),
-    ],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT")],
     *,
     output: Annotated[
         Path,
@@ -38,62 +31,26 @@ def embed(
         ),
     ],
     model: options.ModelOption = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(
-            help="all, top, average, or a layer number (0 is the token layer); default: all, with "
-            "--pool average."
-        ),
-    ] = None,
-    pool: Annotated[
-        str | None,
-        typer.Option(
-            help="One vector per sentence: mean or max over its words, or sif (rare words count "
-            "more; reads TEXT twice); default: one per word."
-        ),
-    ] = None,
+    layers: str | None = None,
+    pool: str | None = None,
     precision: options.PrecisionOption = "fp32",
-    dtype: Annotated[str, typer.Option(help="Data type in OUT: float32 or float16.")] = "float32",
+    dtype: str = "float32",
     format_: Annotated[
         str,
         typer.Option("--format", help=f"Layout of OUT, by name and suffix. {describe_formats()}."),
     ] = "elmokit",
-    state: Annotated[
-        str,
-        typer.Option(
-            help="LSTM state before each sentence: reset (zeros), carry (end of the previous "
-            "sentence) or warm (one fixed state)."
-        ),
-    ] = "reset",
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            metavar="i/N",
-            help="Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.",
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted job, or start one.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT and discard an unfinished job.")
-    ] = False,
+    state: str = "reset",
+    shard: Annotated[str | None, typer.Option(metavar="i/N")] = None,
+    resume: bool = False,
+    overwrite: bool = False,
     tokenizer: options.OtherTokenizerOption = None,
-    batch_tokens: Annotated[
-        int, typer.Option(help="Words per batch; does not affect the result.", min=1)
-    ] = 4096,
+    batch_tokens: Annotated[int, typer.Option(min=1)] = 4096,
     device: options.DeviceOption = "auto",
     threads: options.ThreadsOption = None,
     engine: options.EngineOption = "local",
     address: options.AddressOption = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="With --engine ray: number of workers; default: 2.", min=1),
-    ] = None,
-    gpus: Annotated[
-        float,
-        typer.Option(help="GPUs per Ray worker; with 0.25, four share one.", min=0.0),
-    ] = 0.0,
+    workers: Annotated[int | None, typer.Option(min=1)] = None,
+    gpus: Annotated[float, typer.Option(min=0.0)] = 0.0,
     json: options.JsonOption = False,
 ) -> None:
     """Write contextual vectors of a text to a file, for each word or, with --pool, each sentence.
@@ -101,6 +58,22 @@ def embed(
     Each line of TEXT is read as one sentence, even if it is a paragraph; its key is its line
     number, counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use
     does not depend on their number. Finished sentences are kept in OUT.parts until OUT is complete.
+
+    Args:
+        texts: Text files (also .gz, .xz, .bz2, .zst), one sentence per line; - is standard input.
+        layers: all, top, average, or a layer number (0 is the token layer); default: all, with
+            --pool average.
+        pool: One vector per sentence: mean or max over its words, or sif (rare words count more;
+            reads TEXT twice); default: one per word.
+        dtype: Data type in OUT: float32 or float16.
+        state: LSTM state before each sentence: reset (zeros), carry (end of the previous sentence)
+            or warm (one fixed state).
+        shard: Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.
+        resume: Continue an interrupted job, or start one.
+        overwrite: Replace OUT and discard an unfinished job.
+        batch_tokens: Words per batch; does not affect the result.
+        workers: With --engine ray: number of workers; default: 2.
+        gpus: GPUs per Ray worker; with 0.25, four share one.
     """
     from elmokit.embed.job import embed_lines, output_paths
     from elmokit.embed.options import EmbedOptions

@@ -30,20 +30,13 @@ def finetune(
             f"and dev… file. One of {', '.join(TASKS)}.",
         ),
     ] = None,
-    units: Annotated[
-        Literal["words", "morphemes", "characters"],
-        typer.Option(help="With --task: what a token of the data is."),
-    ] = "words",
+    units: Literal["words", "morphemes", "characters"] = "words",
     columns: options.ColumnsOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     valid: options.ValidOption = None,
-    general: Annotated[
-        list[Path] | None, options.file_option("Out-of-domain text to score before and after.")
-    ] = None,
-    vocab: Annotated[
-        str | None, options.file_option("New vocabulary, or `corpus` to build one from CORPUS.")
-    ] = None,
+    general: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None,
+    vocab: Annotated[str | None, typer.Option(metavar="FILE")] = None,
     text_field: options.TextFieldOption = None,
     minutes: options.MinutesOption = None,
     epochs: options.EpochsOption = None,
@@ -58,6 +51,11 @@ def finetune(
 
     CORPUS is the in-domain text. With --task it is data of a task, as is --valid: their sentences
     are read as the task reads them. Without a limit, training makes one pass over CORPUS.
+
+    Args:
+        units: With --task: what a token of the data is.
+        general: Out-of-domain text to score before and after.
+        vocab: New vocabulary, or `corpus` to build one from CORPUS.
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.text.worker_processes import Workers

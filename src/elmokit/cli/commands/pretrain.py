@@ -31,14 +31,7 @@ def pretrain(
     tokens: options.TokensOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
-    input_: Annotated[
-        Literal["chars", "words"] | None,
-        typer.Option(
-            "--input",
-            help="Input: chars (a character CNN, so no word is unknown) or words (an embedding "
-            "table); default: the recipe's, or chars.",
-        ),
-    ] = None,
+    input_: Annotated[Literal["chars", "words"] | None, typer.Option("--input")] = None,
     valid: options.ValidOption = None,
     tokenizer: Annotated[
         str | None,
@@ -47,9 +40,7 @@ def pretrain(
             "finished shards, or simple."
         ),
     ] = None,
-    vocab: Annotated[
-        Path | None, options.file_option("Vocabulary; default: counted from CORPUS.")
-    ] = None,
+    vocab: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     text_field: options.TextFieldOption = None,
     resume: options.ResumeRunOption = False,
     device: options.DeviceOption = "auto",
@@ -60,6 +51,11 @@ def pretrain(
     """Train a biLM on raw text: tokenize, build the vocabulary, write shards, train, validate.
 
     For data-parallel training, use torchrun --nproc-per-node 2 -m elmokit pretrain …
+
+    Args:
+        input_: Input: chars (a character CNN, so no word is unknown) or words (an embedding table);
+            default: the recipe's, or chars.
+        vocab: Vocabulary; default: counted from CORPUS.
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.text.worker_processes import Workers

@@ -20,32 +20,16 @@ if TYPE_CHECKING:
 def train(
     task: options.TaskArgument,
     *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="RUN", help="Directory for the run.")
-    ],
-    data: Annotated[
-        Path | None, options.file_option("Directory with one train… and one dev… file.", "DIR")
-    ] = None,
-    train: Annotated[
-        Path | None, options.file_option("Training set, instead of the one in --data.")
-    ] = None,
-    dev: Annotated[
-        Path | None, options.file_option("Dev set, instead of the one in --data.")
-    ] = None,
-    test: Annotated[
-        Path | None, options.file_option("Test file, scored once, when the training is complete.")
-    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN")],
+    data: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
+    train: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    dev: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    test: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     columns: options.ColumnsOption = None,
     model: options.ModelOption = None,
-    embeddings: Annotated[
-        str | None,
-        typer.Option(
-            help="Word inputs: elmo, static, static_output, static_projected, layer0, random, "
-            "top, average or none; default: elmo."
-        ),
-    ] = None,
+    embeddings: str | None = None,
     vectors: options.VectorsOption = None,
-    epochs: Annotated[int | None, typer.Option(help="Maximum number of epochs.", min=1)] = None,
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Annotated[
         int | None, options.seed_option("of weights, order and dropout; default: 0")
     ] = None,
@@ -63,6 +47,16 @@ def train(
     The biLM is frozen unless train.finetune_bilm=true. The layers of a frozen biLM are computed
     once and cached on disk. --minutes limits training and scoring; after that, or after Ctrl-C,
     --resume continues.
+
+    Args:
+        output: Directory for the run.
+        data: Directory with one train… and one dev… file.
+        train: Training set, instead of the one in --data.
+        dev: Dev set, instead of the one in --data.
+        test: Test file, scored once, when the training is complete.
+        embeddings: Word inputs: elmo, static, static_output, static_projected, layer0, random, top,
+            average or none; default: elmo.
+        epochs: Maximum number of epochs.
     """
     from elmokit.tasks.runs.train_task import train_task
 
