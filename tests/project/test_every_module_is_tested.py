@@ -53,7 +53,7 @@ COVERED_BY = {
         "integrations/transformers_folder integrations/transformers_tokenizer"
     ),
     "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
-    "unit/embed/test_job.py": "embed/line_embedder embed/sif",
+    "unit/embed/test_job.py": "embed/line_embedder",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
     "unit/tasks/formats/test_conll.py": "tasks/formats/columns",
