@@ -31,6 +31,7 @@ COVERED_BY = {
     "e2e/test_task_commands.py": "cli/commands/evaluate cli/commands/predict cli/commands/train",
     "e2e/test_vectors_command.py": "cli/commands/vectors",
     "project/test_command_line.py": "cli/options",
+    "unit/cli/test_init.py": "version",
     "unit/training/test_trackers.py": "cli/commands/track",
     # Members of families, which all pass the same tests.
     "contracts/test_tasks.py": (
