@@ -94,7 +94,10 @@ def _no_room_message(number: int, error: BaseException) -> str:
     path = getattr(error, "filename", None)
     where = path or f"standard output, or a temporary file in {tempfile.gettempdir()}"
     reason, remedy = {
-        errno.EFBIG: ("a file may not be larger here", "Raise the limit (`ulimit -f` shows it)"),
+        errno.EFBIG: (
+            "the largest file size that is allowed here",
+            "Raise the limit (`ulimit -f` shows it)",
+        ),
         errno.EDQUOT: ("your disk quota is used up", "Free space"),
     }.get(number, ("the disk is full", "Free space"))
     again = "" if hasattr(error, "__notes__") else ", then run the command again"
