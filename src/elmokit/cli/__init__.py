@@ -13,14 +13,15 @@ import time
 from codecs import lookup
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from signal import SIGINT
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from elmokit.cli.error_messages import is_user_error, print_error
-from elmokit.cli.options import DebugOption
+from elmokit.cli.options import SHARED_HELP, DebugOption
 from elmokit.cli.output import is_main_process
 from elmokit.cli.standard_streams import open_standard_streams
 from elmokit.cli.threads import prepare_threads
@@ -123,20 +124,28 @@ def _leave_to_main_process() -> None:
 def _build(function: Callable[..., Any]) -> Any:
     """Turn a function into a command with `--debug`.
 
-    What an option does stands in the ``Args:`` of the docstring, unless the option is one of
-    `elmokit.cli.options`, which are the same everywhere.
+    What an option does stands in the ``Args:`` of the docstring, or in `elmokit.cli.options` if it
+    is the same in several commands. A type or a default says the rest, or an ``Annotated`` type.
     """
     text, _, arguments = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
     entries = re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", arguments, re.MULTILINE)
     helps = {name: re.sub(r"\s+", " ", entry) for name, entry in entries}
+    hints = get_type_hints(function)
     command, debug = (_as_command(f, text) for f in (function, _only_debug))
     for parameter in command.params:
-        parameter.help = helps.get(parameter.name, parameter.help)
+        own_help = helps.get(parameter.name, parameter.help)
+        parameter.help = own_help or SHARED_HELP.get(parameter.name)
+        if parameter.param_type_name == "option" and _holds_path(hints.get(parameter.name)):
+            parameter.metavar = parameter.metavar or "FILE"
         if parameter.default is False:  # a flag that is not set needs no negation
             parameter.secondary_opts = []
     known = {parameter.name for parameter in command.params}
     command.params.extend(p for p in debug.params if p.name not in known)
     return command
+
+
+def _holds_path(hint: Any) -> bool:
+    return hint is Path or any(map(_holds_path, get_args(hint)))
 
 
 def _only_debug(*, debug: DebugOption = False) -> None:

@@ -16,9 +16,9 @@ def bench(
     text: Annotated[list[Path] | None, typer.Argument(metavar="TEXT")] = None,
     *,
     seconds: Annotated[float, typer.Option(min=0.1)] = 5.0,
-    tokenizer: options.OtherTokenizerOption = None,
+    tokenizer: str | None = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Measure embedding speed on this CPU: tokens/s and the time for a text.
 

@@ -4,14 +4,13 @@ import re
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.output import emit_json
 
 
 def cache(
     *,
     clear: bool = False,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Show or clear compiled kernels and cached biLM layers; show outputs not sent yet.
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from elmokit.cli.options import JsonOption, OverwriteOption
 from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
 from elmokit.files.location import counted
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
 def convert(
     paths: Annotated[list[Path], typer.Argument(metavar="[SRC] DST")],
     *,
-    options: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    weights: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    vocab: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    softmax: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    options: Path | None = None,
+    weights: Path | None = None,
+    vocab: Path | None = None,
+    softmax: Path | None = None,
     name: str | None = None,
     encoder_only: bool = False,
     dtype: Literal["float32", "float16", "int8"] | None = None,
-    overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Convert a model of other software to a model directory, or a model directory back or to ONNX.
 
@@ -62,7 +61,7 @@ def convert(
         source, paths[-1], options=options, weights=weights, vocab=vocab, softmax=softmax,
         name=name, encoder_only=encoder_only, dtype=dtype, overwrite=overwrite,
     )  # fmt: skip
-    if as_json:
+    if json:
         emit_json(report)
     else:
         typer.echo(_describe(report))

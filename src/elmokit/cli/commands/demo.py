@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.cli.training_progress import Listeners
@@ -44,7 +43,7 @@ def demo(
     *,
     language: list[str] | None = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR")] = None,
-    json: JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Pre-train a toy model on packaged text and show neighbors of ambiguous words (offline).
 

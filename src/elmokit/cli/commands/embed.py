@@ -33,7 +33,7 @@ def embed(
     model: options.ModelOption = None,
     layers: str | None = None,
     pool: str | None = None,
-    precision: options.PrecisionOption = "fp32",
+    precision: str = "fp32",
     dtype: str = "float32",
     format_: Annotated[
         str,
@@ -45,15 +45,15 @@ def embed(
     text_field: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    tokenizer: options.OtherTokenizerOption = None,
+    tokenizer: str | None = None,
     batch_tokens: Annotated[int, typer.Option(min=1)] = 4096,
-    device: options.DeviceOption = "auto",
+    device: str = "auto",
     threads: options.ThreadsOption = None,
-    engine: options.EngineOption = "local",
-    address: options.AddressOption = None,
+    engine: str = "local",
+    address: Annotated[str | None, typer.Option(metavar="ADDRESS")] = None,
     workers: Annotated[int | None, typer.Option(min=1)] = None,
     gpus: Annotated[float, typer.Option(min=0.0)] = 0.0,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Write contextual vectors of a text to a file, for each word or, with --pool, each sentence.
 
@@ -64,6 +64,9 @@ def embed(
     complete.
 
     Args:
+        engine: Where workers run: local (this machine) or ray (a Ray cluster).
+        address: With --engine ray: the cluster, such as auto or ray://HOST:10001; default: start
+            one on this machine.
         texts: Text files (also .gz, .xz, .bz2, .zst), one sentence per line; - is standard input.
         layers: all, top, average, or a layer number (0 is the token layer); default: all, with
             --pool average.

@@ -17,10 +17,10 @@ def evaluate(
     *,
     columns: options.ColumnsOption = None,
     model: options.RunModelOption = None,
-    device: options.DeviceOption = "auto",
+    device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Score a trained task model on labeled data, in total and by tag, type of span or label.
 

@@ -34,7 +34,7 @@ def experiment(
     *,
     data: Annotated[Path, typer.Option(metavar="DIR")] = Path("data"),
     model: Annotated[str | None, typer.Option("--model", "-m", metavar="MODEL")] = None,
-    vectors: options.VectorsOption = None,
+    vectors: Path | None = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR")] = None,
     resume: bool = False,
     test: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
@@ -42,12 +42,12 @@ def experiment(
     minutes: float | None = None,
     tasks: Annotated[str | None, typer.Option(metavar="A,B")] = None,
     tune: bool = False,
-    rates: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    rates: Path | None = None,
     set_: options.SetOption = None,
-    device: options.DeviceOption = "auto",
+    device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Reproduce a table or figure of the paper at laptop scale.
 

@@ -21,7 +21,7 @@ def explore(
     model: Annotated[list[str] | None, typer.Option("--model", "-m", metavar="MODEL")] = None,
     run: Annotated[list[Path] | None, typer.Option(metavar="DIR")] = None,
     task: Annotated[list[Path] | None, typer.Option(metavar="RUN")] = None,
-    corpus: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None,
+    corpus: list[Path] | None = None,
     host: str = HOST,
     port: Annotated[int, typer.Option(min=0, max=65535)] = PORT,
     show: Annotated[bool, typer.Option("--open")] = False,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def finetune(
     model: options.ModelArgument,
-    corpus: options.CorpusArgument,
+    corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}.")],
     *,
     output: options.RunDirOption,
     task: Annotated[
@@ -34,18 +34,18 @@ def finetune(
     columns: options.ColumnsOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
-    valid: options.ValidOption = None,
-    general: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None,
+    valid: list[Path] | None = None,
+    general: list[Path] | None = None,
     vocab: Annotated[str | None, typer.Option(metavar="FILE")] = None,
     text_field: options.TextFieldOption = None,
-    minutes: options.MinutesOption = None,
-    epochs: options.EpochsOption = None,
-    tokens: options.TokensOption = None,
-    resume: options.ResumeRunOption = False,
-    device: options.DeviceOption = "auto",
+    minutes: float | None = None,
+    epochs: float | None = None,
+    tokens: int | None = None,
+    resume: bool = False,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Continue training a model on in-domain text; print perplexity before and after.
 

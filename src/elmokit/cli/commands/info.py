@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.output import emit_json
 
@@ -16,7 +15,7 @@ _MAX_ROWS = 10
 def info(
     paths: Annotated[list[str], typer.Argument(metavar="PATH")],
     *,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Show what a model, run or file is and how it was made.
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.embed.formats.registry import suffixes
 from elmokit.files.location import counted
@@ -21,7 +20,7 @@ def merge(
         ),
     ],
     overwrite: bool = False,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Merge the files of `embed --shard i/N` into one file.
 

@@ -1,6 +1,7 @@
 """`elmokit neighbors`: the occurrences of a word that a model considers similar."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,16 +23,16 @@ def neighbors(
     sentence: str | None = None,
     any_word: bool = False,
     model: options.ModelOption = None,
-    layers: options.OneLayerOption = "top",
+    layers: str = "top",
     num_neighbors: Annotated[int, typer.Option("--neighbors", "-k", min=1)] = 3,
     limit: Annotated[int, typer.Option(min=1)] = 1000,
     show: Annotated[int | None, typer.Option(min=1)] = None,
     context: Annotated[int, typer.Option(min=0)] = 8,
-    vectors: options.VectorsOption = None,
-    tokenizer: options.OtherTokenizerOption = None,
-    device: options.DeviceOption = "auto",
+    vectors: Path | None = None,
+    tokenizer: str | None = None,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Show which occurrences of a word have the most similar vectors.
 

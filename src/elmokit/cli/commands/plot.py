@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.files.location import counted
 
@@ -14,8 +13,8 @@ def plot(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
     *,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
-    overwrite: options.OverwriteOption = False,
-    json: options.JsonOption = False,
+    overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Plot loss and held-out perplexity of a run by direction, even while it is training.
 

@@ -16,9 +16,9 @@ def predict(
     run: options.TaskRunArgument,
     text: Annotated[list[Path], typer.Argument(metavar="TEXT")],
     *,
-    tokenizer: options.OtherTokenizerOption = None,
+    tokenizer: str | None = None,
     model: options.RunModelOption = None,
-    device: options.DeviceOption = "auto",
+    device: str = "auto",
     threads: options.ThreadsOption = None,
     json: bool = False,
 ) -> None:

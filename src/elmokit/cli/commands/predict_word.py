@@ -21,7 +21,7 @@ def predict_word(
     insert: bool = False,
     top: Annotated[int, typer.Option(metavar="K", min=0)] = 10,
     state: str = "warm",
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Show which words a model expects after a sentence, before it, or inside it.
 

@@ -26,13 +26,13 @@ def pretrain(
     preset: Annotated[
         str | None, typer.Option(help=f"One of {options.PRESETS}; default: the recipe's, or tiny.")
     ] = None,
-    minutes: options.MinutesOption = None,
-    epochs: options.EpochsOption = None,
-    tokens: options.TokensOption = None,
+    minutes: float | None = None,
+    epochs: float | None = None,
+    tokens: int | None = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     input_: Annotated[Literal["chars", "words"] | None, typer.Option("--input")] = None,
-    valid: options.ValidOption = None,
+    valid: list[Path] | None = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -40,13 +40,13 @@ def pretrain(
             "finished shards, or simple."
         ),
     ] = None,
-    vocab: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    vocab: Path | None = None,
     text_field: options.TextFieldOption = None,
-    resume: options.ResumeRunOption = False,
-    device: options.DeviceOption = "auto",
+    resume: bool = False,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Train a biLM on raw text: tokenize, build the vocabulary, write shards, train, validate.
 

@@ -19,24 +19,25 @@ def probe(
     *,
     data: Annotated[Path, typer.Option(metavar="DIR")],
     model: options.ModelOption = None,
-    layers: options.LayersOption = "all",
-    precision: options.PrecisionOption = "fp32",
+    layers: str = "all",
+    precision: str = "fp32",
     random: bool = False,
-    vectors: options.VectorsOption = None,
+    vectors: Path | None = None,
     test: Annotated[str | None, typer.Option(metavar="SET")] = None,
     units: str | None = None,
     seed: Annotated[int, options.seed_option("of --random and of samples")] = 0,
-    state: options.StartStateOption = "reset",
-    device: options.DeviceOption = "auto",
+    state: str = "reset",
+    device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Measure what each layer of a model knows, without a task model.
 
     Trains at most a linear classifier or a threshold.
 
     Args:
+        layers: all, top, average, or a layer number (0 is the token layer).
         data: Data directory; an error names missing files.
         random: Also probe an untrained biLM of the same shape.
         test: wsd: name of the test set if --data has several, such as semeval2007.

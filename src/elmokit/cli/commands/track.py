@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json
 from elmokit.files.location import counted
 
@@ -15,7 +14,7 @@ def track(
     tracker: Annotated[Literal["tensorboard"], typer.Argument()] = "tensorboard",
     *,
     follow: bool = False,
-    json: JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Show the metrics and settings of a run in TensorBoard (RUN/tensorboard).
 

@@ -11,36 +11,39 @@ from elmokit.cli.progress import progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.cli.training_progress import TaskListeners
 from elmokit.errors import InputError
+from elmokit.tasks.registry import TASKS
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.config import TaskRunConfig
     from elmokit.tasks.runs.train_task import TaskResult
 
+_TASKS = "; ".join(f"{name}: {entry.summary}" for name, entry in TASKS.items()) + "."
+
 
 def train(
-    task: options.TaskArgument,
+    task: Annotated[str, typer.Argument(metavar="TASK", help=_TASKS)],
     *,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN")],
     data: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
-    train: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    dev: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    test: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    train: Path | None = None,
+    dev: Path | None = None,
+    test: Path | None = None,
     columns: options.ColumnsOption = None,
     model: options.ModelOption = None,
     embeddings: str | None = None,
-    vectors: options.VectorsOption = None,
+    vectors: Path | None = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Annotated[
         int | None, options.seed_option("of weights, order and dropout; default: 0")
     ] = None,
-    minutes: options.MinutesOption = None,
-    resume: options.ResumeRunOption = False,
+    minutes: float | None = None,
+    resume: bool = False,
     set_: options.SetOption = None,
-    precision: options.PrecisionOption = "fp32",
-    device: options.DeviceOption = "auto",
+    precision: str = "fp32",
+    device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Train a task model and keep the epoch with the best dev score.
 

@@ -43,8 +43,8 @@ def vectors(
         int, options.seed_option("of initial vectors, windows and negative samples")
     ] = 0,
     threads: Annotated[int, typer.Option(min=1)] = 1,
-    overwrite: options.OverwriteOption = False,
-    json: options.JsonOption = False,
+    overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Train static word vectors on a corpus, as a baseline for a model.
 

@@ -36,8 +36,8 @@ def vocab(
     ] = None,
     *,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
-    overwrite: options.OverwriteOption = False,
-    check: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    overwrite: bool = False,
+    check: Path | None = None,
     max_size: Annotated[int | None, typer.Option(min=1)] = None,
     min_count: Annotated[int | None, typer.Option(min=1)] = None,
     max_characters: Annotated[int | None, typer.Option(min=3)] = None,
@@ -45,7 +45,7 @@ def vocab(
     normalization: Normalization = DEFAULT_NORMALIZATION,
     text_field: options.TextFieldOption = None,
     workers: options.WorkersOption = 1,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Count words and write the target vocabulary, or check an existing one.
 

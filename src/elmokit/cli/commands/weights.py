@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
 
@@ -17,8 +16,8 @@ def weights(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN")],
     *,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png")] = None,
-    overwrite: options.OverwriteOption = False,
-    json: options.JsonOption = False,
+    overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Show the layer weights that task models learned, as a table or a heat map.
 
