@@ -44,8 +44,7 @@ def probe(
         units: pos: words or morphemes; default: the units of the model's tokenizer.
     """
     from elmokit.metrics.bootstrap import CONFIDENCE
-    from elmokit.probes.gains import gains_of
-    from elmokit.probes.probe import plain_score, run_probe
+    from elmokit.probes.probe import gains_of, plain_score, run_probe
 
     choose_threads(threads)
     done = count(1)

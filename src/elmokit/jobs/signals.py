@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, a closed terminal (SIGHUP): noted, so that a run writes a checkpoint first."""
+"""Ctrl-C, SIGTERM, a closed terminal (SIGHUP): noted, so that a job saves its state first."""
 
 import logging
 import signal
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+
+from elmokit.errors import Stopped
 
 log = logging.getLogger(__name__)
 
@@ -20,13 +22,19 @@ class StopRequest:
     signal_number: int | None = None
     """The first signal that came; none so far: no request."""
 
+    def stopped(self, where: str) -> Stopped:
+        """Return the exception that ends the job, once its state is saved."""
+        # In other processes of a training than the first, perhaps no signal has come.
+        number = self.signal_number or signal.SIGTERM
+        return Stopped(f"stopped by {signal.Signals(number).name} {where}.", signal_number=number)
+
 
 @contextmanager
-def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
+def stop_requests(wanted: bool, *, second_stops_at_once: bool = True) -> Iterator[StopRequest]:
     """Note `SIGNALS` and say so, instead of obeying them; only in the main thread.
 
-    Ignored signals stay ignored (as SIGHUP is under `nohup`), and those that a C library handles
-    are left to it.
+    Unless it is ``wanted``, nothing is noted. Ignored signals stay ignored (as SIGHUP is under
+    `nohup`), and those that a C library handles are left to it.
     ``second_stops_at_once`` obeys a second Ctrl-C; not for `torchrun`, which repeats the first.
     """
     request = StopRequest()
@@ -43,7 +51,7 @@ def held_signals(*, second_stops_at_once: bool) -> Iterator[StopRequest]:
 
     before = {
         number: signal.signal(number, note)
-        for number in SIGNALS
+        for number in (SIGNALS if wanted else ())
         if signal.getsignal(number) not in (signal.SIG_IGN, None)
     }
     try:

@@ -5,20 +5,17 @@ import json
 import os
 import shutil
 import signal
-from contextlib import suppress
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from elmokit.config import from_dict, to_dict
-from elmokit.corpus.preparation import VocabConfig
-from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, FormatError, InputError, Stopped
+from elmokit.jobs.identity import Identity, fixed_names
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import run_dir as run_dir_module
-from elmokit.tasks.runs import saved_training
 from elmokit.tasks.runs import train_task as train_task_module
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.config import TaskRunConfig
@@ -27,16 +24,8 @@ from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.tasks.task import TaskScore
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.training.pretraining import start
-from elmokit.training.pretraining.pretrain import PretrainConfig, pretrain
-from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.pretraining.start import RunOptions
-from elmokit.training.run_dir import record_run
-from elmokit.training.schedules import Limits
 
-from ....builders.command_line import elmokit
 from ....builders.task_models import saved_toy_model, toy_model
-from ....builders.training_models import FULL_SOFTMAX, random_sentences, toy_config, write_text
 
 TABLE = "text\tlabel\n" + "".join(
     f"{'by the river' if number % 3 else 'I sat'} {number}\t{'good' if number % 2 else 'bad'}\n"
@@ -50,11 +39,6 @@ OTHER = {
     "train.finetune_bilm": "true",
 }  # fmt: skip
 """Other values than the default ones."""
-PRETRAINING = PretrainConfig(
-    text=TextConfig(tokenizer=TokenizerConfig(name="whitespace")), model=toy_config(),
-    vocab=VocabConfig(min_count=1), softmax=FULL_SOFTMAX,
-    train=TrainConfig(batch_size=4, unroll_steps=5),
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -159,35 +143,20 @@ def test_a_finished_training_is_not_repeated_and_may_get_more_epochs(train, tmp_
     assert log_of(tmp_path / "run") == log_of(tmp_path / "whole")
 
 
-def test_a_kill_leaves_the_checkpoint_of_the_last_epoch(train, tmp_path, monkeypatch):
-    class Killed(BaseException):
-        pass
-
-    def on_epoch(report):
-        if report.epoch == 2:
-            raise Killed
-
-    with pytest.raises(Killed):
-        train("run", on_epoch=on_epoch)
-    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 2
-    train("run", resume=True)
-    train("whole")
-    assert_same_run(tmp_path / "whole", tmp_path / "run")
-
-
 class Killed(BaseException):
     pass
 
 
 def kill_before_the_checkpoint_of(epoch, monkeypatch):
-    save = saved_training.SavedTraining._save
+    save = train_task_module.SavedTraining._save
 
     def killed(self):
-        if self.best is not None and self.best.epoch == epoch:
+        best = self.training.best
+        if best is not None and best.epoch == epoch:
             raise Killed
         save(self)
 
-    monkeypatch.setattr(saved_training.SavedTraining, "_save", killed)
+    monkeypatch.setattr(train_task_module.SavedTraining, "_save", killed)
 
 
 def test_a_kill_between_the_first_model_and_its_checkpoint(train, tmp_path, monkeypatch):
@@ -226,13 +195,13 @@ def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(
 
 
 def test_a_long_epoch_has_checkpoints_too(train, tmp_path, monkeypatch):
-    monkeypatch.setattr(saved_training, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(train_task_module, "CHECKPOINT_SECONDS", 0.0)
     seen = []
     save = training_module.save_checkpoint
 
-    def note(folder, step, **state):
+    def note(pieces, step, **state):
         seen.append(step)
-        return save(folder, step, **state)
+        return save(pieces, step, **state)
 
     monkeypatch.setattr(training_module, "save_checkpoint", note)
     train("run", settings={"epochs": 1})
@@ -240,81 +209,16 @@ def test_a_long_epoch_has_checkpoints_too(train, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("stop_at", [("training", 2), ("scoring dev", 0)])
-def test_a_first_epoch_that_was_stopped_blocks_nothing(stop_at, train, tmp_path):
-    with pytest.raises(Stopped) as caught:
+def test_a_first_epoch_that_was_stopped_is_a_run_without_a_model(stop_at, train, tmp_path):
+    with pytest.raises(Stopped):
         train("run", stop_at=stop_at)
-    assert "model" not in "".join(caught.value.__notes__)
     with pytest.raises(FileNotFoundError, match=rf"{tmp_path}/run .*elmokit train .*first epoch"):
         TaskRun.load(tmp_path / "run")
-    train("run", settings={"seed": 4})  # another one may begin
-    train("whole", settings={"seed": 4})
-    assert_same_run(tmp_path / "whole", tmp_path / "run")
     with pytest.raises(FileExistsError, match="--resume"):
-        train("run")
-
-
-def test_what_a_kill_left_before_the_run_was_recorded_blocks_nothing(train, tmp_path):
-    run_dir = tmp_path / "run"
-    saved_training.mark_run(run_dir)
-    left = run_dir / ".run.json.0123456789ab.partial"
-    left.write_text("{", encoding="utf-8")
-    train("run", settings={"epochs": 1})
-    train("whole", settings={"epochs": 1})
-    assert_same_run(tmp_path / "whole", run_dir)
-
-
-def contents(directory):
-    return {path: path.is_file() and path.read_bytes() for path in directory.rglob("*")}
-
-
-@pytest.mark.parametrize("options", [(), ("--resume",)])
-@pytest.mark.parametrize("state", ["preparing", "unfinished", "finished"])
-def test_a_run_of_a_bilm_is_neither_continued_nor_replaced(
-    state, options, model_dir, tmp_path, monkeypatch
-):
-    run_dir, data = tmp_path / "run", tmp_path / "data.tsv"
-    corpus = write_text(tmp_path / "corpus.txt", random_sentences(60))
-    data.write_text(TABLE, encoding="utf-8")
-
-    def stop(event):
-        if state == "unfinished":
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    if state == "preparing":
-        monkeypatch.setattr(start.TrainingRun, "__init__", lambda *_, **__: 1 / 0)
-    limits = Limits(tokens=100)
-    with suppress(ZeroDivisionError, Stopped):
-        pretrain(
-            PRETRAINING, [corpus], run_dir,
-            RunOptions(limits=limits, device="cpu", save_on_signals=True, on_event=stop),
-        )  # fmt: skip
-    assert (run_dir / "run.json").exists() == (state != "preparing")
-    assert (run_dir / "config.json").exists() == (state == "finished")
-    before = contents(run_dir)
-    command = ("train", "sentiment", "--train", data, "--dev", data, "--model", model_dir)
-    done = elmokit(*command, "-o", run_dir, *options, expect=2)
-    assert ("pre-training" if state == "preparing" else "`elmokit pretrain`") in done.stderr
-    assert contents(run_dir) == before
-
-
-def test_a_damaged_record_of_a_run_is_not_replaced(train, tmp_path):
-    with pytest.raises(Stopped):
-        train("run", stop_at=("training", 2))
-    (tmp_path / "run" / "run.json").write_text("{", encoding="utf-8")
-    before = contents(tmp_path / "run")
-    with pytest.raises(FormatError, match=r"run\.json"):
-        train("run")
-    assert contents(tmp_path / "run") == before
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_a_model_without_checkpoints_is_neither_continued_nor_replaced(resume, train, tmp_path):
-    train("run", settings={"epochs": 1})
-    shutil.rmtree(tmp_path / "run" / "checkpoints")
-    before = contents(tmp_path / "run")
-    with pytest.raises(FileExistsError, match=r"no checkpoint.*another directory"):
-        train("run", settings={"epochs": 2}, resume=resume)
-    assert contents(tmp_path / "run") == before
+        train("run", settings={"seed": 4})
+    train("run", resume=True)
+    train("whole")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
 
 
 def full_disk(*_):
@@ -333,7 +237,7 @@ def test_a_full_disk_at_the_first_model_leaves_a_run_to_resume(train, tmp_path, 
         patched.setattr(train_task_module, "write_best", full_disk)
         with pytest.raises(OSError, match="No space") as caught:
             train("run")
-    assert "continue from it with the same command and --resume" in caught.value.__notes__[0]
+    assert "--resume" in caught.value.__notes__[0]
     train("run", resume=True)
     train("whole")
     assert_same_run(tmp_path / "whole", tmp_path / "run")
@@ -362,7 +266,7 @@ def test_what_is_called_safe_is_there_when_a_later_epoch_meets_a_full_disk(
     monkeypatch.setattr(run_dir_module, "save_file", full_disk)
     with pytest.raises(OSError, match="No space") as caught:
         train("run", settings={"schedule": "constant"})
-    assert "The model of epoch 1 is safe in" in caught.value.__notes__[0]
+    assert "--resume" in caught.value.__notes__[0]
     first, kept = (load_file(tmp_path / run / "model.safetensors") for run in ("one", "run"))
     assert all(torch.equal(first[name], kept[name]) for name in first)
     assert json.loads((tmp_path / "run" / "task.json").read_text())["dev"]["value"] == 1.0
@@ -381,28 +285,6 @@ def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatc
     assert more.num_epochs > stopped.num_epochs
     with pytest.raises(InputError, match="--minutes"):
         train("other", minutes=0)
-
-
-def test_an_epoch_for_which_there_is_no_time_is_scored_and_finished_later(
-    train, tmp_path, monkeypatch
-):
-    settings = {"epochs": 2, "schedule": "constant", "patience": 9}
-    with monkeypatch.context() as patched:
-        clock = [0.0]
-        patched.setattr(training_module.time, "monotonic", lambda: clock[0])
-        train_step = training_module.TaskTraining._objective
-
-        def slow(self, *arguments):
-            clock[0] += 10
-            return train_step(self, *arguments)
-
-        patched.setattr(training_module.TaskTraining, "_objective", slow)
-        report = train("run", settings=settings, minutes=0.5)
-    (row,) = log_of(tmp_path / "run")
-    assert (row["epoch"], row["step"], report.num_epochs) == (1, 3, 1)
-    train("run", settings=settings, resume=True)
-    train("whole", settings=settings)
-    assert log_of(tmp_path / "run")[1:] == log_of(tmp_path / "whole")
 
 
 def test_a_limit_in_which_no_update_can_be_made_is_an_error_and_leaves_nothing(train, tmp_path):
@@ -472,7 +354,7 @@ def cut_shape(tensors):
             rewrite_metadata(change)
             for change in (
                 dict.clear,
-                lambda metadata: metadata.pop("best_score"),
+                lambda metadata: metadata.pop("best_epoch_score"),
                 lambda metadata: metadata.pop("best"),
                 lambda metadata: metadata.update(best=None),
                 lambda metadata: metadata["best"].update(epoch="one"),
@@ -512,47 +394,25 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
         ("train", {"data": other}), ("dev", {"dev": other}), ("precision", {"precision": "bf16"}),
         ("bilm", {"model": tmp_path / "other"}),
     ):  # fmt: skip
-        with pytest.raises(ConfigError, match=rf"run\.json: {key} was "):
+        with pytest.raises(ConfigError, match=rf"run\.json: .*{key}\S* was "):
             train("run", settings={"epochs": 1}, resume=True, **changed)
     (tmp_path / "vectors.txt").write_text("sat 1 2\nriver 3 5\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"run\.json: vectors was "):
+    with pytest.raises(ConfigError, match=r"run\.json: .*vectors was "):
         train("run", settings={"epochs": 1}, resume=True)
 
 
 @pytest.mark.parametrize("key", OTHER)
-def test_no_fixed_setting_may_change(tmp_path, key):
+def test_no_fixed_setting_may_change(key):
     config = TaskRunConfig(task="sentiment")
-    record_run(tmp_path, config, {})
     changes = [f"{key}={OTHER[key]}"]
     other = from_dict(TaskRunConfig, to_dict(config), source="test", overrides=changes)
-    with (
-        pytest.raises(ConfigError, match=rf"/run\.json: {key}\S* was "),
-        saved_training.open_run_dir(tmp_path, other, {}, resume=True),
-    ):
-        pytest.fail("resumed")
+    with pytest.raises(ConfigError, match=rf"run\.json: .*{key}\S* was "):
+        Identity(other).refuse_changes(Identity(config).record(), "run.json", "")
 
 
 def test_every_fixed_setting_has_a_case():
-    for fixed in saved_training.FIXED_SETTINGS:
+    for fixed in fixed_names(TaskRunConfig(task="ner")):
         assert any(f"{key}.".startswith(f"{fixed}.") for key in OTHER), fixed
-
-
-def test_a_resumed_training_has_its_own_share_of_lower_case(tmp_path, model_dir):
-    data = tmp_path / "ner.txt"
-    data.write_text("Minji B-PER\nsat O\n\n", encoding="utf-8")
-
-    def train(share, **options):
-        config = TaskRunConfig(
-            task="ner", hidden_dims=(6,), train=TaskTrainConfig(epochs=1, lowercase_share=share)
-        )
-        run_dir, cache_dir = tmp_path / "run", tmp_path / "layers"
-        train_task(
-            config, data, data, run_dir, model=str(model_dir), cache_dir=cache_dir, **options
-        )
-
-    train(1.0)
-    with pytest.raises(ConfigError, match=r"train\.lowercase_share .* 1\.0 .* 0\.0"):
-        train(0.0, resume=True)
 
 
 def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path, model_dir):
@@ -573,40 +433,10 @@ def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path,
 
     train(model_dir, 1)
     assert train(tmp_path / "weights", 2, resume=True).num_epochs == 2
-    with pytest.raises(ConfigError, match=r"run\.json: bilm was .*whitespace.*simple"):
+    with pytest.raises(
+        ConfigError, match=r"run\.json: .*bilm\.tokenizer\.name was .*whitespace.*simple"
+    ):
         train(tmp_path / "tokenizer", 3, resume=True)
-
-
-def test_a_run_that_ended_just_before_the_lock_is_not_replaced(train, tmp_path, monkeypatch):
-    """Between the check of a directory and its lock, a second process trained there and ended."""
-    mark = saved_training.mark_run
-
-    def other_trains_first(run_dir):
-        monkeypatch.setattr(saved_training, "mark_run", mark)
-        train("run")
-        mark(run_dir)
-
-    monkeypatch.setattr(saved_training, "mark_run", other_trains_first)
-    with pytest.raises(FileExistsError, match="already holds a training run"):
-        train("run")
-    train("alone")
-    assert_same_run(tmp_path / "run", tmp_path / "alone")
-
-
-def test_two_processes_do_not_train_in_one_directory(train, tmp_path):
-    def on_step(step):
-        with pytest.raises(FileExistsError, match="Another process trains"):
-            train("run", resume=True)
-
-    tried = []
-
-    def once(report):
-        if not tried:
-            tried.append(report)
-            on_step(report)
-
-    train("run", settings={"epochs": 1}, on_epoch=once)
-    assert tried
 
 
 @pytest.mark.parametrize("kept_before", [False, True])
