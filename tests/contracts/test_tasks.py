@@ -397,8 +397,8 @@ def test_every_condition_trains_and_answers(task, embeddings, data, tmp_path, mo
 
 @pytest.mark.parametrize("task", ["ner"])
 def test_entities_never_have_an_illegal_tag(task, data, tmp_path, model_dir):
+    from elmokit.tasks.networks.crf import allowed_transitions
     from elmokit.tasks.runs.task_run import TaskRun
-    from elmokit.tasks.tag_schemes import allowed_transitions
 
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     run = TaskRun.load(tmp_path / "run")

@@ -26,12 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
-from elmokit.metrics.significance import NUM_ROUNDS, TOLERANCE, Counts, ScoreFunction, blocks
+from elmokit.metrics.accuracy import Counts
+from elmokit.metrics.significance import NUM_ROUNDS, TOLERANCE, ScoreFunction, blocks
 
 CONFIDENCE = 0.95
 """Of the intervals."""
-
-_Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,6 @@ def bootstrap_gain(
     """
     gains = [gain] if minus is None else [gain, minus]
     num_units = _check(gains)
-    if num_rounds < 1:
-        raise InputError(f"`num_rounds` must be at least 1, got {num_rounds}. Usual: 10000.")
     generator = np.random.default_rng(seed)
     conditions = [counts for one in gains for counts in (one.new, one.reference)]
     observed = [score(counts.sum(axis=1)) for counts in conditions]  # (seeds,) each
@@ -130,7 +127,7 @@ def _check(gains: list[RunCounts]) -> int:
     return shapes[0][1]
 
 
-def _contrast(values: Sequence[Any]) -> _Array:
+def _contrast(values: Sequence[Any]) -> Counts:
     """Return new minus reference; of two gains, the first minus the second."""
     return np.tensordot(np.array([1.0, -1.0, -1.0, 1.0][: len(values)]), np.stack(values), axes=1)
 
@@ -141,10 +138,10 @@ def _resample_units(
     score: ScoreFunction,
     num_rounds: int,
     generator: np.random.Generator,
-) -> list[_Array]:
+) -> list[Counts]:
     """Return the scores of all runs on drawn units: (rounds, seeds) for each condition."""
     flat = [counts.transpose(1, 0, 2).reshape(num_units, -1) for counts in conditions]
-    found: list[list[_Array]] = [[] for _ in conditions]
+    found: list[list[Counts]] = [[] for _ in conditions]
     for drawn in _draws(num_units, num_rounds, generator):
         for number, counts in enumerate(conditions):
             totals = drawn @ flat[number]
@@ -152,7 +149,7 @@ def _resample_units(
     return [np.concatenate(blocks) for blocks in found]
 
 
-def _draws(num_units: int, num_rounds: int, generator: np.random.Generator) -> Iterator[_Array]:
+def _draws(num_units: int, num_rounds: int, generator: np.random.Generator) -> Iterator[Counts]:
     """Yield how often each unit was drawn: (rounds, units), in blocks that bound memory."""
     for rounds in blocks(num_rounds, num_units):
         drawn = generator.integers(0, num_units, size=(rounds, num_units))
@@ -162,9 +159,9 @@ def _draws(num_units: int, num_rounds: int, generator: np.random.Generator) -> I
 
 
 def _seed_errors(
-    observed: list[_Array], resampled: list[_Array], num_units: int,
+    observed: list[Counts], resampled: list[Counts], num_units: int,
     generator: np.random.Generator, *, new_is_fixed: bool,
-) -> _Array:  # fmt: skip
+) -> Counts:  # fmt: skip
     """Draw the error that the seeds of two conditions add to the difference of their means."""
     num_rounds = len(resampled[0])
     freedom = sum(len(scores) - 1 for scores in observed)

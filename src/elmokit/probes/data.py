@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 from elmokit.errors import InputError
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu
-from elmokit.tasks.formats.morphemes import read_morphemes
+from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu, read_morphemes
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.senses import (
     SenseInventory,

@@ -205,23 +205,6 @@ def test_the_interval_covers_the_true_gain(name):
     assert np.mean([one.difference for one in tests]) == pytest.approx(4.0, abs=0.5)
 
 
-def test_drawing_three_seeds_with_replacement_would_find_gains_that_are_not_there():
-    """Why the seeds are drawn from a distribution, where they decide."""
-    draw, num_data_sets = np.random.default_rng(1), 400
-    scores = draw.normal(size=(2, num_data_sets, 1, 3))
-    chosen = draw.integers(0, 3, size=(2, num_data_sets, 500, 3))
-    means = np.take_along_axis(scores.repeat(500, axis=2), chosen, axis=3).mean(axis=3)
-    below = (means[0] <= means[1]).mean(axis=1)
-    assert np.mean(2 * np.minimum(below, 1 - below) < 0.05) > 0.12
-    ours = [
-        bootstrap_gain(
-            RunCounts(*map(same_in_every_unit, sides)), score=accuracy_of, num_rounds=500, seed=0
-        )
-        for sides in scores[:, :, 0].swapaxes(0, 1)
-    ]  # fmt: skip
-    assert 0.015 <= np.mean([one.p_value < 0.05 for one in ours]) <= 0.085
-
-
 def test_equal_runs_are_never_different_and_a_seed_fixes_the_result():
     counts = np.random.default_rng(3).integers(0, 3, size=(2, 20, 2)).astype(float) + np.array(
         [0, 3]
@@ -253,10 +236,8 @@ def test_questions_of_a_paragraph_count_as_one_draw():
     assert width(together) > 2 * width(alone)
 
 
-def test_wrong_arguments_are_errors():
+def test_runs_on_other_units_are_not_compared():
     counts = np.ones((2, 4, 2))
     for other in (counts[:, :3], np.ones((4, 2)), counts[:0]):
-        with pytest.raises(ValueError, match=r"\(seeds, units, k\).* \(2, 4, 2\), "):
+        with pytest.raises(ValueError, match=r"\(seeds, units, k\)"):
             bootstrap_gain(RunCounts(counts, other), score=accuracy_of, seed=0)
-    with pytest.raises(ValueError, match=r"`num_rounds` .*\b1, .*\b0\b"):
-        bootstrap_gain(RunCounts(counts, counts), score=accuracy_of, num_rounds=0, seed=0)

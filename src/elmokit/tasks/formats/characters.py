@@ -1,7 +1,7 @@
 """Texts whose characters are tagged, one per row, as in KLUE-NER."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.location import shown
@@ -19,6 +19,8 @@ class TaggedCharacters(TaggedSentence):
     Tokens are tagged where they hold a character of a span, so their spans may be longer.
     """
 
+    offsets: Offsets
+    """Of the tokens, in characters of the text."""
     character_tags: tuple[str, ...]
 
 
@@ -32,18 +34,19 @@ def read_characters(
         FormatError: while reading, for a row that is more than one character, a text whose tokens
             cannot be found in it, and whatever `read_columns` rejects.
     """
-    return (_tokenized(one, tokenize) for one in read_columns(path, columns=columns))
+    return (_tokenized(text, tokenize) for text in read_columns(path, columns=columns))
 
 
 def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacters:
     begin = characters.location
-    for number, piece in enumerate(characters.tokens):
-        if len(piece) != 1:
-            raise replace(begin, line=(begin.line or 1) + number).error(
-                f"{shown(piece)} is not one character. With units=characters the file must have "
-                "one character and its tag per row, spaces included, as in KLUE-NER; only a model "
-                "trained with units=words reads rows of words."
-            )
+    assert begin is not None  # it was read from a file
+    longest = max(characters.tokens, key=len)
+    if len(longest) > 1:
+        raise begin.error(
+            f"{shown(longest)} is not one character. With units=characters the file must have one "
+            "character and its tag per row, spaces included, as in KLUE-NER; only a model trained "
+            "with units=words reads rows of words."
+        )
     text = "".join(characters.tokens)
     tokens = tuple(tokenize(text))
     offsets = align(tokens, text)
@@ -51,8 +54,8 @@ def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacte
         raise begin.error(f"the tokenizer's words cannot be found in {shown(text)}.")
     spans = spans_of_tokens(read_spans(characters.tags), offsets)
     return TaggedCharacters(
-        tokens=tokens, tags=tuple(write_tags(spans, len(tokens), scheme="iob2")),
-        location=begin, text=text, character_tags=characters.tags,
+        tokens=tokens, tags=tuple(write_tags(spans, len(tokens), scheme="iob2")), text=text,
+        offsets=offsets, character_tags=characters.tags,
     )  # fmt: skip
 
 
@@ -67,12 +70,12 @@ def spans_of_tokens(spans: list[Span], offsets: Offsets) -> list[Span]:
     for token, (first, last) in enumerate(offsets):
         for number in {span_at[at] for at in range(first, last) if at in span_at}:
             holding[number].append(token)
-    found: list[Span] = []
+    result: list[Span] = []
     for (kind, _, _), tokens in zip(ordered, holding, strict=True):
-        after = found[-1][2] if found else 0
-        if held := [token for token in tokens if token >= after]:
-            found.append((kind, held[0], held[-1] + 1))
-    return found
+        after = result[-1][2] if result else 0
+        if own := [token for token in tokens if token >= after]:
+            result.append((kind, own[0], own[-1] + 1))
+    return result
 
 
 def spans_of_characters(spans: list[Span], offsets: Offsets) -> list[Span]:
@@ -80,10 +83,10 @@ def spans_of_characters(spans: list[Span], offsets: Offsets) -> list[Span]:
 
     Of spans that share characters, the first one has them.
     """
-    found: list[Span] = []
+    result: list[Span] = []
     for kind, start, end in spans:
         first, last = offsets[start][0], offsets[end - 1][1]
-        first = max(first, found[-1][2] if found else 0)
+        first = max(first, result[-1][2] if result else 0)
         if first < last:
-            found.append((kind, first, last))
-    return found
+            result.append((kind, first, last))
+    return result

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_ranges
@@ -28,39 +28,37 @@ class Columns:
             raise ConfigError(f"`word` and `tag` must be different columns, got {self.word} twice")
 
 
-@dataclass
 class ColumnContents:
-    """What the columns of a file hold, seen row by row."""
+    """What the columns of a file hold, seen sentence by sentence.
 
-    columns: Columns
-    location: Location
-    """Of the first row."""
-    first_row: Sequence[str]
-    _types: dict[int, set[str]] = field(init=False)  # of spans; by columns that hold only tags
-    _num_rows: int = 0
-    _num_counting: int = 0  # rows whose word is the next number, or begins a sentence with 0 or 1
-    _last_number: int | None = -1  # None once a word is no number
+    Read with the wrong columns, a file of indices or of nested spans looks like any other: nothing
+    would tell that the model learned to tag numbers, or the inner spans.
+    """
 
-    def __post_init__(self) -> None:
-        self._types = {number: set() for number, _ in enumerate(self.first_row, 1)}
-        self._types.pop(self.columns.word)
+    def __init__(self, columns: Columns, location: Location, first_row: Sequence[str]) -> None:
+        self.columns, self.location, self.first_row = columns, location, first_row
+        others = (column for column in range(1, len(first_row) + 1) if column != columns.word)
+        self._types: dict[int, set[str]] = {column: set() for column in others}  # of tags only
+        self._num_rows = self._num_counting = 0
+        self._last_number: int | None = -1  # None once a word is no number
 
     def add(self, sentence: Sequence[Sequence[str]]) -> None:
         """Count in the rows of a sentence."""
-        for number_in_sentence, row in enumerate(sentence):
-            for column in list(self._types):
-                tag = row[column - 1]
-                if not TAG.fullmatch(tag):
-                    del self._types[column]
-                elif tag != "O":
-                    self._types[column].add(tag[2:])
-            if self._last_number is not None:
-                begins = () if number_in_sentence else (0, 1)
-                index = _INDEX.fullmatch(row[self.columns.word - 1])
-                number = None if index is None else int(index[1])
-                self._num_rows += 1
-                self._num_counting += number in (*begins, self._last_number + 1)
-                self._last_number = number
+        for column in list(self._types):
+            tags = [row[column - 1] for row in sentence]
+            if all(map(TAG.fullmatch, tags)):
+                self._types[column].update(tag[2:] for tag in tags if tag != "O")
+            else:
+                del self._types[column]
+        starts = {0, 1}
+        for row in sentence:
+            if self._last_number is None:
+                return
+            index = _INDEX.fullmatch(row[self.columns.word - 1])
+            number = None if index is None else int(index[1])
+            self._num_rows += 1
+            self._num_counting += number in starts | {self._last_number + 1}
+            self._last_number, starts = number, set()
 
     def check(self) -> None:
         """Refuse words that only count, and a guess between columns with tags of the same types.

@@ -13,20 +13,19 @@ from typing import Literal
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
-from elmokit.files.location import Location, counted, shown
-from elmokit.metrics.span_f1 import convert_tags
+from elmokit.files.location import Location, shown
+from elmokit.metrics.span_f1 import TagScheme, convert_tags
 from elmokit.tasks.formats.columns import TAG, ColumnContents, Columns
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
-ColumnScheme = Literal["iob1", "iob2", "bioul"]
-"""``bioul`` includes IOBES, which has E for L and S for U."""
 Block = list[tuple[int, str]]
 """Numbered lines."""
-_Row = tuple[Location, list[str]]
+Row = tuple[Location, list[str]]
+"""The place and the fields of a word."""
+DOCUMENT_MARK = "-DOCSTART-"
 
 _COMMENT = re.compile(r"#+( |$|\t(?!(.*\t)?(O|[BILUES]-\S+)$))")  # "#", tab, tag is a row
 _IOB_TAG = re.compile(r"O|[BI]-(?!O$)\S+")
-DOCUMENT_MARK = "-DOCSTART-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,8 +34,8 @@ class TaggedSentence:
 
     tokens: tuple[str, ...]
     tags: tuple[str, ...]
-    location: Location
-    """Of the first word."""
+    location: Location | None = None
+    """Of the first word, in a file."""
     text: str | None = None
     """As it was written, if that is known."""
 
@@ -45,9 +44,8 @@ def read_columns(
     path: StrPath,
     *,
     columns: Columns | None = None,
-    scheme: ColumnScheme = "iob2",
+    scheme: TagScheme = "iob2",
     spaces: Literal["keep", "drop"] = "keep",
-    report: ExampleReport | None = None,
 ) -> Iterator[TaggedSentence]:
     """Yield the sentences of a file, by default with words in the first column, tags in the last.
 
@@ -55,9 +53,9 @@ def read_columns(
     comment before a sentence, but not inside one, unless it has as many columns as other rows and
     ends with a tag. Sentences with an empty token are skipped.
 
-    Tags of ``scheme`` become IOB2, which is checked. ``spaces="drop"`` leaves out rows
-    for spaces between words (a token of spaces, or ``_`` in every column but the tag); if a chunk
-    began there, it begins at the next word.
+    Tags of ``scheme`` become IOB2, which is checked; ``bioul`` includes IOBES, which has E for L
+    and S for U. ``spaces="drop"`` leaves out rows for spaces between words (a token of spaces, or
+    ``_`` in every column but the tag); if a chunk began there, it begins at the next word.
 
     Raises:
         FileNotFoundError: at once, if there is no such file.
@@ -67,9 +65,9 @@ def read_columns(
     """
 
     def sentences(path: Path, report: ExampleReport) -> Iterator[TaggedSentence]:
-        return _ColumnReader(path, report, columns or Columns(), scheme, spaces).sentences()
+        return _ColumnReader(path, columns or Columns()).sentences(scheme, spaces, report)
 
-    return read_examples(path, sentences, report)
+    return read_examples(path, sentences)
 
 
 def check_iob(tag: str, tag_before: str, location: Location) -> None:
@@ -86,7 +84,7 @@ def check_iob(tag: str, tag_before: str, location: Location) -> None:
         )
 
 
-def _check_form(tag: str, scheme: ColumnScheme, location: Location, advice: str = "") -> None:
+def _check_form(tag: str, scheme: TagScheme, location: Location, advice: str = "") -> None:
     form, allowed = _IOB_TAG, "O, B-TYPE and I-TYPE"
     if scheme == "bioul":
         form, allowed = TAG, "O, and B, I, L, U, E or S with a type"
@@ -96,7 +94,7 @@ def _check_form(tag: str, scheme: ColumnScheme, location: Location, advice: str 
         )
 
 
-def find_scheme(path: Path, columns: Columns | None = None) -> ColumnScheme:
+def find_scheme(path: Path, columns: Columns | None = None) -> TagScheme:
     """Tell the scheme of a file.
 
     It is ``bioul`` if prefixes that only this scheme has are as frequent as B, ``iob1`` if more
@@ -105,15 +103,13 @@ def find_scheme(path: Path, columns: Columns | None = None) -> ColumnScheme:
     """
     prefixes: Counter[str] = Counter()
     begins: Counter[str] = Counter()
-    reader = _ColumnReader(path, ExampleReport(), columns or Columns())
+    reader = _ColumnReader(path, columns or Columns())
     for rows in reader.rows() if path.is_file() else ():
-        before = "O"
-        for _, fields in rows:
-            tag = fields[reader.tag]
-            prefixes[tag[0] if TAG.fullmatch(tag) else ""] += 1
+        tags = [fields[reader.tag] for _, fields in rows]
+        prefixes.update(tag[0] for tag in tags if TAG.fullmatch(tag))
+        for before, tag in itertools.pairwise(("O", *tags)):
             if tag.startswith("B-") or (tag.startswith("I-") and before[2:] != tag[2:]):
                 begins[tag[0]] += 1
-            before = tag
     only_bioul = sum(prefixes[prefix] for prefix in "LUES")
     if only_bioul and only_bioul >= prefixes["B"]:
         return "bioul"
@@ -139,32 +135,32 @@ def read_blocks(path: Path, is_comment: Callable[[str], bool]) -> Iterator[Block
         yield rows
 
 
-@dataclass
 class _ColumnReader:
-    path: Path
-    report: ExampleReport
-    columns: Columns
-    scheme: ColumnScheme = "iob2"
-    spaces: Literal["keep", "drop"] = "keep"
-    has_tabs: bool = False  # in the first row
-    num_columns: int = 0  # of the first row; 0 before it
+    def __init__(self, path: Path, columns: Columns) -> None:
+        self.path, self.columns = path, columns
+        self.word = columns.word - 1
+        self.tag = -1 if columns.tag is None else columns.tag - 1
+        self.has_tabs, self.num_columns = False, 0  # of the first row
 
-    def __post_init__(self) -> None:
-        self.word = self.columns.word - 1
-        self.tag = -1 if self.columns.tag is None else self.columns.tag - 1
-
-    def sentences(self) -> Iterator[TaggedSentence]:
+    def sentences(
+        self, scheme: TagScheme, spaces: str, report: ExampleReport
+    ) -> Iterator[TaggedSentence]:
         contents = None
         for rows in self.rows():
             contents = contents or ColumnContents(self.columns, *rows[0])
-            sentence = self._sentence(rows, self._tags(rows, contents.location))
+            tags = self._tags(rows, scheme, contents.location)
             contents.add([fields for _, fields in rows])
-            if sentence is not None:
-                yield sentence
+            words = [fields[self.word] for _, fields in rows]
+            if spaces == "drop":
+                words, tags = self._without_spaces(rows, words, tags, report)
+            if words and all(words):
+                yield TaggedSentence(tokens=tuple(words), tags=tuple(tags), location=rows[0][0])
+            else:
+                report.skip("empty_token" if words else "empty_sentence", rows[0][0])
         if contents is not None:
             contents.check()
 
-    def rows(self) -> Iterator[list[_Row]]:
+    def rows(self) -> Iterator[list[Row]]:
         """Yield the rows of each sentence, without marks of documents and comments before it."""
         for block in read_blocks(self.path, lambda line: False):
             lines = [line for line in block if not line[1].startswith(DOCUMENT_MARK)]
@@ -185,16 +181,13 @@ class _ColumnReader:
         is_long = len(fields) == self.num_columns > max(1, self.tag)
         return is_comment(line) and not (is_long and TAG.fullmatch(fields[self.tag]))
 
-    def _row(self, number: int, line: str) -> _Row:
+    def _row(self, number: int, line: str) -> Row:
         location, fields = Location(path=self.path, line=number), self._fields(line)
-        if self.num_columns == 1:
+        if len(fields) != self.num_columns or self.num_columns == 1:
             raise location.error(
-                "only one column, but a word and its tag are needed, separated by a tab or spaces."
-            )
-        if len(fields) != self.num_columns:
-            raise location.error(
-                f"{counted(len(fields), 'column')}, but the first row has {self.num_columns}. Is a "
-                f"column missing, or is the separator not {'a tab' if self.has_tabs else 'spaces'}?"
+                f"the row {shown(fields)} must have the {max(2, self.num_columns)} columns of the "
+                f"first row, a word and its tag among them, separated by "
+                f"{'tabs' if self.has_tabs else 'tabs or spaces'}."
             )
         if max(self.word, self.tag) >= self.num_columns or self.word == self.tag % self.num_columns:
             raise location.error(
@@ -203,37 +196,35 @@ class _ColumnReader:
             )
         return location, fields
 
-    def _sentence(self, rows: list[_Row], tags: list[str]) -> TaggedSentence | None:
-        words: list[str] = []
-        word_tags: list[str] = []
-        begin_lost = False
-        for (_, fields), tag in zip(rows, tags, strict=True):
-            if self.spaces == "drop" and self._is_space(fields):
-                begin_lost = begin_lost or tag.startswith("B-")
+    def _tags(self, rows: list[Row], scheme: TagScheme, first: Location) -> list[str]:
+        """Return the tags of the rows, as IOB2; ``first`` is the place of the file's first row."""
+        tags = [fields[self.tag] for _, fields in rows]
+        advice = " Delete a row of names. If the tags are in another column: --columns tag=NUMBER."
+        for before, tag, (location, _) in zip(["O", *tags], tags, rows, strict=False):
+            _check_form(tag, scheme, location, advice if location == first else "")
+            if scheme == "iob2":
+                check_iob(tag, before, location)
+        return tags if scheme == "iob2" else convert_tags(tags, scheme="iob2")
+
+    def _without_spaces(
+        self, rows: list[Row], words: list[str], tags: list[str], report: ExampleReport
+    ) -> tuple[list[str], list[str]]:
+        """Leave out rows for spaces; a chunk that began at one begins at the next word."""
+        other_words, other_tags = [], []
+        is_begin_lost = False
+        for (_, fields), word, tag in zip(rows, words, tags, strict=True):
+            if self._is_space(fields):
+                is_begin_lost = is_begin_lost or tag.startswith("B-")
                 continue
-            if begin_lost and tag.startswith("I-"):
+            if is_begin_lost and tag.startswith("I-"):
                 tag = f"B-{tag[2:]}"
-                self.report.repaired["tag_moved"] += 1
-            begin_lost = False
-            words.append(fields[self.word])
-            word_tags.append(tag)
-        begin = rows[0][0]
-        if not all(words) or not words:
-            self.report.skip("empty_token" if words else "empty_sentence", begin)
-            return None
-        return TaggedSentence(tokens=tuple(words), tags=tuple(word_tags), location=begin)
+                report.repaired["tag_moved"] += 1
+            is_begin_lost = False
+            other_words.append(word)
+            other_tags.append(tag)
+        return other_words, other_tags
 
     def _is_space(self, fields: list[str]) -> bool:
         others = fields.copy()
         del others[self.tag]
         return fields[self.word].isspace() or (len(others) > 1 and set(others) == {"_"})
-
-    def _tags(self, rows: list[_Row], first: Location) -> list[str]:
-        """Return the tags of the rows, as IOB2; ``first`` is the place of the file's first row."""
-        tags = [fields[self.tag] for _, fields in rows]
-        advice = " Delete a row of names. If the tags are in another column: --columns tag=NUMBER."
-        for before, tag, (location, _) in zip(["O", *tags], tags, rows, strict=False):
-            _check_form(tag, self.scheme, location, advice if location == first else "")
-            if self.scheme == "iob2":
-                check_iob(tag, before, location)
-        return tags if self.scheme == "iob2" else convert_tags(tags, scheme="iob2")

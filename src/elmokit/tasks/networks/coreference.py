@@ -15,12 +15,7 @@ from torch.nn import functional
 
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.networks.encoder import (
-    SentenceEncoder,
-    SentenceEncoderConfig,
-    VariationalDropout,
-)
-from elmokit.tasks.networks.initialization import draw_weights
+from elmokit.tasks.networks.encoder import SentenceEncoder, VariationalDropout, draw_weights
 from elmokit.tasks.networks.span_scores import (
     AntecedentScore,
     AntecedentScores,
@@ -82,8 +77,7 @@ class CoreferenceModel(TaskModel):
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
     ) -> None:
         super().__init__(inputs, labels)
-        config = SentenceEncoderConfig(hidden_dims=hidden_dims)
-        self.encoder = SentenceEncoder(inputs.output_dim, config)
+        self.encoder = SentenceEncoder(inputs.output_dim, hidden_dims)
         self.dropout = VariationalDropout(dropout)
         self.states_dim = self.encoder.output_dim + inputs.output_mix_dim
         self.spans = SpanRepresentation(

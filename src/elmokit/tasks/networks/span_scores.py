@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.tasks.networks.initialization import draw_weights
+from elmokit.tasks.networks.encoder import draw_weights
 from elmokit.tasks.networks.spans import NUM_DISTANCE_BUCKETS, SpanRepresentation, distance_buckets
 
 SPANS_TOGETHER = 1 << 14
@@ -124,8 +124,6 @@ class AntecedentScore(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if max_antecedents < 1:
-            raise ValueError(f"`max_antecedents` must be at least 1, got {max_antecedents}.")
         self.max_antecedents = max_antecedents
         self.distance = nn.Embedding(NUM_DISTANCE_BUCKETS, feature_dim)
         self.speaker = nn.Embedding(3, feature_dim, padding_idx=0)  # unknown, other, same

@@ -1,12 +1,10 @@
-"""Spans of text as candidates: all of them, their vectors, the ones to keep, the best answer.
+"""Spans of a document as candidates: all of them, their vectors, the ones to keep.
 
-Spans are ``[start, end)``. In a document they count its W real tokens from 0, across sentences.
+Spans are ``[start, end)`` and count the W real tokens of a document from 0, across sentences.
 """
 
-from dataclasses import dataclass
-
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -18,16 +16,6 @@ FRESH_STD = 0.02
 """Standard deviation of fresh width vectors."""
 
 
-@dataclass(frozen=True)
-class AnswerSpans:
-    """The best span of each row."""
-
-    start: Int[Tensor, " B"]
-    end: Int[Tensor, " B"]
-    score: Float[Tensor, " B"]
-    """Sum of both log-probabilities; -inf, with the span [0, 0), where no span is possible."""
-
-
 def enumerate_spans(
     sentence_lengths: Int[Tensor, " S"], *, max_width: int
 ) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
@@ -35,8 +23,6 @@ def enumerate_spans(
 
     ``max_width`` bounds the tokens of a span.
     """
-    if max_width < 1:
-        raise ValueError(f"`max_width` must be at least 1, got {max_width}.")
     device = sentence_lengths.device
     borders = sentence_lengths.cumsum(dim=0)  # (S,): end of each sentence
     limits = borders.repeat_interleave(sentence_lengths)  # (W,): end of each token's sentence
@@ -51,8 +37,6 @@ def distance_buckets(distances: Int[Tensor, "*Shape"]) -> Int[Tensor, "*Shape"]:
 
     Source: Lee et al. 2017.
     """
-    if (distances < 0).any():
-        raise ValueError(f"`distances` must be at least 0, got {int(distances.min())}.")
     starts = torch.tensor(_BUCKET_STARTS, device=distances.device)
     return torch.bucketize(distances, starts, right=True)
 
@@ -61,7 +45,7 @@ class SpanRepresentation(nn.Module):
     """One vector per span: [first state; last state; attended head; width].
 
     The head is the mean of the embeddings inside the span, weighted by a softmax over one learned
-    score of each token's state. Fresh weights are drawn with seed 0 until a model draws its own.
+    score of each token's state. No span is wider than ``max_width``.
 
     Args:
         state_dim: X, width of the encoder's states.
@@ -71,9 +55,6 @@ class SpanRepresentation(nn.Module):
 
     Shape: states (W, X), embeddings (W, E), starts (N,), ends (N,) -> (N, 2X + E + width_dim).
     Source: Lee et al. 2017, section 4.
-
-    Raises:
-        ValueError: if a span is empty, wider than ``max_width`` or outside the text.
     """
 
     def __init__(
@@ -84,7 +65,6 @@ class SpanRepresentation(nn.Module):
         self.head_score = nn.Linear(state_dim, 1, bias=False)  # a bias cancels out
         self.width_embedding = nn.Embedding(max_width + 1, width_dim, padding_idx=0)
         self.output_dim = 2 * state_dim + embedding_dim + width_dim
-        self.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         nn.init.xavier_uniform_(self.head_score.weight, generator=generator)
@@ -99,7 +79,6 @@ class SpanRepresentation(nn.Module):
         starts: Int[Tensor, " N"],
         ends: Int[Tensor, " N"],
     ) -> Float[Tensor, "N G"]:
-        self._check_spans(starts, ends, states.shape[0])
         if starts.shape[0] == 0:
             return states.new_zeros(0, self.output_dim)
         tokens = starts.unsqueeze(1) + torch.arange(self.max_width, device=starts.device)
@@ -112,16 +91,6 @@ class SpanRepresentation(nn.Module):
         )
         widths = self.width_embedding(ends - starts)
         return torch.cat((states[starts], states[ends - 1], heads, widths), dim=1)
-
-    def _check_spans(self, starts: Tensor, ends: Tensor, num_tokens: int) -> None:
-        widths = ends - starts
-        wrong = (starts < 0) | (ends > num_tokens) | (widths < 1) | (widths > self.max_width)
-        if wrong.any():
-            index = int(wrong.int().argmax())
-            raise ValueError(
-                f"Spans must hold 1 to {self.max_width} of the {num_tokens} tokens; span {index} "
-                f"is [{int(starts[index])}, {int(ends[index])})."
-            )
 
 
 def prune_spans(
@@ -157,31 +126,3 @@ def prune_spans(
             nearest_start[end] = start
     kept.sort(key=lambda index: (start_list[index], end_list[index]))
     return torch.tensor(kept, dtype=torch.long, device=starts.device)
-
-
-def best_answers(
-    start_log_probs: Float[Tensor, "B N"],
-    end_log_probs: Float[Tensor, "B N"],
-    mask: Bool[Tensor, "B N"],
-    *,
-    max_length: int = 17,
-) -> AnswerSpans:
-    """Find the span in each row whose first and last positions have the highest summed score.
-
-    Spans have at most ``max_length`` positions; of equal ones the earliest wins, then the shortest.
-    """
-    if max_length < 1:
-        raise ValueError(f"`max_length` must be at least 1, got {max_length}.")
-    num_rows, length = mask.shape
-    if length == 0:
-        nowhere = mask.new_zeros(num_rows, dtype=torch.long)
-        return AnswerSpans(nowhere, nowhere, start_log_probs.new_full((num_rows,), -torch.inf))
-    first = start_log_probs.masked_fill(~mask, -torch.inf)
-    last = end_log_probs.masked_fill(~mask, -torch.inf)
-    last = functional.pad(last, (0, max_length - 1), value=-torch.inf)
-    pairs = first.unsqueeze(2) + last.unfold(1, max_length, 1)  # (B, N, max_length)
-    score, index = pairs.flatten(1).max(dim=1)
-    start = index // max_length
-    end = start + index % max_length + 1
-    nowhere = score == -torch.inf
-    return AnswerSpans(start.masked_fill(nowhere, 0), end.masked_fill(nowhere, 0), score)

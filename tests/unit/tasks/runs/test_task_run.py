@@ -104,7 +104,7 @@ def test_a_run_writes_down_what_was_left_open(train):
 def test_a_run_is_loaded_with_what_it_wrote_whatever_the_task_would_choose_today(
     train, monkeypatch
 ):
-    from elmokit.tasks.nli import NliTask
+    from elmokit.tasks.classification import NliTask
 
     run_dir = train("nli")
     expected = list(TaskRun.load(run_dir).predict([TEXTS["nli"]]))
@@ -567,7 +567,7 @@ def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
         rates = {part.share for part in parts if isinstance(part, VariationalDropout)}
         rates |= {part.p for part in parts if isinstance(part, torch.nn.Dropout)}
         if isinstance(network, RoleLabeler):
-            rates.add(network.encoder.config.dropout)
+            rates.add(network.encoder.dropout)
         return written(tmp_path / name)["config"]["dropout"], rates - {0}
 
     suffix, text = {**FILES, "pos": ("conllu", CONLLU), "qa": ("json", SQUAD)}[task]
@@ -643,10 +643,10 @@ def test_a_list_of_words_is_not_a_document(train):
 
 @pytest.mark.parametrize("task", ["sentiment", "nli"])
 def test_texts_longer_than_attention_can_read_are_refused(task, train, monkeypatch):
-    from elmokit.tasks import classification
+    from elmokit.tasks.formats import labeled_texts
 
     run = TaskRun.load(train(task))
-    monkeypatch.setattr(classification, "MAX_TEXT_WORDS", 3)
+    monkeypatch.setattr(labeled_texts, "MAX_TEXT_WORDS", 3)
     words = ["a", "b", "c"]
     assert len(list(run.predict([words if task == "sentiment" else [words, words]]))) == 1
     words.append("d")
