@@ -54,7 +54,6 @@ COVERED_BY = {
     "unit/tasks/formats/test_conll.py": "tasks/formats/characters tasks/formats/columns",
     "unit/tasks/formats/test_reading.py": "tasks/formats/splits",
     "unit/tasks/networks/test_encoder.py": "tasks/networks/gru",
-    "unit/tasks/networks/test_spans.py": "tasks/networks/span_scores",
     "unit/tasks/test_tagging.py": "tasks/networks/tagger",
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",

@@ -83,9 +83,6 @@ def bootstrap_gain(
         score: From summed counts to the score.
         num_rounds: Rounds of the bootstrap.
         seed: Of the draws.
-
-    Raises:
-        InputError: if the counts are empty or their units differ.
     """
     gains = [gain] if minus is None else [gain, minus]
     num_units = _check(gains)

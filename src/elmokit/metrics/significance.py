@@ -51,11 +51,7 @@ class SeedSummary:
 def approximate_randomization(
     a: Counts, b: Counts, score: ScoreFunction, *, num_rounds: int = NUM_ROUNDS, seed: int
 ) -> PairedTest:
-    """Swap the rows of the systems at random; count how often that gives such a difference.
-
-    Raises:
-        InputError: if the counts differ in shape (examples, k) or are empty.
-    """
+    """Swap the rows of the systems at random; count how often that gives such a difference."""
     if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
         raise InputError(
             f"`a` and `b` must have the same shape (examples, k) with at least one example, got "

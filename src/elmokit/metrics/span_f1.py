@@ -26,11 +26,7 @@ _PREFIXES = {"B": "B", "I": "I", "L": "L", "U": "U", "E": "L", "S": "U"}
 
 
 def read_spans(tags: Sequence[str]) -> list[Span]:
-    """Return the spans that tags of any scheme encode, from left to right.
-
-    Raises:
-        InputError: if a tag is neither O nor a prefix, a hyphen and a type.
-    """
+    """Return the spans that tags of any scheme encode, from left to right."""
     spans: list[Span] = []
     before, old = "O", ""
     for at, tag in enumerate(tags):
@@ -62,11 +58,7 @@ def read_arguments(tags: Sequence[str]) -> list[Argument]:
 
 
 def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: TagScheme) -> list[str]:
-    """Return tags that encode the spans, O elsewhere.
-
-    Raises:
-        InputError: if spans are empty, overlap or exceed the sentence.
-    """
+    """Return tags that encode the spans, O elsewhere."""
     tags = ["O"] * num_tokens
     end_before, type_before = 0, ""
     for label, start, end in sorted(spans, key=lambda span: span[1:]):

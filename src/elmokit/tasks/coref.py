@@ -15,7 +15,7 @@ from elmokit.files.location import counted
 from elmokit.metrics.coref import MEASURES, average_f1_of, count_clusters, f1s_of
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel
+from elmokit.tasks.networks.coreference import Clusters, CoreferenceModel
 from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.tasks.written import WrittenWords, written
@@ -39,7 +39,7 @@ class CorefTask(Task[CorefDocument]):
     name, metric = "coref", "average F1"
     score_from_counts = staticmethod(average_f1_of)
     divided_by = staticmethod(documents_of)
-    network, default_dropout = CoreferenceModel, DROPOUT
+    network, default_dropout = CoreferenceModel, 0.2
     hub_tag = "coreference-resolution"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)

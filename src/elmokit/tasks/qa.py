@@ -17,7 +17,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.metrics.squad import AnswerStyle, answer_f1_of, count_answers, exact_match_of
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.span_qa import DROPOUT, FoundAnswer, QaExample, SpanQA
+from elmokit.tasks.networks.span_qa import FoundAnswer, QaExample, SpanQA
 from elmokit.tasks.sampling import paragraphs_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.tasks.written import joined
@@ -59,7 +59,7 @@ class QaTask(Task[QaExample]):
     name, metric, num_texts = "qa", "F1", 2
     score_from_counts = staticmethod(answer_f1_of)
     divided_by = staticmethod(paragraphs_of)
-    network, default_dropout = SpanQA, DROPOUT
+    network, default_dropout = SpanQA, 0.2
     encoder, hub_tag = "biGRU with attention", "question-answering"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(positions="both", layer_l2=0.0)

@@ -17,7 +17,7 @@ from elmokit.tasks.formats.characters import (
 from elmokit.tasks.formats.conll import TaggedSentence, find_scheme, read_columns
 from elmokit.tasks.formats.conllu import is_comment, read_conllu, read_morphemes
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.tagger import DROPOUT, CRFTagger, Tagger
+from elmokit.tasks.networks.tagger import CRFTagger, Tagger
 from elmokit.tasks.sampling import DataFile, sentences_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
 from elmokit.tasks.written import Mark, WrittenWords
@@ -42,7 +42,7 @@ class TaggingTask(Task[Example]):
     metric: ClassVar[str] = "accuracy"
     score_from_counts = staticmethod(accuracy_of)
     network: ClassVar[Callable[..., TaskModel]] = Tagger
-    default_dropout: ClassVar[float] = DROPOUT
+    default_dropout: ClassVar[float] = 0.5
     paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)  # the encoder has dropout
     divided_by = staticmethod(sentences_of)
 

@@ -227,10 +227,6 @@ class Task(ABC, Generic[Example]):
 
         A text among several may be a string, which ``tokenize`` splits; predictions show it as it
         was written.
-
-        Raises:
-            InputError: if these are not as many texts as an example needs.
-            TypeError: if anything in a list of words is not a string.
         """
         return self._from_texts([words] if self.num_texts == 1 else list(words), tokenize, words)
 

@@ -71,7 +71,7 @@ def test_gold_comes_back_out_and_unknown_tags_are_the_first(monkeypatch):
     mask = torch.tensor([[True, True, True], [False, False, False], [True, False, False]])
     settings = full_inputs(embeddings="none")
     inputs = TokenInputs(settings, num_layers=0, layers_dim=0, max_characters=9, static=None)
-    tagger = Tagger(inputs, ["O", "B-X", "I-X"], (4,))
+    tagger = Tagger(inputs, ["O", "B-X", "I-X"], (4,), dropout=0.5)
     examples = [SimpleNamespace(tags=tags) for tags in (("B-X", "I-X", "B-NEW"), (), ("I-X",))]
     ids = torch.tensor([[1, 2, 0], [0, 0, 0], [2, 0, 0]])
     scores = 50.0 * torch.nn.functional.one_hot(ids, 3)

@@ -27,13 +27,7 @@ class TaggedCharacters(TaggedSentence):
 def read_characters(
     path: StrPath, tokenize: Tokenize, columns: Columns | None = None
 ) -> Iterator[TaggedCharacters]:
-    """Yield the texts of a file with one character and its IOB2 tag per row, spaces included.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a row that is more than one character, a text whose tokens
-            cannot be found in it, and whatever `read_columns` rejects.
-    """
+    """Yield the texts of a file with one character and its IOB2 tag per row, spaces included."""
     return (_tokenized(text, tokenize) for text in read_columns(path, columns=columns))
 
 

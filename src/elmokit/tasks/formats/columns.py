@@ -61,11 +61,7 @@ class ColumnContents:
             self._last_number, starts = number, set()
 
     def check(self) -> None:
-        """Refuse words that only count, and a guess between columns with tags of the same types.
-
-        Raises:
-            FormatError: with columns that may be meant.
-        """
+        """Refuse words that only count, and a guess between columns with tags of the same types."""
         word, tags = self.columns.word, list(self._types)
         rivals = [column for column in tags if self._types[column] & self._types[tags[-1]]]
         if self._last_number is not None and 1 < self._num_rows < 2 * self._num_counting:

@@ -56,12 +56,6 @@ def read_columns(
     Tags of ``scheme`` become IOB2, which is checked; ``bioul`` includes IOBES, which has E for L
     and S for U. ``spaces="drop"`` leaves out rows for spaces between words (a token of spaces, or
     ``_`` in every column but the tag); if a chunk began there, it begins at the next word.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a row whose number of columns differs from the first row's,
-            an ill-formed tag, or a file without sentences; at the end if the words only count the
-            rows, or it is unclear which of several columns has the tags.
     """
 
     def sentences(path: Path, report: ExampleReport) -> Iterator[TaggedSentence]:
@@ -71,11 +65,7 @@ def read_columns(
 
 
 def check_iob(tag: str, tag_before: str, location: Location) -> None:
-    """Check one IOB2 tag against the one before it.
-
-    Raises:
-        FormatError: if it is ill-formed or continues a chunk that did not begin.
-    """
+    """Check one IOB2 tag against the one before it."""
     _check_form(tag, "iob2", location)
     if tag.startswith("I-") and tag_before[2:] != tag[2:]:
         raise location.error(

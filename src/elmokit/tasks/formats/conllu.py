@@ -29,11 +29,6 @@ def read_conllu(path: StrPath, *, column: ConlluColumn = "upos") -> Iterator[Tag
     """Yield the sentences of a CoNLL-U file, with one column as tags (``upos``: only `UPOS_TAGS`).
 
     Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are ignored.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a row without ten columns, ids that do not count from 1, a
-            missing or unknown tag, or a file without sentences.
     """
 
     def tagged(path: Path) -> Iterator[TaggedSentence]:
@@ -50,11 +45,6 @@ def read_morphemes(path: StrPath) -> Iterator[TaggedSentence]:
 
     Columns 3 (lemma) and 5 (language-specific tag) hold them, joined by ``+``, as in UD
     Korean-Kaist and Korean-GSD; a lone plus sign is a word.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, if a word has no morphemes or a different number of tags, and
-            for whatever `read_conllu` rejects.
     """
 
     def divided(path: Path) -> Iterator[TaggedSentence]:

@@ -66,11 +66,6 @@ def read_labeled_texts(
         texts: Possible names of the field of each text; the first that exists is used.
         label: Possible names of the field of the label.
         missing: What stands for no label.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a missing field, a text of more than `MAX_TEXT_WORDS`, a
-            line that is not a record, or a file without examples.
     """
 
     def examples(path: Path, report: ExampleReport) -> Iterator[LabeledTexts]:
@@ -102,11 +97,6 @@ def read_sentiment_trees(
     Treebank escapes are undone: ``-LRB-`` becomes a bracket, ``\/`` a slash. With
     ``min_phrase_tokens``, every occurrence of a phrase of at least that length follows its sentence
     (the paper trains on 4 and more); sentences come whatever their length.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for unbalanced brackets, labels other than 0 to 4, nodes without
-            words, or a file without trees.
     """
     return read_examples(path, lambda path, _: _read_trees(path, min_phrase_tokens))
 

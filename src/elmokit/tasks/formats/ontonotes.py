@@ -51,14 +51,7 @@ class CorefDocument:
 
 
 def read_coreference(path: StrPath) -> Iterator[CorefDocument]:
-    """Yield the documents, each part of one by itself; those without words are skipped.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for rows outside a document, a document without an end, missing
-            columns or words, invalid marks, mentions that are not opened or not closed, or a file
-            without documents.
-    """
+    """Yield the documents, each part of one by itself; those without words are skipped."""
     return read_examples(path, _read)
 
 

@@ -59,13 +59,7 @@ class PredicateRoles:
 
 
 def read_propbank(path: StrPath) -> Iterator[PredicateRoles]:
-    """Yield one example for each predicate; sentences with an empty token are skipped.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a missing or wrong field, a wrong number of tags, an index
-            outside the sentence, an ill-formed tag, or a file without predicates.
-    """
+    """Yield one example for each predicate; sentences with an empty token are skipped."""
     return read_examples(path, _read)
 
 

@@ -86,10 +86,6 @@ def read_examples(
 
     ``read`` yields the examples and counts in the report what it skips. An item counts as
     ``size(item)`` examples.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: at the end, if too much was skipped or nothing is left.
     """
     existing = existing_file(path, what="task data")
     report = ExampleReport() if report is None else report

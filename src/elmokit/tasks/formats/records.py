@@ -23,11 +23,7 @@ _typed = cache(TypeAdapter)
 
 
 def parse_json(text: str, kind: Any, location: Location) -> Any:
-    """Return a JSON value of a type, such as a pydantic model.
-
-    Raises:
-        FormatError: with the place inside the document, if it is something else.
-    """
+    """Return a JSON value of a type, such as a pydantic model."""
     try:
         return _typed(kind).validate_json(text)
     except ValidationError as error:
@@ -91,11 +87,7 @@ class Record:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file, ignoring blank lines.
-
-    Raises:
-        FormatError: for a line that is not a record, with file and line.
-    """
+    """Yield the records of a file, ignoring blank lines."""
     if plain_suffix(path) == ".csv":
         rows = csv_rows(path, (line for _, line in numbered_lines(path)))
         return _with_header(path, (row for row in rows if any(map(str.strip, row[1]))))

@@ -17,10 +17,6 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     ``split``, or one of `_NAMES` in its place, must be a whole part of the name: ``train`` is in
     ``en-train.tsv``, not in ``constraints.tsv``. If there is none, folders in the directory are
     searched, but not hidden ones. Of several such files, the one with one of ``suffixes`` is taken.
-
-    Raises:
-        FileNotFoundError: if there is none, or the directory is missing.
-        InputError: if there are several.
     """
     if not data.is_dir():
         fault = f"{data} is not a directory." if data.exists() else f"There is no directory {data}."

@@ -71,11 +71,6 @@ def read_squad(path: StrPath, *, scoring: bool = False) -> Iterator[QuestionExam
     (``answer_moved``); one that is not in the context is dropped (``answer_dropped``), and a
     question without answers left is skipped; for ``scoring`` both are kept and count. Skipped are
     also the ``unanswerable`` ones of SQuAD 2.0, which are not a fault. The JSON is read as a whole.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for invalid JSON, missing or wrong fields, or a file without
-            questions.
     """
     return read_examples(path, lambda path, report: _read(path, report, scoring=scoring))
 

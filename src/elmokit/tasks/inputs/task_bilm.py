@@ -60,15 +60,11 @@ class BiLMReference:
         ``is_needed`` is `ConditionInputs.needs_bilm`.
         """
         if is_needed or self.tokenizer is None:
-            if other.model_hash == self.model_hash:
-                return None
-            return f"its hash is {other.model_hash[:12]}, not {self.model_hash[:12]}"
-        if (other.tokenizer, other.char_vocab) == (self.tokenizer, self.char_vocab):
-            return None
-        return (
-            f"it has {other.tokenizer} and {other.char_vocab}, not {self.tokenizer} and "
-            f"{self.char_vocab}"
-        )
+            mine, others = f"of hash {self.model_hash}", f"of hash {other.model_hash}"
+        else:
+            mine = f"{self.tokenizer} with {self.char_vocab}"
+            others = f"{other.tokenizer} with {other.char_vocab}"
+        return None if mine == others else f"it is {others}, not {mine}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,6 @@ from elmokit.tasks.networks.encoder import (
 )
 from elmokit.tasks.task import Labels, TaskModel, Widths
 
-BCN_DROPOUT = 0.25
-ESIM_DROPOUT = 0.5
-
 
 class Classifier(TaskModel):
     """A network that scores labels."""
@@ -65,12 +62,7 @@ class BCN(Classifier):
     """
 
     def __init__(
-        self,
-        inputs: TokenInputs,
-        labels: Labels,
-        hidden_dims: Widths,
-        *,
-        dropout: float = BCN_DROPOUT,
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels)
         width = single_width(hidden_dims)
@@ -113,12 +105,7 @@ class ESIM(Classifier):
     """
 
     def __init__(
-        self,
-        inputs: TokenInputs,
-        labels: Labels,
-        hidden_dims: Widths,
-        *,
-        dropout: float = ESIM_DROPOUT,
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels)
         width = single_width(hidden_dims)

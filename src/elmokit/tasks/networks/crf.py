@@ -131,9 +131,6 @@ def viterbi(
 
     Returns:
         The tags, 0 at padded positions, and their scores; an empty row scores 0.
-
-    Raises:
-        FloatingPointError: if a score is not finite.
     """
     num_rows, num_steps, num_tags = logits.shape
     lengths = lengths_of(mask).cpu()

@@ -22,7 +22,6 @@ from elmokit.tasks.task import Labels, Widths
 
 PREDICATE_DIM = 100
 """Width of the feature that marks the predicate."""
-DROPOUT = 0.1
 
 
 class HighwayLSTMLayer(nn.Module):
@@ -121,7 +120,7 @@ class RoleLabeler(TagModel):
     allowed: Tensor
 
     def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels)
         self.predicate = nn.Embedding(2, PREDICATE_DIM)

@@ -25,7 +25,6 @@ from elmokit.tasks.networks.encoder import (
 from elmokit.tasks.task import Labels, Sentence, TaskModel, Widths
 from elmokit.text.alignment import Offsets
 
-DROPOUT = 0.2
 MAX_ANSWER_WORDS = 17
 """Of a predicted answer."""
 
@@ -73,7 +72,7 @@ class SpanQA(TaskModel):
     """
 
     def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels)
         width = 2 * single_width(hidden_dims)

@@ -17,8 +17,6 @@ from elmokit.tasks.networks.crf import CRF, Marginals, allowed_transitions, span
 from elmokit.tasks.networks.encoder import SentenceEncoder, VariationalDropout, draw_weights
 from elmokit.tasks.task import Labels, TaskModel, Widths
 
-DROPOUT = 0.5
-
 
 class TagModel(TaskModel):
     """A network that scores tags: logits (B, W, Y). By default each word has its own softmax."""
@@ -75,7 +73,7 @@ class Tagger(TagModel):
     """
 
     def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels)
         self.encoder = SentenceEncoder(inputs.output_dim, hidden_dims, dropout=dropout)
@@ -97,7 +95,7 @@ class CRFTagger(Tagger):
     """`Tagger` with a CRF over BIOUL tags; the loss is the mean over sentences."""
 
     def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels, hidden_dims, dropout=dropout)
         self.crf = CRF(allowed_transitions(labels, "bioul"))

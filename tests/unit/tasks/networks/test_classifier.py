@@ -14,7 +14,7 @@ DIM, WIDTH = 64, 8
 def classifier(positions):
     settings = full_inputs(positions=positions, dropout=0.0)
     inputs = TokenInputs(settings, num_layers=3, layers_dim=DIM, max_characters=9, static=None)
-    model = ESIM(inputs, ["yes", "no"], (WIDTH,))
+    model = ESIM(inputs, ["yes", "no"], (WIDTH,), dropout=0.5)
     model.reset_parameters(torch.Generator().manual_seed(0))
     return model
 
@@ -54,4 +54,4 @@ def test_nothing_is_dropped_outside_training(positions):
 def test_the_layers_have_one_width():
     inputs = classifier("both").inputs
     with pytest.raises(ValueError, match=r"`hidden_dims` .*\[8, 9\]"):
-        ESIM(inputs, ["yes", "no"], (8, 9))
+        ESIM(inputs, ["yes", "no"], (8, 9), dropout=0.5)

@@ -8,15 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.tasks.networks.span_scores import (
+from elmokit.tasks.networks.spans import (
+    NUM_DISTANCE_BUCKETS,
     AntecedentScore,
     AntecedentScores,
     MentionScore,
-    antecedent_loss,
-    best_antecedents,
-)
-from elmokit.tasks.networks.spans import (
-    NUM_DISTANCE_BUCKETS,
     SpanRepresentation,
     distance_buckets,
     enumerate_spans,
@@ -221,7 +217,7 @@ def test_gradients_do_not_depend_on_the_blocks():
         vectors.requires_grad_()
         clusters = torch.arange(20) % 3
         blocks = scorer(vectors, mentions, speakers, GENRE, together=together)
-        torch.cat([antecedent_loss(block, clusters) for block in blocks]).sum().backward()
+        torch.cat([block.loss(clusters) for block in blocks]).sum().backward()
         gradients.append([vectors.grad, *(one.grad for one in scorer.parameters())])
     for a, b in zip(*gradients, strict=True):
         assert a.any()
@@ -247,7 +243,7 @@ def test_fresh_scores_leave_half_of_the_probability_to_having_no_antecedent():
     scorer.reset_parameters(torch.Generator().manual_seed(0))
     torch.nn.init.zeros_(scorer.to_score.weight)
     blocks = list(scorer(vectors, 0 * mentions, speakers, 0, together=8))
-    none_is_right = torch.cat([antecedent_loss(block, 0 * speakers) for block in blocks])
+    none_is_right = torch.cat([block.loss(0 * speakers) for block in blocks])
     torch.testing.assert_close(none_is_right[20:], torch.full((20,), math.log(2)))
 
 
@@ -270,7 +266,7 @@ def test_the_loss_is_that_of_all_right_antecedents_together():
         [[-INF, -INF, -INF], [0.5, -INF, -INF], [1.0, 2.0, -INF], [-INF, 0.0, 3.0]]
     )
     clusters = torch.tensor([1, 2, 1, 1])
-    loss = antecedent_loss(AntecedentScores(0, 0, scores), clusters)
+    loss = AntecedentScores(0, 0, scores).loss(clusters)
     e = math.exp
     expected = [
         0.0,
@@ -284,7 +280,7 @@ def test_the_loss_is_that_of_all_right_antecedents_together():
 def test_two_right_antecedents_share_the_probability_and_zero_is_no_cluster():
     scores = torch.tensor([[1.0, 2.0, -INF], [1.0, 2.0, 3.0]])
     block = AntecedentScores(2, 0, scores)
-    loss = antecedent_loss(block, torch.tensor([1, 1, 1, 0]))
+    loss = block.loss(torch.tensor([1, 1, 1, 0]))
     total = math.exp(1) + math.exp(2)
     torch.testing.assert_close(loss[0].item(), -math.log(total / (1 + total)), rtol=1e-5, atol=0)
     torch.testing.assert_close(
@@ -295,10 +291,10 @@ def test_two_right_antecedents_share_the_probability_and_zero_is_no_cluster():
 def test_a_block_later_in_the_text_knows_which_spans_its_columns_are():
     scores = torch.tensor([[-1.0, 4.0, -INF], [3.0, 4.0, 5.0], [-1.0, -2.0, 0.0]])
     block = AntecedentScores(9, 7, scores)
-    assert best_antecedents(block).tolist() == [8, 9, -1]
+    assert block.best().tolist() == [8, 9, -1]
     clusters = torch.zeros(12, dtype=torch.int64)
     clusters[[7, 10]] = 1
-    loss = antecedent_loss(block, clusters)
+    loss = block.loss(clusters)
     others = 1 + sum(math.exp(score) for score in (3, 4, 5))
     assert loss[1].item() == pytest.approx(-math.log(math.exp(3) / others))
 
@@ -307,11 +303,11 @@ def test_a_single_span_has_nothing_to_learn_and_still_a_gradient():
     scorer, vectors, mentions, speakers = make(1)
     vectors.requires_grad_()
     (block,) = scorer(vectors, mentions, speakers, 0)
-    loss = antecedent_loss(block, torch.tensor([1])).sum()
+    loss = block.loss(torch.tensor([1])).sum()
     loss.backward()
     assert loss.item() == 0
     assert torch.equal(vectors.grad, torch.zeros(1, 6))
-    assert best_antecedents(block).tolist() == [-1]
+    assert block.best().tolist() == [-1]
 
 
 # --- mentions -------------------------------------------------------------------------------------
