@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -56,12 +55,9 @@ class ClassificationTask(Task[LabeledTexts]):
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         return self.score_of(count_labels([[p] for p in predicted], [[g] for g in gold]))
 
-    def example_of(self, *sentences: Sentence) -> LabeledTexts:
-        texts = tuple(" ".join(check_length(words)) for words in sentences)
-        return LabeledTexts(texts=texts, sentences=sentences, label="")
-
-    def as_given(self, example: LabeledTexts, texts: Sequence[str]) -> LabeledTexts:
-        return replace(example, texts=tuple(texts))
+    def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> LabeledTexts:
+        joined = [" ".join(check_length(words)) for words in sentences]
+        return LabeledTexts(texts=tuple(texts or joined), sentences=sentences, label="")
 
     def show(self, example: LabeledTexts, prediction: str) -> str:
         return "\t".join((prediction, *example.texts))

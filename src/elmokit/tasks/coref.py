@@ -18,8 +18,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.coreference import Clusters, CoreferenceModel
 from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
-from elmokit.tasks.written import WrittenWords, written
-from elmokit.text.given_sentences import split_sentence
+from elmokit.tasks.written import WrittenWords
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -98,13 +97,13 @@ class CorefTask(Task[CorefDocument]):
         details = dict(zip(MEASURES, f1s_of(totals).tolist(), strict=True))
         return TaskScore(self.metric, float(average_f1_of(totals)), details, counts=counts)
 
-    def example_of(self, *sentences: Sentence) -> CorefDocument:
-        return CorefDocument(name="text", part=0, sentences=sentences, clusters=())
+    def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> CorefDocument:
+        text = " ".join(texts) if texts else None
+        return CorefDocument(name="text", part=0, sentences=sentences, clusters=(), text=text)
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> CorefDocument:
         """Make a document of the sentences that the tokenizer finds."""
-        example = self.example_of(*map(tuple, tokenizer.sentences(text)))
-        return replace(example, text=text)
+        return self.example_of(*map(tuple, tokenizer.sentences(text)), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
         """Make a document of a list of sentences, each a string or a list of words.
@@ -116,11 +115,7 @@ class CorefTask(Task[CorefDocument]):
                 f"A document is a list of sentences, each a string or a list of words, got a list "
                 f"of words: {words!r:.60}. Put the words of each sentence into a list of its own."
             )
-        sentences = (split_sentence(sentence, tokenize, where="it") for sentence in words)
-        example = self.example_of(*map(tuple, sentences))
-        if not any(isinstance(sentence, str) for sentence in words):
-            return example
-        return replace(example, text=" ".join(map(written, words)))
+        return self._of_texts(words, tokenize)
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
         """Return the text with mentions in brackets, numbered by cluster: ``[she]1``."""

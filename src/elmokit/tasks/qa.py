@@ -131,26 +131,25 @@ class QaTask(Task[QaExample]):
         details = {"exact match": float(exact_match_of(totals))}
         return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts=counts)
 
-    def example_of(self, *sentences: Sentence) -> QaExample:
-        """Make an example of the words of a question and of a context, joined by spaces."""
+    def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> QaExample:
+        """Make an example of the words of a question and of a context.
+
+        The context is its words joined by spaces, if it was not written or cannot be aligned.
+        """
         question, words = sentences
         if len(words) > MAX_CONTEXT_WORDS:
             raise InputError(
                 f"The context has {len(words)} words; at most {MAX_CONTEXT_WORDS} are allowed. Ask "
                 "about one part of it at a time."
             )
-        context, offsets = joined(words)
+        question_text, context = texts or (" ".join(question), " ".join(words))
+        offsets = align(words, context) if texts else None
+        if offsets is None:
+            context, offsets = joined(words)
         return QaExample(
-            name="", question=question, context_words=words, offsets=offsets,
-            context=context, question_text=" ".join(question),
+            name="", question=question, context_words=words, offsets=offsets, context=context,
+            question_text=question_text,
         )  # fmt: skip
-
-    def as_given(self, example: QaExample, texts: Sequence[str]) -> QaExample:
-        """Return the example with its original texts, unless the words cannot be aligned."""
-        question, context = texts
-        example = replace(example, question_text=question)
-        offsets = align(example.context_words, context)
-        return example if offsets is None else replace(example, context=context, offsets=offsets)
 
     def show(self, example: QaExample, prediction: FoundAnswer) -> str:
         return f"{prediction.text}\t{example.question_text}"

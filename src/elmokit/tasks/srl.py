@@ -48,11 +48,16 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
     def count(self, predicted: Sequence[Any], gold: Sequence[Any]) -> LabelCounts:
         return count_spans(predicted, gold, read=read_arguments)
 
-    def example_of(self, *sentences: Sentence) -> PredicateRoles:
+    def example_of(
+        self, *sentences: Sentence, texts: Sequence[str] | None = None
+    ) -> PredicateRoles:
         """Make an example of the words before a predicate, its words, and those after it."""
         before, predicate, after = sentences
         tokens = (*before, *predicate, *after)
-        return PredicateRoles(tokens=tokens, predicate=len(before), tags=("O",) * len(tokens))
+        return PredicateRoles(
+            tokens=tokens, predicate=len(before), tags=("O",) * len(tokens),
+            text=texts[0] if texts else None,
+        )  # fmt: skip
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:
         """Make an example of a text whose predicate is between asterisks."""
@@ -60,7 +65,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         parts = _split(marked[1], marked[2], marked[3], tokenizer) if marked else ()
         if not parts or not parts[1]:
             raise _unmarked(text)
-        return self.as_given(self.example_of(*parts), [text])
+        return self.example_of(*parts, texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> PredicateRoles:
         """Make an example of words, of which one is between asterisks."""

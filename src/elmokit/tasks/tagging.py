@@ -62,12 +62,10 @@ class TaggingTask(Task[Example]):
         """Return an example with its words in lower case, for `units` other than characters."""
         return replace(example, tokens=tuple(word.lower() for word in example.tokens))
 
-    def example_of(self, *sentences: Sentence) -> Any:
+    def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> Any:
         (tokens,) = sentences
-        return TaggedSentence(tokens=tokens, tags=("",) * len(tokens))
-
-    def as_given(self, example: Any, texts: Sequence[str]) -> Any:
-        return replace(example, text=texts[0])
+        text = texts[0] if texts else None
+        return TaggedSentence(tokens=tokens, tags=("",) * len(tokens), text=text)
 
     def place_words(self, example: Any) -> WrittenWords:
         """Return the words with their places in the text that was given."""

@@ -210,8 +210,8 @@ class Task(ABC, Generic[Example]):
         return TaskScore(self.metric, value, {}, counts.by_label, counts.rows)
 
     @abstractmethod
-    def example_of(self, *sentences: Sentence) -> Example:
-        """Make an example without a gold answer."""
+    def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> Example:
+        """Make an example without a gold answer; ``texts`` are as they were written, if known."""
 
     def part(self, example: Example, draw: random.Random) -> Example:
         """Return the part of an example that one update reads, made of its sentences."""
@@ -236,14 +236,13 @@ class Task(ABC, Generic[Example]):
                 f"The task {self.name} needs {self.num_texts} texts, separated by tabs in a line, "
                 f"in Python a list of strings or lists of words, got {len(texts)}: {shown(given)}."
             )
-        parts = (split_sentence(text, tokenize, where="it") for text in texts)
-        example = self.example_of(*map(tuple, parts))
-        has_strings = any(isinstance(text, str) for text in texts)
-        return self.as_given(example, list(map(written, texts))) if has_strings else example
+        return self._of_texts(texts, tokenize)
 
-    def as_given(self, example: Example, texts: Sequence[str]) -> Example:
-        """Return an example of raw texts with the originals, if the task shows them."""
-        return example
+    def _of_texts(self, texts: Sequence[Any], tokenize: Tokenize) -> Example:
+        sentences = [tuple(split_sentence(text, tokenize, where="it")) for text in texts]
+        has_strings = any(isinstance(text, str) for text in texts)
+        originals = list(map(written, texts)) if has_strings else None
+        return self.example_of(*sentences, texts=originals)
 
     @abstractmethod
     def show(self, example: Example, prediction: Any) -> str:
