@@ -74,16 +74,6 @@ class TestRepresentation:
             expected = torch.cat((states[start], states[end - 1], head, width))
             torch.testing.assert_close(vector, expected)
 
-    def test_gradients(self):
-        layer, (states, embeddings) = self.build(), self.inputs()
-        starts, ends = enumerate_spans(torch.tensor([4, 2]), max_width=3)
-
-        def run(states, embeddings, *_):
-            return layer(states, embeddings, starts, ends)
-
-        inputs = (states.requires_grad_(), embeddings.requires_grad_(), layer.head_score.weight)
-        assert torch.autograd.gradcheck(run, inputs)
-
     def test_no_spans_and_no_tokens(self):
         none = torch.zeros(0, dtype=torch.long)
         for num_tokens in (0, 6):
@@ -102,15 +92,6 @@ def cross(a, b):
 
 
 class TestPruning:
-    def test_hand_worked(self):
-        """[0, 3) is best; [2, 5) crosses it; [1, 2) is inside; [3, 5) beside; [0, 6) around."""
-        spans = [(0, 3), (2, 5), (1, 2), (3, 5), (0, 6)]
-        starts, ends = torch.tensor(spans).unbind(dim=1)
-        scores = torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0])
-        assert prune_spans(scores, starts, ends, num_kept=3).tolist() == [0, 2, 3]
-        assert prune_spans(scores, starts, ends, num_kept=9).tolist() == [0, 4, 2, 3]
-        assert prune_spans(scores, starts, ends, num_kept=0).tolist() == []
-
     @given(
         seed=st.integers(0, 10_000),
         num_tokens=st.integers(1, 12),
