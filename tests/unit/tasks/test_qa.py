@@ -168,12 +168,3 @@ def test_strings_in_a_list_keep_their_own_characters(squad):
         assert example.context == (context if isinstance(context, str) else "It can't go .")
         words = [example.context[start:end] for start, end in example.offsets]
         assert words == list(example.context_words)
-
-
-def test_raw_text_keeps_its_own_characters_in_the_answer():
-    example = QaTask().from_text("Who?\tShe said \u201cno\u201d,  twice .", SimpleTokenizer())
-    assert example.context.startswith("She said")
-    assert [example.context[a:b] for a, b in example.offsets] == list(example.context_words)
-    answer = FoundAnswer("no", 10, 12, 0.5)
-    assert QaTask().show(example, answer) == "no\tWho?"
-    assert QaTask().as_json(example, answer)["question"] == "Who?"
