@@ -82,20 +82,13 @@ def test_training_compares_with_peers_and_with_fp32(harness):
     assert "| elmokit bf16 | 40 | 40–40 | 20.0 | – | – | 2.0 |" in bench.shape_table(found)
 
 
-def test_a_page_says_command_hardware_and_date_and_is_kept_under_them(
+def test_results_name_command_and_hardware_without_places_of_this_machine(
     harness, tmp_path, monkeypatch
 ):
-    common = harness("common")
     monkeypatch.setattr(sys, "argv", ["benchmarks/bench_x.py", "--text", str(tmp_path / "a.txt")])
-    monkeypatch.setattr(common, "RESULTS_DIR", tmp_path)
-    description = common.describe("x", {}, {})
+    description = harness("common").describe("x", {}, {})
     assert description["command"] == "python benchmarks/bench_x.py --text a.txt"
-    description["hardware"] = {"processor": "AMD EPYC(tm) 9", "cores": 2}
-    description["date"] = "2026-11-20"
-    page = common.markdown_page("X", description, "body\n")
-    path = common.write_page("x", description, page)
-    assert path.name == "x_amd-epyc-tm-9-2-cores_2026-11.md"
-    assert "| hardware | AMD EPYC(tm) 9, 2 cores |" in path.read_text(encoding="utf-8")
+    assert description["hardware"]["cores"] > 0
     assert json.dumps(description)
 
 

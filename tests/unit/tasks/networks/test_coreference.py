@@ -11,8 +11,7 @@ from elmokit.tasks.formats.ontonotes import CorefDocument
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks import coreference as module
 from elmokit.tasks.networks.coreference import _join, _numbers, _speakers
-from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.scoring import predict
+from elmokit.tasks.runs.examples import Examples, predict
 
 from ....builders.task_models import full_inputs
 

@@ -16,8 +16,7 @@ from elmokit.tasks.networks.span_qa import (
     best_answers,
 )
 from elmokit.tasks.qa import QaTask
-from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.scoring import predict
+from elmokit.tasks.runs.examples import Examples, predict
 
 from ....builders.squad_data import RIVER, paragraph
 
