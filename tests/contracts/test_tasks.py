@@ -142,7 +142,7 @@ def run_task(
     device="auto",
     resume=False,
 ):
-    from elmokit.tasks.formats.splits import find_split
+    from elmokit.tasks.formats.reading import find_split
     from elmokit.tasks.inputs.settings import InputSettings
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.config import TaskRunConfig
@@ -198,7 +198,7 @@ def test_every_task_is_checked():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_score_follows_from_the_counts(task, data):
-    from elmokit.tasks.formats.splits import find_split
+    from elmokit.tasks.formats.reading import find_split
     from elmokit.tasks.registry import find_task
 
     found = find_task(task)
@@ -245,7 +245,7 @@ def words_of(task, text):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_dir):
-    from elmokit.tasks.formats.splits import find_split
+    from elmokit.tasks.formats.reading import find_split
     from elmokit.tasks.runs.task_run import TaskRun
 
     result = run_task(task, data, tmp_path / "run", model_dir, epochs=EPOCHS.get(task, 30))
@@ -273,7 +273,7 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
 def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
     task, data, tmp_path, model_dir, monkeypatch
 ):
-    from elmokit.tasks.formats.splits import find_split
+    from elmokit.tasks.formats.reading import find_split
     from elmokit.tasks.inputs.settings import InputSettings
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.examples import predict
@@ -301,7 +301,7 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
 @pytest.fixture
 def network(task, data, tmp_path, model_dir):
     """A fresh network of a task's own inputs, and a function that makes batches of its data."""
-    from elmokit.tasks.formats.splits import find_split
+    from elmokit.tasks.formats.reading import find_split
     from elmokit.tasks.inputs.task_bilm import TaskBiLM
     from elmokit.tasks.inputs.token_inputs import BatchMaker
     from elmokit.tasks.registry import find_task
@@ -340,7 +340,7 @@ def test_a_network_makes_its_tensors_where_its_batches_are(network):
 @pytest.mark.gpu
 @pytest.mark.parametrize("task", TASKS)
 def test_a_task_is_trained_on_a_gpu_and_answers_on_the_cpu(task, data, tmp_path, model_dir):
-    from elmokit.tasks.formats.splits import find_split
+    from elmokit.tasks.formats.reading import find_split
     from elmokit.tasks.runs.task_run import TaskRun
 
     result = run_task(task, data, tmp_path / "run", model_dir, epochs=200, device="cuda")

@@ -50,8 +50,6 @@ COVERED_BY = {
     "unit/embed/test_job.py": "embed/line_embedder embed/sif",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
-    "unit/tasks/formats/test_conll.py": "tasks/formats/characters tasks/formats/columns",
-    "unit/tasks/formats/test_reading.py": "tasks/formats/splits",
     "unit/tasks/networks/test_encoder.py": "tasks/networks/gru",
     "unit/tasks/test_tagging.py": "tasks/networks/tagger",
     "unit/corpus/test_readers.py": "files/text_reader",

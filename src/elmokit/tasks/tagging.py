@@ -9,12 +9,14 @@ from typing import Any, ClassVar, TypeVar
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import LabelCounts, PrecisionRecall, accuracy_of, count_labels
 from elmokit.metrics.span_f1 import Span, convert_tags, count_spans, f1_of, read_spans, write_tags
-from elmokit.tasks.formats.characters import (
+from elmokit.tasks.formats.conll import (
     TaggedCharacters,
+    TaggedSentence,
+    find_scheme,
     read_characters,
+    read_columns,
     spans_of_characters,
 )
-from elmokit.tasks.formats.conll import TaggedSentence, find_scheme, read_columns
 from elmokit.tasks.formats.conllu import is_comment, read_conllu, read_morphemes
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.tagger import CRFTagger, Tagger

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from elmokit.errors import InputError
 from elmokit.files.location import shown
 from elmokit.metrics.accuracy import Counts, LabelCounts, PrecisionRecall
-from elmokit.tasks.formats.columns import Columns
+from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from elmokit.tasks.formats.columns import Columns
-from elmokit.tasks.formats.splits import find_split
+from elmokit.tasks.formats.reading import Columns, find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.word_units import warn_of_units
 from elmokit.tasks.registry import find_task

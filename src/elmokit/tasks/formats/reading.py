@@ -1,4 +1,4 @@
-"""Shared by all readers of task data: the checks, and the report of what was skipped.
+"""Shared by all readers of task data: files, columns, checks, the report of what was skipped.
 
 Structural damage (a missing column, invalid JSON, an unknown tag) raises `FormatError` with file
 and line at once. A well-formed but useless example (an answer missing from its context, an empty
@@ -7,13 +7,16 @@ examples.
 """
 
 import logging
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from elmokit.errors import FormatError
+from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.field_checks import check_ranges
 from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location
 from elmokit.files.sources import existing_file
@@ -34,6 +37,9 @@ SkipReason = Literal[
 ]
 RepairReason = Literal["answer_moved", "answer_dropped", "several_targets", "tag_moved"]
 
+_SPLIT_NAMES = {"train": ("training",), "dev": ("val", "valid", "validation")}
+"""Other names of a split."""
+_MAX_COLUMNS = 1_000
 _HARMLESS: tuple[SkipReason, ...] = ("no_gold_label", "unanswerable")
 """Intended by the authors of the data."""
 
@@ -111,3 +117,46 @@ def _counted(
         raise FormatError(f"{path}: no example in the file ({reason}). Give a file with examples.")
     if report.describe():
         log.warning("%s: some examples are unusable: %s", path, report.describe())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns of a file with a word and its tag in each row, counted from 1."""
+
+    word: int = 1
+    tag: int | None = None
+    """None: the last one."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, word=(1, _MAX_COLUMNS), tag=(1, _MAX_COLUMNS))
+        if self.word == self.tag:
+            raise ConfigError(f"`word` and `tag` must be different columns, got {self.word} twice")
+
+
+def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
+    """Return the file of a data directory whose name says that it is this split.
+
+    ``split``, or another name of it, must be a whole part of the name: ``train`` is in
+    ``en-train.tsv``, not in ``constraints.tsv``. If there is none, folders in the directory are
+    searched, but not hidden ones. Of several such files, the one with one of ``suffixes`` is taken.
+    """
+    if not data.is_dir():
+        raise FileNotFoundError(
+            f"There is no directory {data}. Give the one with the task's files (train… and dev…)."
+        )
+    files: list[Path] = []
+    for pattern, name in product(("[!.]*", "[!.]*/[!.]*"), (split, *_SPLIT_NAMES.get(split, ()))):
+        part = re.compile(rf"(?<![a-z]){name}(?![a-z])")
+        matches = (path for path in data.glob(pattern) if part.search(path.name.lower()))
+        files = files or sorted(path for path in matches if path.is_file())
+    if len(files) > 1 and suffixes:
+        files = [path for path in files if set(path.suffixes) & set(suffixes)] or files
+    if not files:
+        raise FileNotFoundError(f"{data} has no file with {split!r} in its name.")
+    if len(files) > 1:
+        names = ", ".join(str(path.relative_to(data)) for path in files)
+        raise InputError(
+            f"{data} has several files with {split!r} in their names: {names}. Leave one of them "
+            "there."
+        )
+    return files[0]

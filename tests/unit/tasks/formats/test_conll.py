@@ -6,9 +6,14 @@ from hypothesis import strategies as st
 
 from elmokit.errors import FormatError
 from elmokit.metrics.span_f1 import read_spans
-from elmokit.tasks.formats.characters import read_characters, spans_of_characters, spans_of_tokens
-from elmokit.tasks.formats.columns import Columns
-from elmokit.tasks.formats.conll import find_scheme, read_columns
+from elmokit.tasks.formats.conll import (
+    find_scheme,
+    read_characters,
+    read_columns,
+    spans_of_characters,
+    spans_of_tokens,
+)
+from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.tagging import NerTask
 
 

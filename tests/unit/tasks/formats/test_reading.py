@@ -6,8 +6,7 @@ import pytest
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.location import Location
-from elmokit.tasks.formats.reading import ExampleReport, read_examples
-from elmokit.tasks.formats.splits import find_split
+from elmokit.tasks.formats.reading import ExampleReport, find_split, read_examples
 
 PATH = Path("train.tsv")
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from elmokit.cli import app
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.formats.columns import Columns
+from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
