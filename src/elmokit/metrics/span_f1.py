@@ -33,6 +33,7 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
         prefix, label = _split(tag, at)
         if prefix != "O":
             begins = prefix in ("B", "U") or before in "OLU" or label != old
+            # A token that goes on replaces the span before it by a longer one.
             start = at if begins else spans.pop()[1]
             spans.append((label, start, at + 1))
         before, old = prefix, label

@@ -183,6 +183,7 @@ def _window(example: QaExample) -> QaExample:
     size = max(MAX_TRAINING_WORDS, end - start)
     if num_words <= size:
         return example
+    # Anywhere around the answer: a network would learn where it stands in the window.
     lowest, highest = max(0, end - size), min(start, num_words - size)
     first = random.Random(example.name).randint(lowest, highest)
     last = first + size

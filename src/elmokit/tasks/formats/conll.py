@@ -157,6 +157,7 @@ class _ColumnReader:
     def rows(self) -> Iterator[list[Row]]:
         """Yield the rows of each sentence, without marks of documents and comments before it."""
         for block in read_blocks(self.path, lambda line: False):
+            # Marks of documents stand between sentences, in old files without a blank line.
             lines = [line for line in block if not line[1].startswith(DOCUMENT_MARK)]
             if not self.num_columns:
                 first = next((line for _, line in lines if not is_comment(line)), "")

@@ -70,6 +70,7 @@ def read_labeled_texts(
 
     def examples(path: Path, report: ExampleReport) -> Iterator[LabeledTexts]:
         records = read_records(path)
+        # The first record decides the names; the file is read once, as it may be a pipe.
         first = list(islice(records, 1))
         names = [first_named(iter(first), possible) for possible in (*texts, label)]
         for record in chain(first, records):

@@ -83,6 +83,7 @@ class BatchMaker:
         elif layers is not None:
             padded = _pad(layers, longest)
         char_ids = index = static_ids = None
+        # Each distinct word goes through the character CNN once, however often it occurs.
         if self.settings.characters:
             numbers = {word: number for number, word in enumerate(distinct)}
             index = _ids(sentences, longest, numbers)

@@ -149,6 +149,7 @@ class CoreferenceModel(TaskModel):
             gold = torch.tensor(numbers, device=device).nonzero()[:, 0]
             num_kept = min(num_kept, max(0, MAX_TRAINING_SPANS - len(gold)))
         kept = prune_spans(scores, starts, ends, num_kept=num_kept)
+        # Candidates are numbered in text order, so sorted numbers are spans in text order.
         kept = torch.cat([kept, gold]).unique()
         starts, ends = starts[kept], ends[kept]
         vectors = self.spans(states, embeddings, starts, ends)

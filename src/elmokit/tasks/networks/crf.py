@@ -40,6 +40,7 @@ def allowed_transitions(tags: Sequence[str], scheme: TagScheme) -> Bool[Tensor, 
     """
     if len(tags) > MAX_TAGS:
         raise ValueError(f"`tags` holds {len(tags):,} tags; at most {MAX_TAGS:,} are possible.")
+    # "B-C-ARG1" -> ("B", "C-ARG1"); start and end are places of their own at the end.
     places = [*(tag.partition("-")[::2] for tag in tags), _BEGIN, _END]
     rows = [[_may_follow(before, after, scheme) for after in places] for before in places]
     return torch.tensor(rows, dtype=torch.bool, device="cpu")
@@ -145,6 +146,7 @@ def viterbi(
             "diverged, or its input holds such values."
         )
     best = steps[:, 0].masked_fill(forbidden[-2, :-2], -torch.inf)
+    # At padded steps every tag is its own predecessor, so shorter rows keep their last tag.
     identity = torch.arange(num_tags, device=steps.device).expand(num_rows, num_tags)
     back = []  # T - 1 of (B, Y): the best tag before each tag
     for t in range(1, num_steps):
@@ -222,6 +224,7 @@ def span_probs(marginals: Marginals, tags: Sequence[str], ids: dict[str, int]) -
         own = [ids[tag] for tag in tags[start:end]]
         prob = marginals.of_part(start, own)
         continues = ids.get(f"I-{kind}")
+        # A BIO span says nothing about its end: what goes on after it is another span.
         if tags[end - 1][0] in "BI" and end < len(tags) and continues is not None:
             prob -= marginals.of_part(start, [*own, continues])
         probs.append(min(1.0, max(0.0, prob)))

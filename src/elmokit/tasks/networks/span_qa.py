@@ -156,6 +156,7 @@ def best_answers(
     first = start_log_probs.masked_fill(~mask, -torch.inf)
     last = end_log_probs.masked_fill(~mask, -torch.inf)
     last = functional.pad(last, (0, max_length - 1), value=-torch.inf)
+    # Windows of ends from each start on: spans that are too long or backwards never arise.
     pairs = first.unsqueeze(2) + last.unfold(1, max_length, 1)  # (B, N, max_length)
     score, index = pairs.flatten(1).max(dim=1)
     start = index // max_length

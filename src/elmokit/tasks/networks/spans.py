@@ -171,6 +171,8 @@ def prune_spans(
     furthest_end: dict[int, int] = {}  # by start of the spans taken
     nearest_start: dict[int, int] = {}  # by end of the spans taken
     kept: list[int] = []
+    # A taken span crosses [start, end) if one end is inside and the other one outside. For each
+    # border the furthest partner is enough, so a candidate costs its width, not all spans taken.
     for index in order:
         if len(kept) >= num_kept:
             break
