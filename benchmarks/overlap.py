@@ -26,10 +26,9 @@ from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import COMPRESSIONS, find_files
+from elmokit.tasks.classification import NliTask, SentimentTask
 from elmokit.tasks.formats.records import first_named, read_records
-from elmokit.tasks.nli import FIELDS
 from elmokit.tasks.sampling import paragraphs_of, records_of
-from elmokit.tasks.sentiment import TEXT_FIELDS
 from elmokit.text.normalization import normalize
 
 MIN_CHARACTERS = 12
@@ -91,8 +90,8 @@ def probes_of(text: str, num_characters: int) -> list[str]:
 def texts_of(task: str, path: Path, units: Sequence[Any]) -> list[str]:
     """Return the text of each unit of a data file."""
     if task == "qa":
-        return [plain(paragraph["context"]) for _, paragraph, _ in units]
-    names = FIELDS[0] if task == "nli" else TEXT_FIELDS
+        return [plain(paragraph["context"]) for _, paragraph in units]
+    names = (NliTask if task == "nli" else SentimentTask).text_fields[0]
     name = first_named(read_records(path), names)
     return [plain(record.text(name)) for record in read_records(path)]
 

@@ -15,7 +15,7 @@ from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.location import counted
 from elmokit.metrics.span_f1 import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
-from elmokit.tasks.formats.splits import find_split
+from elmokit.tasks.formats.reading import find_split
 
 TYPES = {
     "PER": "PER", "LOC": "LOC", "ORG": "ORG",

@@ -34,7 +34,7 @@ from elmokit.experiments.definitions import EXPERIMENTS
 from elmokit.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
 from elmokit.experiments.tables import NOTHING
 from elmokit.files.atomic import atomic_file
-from elmokit.tasks.formats.splits import find_split
+from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, HELD_OUT, read_metadata

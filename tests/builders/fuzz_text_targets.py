@@ -15,13 +15,11 @@ from elmokit.errors import FormatError
 from elmokit.files.lines import text_of_line
 from elmokit.inspection.tokens import tokenize
 from elmokit.tasks.formats.conll import read_columns
-from elmokit.tasks.formats.conllu import read_conllu
-from elmokit.tasks.formats.morphemes import read_morphemes
+from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
+from elmokit.tasks.formats.labeled_texts import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.ontonotes import read_coreference
-from elmokit.tasks.formats.pairs import read_pairs
 from elmokit.tasks.formats.propbank import read_propbank
 from elmokit.tasks.formats.squad import read_squad
-from elmokit.tasks.formats.text_labels import read_sentiment_trees, read_text_labels
 from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
@@ -125,6 +123,14 @@ def fasttext_model() -> bytes:
     ))  # fmt: skip
 
 
+def _read_labels(path: Path) -> Iterable[object]:
+    return read_labeled_texts(path, str.split)
+
+
+def _read_pairs(path: Path) -> Iterable[object]:
+    return read_labeled_texts(path, str.split, texts=(("premise",), ("hypothesis",)))
+
+
 def _read_corpus(path: Path) -> None:
     for _ in read_sentences([path], build_tokenizer(TokenizerConfig(name="simple"))):
         pass
@@ -210,8 +216,8 @@ TEXT_TARGETS: dict[str, Make] = {
             _lines(*rows) if separator is None else _table(rows, separator),
             _all(read), f"{kind}-{suffix}",
         )
-        for kind, read, rows in (("text", read_text_labels, TABLES["labels"]),
-                                 ("pairs", read_pairs, TABLES["pairs"]))
+        for kind, read, rows in (("text", _read_labels, TABLES["labels"]),
+                                 ("pairs", _read_pairs, TABLES["pairs"]))
         for suffix, separator in (("jsonl", None), ("tsv", "\t"), ("csv", ","))
     },
 }  # fmt: skip

@@ -12,8 +12,21 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.tasks.inputs.settings import EmbeddingKind
-from elmokit.tasks.registry import TASKS
+from elmokit.errors import FormatError, InputError
+from elmokit.tasks.formats.reading import find_split
+from elmokit.tasks.inputs.settings import CONDITION_INPUTS, EmbeddingKind, InputSettings
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.networks.crf import allowed_transitions
+from elmokit.tasks.registry import TASKS, find_task
+from elmokit.tasks.runs import train_task as module
+from elmokit.tasks.runs.config import TaskRunConfig, build_network
+from elmokit.tasks.runs.examples import Examples, predict
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import train_task
+from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
+from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.weights.model_dir import load_model
 
 from ..builders.squad_data import paragraph
 from ..builders.task_models import saved_toy_model
@@ -142,13 +155,6 @@ def run_task(
     device="auto",
     resume=False,
 ):
-    from elmokit.tasks.formats.splits import find_split
-    from elmokit.tasks.inputs.settings import InputSettings
-    from elmokit.tasks.registry import find_task
-    from elmokit.tasks.runs.config import TaskRunConfig
-    from elmokit.tasks.runs.train_task import train_task
-    from elmokit.tasks.runs.training import TaskTrainConfig
-
     config = TaskRunConfig(
         task=task,
         hidden_dims=tuple(24 for _ in find_task(task).default_hidden_dims[:2]),
@@ -165,9 +171,6 @@ def run_task(
 
 @pytest.mark.parametrize("task", TASKS)
 def test_standard_input_is_read_whole_or_refused(task, tmp_path, monkeypatch):
-    from elmokit.errors import InputError
-    from elmokit.tasks.registry import find_task
-
     suffix, text = FILES[task]
     path = tmp_path / f"data.{suffix}"
     path.write_text(text, encoding="utf-8")
@@ -186,8 +189,6 @@ def test_standard_input_is_read_whole_or_refused(task, tmp_path, monkeypatch):
 
 
 def test_every_task_is_checked():
-    from elmokit.tasks.registry import find_task
-
     assert FILES.keys() == TASKS.keys()
     for name, entry in TASKS.items():
         task = find_task(name)
@@ -198,9 +199,6 @@ def test_every_task_is_checked():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_score_follows_from_the_counts(task, data):
-    from elmokit.tasks.formats.splits import find_split
-    from elmokit.tasks.registry import find_task
-
     found = find_task(task)
     examples = found.read(find_split(data, "dev"), training=False, tokenize=str.split)
     gold = [found.gold(example) for example in examples]
@@ -245,9 +243,6 @@ def words_of(task, text):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_dir):
-    from elmokit.tasks.formats.splits import find_split
-    from elmokit.tasks.runs.task_run import TaskRun
-
     result = run_task(task, data, tmp_path / "run", model_dir, epochs=EPOCHS.get(task, 30))
     assert result.best.dev.value == 100
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
@@ -273,13 +268,6 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
 def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
     task, data, tmp_path, model_dir, monkeypatch
 ):
-    from elmokit.tasks.formats.splits import find_split
-    from elmokit.tasks.inputs.settings import InputSettings
-    from elmokit.tasks.registry import find_task
-    from elmokit.tasks.runs.examples import predict
-    from elmokit.tasks.runs.task_run import TaskRun
-    from elmokit.tasks.runs.training import TaskTraining
-
     kept = {}
 
     def train_and_answer(self, on_step):
@@ -301,12 +289,6 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
 @pytest.fixture
 def network(task, data, tmp_path, model_dir):
     """A fresh network of a task's own inputs, and a function that makes batches of its data."""
-    from elmokit.tasks.formats.splits import find_split
-    from elmokit.tasks.inputs.task_bilm import TaskBiLM
-    from elmokit.tasks.inputs.token_inputs import BatchMaker
-    from elmokit.tasks.registry import find_task
-    from elmokit.tasks.runs.config import TaskRunConfig, build_network
-    from elmokit.tasks.runs.examples import Examples
 
     found = find_task(task)
     dims = tuple(8 for _ in found.default_hidden_dims[:2])
@@ -340,9 +322,6 @@ def test_a_network_makes_its_tensors_where_its_batches_are(network):
 @pytest.mark.gpu
 @pytest.mark.parametrize("task", TASKS)
 def test_a_task_is_trained_on_a_gpu_and_answers_on_the_cpu(task, data, tmp_path, model_dir):
-    from elmokit.tasks.formats.splits import find_split
-    from elmokit.tasks.runs.task_run import TaskRun
-
     result = run_task(task, data, tmp_path / "run", model_dir, epochs=200, device="cuda")
     assert result.best.dev.value == 100
     for device in ("cuda", "cpu"):
@@ -352,8 +331,6 @@ def test_a_task_is_trained_on_a_gpu_and_answers_on_the_cpu(task, data, tmp_path,
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_the_device_is_chosen_checked_and_told(task, data, tmp_path, model_dir, caplog):
-    from elmokit.tasks.runs.task_run import TaskRun
-
     with caplog.at_level("INFO"):
         run_task(task, data, tmp_path / "run", model_dir, epochs=1)
         TaskRun.load(tmp_path / "run", device="cpu")
@@ -380,9 +357,6 @@ def test_the_same_seed_gives_the_same_model(task, data, tmp_path, model_dir):
 @pytest.mark.parametrize("task", ["srl"])
 @pytest.mark.parametrize("embeddings", get_args(EmbeddingKind))
 def test_every_condition_trains_and_answers(task, embeddings, data, tmp_path, model_dir):
-    from elmokit.tasks.inputs.settings import CONDITION_INPUTS, InputSettings
-    from elmokit.tasks.runs.task_run import TaskRun
-
     vectors = None
     if CONDITION_INPUTS[embeddings].needs_static or embeddings == "elmo":
         vectors = tmp_path / "vectors.txt"
@@ -397,9 +371,6 @@ def test_every_condition_trains_and_answers(task, embeddings, data, tmp_path, mo
 
 @pytest.mark.parametrize("task", ["ner"])
 def test_entities_never_have_an_illegal_tag(task, data, tmp_path, model_dir):
-    from elmokit.tasks.runs.task_run import TaskRun
-    from elmokit.tasks.tag_schemes import allowed_transitions
-
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     run = TaskRun.load(tmp_path / "run")
     tags = run.labels
@@ -414,9 +385,6 @@ def test_entities_never_have_an_illegal_tag(task, data, tmp_path, model_dir):
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
-    from elmokit.errors import FormatError
-    from elmokit.tasks.runs.task_run import TaskRun
-
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     (tmp_path / "run" / "model.safetensors").unlink()
     with pytest.raises(FormatError, match=r"/run/model\.safetensors"):
@@ -427,10 +395,6 @@ def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_another_bilm_is_refused(task, data, tmp_path, model_dir):
-    from elmokit.errors import FormatError
-    from elmokit.tasks.runs.task_run import TaskRun
-    from elmokit.weights.model_dir import load_model
-
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     other = load_model(model_dir)
     other.reset_parameters(torch.Generator().manual_seed(9))
@@ -448,17 +412,18 @@ def test_a_run_is_never_overwritten(task, data, tmp_path, model_dir):
 
 
 @pytest.mark.parametrize("task", ["pos"])
-def test_the_static_arm_needs_vectors(task, data, tmp_path):
-    from elmokit.errors import InputError
-
-    with pytest.raises(InputError, match=r"embeddings='static'.*--vectors"):
-        run_task(task, data, tmp_path / "run", None, embeddings="static")
+@pytest.mark.parametrize(("embeddings", "vectors"), [("static", None), ("none", "v.txt")])
+def test_word_vectors_are_given_where_they_are_read(task, embeddings, vectors, data, tmp_path):
+    with pytest.raises(InputError, match=rf"embeddings='{embeddings}'.*--vectors"):
+        run_task(
+            task, data, tmp_path / "run", None, embeddings=embeddings,
+            vectors=vectors and tmp_path / vectors,
+        )  # fmt: skip
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog):
-    from elmokit.tasks.runs.task_run import TaskRun
-
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("the 1 2\nocean 3 4\n", encoding="utf-8")
     run_task(task, data, tmp_path / "run", None, embeddings="static", vectors=vectors, epochs=1)
@@ -472,22 +437,10 @@ def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog
     assert "is gone: 1 unseen words" in caplog.text
 
 
-@pytest.mark.parametrize("task", ["pos"])
-def test_the_none_arm_takes_no_vectors(task, data, tmp_path):
-    from elmokit.errors import InputError
-
-    with pytest.raises(InputError, match=r"embeddings='none'.*--vectors"):
-        run_task(task, data, tmp_path / "run", None, embeddings="none", vectors=tmp_path / "v.txt")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize("task", ["srl", "nli"])
 def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
     task, data, tmp_path, model_dir
 ):
-    from elmokit.errors import InputError
-    from elmokit.tasks.runs.task_run import TaskRun
-
     run_task(task, data, tmp_path / "run", model_dir, epochs=1)
     run = TaskRun.load(tmp_path / "run")
     for bad in ("no mark and no tab", "", "*a* *b*", "* *", ["a"], [], ["*a*", "*b*", "*"], "\0"):
@@ -502,9 +455,6 @@ def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, monkeypatch):
-    from elmokit.tasks.runs.task_run import TaskRun
-    from elmokit.tasks.runs.training import TaskTraining
-
     def stop_after_two(self, on_step):
         for report in run(self, on_step):
             if report.epoch == 3:
@@ -528,9 +478,6 @@ def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, 
     ],
 )
 def test_a_text_is_shown_as_it_was_given(task, text, prediction):
-    from elmokit.tasks.registry import find_task
-    from elmokit.text.tokenizers.registry import build_tokenizer
-
     found = find_task(task)
     example = found.from_text(text, build_tokenizer("simple"))
     assert found.show(example, prediction) == f"{prediction}\t{text}"
@@ -557,10 +504,6 @@ def test_a_text_is_shown_as_it_was_given(task, text, prediction):
     ],
 )  # fmt: skip
 def test_a_text_that_is_no_example_is_shown_cut_where_it_is_long(task, text, message):
-    from elmokit.errors import InputError
-    from elmokit.tasks.registry import find_task
-    from elmokit.text.tokenizers.registry import build_tokenizer
-
     with pytest.raises(InputError, match=message) as caught:
         find_task(task).from_text(text, build_tokenizer("simple"))
     assert len(str(caught.value)) < 200
@@ -568,8 +511,6 @@ def test_a_text_that_is_no_example_is_shown_cut_where_it_is_long(task, text, mes
 
 @pytest.mark.parametrize("task", ["pos"])
 def test_nothing_is_called_safe_that_was_not_written(task, data, tmp_path, model_dir, monkeypatch):
-    from elmokit.tasks.runs import train_task as module
-
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 

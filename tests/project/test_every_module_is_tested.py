@@ -35,11 +35,7 @@ COVERED_BY = {
     "unit/cli/test_init.py": "version",
     "unit/training/test_trackers.py": "cli/commands/track",
     # Members of families, which all pass the same tests.
-    "contracts/test_tasks.py": (
-        "tasks/classification tasks/ner tasks/registry tasks/srl"
-        " tasks/tagging tasks/task tasks/networks/bcn tasks/networks/classifier"
-        " tasks/networks/initialization tasks/networks/role_labeler tasks/runs/config"
-    ),
+    "contracts/test_tasks.py": ("tasks/registry tasks/srl tasks/task tasks/runs/config"),
     "contracts/test_tokenizers.py": (
         "text/sentences text/tokenizers/protocol text/tokenizers/simple_data"
     ),
@@ -52,7 +48,8 @@ COVERED_BY = {
     "unit/embed/test_job.py": "embed/line_embedder",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
-    "unit/tasks/formats/test_conll.py": "tasks/formats/columns",
+    "unit/tasks/networks/test_encoder.py": "tasks/networks/gru",
+    "unit/tasks/test_tagging.py": "tasks/networks/tagger",
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
     "unit/web/api/test_gate.py": "web/api/settings",

@@ -4,7 +4,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.tasks.formats.morphemes import read_morphemes
+from elmokit.tasks.formats.conllu import read_morphemes
 
 pieces = st.text(
     st.characters(exclude_categories=("C", "Z"), exclude_characters="+_"), min_size=1, max_size=4

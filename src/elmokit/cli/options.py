@@ -15,7 +15,7 @@ from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
 from elmokit.errors import InputError, as_input_error
 from elmokit.field_checks import SEEDS
 from elmokit.files.sources import find_files
-from elmokit.tasks.formats.columns import Columns
+from elmokit.tasks.formats.reading import Columns
 from elmokit.text.given_sentences import check_text
 from elmokit.text.special_words import watched
 from elmokit.text.tokenizers.registry import describe_tokenizers

@@ -28,7 +28,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import file_sha256
 from elmokit.files.sources import COMPRESSIONS, plain_suffix
 from elmokit.probes.data import SplitFiles, find_sense_inventory, find_splits
-from elmokit.tasks.formats.splits import find_split
+from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task

@@ -26,12 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
-from elmokit.metrics.significance import NUM_ROUNDS, TOLERANCE, Counts, ScoreFunction, blocks
+from elmokit.metrics.accuracy import Counts
+from elmokit.metrics.significance import NUM_ROUNDS, TOLERANCE, ScoreFunction, blocks
 
 CONFIDENCE = 0.95
 """Of the intervals."""
-
-_Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,6 @@ class BootstrapTest:
     p_value: float
     """``2 (r + 1) / (R + 1)``: r of R rounds were not on the observed side of 0; at most 1.
     Where nothing varies, at least 2 to the power of 1 minus the number of units."""
-    num_rounds: int
-    """R."""
 
 
 def sum_by_unit(counts: Counts, units: NDArray[np.int64]) -> Counts:
@@ -84,20 +81,16 @@ def bootstrap_gain(
         score: From summed counts to the score.
         num_rounds: Rounds of the bootstrap.
         seed: Of the draws.
-
-    Raises:
-        InputError: if the counts are empty or their units differ.
     """
     gains = [gain] if minus is None else [gain, minus]
     num_units = _check(gains)
-    if num_rounds < 1:
-        raise InputError(f"`num_rounds` must be at least 1, got {num_rounds}. Usual: 10000.")
     generator = np.random.default_rng(seed)
     conditions = [counts for one in gains for counts in (one.new, one.reference)]
     observed = [score(counts.sum(axis=1)) for counts in conditions]  # (seeds,) each
     resampled = _resample_units(conditions, num_units, score, num_rounds, generator)
     difference = _contrast([scores.mean() for scores in observed])
     errors = _contrast([scores.mean(axis=1) for scores in resampled]) - difference
+    # A normal distribution over its own estimated width is Student's t.
     if num_units > 1:
         errors = errors * np.sqrt(num_units / generator.chisquare(num_units - 1, size=num_rounds))
     for number, one in enumerate(gains):
@@ -108,14 +101,10 @@ def bootstrap_gain(
     values = difference + errors
     against = min((values <= TOLERANCE).sum(), (values >= -TOLERANCE).sum())
     p = min(1.0, 2 * (int(against) + 1) / (num_rounds + 1))
-    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]).tolist()
     if np.abs(errors).max() <= TOLERANCE:  # all units and seeds are equal: as a test of signs
-        low = high = None
-        p = max(p, 2.0 ** (1 - num_units))
-    return BootstrapTest(
-        difference=float(difference), low=None if low is None else float(low),
-        high=None if high is None else float(high), p_value=p, num_rounds=num_rounds,
-    )  # fmt: skip
+        low, high, p = None, None, max(p, 2.0 ** (1 - num_units))
+    return BootstrapTest(difference=float(difference), low=low, high=high, p_value=p)
 
 
 def _check(gains: list[RunCounts]) -> int:
@@ -130,29 +119,26 @@ def _check(gains: list[RunCounts]) -> int:
     return shapes[0][1]
 
 
-def _contrast(values: Sequence[Any]) -> _Array:
+def _contrast(values: Sequence[Any]) -> Counts:
     """Return new minus reference; of two gains, the first minus the second."""
     return np.tensordot(np.array([1.0, -1.0, -1.0, 1.0][: len(values)]), np.stack(values), axes=1)
 
 
 def _resample_units(
-    conditions: list[Counts],
-    num_units: int,
-    score: ScoreFunction,
-    num_rounds: int,
+    conditions: list[Counts], num_units: int, score: ScoreFunction, num_rounds: int,
     generator: np.random.Generator,
-) -> list[_Array]:
+) -> list[Counts]:  # fmt: skip
     """Return the scores of all runs on drawn units: (rounds, seeds) for each condition."""
     flat = [counts.transpose(1, 0, 2).reshape(num_units, -1) for counts in conditions]
-    found: list[list[_Array]] = [[] for _ in conditions]
+    scores: list[list[Counts]] = [[] for _ in conditions]
     for drawn in _draws(num_units, num_rounds, generator):
         for number, counts in enumerate(conditions):
             totals = drawn @ flat[number]
-            found[number].append(score(totals.reshape(len(drawn), len(counts), -1)))
-    return [np.concatenate(blocks) for blocks in found]
+            scores[number].append(score(totals.reshape(len(drawn), len(counts), -1)))
+    return [np.concatenate(parts) for parts in scores]
 
 
-def _draws(num_units: int, num_rounds: int, generator: np.random.Generator) -> Iterator[_Array]:
+def _draws(num_units: int, num_rounds: int, generator: np.random.Generator) -> Iterator[Counts]:
     """Yield how often each unit was drawn: (rounds, units), in blocks that bound memory."""
     for rounds in blocks(num_rounds, num_units):
         drawn = generator.integers(0, num_units, size=(rounds, num_units))
@@ -162,9 +148,9 @@ def _draws(num_units: int, num_rounds: int, generator: np.random.Generator) -> I
 
 
 def _seed_errors(
-    observed: list[_Array], resampled: list[_Array], num_units: int,
+    observed: list[Counts], resampled: list[Counts], num_units: int,
     generator: np.random.Generator, *, new_is_fixed: bool,
-) -> _Array:  # fmt: skip
+) -> Counts:  # fmt: skip
     """Draw the error that the seeds of two conditions add to the difference of their means."""
     num_rounds = len(resampled[0])
     freedom = sum(len(scores) - 1 for scores in observed)

@@ -5,78 +5,66 @@ denominators of each measure are summed over documents before dividing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.errors import InputError
-from elmokit.metrics.accuracy import check_same_length, percent
+from elmokit.metrics.accuracy import Counts, percent
 
 Mention = tuple[int, int]
 """Start, end (exclusive), in tokens of the document."""
-Cluster = Sequence[Mention]
+Clusters = Sequence[Sequence[Mention]]
+MEASURES: tuple[str, ...] = ("muc", "b3", "ceaf")
+_Sets = Sequence[frozenset[Mention]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorefFigures:
-    """One measure, in percent; 0 where the denominator is 0."""
+def count_clusters(predicted: Sequence[Clusters], gold: Sequence[Clusters]) -> Counts:
+    """Compare the clusters of documents.
 
-    precision: float
-    recall: float
-    f1: float
+    Mentions may nest and overlap; each is in one cluster of its document at most. A mention
+    repeated within a cluster counts once.
 
-
-@dataclass(frozen=True, kw_only=True)
-class CorefScore:
-    """The three measures and the mean of their F1."""
-
-    muc: CorefFigures
-    b_cubed: CorefFigures
-    ceaf: CorefFigures
-    average_f1: float
-    counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row per document: for each measure, numerator and denominator of precision, recall (12)."""
-
-
-def score_clusters(
-    predicted: Sequence[Sequence[Cluster]], gold: Sequence[Sequence[Cluster]]
-) -> CorefScore:
-    """Score documents, each a list of clusters.
-
-    Mentions may nest and overlap. A mention repeated within one cluster counts once.
-
-    Raises:
-        InputError: if the numbers of documents differ, or a mention is empty, negative or in two
-            clusters of one document.
+    Returns:
+        A row per document: for each of `MEASURES`, numerator and denominator of precision and of
+        recall (12).
     """
-    check_same_length(predicted, gold)
-    counts = np.zeros((len(gold), 12))
+    rows = np.zeros((len(gold), 12))
     for row, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
-        response, key = _clean(guess, "predicted", row), _clean(truth, "gold", row)
+        response, key = _without_singletons(guess), _without_singletons(truth)
         matched = _best_similarity(response, key)
-        counts[row] = (
+        rows[row] = (
             *_muc_part(response, key), *_muc_part(key, response),
             *_b_cubed_part(response, key), *_b_cubed_part(key, response),
             matched, len(response), matched, len(key),
         )  # fmt: skip
-    totals = counts.sum(axis=0)
-    muc, b_cubed, ceaf = (_figures(totals[at : at + 4]) for at in (0, 4, 8))
-    return CorefScore(
-        muc=muc, b_cubed=b_cubed, ceaf=ceaf, average_f1=float(average_f1_of(totals)), counts=counts
+    return rows
+
+
+def precision_and_recall_of(totals: Counts) -> tuple[Counts, Counts]:
+    """Return both in percent from summed rows of `count_clusters`: (..., 12) -> 2 (..., 3)."""
+    return (
+        percent(totals[..., 0::4], totals[..., 1::4]),
+        percent(totals[..., 2::4], totals[..., 3::4]),
     )
 
 
-def average_f1_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return average F1 in percent from summed rows of `CorefScore.counts`: (..., 12) -> (...)."""
-    return np.asarray(sum(_f1(totals[..., at : at + 4]) for at in (0, 4, 8)) / 3)
+def f1s_of(totals: Counts) -> Counts:
+    """Return the F1 of each measure in percent: (..., 12) -> (..., 3)."""
+    precision, recall = precision_and_recall_of(totals)
+    return percent(2 * precision * recall, precision + recall) / 100
+
+
+def average_f1_of(totals: Counts) -> Counts:
+    """Return average F1 in percent from summed rows of `count_clusters`: (..., 12) -> (...)."""
+    muc, b_cubed, ceaf = np.moveaxis(f1s_of(totals), -1, 0)
+    return np.asarray((muc + b_cubed + ceaf) / 3)
 
 
 def assign(similarity: NDArray[np.float64]) -> list[tuple[int, int]]:
     """Return the (row, column) pairs, each used at most once, with the largest sum.
 
     Uses all rows or all columns, whichever are fewer. Hungarian method with potentials, O(n^2 m)
-    for n <= m.
+    for n <= m. SciPy has it as well, but nothing else of a core installation needs SciPy.
     """
     if similarity.shape[0] > similarity.shape[1]:
         return sorted((row, column) for column, row in assign(similarity.T))
@@ -101,78 +89,45 @@ def assign(similarity: NDArray[np.float64]) -> list[tuple[int, int]]:
             slack[~reached] -= step
             reached[column] = True
             row = int(row_of[column])
-        while column >= 0:  # shift every match on the path by one
+        # Shift every match on the path by one.
+        while column >= 0:
             before = int(parent[column])
             row_of[column] = row_of[before] if before >= 0 else new_row
             column = before
     return sorted((int(row), column) for column, row in enumerate(row_of) if row >= 0)
 
 
-def _clean(clusters: Sequence[Cluster], side: str, document: int) -> list[frozenset[Mention]]:
-    """Check the clusters and return them as sets, without singletons."""
-    sets = [frozenset(cluster) for cluster in clusters]
-    seen: set[Mention] = set()
-    for cluster in sets:
-        for mention in cluster:
-            if not 0 <= mention[0] < mention[1] or mention in seen:
-                raise InputError(
-                    f"A mention must be (start, end) with 0 <= start < end and in one cluster, got "
-                    f"{mention} in the {side} clusters of document {document}. Drop it, or merge "
-                    "the clusters that share it."
-                )
-        seen |= cluster
-    return [cluster for cluster in sets if len(cluster) > 1]
+def _without_singletons(clusters: Clusters) -> list[frozenset[Mention]]:
+    return [mentions for mentions in map(frozenset, clusters) if len(mentions) > 1]
 
 
-def _muc_part(
-    clusters: Sequence[frozenset[Mention]], others: Sequence[frozenset[Mention]]
-) -> tuple[float, float]:
+def _muc_part(clusters: _Sets, others: _Sets) -> tuple[float, float]:
     """Return the links of ``clusters`` that ``others`` keep, and all links."""
-    other_of = _index(others)
     kept = links = 0
-    for cluster in clusters:
-        found = [other_of[mention] for mention in cluster if mention in other_of]
-        parts = len(set(found)) + len(cluster) - len(found)
+    for cluster, homes in zip(clusters, _homes(clusters, others), strict=True):
+        parts = len(set(homes)) + len(cluster) - len(homes)
         kept += len(cluster) - parts
         links += len(cluster) - 1
     return float(kept), float(links)
 
 
-def _b_cubed_part(
-    clusters: Sequence[frozenset[Mention]], others: Sequence[frozenset[Mention]]
-) -> tuple[float, float]:
+def _b_cubed_part(clusters: _Sets, others: _Sets) -> tuple[float, float]:
     """Return ``sum |C ∩ O|^2 / |C|`` over pairs, and the number of mentions."""
-    other_of = _index(others)
     share = 0.0
-    for cluster in clusters:
-        found = [other_of[mention] for mention in cluster if mention in other_of]
-        share += sum(found.count(other) ** 2 for other in set(found)) / len(cluster)
+    for cluster, homes in zip(clusters, _homes(clusters, others), strict=True):
+        share += sum(homes.count(other) ** 2 for other in set(homes)) / len(cluster)
     return share, float(sum(map(len, clusters)))
 
 
-def _best_similarity(
-    response: Sequence[frozenset[Mention]], key: Sequence[frozenset[Mention]]
-) -> float:
+def _homes(clusters: _Sets, others: _Sets) -> list[list[int]]:
+    """Return, of each cluster, the numbers of the other clusters that its mentions are in."""
+    other_of = {mention: at for at, cluster in enumerate(others) for mention in cluster}
+    return [[other_of[mention] for mention in cluster & other_of.keys()] for cluster in clusters]
+
+
+def _best_similarity(response: _Sets, key: _Sets) -> float:
     """Return the largest sum of ``2 |K ∩ R| / (|K| + |R|)`` over one-to-one matchings."""
     if not response or not key:
         return 0.0
     phi = np.array([[2 * len(k & r) / (len(k) + len(r)) for r in response] for k in key])
     return float(sum(phi[pair] for pair in assign(phi)))
-
-
-def _index(clusters: Sequence[frozenset[Mention]]) -> dict[Mention, int]:
-    return {mention: at for at, cluster in enumerate(clusters) for mention in cluster}
-
-
-def _f1(totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    precision = percent(totals[..., 0], totals[..., 1])
-    recall = percent(totals[..., 2], totals[..., 3])
-    return np.asarray(percent(2 * precision * recall, precision + recall) / 100)
-
-
-def _figures(totals: NDArray[np.float64]) -> CorefFigures:
-    return CorefFigures(
-        precision=float(percent(totals[0], totals[1])),
-        recall=float(percent(totals[2], totals[3])),
-        f1=float(_f1(totals)),
-    )

@@ -51,11 +51,7 @@ class PerplexityCounter:
     """Those of unknown words."""
 
     def report(self, *, vocabulary: int, state: str, precision: str = "fp32") -> PerplexityReport:
-        """Return the figures.
-
-        Raises:
-            InputError: if no target was scored.
-        """
+        """Return the figures."""
         if self.tokens == 0:
             raise InputError(
                 "There is no text to score: no sentence with at least one word was found."

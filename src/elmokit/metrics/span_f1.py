@@ -1,4 +1,4 @@
-"""F1 of typed spans, equal to conlleval, and the tag schemes that encode them.
+"""F1 of typed spans, equal to conlleval, and of semantic roles, equal to srl-eval of CoNLL-2005.
 
 IOB1, IOB2 (BIO), BIOUL and IOBES (E is L, S is U) are read as conlleval does, also where a sequence
 breaks its scheme: every token that is not O is in a span, and a span begins at B and U, after O, L
@@ -6,68 +6,60 @@ and U, and where the type changes (conlleval has no rule for U and for B after L
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elmokit.errors import InputError
-from elmokit.metrics.accuracy import (
-    PrecisionRecall,
-    check_same_length,
-    check_same_tokens,
-    percent,
-)
+from elmokit.metrics.accuracy import Counts, LabelCounts, figures_by_label, percent
 
 TagScheme = Literal["iob1", "iob2", "bioul"]
 """``iob1`` uses B only where a span directly follows another of its type."""
 
 Span = tuple[str, int, int]
 """Type, start, end (exclusive)."""
+Argument = tuple[str, tuple[tuple[int, int], ...]]
+"""Type and pieces ``(start, end)``, in order."""
 
 _PREFIXES = {"B": "B", "I": "I", "L": "L", "U": "U", "E": "L", "S": "U"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpanScore:
-    """Figures over all spans (micro average) and by type."""
-
-    overall: PrecisionRecall
-    by_type: Mapping[str, PrecisionRecall]
-    """Every type in the predictions or the gold data, in alphabetical order."""
-    counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row per example: correct, predicted, gold."""
-
-
 def read_spans(tags: Sequence[str]) -> list[Span]:
-    """Return the spans that tags of any scheme encode, from left to right.
-
-    Raises:
-        InputError: if a tag is neither O nor a prefix, a hyphen and a type.
-    """
+    """Return the spans that tags of any scheme encode, from left to right."""
     spans: list[Span] = []
     before, old = "O", ""
     for at, tag in enumerate(tags):
         prefix, label = _split(tag, at)
         if prefix != "O":
             begins = prefix in ("B", "U") or before in "OLU" or label != old
+            # A token that goes on replaces the span before it by a longer one.
             start = at if begins else spans.pop()[1]
             spans.append((label, start, at + 1))
         before, old = prefix, label
     return spans
 
 
-def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: TagScheme) -> list[str]:
-    """Return tags that encode the spans, O elsewhere.
+def read_arguments(tags: Sequence[str]) -> list[Argument]:
+    """Return the arguments of one predicate without the predicate (V), by first piece.
 
-    Raises:
-        InputError: if spans are empty, overlap or exceed the sentence.
-        ValueError: if there is no such scheme.
+    C-X continues the latest argument X, which then has several pieces; without one it is an
+    ordinary X. R-X is a type of its own.
     """
-    if scheme not in get_args(TagScheme):
-        raise ValueError(f"`scheme` must be one of {get_args(TagScheme)}, got {scheme!r}.")
+    arguments: list[tuple[str, list[tuple[int, int]]]] = []
+    latest: dict[str, list[tuple[int, int]]] = {}
+    for label, start, end in read_spans(tags):
+        role = label.removeprefix("C-")
+        if role != label and role in latest:
+            latest[role].append((start, end))
+        else:
+            latest[role] = [(start, end)]
+            arguments.append((role, latest[role]))
+    return [(role, tuple(pieces)) for role, pieces in arguments if role != "V"]
+
+
+def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: TagScheme) -> list[str]:
+    """Return tags that encode the spans, O elsewhere."""
     tags = ["O"] * num_tokens
     end_before, type_before = 0, ""
     for label, start, end in sorted(spans, key=lambda span: span[1:]):
@@ -88,46 +80,33 @@ def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: TagScheme) -> 
 
 
 def convert_tags(tags: Sequence[str], *, scheme: TagScheme) -> list[str]:
-    """Rewrite tags of any scheme in ``scheme``; the spans stay, and the result is always legal.
-
-    Raises:
-        InputError: if a tag is neither O nor a prefix, a hyphen and a type.
-    """
+    """Rewrite tags of any scheme in ``scheme``; the spans stay, and the result is always legal."""
     return write_tags(read_spans(tags), len(tags), scheme=scheme)
 
 
-def score_tags(
+def count_spans(
     predicted: Sequence[Sequence[str]],
     gold: Sequence[Sequence[str]],
     *,
     read: Callable[[Sequence[str]], Iterable[tuple[str, *tuple[Any, ...]]]] = read_spans,
-) -> SpanScore:
-    """Score tagged sentences: a span counts if its type and both boundaries are correct.
+) -> LabelCounts:
+    """Count correct, predicted and gold spans of tagged sentences: (examples, 3).
 
-    ``read`` returns what is scored in a sentence, the type first.
-
-    Raises:
-        InputError: if predicted and gold differ in sentences or tokens, or a tag is unreadable.
+    A span is correct if its type and both boundaries are. ``read`` returns what is scored in a
+    sentence, the type first: `read_arguments` for semantic roles.
     """
-    check_same_length(predicted, gold)
-    counts = np.zeros((len(gold), 3))
-    by_type: dict[str, NDArray[np.float64]] = {}
+    rows = np.zeros((len(gold), 3))
+    totals = Counter(), Counter(), Counter()
     for row, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
-        check_same_tokens(guess, truth, example=row)
         guesses, truths = set(read(guess)), set(read(truth))
-        for column, found in enumerate((guesses & truths, guesses, truths)):
-            counts[row, column] = len(found)
-            for label, times in Counter(thing[0] for thing in found).items():
-                by_type.setdefault(label, np.zeros(3))[column] += times
-    return SpanScore(
-        overall=PrecisionRecall.of(*counts.sum(axis=0)),
-        by_type={label: PrecisionRecall.of(*by_type[label]) for label in sorted(by_type)},
-        counts=counts,
-    )
+        for column, spans in enumerate((guesses & truths, guesses, truths)):
+            rows[row, column] = len(spans)
+            totals[column].update(span[0] for span in spans)
+    return LabelCounts(rows=rows, by_label=figures_by_label(*totals))
 
 
-def f1_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return F1 in percent from summed rows of `SpanScore.counts`: (..., 3) -> (...)."""
+def f1_of(totals: Counts) -> Counts:
+    """Return F1 in percent from summed rows of `count_spans`: (..., 3) -> (...)."""
     return percent(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
 
 

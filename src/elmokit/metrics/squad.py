@@ -4,31 +4,17 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from elmokit.errors import InputError
-from elmokit.metrics.accuracy import check_same_length, percent
+from elmokit.metrics.accuracy import Counts, percent
 
 AnswerStyle = Literal["squad", "korquad"]
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KOREAN_MARKS = str.maketrans(dict.fromkeys("'\"‘’《》<>〈〉()", " "))
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerScore:
-    """Means over questions in percent, each scored by its best gold answer."""
-
-    exact_match: float
-    f1: float
-    questions: int
-    counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row per question: exact match (0 or 1), F1 (0 to 1), 1."""
 
 
 def normalize_squad(answer: str) -> str:
@@ -41,40 +27,29 @@ def normalize_korquad(answer: str) -> str:
     return " ".join(answer.translate(_KOREAN_MARKS).lower().translate(_NO_PUNCTUATION).split())
 
 
-def score_answers(
-    predicted: Sequence[str | None], gold: Sequence[Sequence[str]], *, style: AnswerStyle
-) -> AnswerScore:
-    """Score one answer per question against all its gold answers; None (missing) scores 0.
+def count_answers(
+    predicted: Sequence[str], gold: Sequence[tuple[Sequence[str], AnswerStyle]]
+) -> Counts:
+    """Compare each answer with all its gold answers, of which the best one counts.
 
     As in the official scripts, two answers that are empty after normalization match with F1 0.
 
-    Raises:
-        InputError: if the numbers of questions differ, or a question has no gold answer.
+    Returns:
+        A row per question: exact match (0 or 1), F1 (0 to 1), 1.
     """
-    check_same_length(predicted, gold)
-    counts = np.zeros((len(gold), 3))
-    for row, (guess, answers) in enumerate(zip(predicted, gold, strict=True)):
-        if isinstance(answers, str) or not answers:
-            raise InputError(
-                f"Question {row} must have a list of at least one gold answer, got {answers!r}. "
-                "Omit unanswerable questions, and put a single answer in a list."
-            )
-        counts[row, 2] = 1
-        if guess is not None:
-            pairs = [_match(guess, answer, style) for answer in answers]
-            counts[row, :2] = np.max(pairs, axis=0)
-    totals = counts.sum(axis=0)
-    exact_match, f1 = float(exact_match_of(totals)), float(answer_f1_of(totals))
-    return AnswerScore(exact_match=exact_match, f1=f1, questions=len(gold), counts=counts)
+    rows = np.ones((len(gold), 3))
+    for row, (guess, (answers, style)) in enumerate(zip(predicted, gold, strict=True)):
+        rows[row, :2] = np.max([_match(guess, answer, style) for answer in answers], axis=0)
+    return rows
 
 
-def exact_match_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return EM in percent from summed rows of `AnswerScore.counts`: (..., 3) -> (...)."""
+def exact_match_of(totals: Counts) -> Counts:
+    """Return EM in percent from summed rows of `count_answers`: (..., 3) -> (...)."""
     return percent(totals[..., 0], totals[..., 2])
 
 
-def answer_f1_of(totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return F1 in percent from summed rows of `AnswerScore.counts`: (..., 3) -> (...)."""
+def answer_f1_of(totals: Counts) -> Counts:
+    """Return F1 in percent from summed rows of `count_answers`: (..., 3) -> (...)."""
     return percent(totals[..., 1], totals[..., 2])
 
 

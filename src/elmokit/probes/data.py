@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 from elmokit.errors import InputError
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu
-from elmokit.tasks.formats.morphemes import read_morphemes
+from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu, read_morphemes
+from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.senses import (
     SenseInventory,
@@ -17,7 +17,6 @@ from elmokit.tasks.formats.senses import (
     read_sense_inventory,
     read_senses,
 )
-from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.formats.word_in_context import (
     LABELS_APART,
     ContextPair,

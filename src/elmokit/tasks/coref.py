@@ -5,20 +5,20 @@ An example is a whole document. Of a long one, an update reads a random window o
 
 import logging
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from elmokit.errors import FormatError, InputError
-from elmokit.files.location import Location, counted
-from elmokit.metrics.coref import average_f1_of, score_clusters
+from elmokit.files.location import counted
+from elmokit.metrics.coref import MEASURES, average_f1_of, count_clusters, f1s_of
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.coreference import DROPOUT, Clusters, CoreferenceModel
+from elmokit.tasks.networks.coreference import Clusters, CoreferenceModel
 from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
-from elmokit.tasks.written import WrittenWords, written
+from elmokit.tasks.written import WrittenWords
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class CorefTask(Task[CorefDocument]):
     name, metric = "coref", "average F1"
     score_from_counts = staticmethod(average_f1_of)
     divided_by = staticmethod(documents_of)
-    network, default_dropout = CoreferenceModel, DROPOUT
+    network, default_dropout = CoreferenceModel, 0.2
     hub_tag = "coreference-resolution"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
@@ -51,21 +51,18 @@ class CorefTask(Task[CorefDocument]):
         """Read documents, including those without clusters.
 
         A mention in several clusters stays in the first one; a warning says how many there were.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            FormatError: if it is damaged, or for training has no cluster of two mentions.
         """
         documents, num_dropped = [], 0
-        for given in read_coreference(path):
-            clusters = _distinct(given.clusters)
-            num_dropped += _num_mentions(map(set, given.clusters)) - _num_mentions(clusters)
-            documents.append(replace(given, clusters=clusters))
+        for document in read_coreference(path):
+            clusters = _distinct(document.clusters)
+            num_dropped += sum(len(set(cluster)) for cluster in document.clusters)
+            num_dropped -= sum(map(len, clusters))
+            documents.append(replace(document, clusters=clusters))
         if num_dropped:
             mentions = counted(num_dropped, "mention")
             log.warning("%s: %s ignored in a second cluster", path, mentions)
-        clusters = [cluster for document in documents for cluster in document.clusters]
-        if training and max(map(len, clusters), default=0) < 2:
+        sizes = (len(cluster) for document in documents for cluster in document.clusters)
+        if training and max(sizes, default=0) < 2:
             raise FormatError(
                 f"{path}: none of {len(documents)} documents has two mentions of one cluster, so "
                 "there is nothing to learn. The marks must be in the last column: (3 and 3)."
@@ -95,38 +92,30 @@ class CorefTask(Task[CorefDocument]):
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Return the mean F1 of three measures, without single mentions."""
-        score = score_clusters(predicted, gold)
-        details = {"muc": score.muc.f1, "b3": score.b_cubed.f1, "ceaf": score.ceaf.f1}
-        return TaskScore(self.metric, score.average_f1, details, counts=score.counts)
+        counts = count_clusters(predicted, gold)
+        totals = counts.sum(axis=0)
+        details = dict(zip(MEASURES, f1s_of(totals).tolist(), strict=True))
+        return TaskScore(self.metric, float(average_f1_of(totals)), details, counts=counts)
 
-    def example_of(self, *sentences: Sentence) -> CorefDocument:
-        location = Location(path=Path("text"), line=1)
-        return CorefDocument(
-            name="text", part=0, sentences=sentences, clusters=(), location=location
-        )
+    def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> CorefDocument:
+        text = " ".join(texts) if texts else None
+        return CorefDocument(name="text", part=0, sentences=sentences, clusters=(), text=text)
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> CorefDocument:
         """Make a document of the sentences that the tokenizer finds."""
-        example = self.example_of(*map(tuple, tokenizer.sentences(text)))
-        return replace(example, text=text)
+        return self.example_of(*map(tuple, tokenizer.sentences(text)), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
         """Make a document of a list of sentences, each a string or a list of words.
 
         With strings, its text is what was written, the sentences joined by spaces.
-
-        Raises:
-            InputError: for a list of words, which is not a document.
         """
         if len(words) > 1 and all(isinstance(one, str) and _is_word(one) for one in words):
             raise InputError(
                 f"A document is a list of sentences, each a string or a list of words, got a list "
                 f"of words: {words!r:.60}. Put the words of each sentence into a list of its own."
             )
-        example = self._example_of(words, tokenize)
-        if not any(isinstance(sentence, str) for sentence in words):
-            return example
-        return replace(example, text=" ".join(map(written, words)))
+        return self._of_texts(words, tokenize)
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
         """Return the text with mentions in brackets, numbered by cluster: ``[she]1``."""
@@ -140,12 +129,12 @@ class CorefTask(Task[CorefDocument]):
         self, example: CorefDocument, prediction: Clusters, probs: None = None
     ) -> dict[str, Any]:
         """Return text, words and the mentions of each cluster; there are no probabilities."""
-        written = WrittenWords(example.tokens, example.text)
-        clusters = [[written.span(*mention) for mention in cluster] for cluster in prediction]
-        return {"text": written.text, "tokens": written.as_json(), "clusters": clusters}
+        words = WrittenWords(example.tokens, example.text)
+        clusters = [[words.span(*mention) for mention in cluster] for cluster in prediction]
+        return {"text": words.text, "tokens": words.as_json(), "clusters": clusters}
 
 
-def _distinct(clusters: Iterable[Sequence[Span]]) -> tuple[tuple[Span, ...], ...]:
+def _distinct(clusters: Sequence[Sequence[Span]]) -> tuple[tuple[Span, ...], ...]:
     """Keep each mention in its first cluster only; drop empty clusters."""
     seen: set[Span] = set()
     result = []
@@ -155,10 +144,6 @@ def _distinct(clusters: Iterable[Sequence[Span]]) -> tuple[tuple[Span, ...], ...
         if own:
             result.append(own)
     return tuple(result)
-
-
-def _num_mentions(clusters: Iterable[Collection[Span]]) -> int:
-    return sum(map(len, clusters))
 
 
 def _window(document: CorefDocument, first: int, last: int) -> CorefDocument:

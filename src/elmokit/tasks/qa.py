@@ -9,18 +9,15 @@ import random
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from elmokit.errors import FormatError, InputError
-from elmokit.metrics.accuracy import check_same_length
-from elmokit.metrics.squad import AnswerStyle, answer_f1_of, exact_match_of, score_answers
+from elmokit.metrics.squad import AnswerStyle, answer_f1_of, count_answers, exact_match_of
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.span_qa import DROPOUT, FoundAnswer, QaExample, SpanQA
+from elmokit.tasks.networks.span_qa import FoundAnswer, QaExample, SpanQA
 from elmokit.tasks.sampling import paragraphs_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.tasks.written import joined
@@ -36,8 +33,7 @@ MAX_CONTEXT_WORDS = 10_000
 _HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
 
 
-@dataclass(frozen=True, slots=True)
-class GoldAnswers:
+class GoldAnswers(NamedTuple):
     """Correct answers, and how to compare with them."""
 
     texts: tuple[str, ...]
@@ -45,13 +41,12 @@ class GoldAnswers:
     """KorQuAD's if the question has Hangul."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
+class _Context(NamedTuple):
     """The words of a paragraph; none, and the reason in ``trouble``, if it cannot be used."""
 
-    words: Sentence
-    offsets: Offsets
-    trouble: str
+    words: Sentence = ()
+    offsets: Offsets = ()
+    trouble: str = ""
 
 
 class QaTask(Task[QaExample]):
@@ -64,7 +59,7 @@ class QaTask(Task[QaExample]):
     name, metric, num_texts = "qa", "F1", 2
     score_from_counts = staticmethod(answer_f1_of)
     divided_by = staticmethod(paragraphs_of)
-    network, default_dropout = SpanQA, DROPOUT
+    network, default_dropout = SpanQA, 0.2
     encoder, hub_tag = "biGRU with attention", "question-answering"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(positions="both", layer_l2=0.0)
@@ -78,35 +73,29 @@ class QaTask(Task[QaExample]):
         every gold answer counts, also one that is not in the context; contexts that cannot be
         aligned or exceed `MAX_CONTEXT_WORDS` have no words, so their answers are wrong. A warning
         counts all of them.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            FormatError: if it is damaged, or training would have no question.
         """
         contexts: dict[str, _Context] = {}
         examples: list[QaExample] = []
         troubles: Counter[str] = Counter()
         num_read = 0
-        for given in read_squad(path, scoring=not training):
+        for question in read_squad(path, scoring=not training):
             num_read += 1
-            if given.context not in contexts:
-                contexts[given.context] = _read_context(given.context, tokenize, training)
-            context = contexts[given.context]
-            found = (
-                covering_words(context.offsets, answer.start, answer.start + len(answer.text))
-                for answer in given.answers
-            )
-            spans = tuple(span for span in found if span is not None)
-            if context.trouble or not spans:
+            text = question.context
+            if text not in contexts:
+                contexts[text] = _read_context(text, tokenize, training)
+            context = contexts[text]
+            places = ((a.answer_start, a.answer_start + len(a.text)) for a in question.answers)
+            covering = (covering_words(context.offsets, *place) for place in places)
+            example = QaExample(
+                name=question.name, question=tuple(tokenize(question.question)),
+                context_words=context.words, offsets=context.offsets, context=text,
+                question_text=question.question, answers=question.texts,
+                spans=tuple(span for span in covering if span is not None),
+            )  # fmt: skip
+            if context.trouble or not example.spans:
                 troubles[context.trouble or "no word at the answer"] += 1
                 if training:
                     continue
-            example = QaExample(
-                name=given.name, question=tuple(tokenize(given.question)),
-                context_words=context.words, offsets=context.offsets, context=given.context,
-                question_text=given.question, spans=spans,
-                answers=given.texts,
-            )  # fmt: skip
             examples.append(_window(example) if training else example)
         if troubles:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in troubles.most_common())
@@ -137,45 +126,30 @@ class QaTask(Task[QaExample]):
         return []
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
-        check_same_length(predicted, gold)
-        counts = np.zeros((len(gold), 3))
-        for style in get_args(AnswerStyle):
-            rows = [row for row, answers in enumerate(gold) if answers.style == style]
-            texts = [predicted[row].text for row in rows]
-            right = [gold[row].texts for row in rows]
-            counts[rows] = score_answers(texts, right, style=style).counts
+        counts = count_answers([answer.text for answer in predicted], gold)
         totals = counts.sum(axis=0)
         details = {"exact match": float(exact_match_of(totals))}
         return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts=counts)
 
-    def example_of(self, *sentences: Sentence) -> QaExample:
-        """Make an example of the words of a question and of a context, joined by spaces.
+    def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> QaExample:
+        """Make an example of the words of a question and of a context.
 
-        Raises:
-            InputError: if there are not two texts, or the context is too long.
+        The context is its words joined by spaces, if it was not written or cannot be aligned.
         """
-        if len(sentences) != 2:
-            raise InputError(
-                f"Give the words of a question and of its context, got {len(sentences)} texts."
-            )
         question, words = sentences
         if len(words) > MAX_CONTEXT_WORDS:
             raise InputError(
                 f"The context has {len(words)} words; at most {MAX_CONTEXT_WORDS} are allowed. Ask "
                 "about one part of it at a time."
             )
-        context, offsets = joined(words)
+        question_text, context = texts or (" ".join(question), " ".join(words))
+        offsets = align(words, context) if texts else None
+        if offsets is None:
+            context, offsets = joined(words)
         return QaExample(
-            name="", question=question, context_words=words, offsets=offsets,
-            context=context, question_text=" ".join(question),
+            name="", question=question, context_words=words, offsets=offsets, context=context,
+            question_text=question_text,
         )  # fmt: skip
-
-    def as_given(self, example: QaExample, texts: Sequence[str]) -> QaExample:
-        """Return the example with its original texts, unless the words cannot be aligned."""
-        question, context = texts
-        example = replace(example, question_text=question)
-        offsets = align(example.context_words, context)
-        return example if offsets is None else replace(example, context=context, offsets=offsets)
 
     def show(self, example: QaExample, prediction: FoundAnswer) -> str:
         return f"{prediction.text}\t{example.question_text}"
@@ -196,10 +170,10 @@ def _read_context(text: str, tokenize: Tokenize, training: bool) -> _Context:
     words = tuple(tokenize(text))
     offsets = align(words, text)
     if offsets is None:
-        return _Context((), (), "words that are not those of the text")
+        return _Context(trouble="words that are not those of the text")
     if not training and len(words) > MAX_CONTEXT_WORDS:
-        return _Context((), (), f"more than {MAX_CONTEXT_WORDS} words")
-    return _Context(words, offsets, "")
+        return _Context(trouble=f"more than {MAX_CONTEXT_WORDS} words")
+    return _Context(words, offsets)
 
 
 def _window(example: QaExample) -> QaExample:
@@ -209,6 +183,7 @@ def _window(example: QaExample) -> QaExample:
     size = max(MAX_TRAINING_WORDS, end - start)
     if num_words <= size:
         return example
+    # Anywhere around the answer: a network would learn where it stands in the window.
     lowest, highest = max(0, end - size), min(start, num_words - size)
     first = random.Random(example.name).randint(lowest, highest)
     last = first + size

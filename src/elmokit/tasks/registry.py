@@ -21,11 +21,11 @@ class TaskEntry(NamedTuple):
 
 
 TASKS = {
-    "pos": TaskEntry("elmokit.tasks.pos", "PosTask", "parts of speech"),
-    "ner": TaskEntry("elmokit.tasks.ner", "NerTask", "named entities"),
+    "pos": TaskEntry("elmokit.tasks.tagging", "PosTask", "parts of speech"),
+    "ner": TaskEntry("elmokit.tasks.tagging", "NerTask", "named entities"),
     "srl": TaskEntry("elmokit.tasks.srl", "SrlTask", "semantic roles of one predicate"),
-    "sentiment": TaskEntry("elmokit.tasks.sentiment", "SentimentTask", "one label for a text"),
-    "nli": TaskEntry("elmokit.tasks.nli", "NliTask", "one label for two texts"),
+    "sentiment": TaskEntry("elmokit.tasks.classification", "SentimentTask", "one label for a text"),
+    "nli": TaskEntry("elmokit.tasks.classification", "NliTask", "one label for two texts"),
     "qa": TaskEntry("elmokit.tasks.qa", "QaTask", "the answer to a question in a paragraph"),
     "coref": TaskEntry("elmokit.tasks.coref", "CorefTask", "mentions of the same thing"),
 }

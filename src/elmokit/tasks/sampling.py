@@ -9,7 +9,9 @@ from typing import Any
 from elmokit.files.lines import numbered_lines, read_text
 from elmokit.files.location import Location
 from elmokit.tasks.formats import conll
-from elmokit.tasks.formats.records import Record, read_records
+from elmokit.tasks.formats.propbank import AnnotatedSentence, is_verb
+from elmokit.tasks.formats.records import Record, parse_json, read_records
+from elmokit.tasks.formats.squad import Document
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,9 @@ def records_of(
         if not groups:
             header = [line for before, line in lines.items() if before < number and line.strip()]
         groups.setdefault(key(record), []).append(lines[number])
-
-    def join(chosen: Sequence[Any]) -> str:
-        return _join_lines([*header, *(line for group in chosen for line in group)])
-
-    return DataFile(list(groups.values()), join, len)
+    return DataFile(
+        list(groups.values()), lambda units: _join_lines(header) + _join_blocks(units), len
+    )
 
 
 def sentences_of(path: Path, *, is_comment: Callable[[str], bool] = conll.is_comment) -> DataFile:
@@ -72,27 +72,49 @@ def documents_of(path: Path) -> DataFile:
     for part in _blocks(path, lambda line: line.startswith("#end document")):
         begin = next((line for line in part if line.startswith("#begin document")), "")
         documents.setdefault(begin.partition(");")[0], []).append(part)
-    return DataFile(
-        list(documents.values()),
-        lambda chosen: _join_blocks([part for document in chosen for part in document]),
-        len,
-    )
+    return DataFile(list(documents.values()), lambda units: "".join(map(_join_blocks, units)), len)
 
 
 def paragraphs_of(path: Path) -> DataFile:
     """Divide JSON in the layout of SQuAD into paragraphs, each with all its questions."""
-    document = Record.from_json(read_text(path), Location(path=path))
+    text = read_text(path)
+    parse_json(text, Document, Location(path=path))
+    document = json.loads(text)
     units = [
-        (article.fields.get("title", ""), paragraph.fields, len(paragraph.records("qas")))
-        for article in document.records("data")
-        for paragraph in article.records("paragraphs")
+        (article.get("title", ""), paragraph)
+        for article in document["data"]
+        for paragraph in article["paragraphs"]
     ]
 
-    def join(chosen: Sequence[Any]) -> str:
-        data = [{"title": title, "paragraphs": [paragraph]} for title, paragraph, _ in chosen]
-        return json.dumps({**document.fields, "data": data}, ensure_ascii=False)
+    def join(units: Sequence[Any]) -> str:
+        data = [{"title": title, "paragraphs": [paragraph]} for title, paragraph in units]
+        return json.dumps({**document, "data": data}, ensure_ascii=False)
 
-    return DataFile(units, join, lambda unit: unit[2])
+    return DataFile(units, join, lambda unit: len(unit[1]["qas"]))
+
+
+def predicates_of(path: Path, *, only_verbs: bool = False) -> DataFile:
+    """Divide JSON lines of sentences; their predicates, or those that are verbs, are examples."""
+    units = []
+    for record in read_records(path):
+        sentence = AnnotatedSentence.of(record)
+        if only_verbs and len(sentence.pos) != len(sentence.tokens):
+            raise record.location.error(
+                f"{len(sentence.tokens)} `tokens`, but {len(sentence.pos)} `pos`. Each token needs "
+                "one."
+            )
+        predicates = [
+            fields
+            for fields, predicate in zip(
+                record.fields["predicates"], sentence.predicates, strict=True
+            )
+            if not only_verbs or is_verb(sentence.pos[predicate.index])
+        ]
+        line = json.dumps({**record.fields, "predicates": predicates}, ensure_ascii=False)
+        units.append((line, len(predicates)))
+    return DataFile(
+        units, lambda units: _join_lines([line for line, _ in units]), lambda unit: unit[1]
+    )
 
 
 def _join_lines(lines: Sequence[str]) -> str:
@@ -100,7 +122,7 @@ def _join_lines(lines: Sequence[str]) -> str:
 
 
 def _join_blocks(blocks: Sequence[Sequence[str]]) -> str:
-    return _join_lines([line for block in blocks for line in block])
+    return "".join(map(_join_lines, blocks))
 
 
 def _blocks(path: Path, ends_here: Callable[[str], bool]) -> list[list[str]]:

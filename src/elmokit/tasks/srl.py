@@ -1,20 +1,18 @@
 """Semantic roles: who does what to whom."""
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.files.location import Location, counted, shown
-from elmokit.metrics.span_f1 import Span, SpanScore
-from elmokit.metrics.srl import score_roles
-from elmokit.tasks.formats.propbank import PredicateRoles, is_verb, read_propbank
-from elmokit.tasks.formats.records import read_records
+from elmokit.files.location import shown
+from elmokit.metrics.accuracy import LabelCounts
+from elmokit.metrics.span_f1 import Span, count_spans, read_arguments
+from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.role_labeler import DROPOUT, RoleLabeler
-from elmokit.tasks.sampling import DataFile
+from elmokit.tasks.networks.role_labeler import RoleLabeler
+from elmokit.tasks.sampling import DataFile, predicates_of
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize
 from elmokit.tasks.written import Mark, WrittenWords
@@ -30,51 +28,44 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
 
     name, metric = "srl", "F1"
     prefixes, field_names = "BI", ("roles", "role")
-    network, default_dropout = RoleLabeler, DROPOUT
+    network, default_dropout = RoleLabeler, 0.1
     encoder = "highway LSTM"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(characters=False)
     default_hidden_dims = (300,) * 8
     subsets = ("all", "verbs")
+    divided_by = staticmethod(predicates_of)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[PredicateRoles]:
         return list(read_propbank(path))
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
         """Divide a file into sentences; the subset ``verbs`` drops other predicates."""
-        if subset != "verbs":
-            return super().divide(path, subset)
-        return _sentences_of(path, only_verbs=True)
+        if subset == "verbs":
+            return predicates_of(path, only_verbs=True)
+        return super().divide(path, subset)
 
-    @staticmethod
-    def divided_by(path: Path) -> DataFile:
-        return _sentences_of(path, only_verbs=False)
+    def count(self, predicted: Sequence[Any], gold: Sequence[Any]) -> LabelCounts:
+        return count_spans(predicted, gold, read=read_arguments)
 
-    def score_spans(
-        self, predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]
-    ) -> SpanScore:
-        return score_roles(predicted, gold)
-
-    def example_of(self, *sentences: Sentence) -> PredicateRoles:
+    def example_of(
+        self, *sentences: Sentence, texts: Sequence[str] | None = None
+    ) -> PredicateRoles:
         """Make an example of the words before a predicate, its words, and those after it."""
         before, predicate, after = sentences
         tokens = (*before, *predicate, *after)
-        location = Location(path=Path("text"), line=1)
         return PredicateRoles(
-            tokens=tokens, predicate=len(before), tags=("O",) * len(tokens), location=location
-        )
+            tokens=tokens, predicate=len(before), tags=("O",) * len(tokens),
+            text=texts[0] if texts else None,
+        )  # fmt: skip
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:
-        """Make an example of a text whose predicate is between asterisks.
-
-        Raises:
-            InputError: if no word is marked, or there are other asterisks.
-        """
+        """Make an example of a text whose predicate is between asterisks."""
         marked = _MARKED.fullmatch(text)
         parts = _split(marked[1], marked[2], marked[3], tokenizer) if marked else ()
         if not parts or not parts[1]:
             raise _unmarked(text)
-        return self.as_given(self.example_of(*parts), [text])
+        return self.example_of(*parts, texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> PredicateRoles:
         """Make an example of words, of which one is between asterisks."""
@@ -108,9 +99,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         return answer | {"predicate": example.predicate}  # a number of a token
 
 
-def _split(
-    before: str, predicate: str, after: str, tokenizer: Tokenizer
-) -> tuple[Sentence, Sentence, Sentence]:
+def _split(before: str, predicate: str, after: str, tokenizer: Tokenizer) -> Sequence[Sentence]:
     """Split a marked text as it is split without the marks; part by part if that has no places."""
     text = f"{before}{predicate}{after}"
     words = tuple(tokenizer.tokenize(text))
@@ -118,33 +107,9 @@ def _split(
     marked = len(before), len(before) + len(predicate)
     covering = None if offsets is None else covering_words(offsets, *marked)
     if covering is None:
-        first_part, middle, rest = (
-            tuple(tokenizer.tokenize(part)) for part in (before, predicate, after)
-        )
-        return first_part, middle, rest
+        return [tuple(tokenizer.tokenize(part)) for part in (before, predicate, after)]
     first, last = covering
     return words[:first], words[first:last], words[last:]
-
-
-def _sentences_of(path: Path, *, only_verbs: bool) -> DataFile:
-    """Divide a file into sentences with their predicates, which are the examples."""
-    units = []
-    for record in read_records(path):
-        pos = record.strings("pos")
-        kept = []
-        for one in record.records("predicates"):
-            index = one.integer("index")
-            if not 0 <= index < len(pos):
-                raise one.location.error(
-                    f"index {index} is outside the sentence of {counted(len(pos), 'token')}."
-                )
-            if not only_verbs or is_verb(pos[index]):
-                kept.append(one.fields)
-        line = json.dumps({**record.fields, "predicates": kept}, ensure_ascii=False)
-        units.append((f"{line}\n", len(kept)))
-    return DataFile(
-        units, lambda chosen: "".join(line for line, _ in chosen), lambda unit: unit[1]
-    )  # fmt: skip
 
 
 def _unmarked(text: str) -> InputError:

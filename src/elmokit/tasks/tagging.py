@@ -1,22 +1,33 @@
-"""Bases of tasks that tag each word, or spans of words."""
+"""Tasks that tag each word (parts of speech), or spans of words (named entities)."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from elmokit.errors import InputError
-from elmokit.files.location import Location
-from elmokit.metrics.accuracy import accuracy_of, score_label_sequences
-from elmokit.metrics.span_f1 import Span, SpanScore, f1_of, read_spans, score_tags
-from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.metrics.accuracy import LabelCounts, PrecisionRecall, accuracy_of, count_labels
+from elmokit.metrics.span_f1 import Span, convert_tags, count_spans, f1_of, read_spans, write_tags
+from elmokit.tasks.formats.conll import (
+    TaggedCharacters,
+    TaggedSentence,
+    find_scheme,
+    read_characters,
+    read_columns,
+    spans_of_characters,
+)
+from elmokit.tasks.formats.conllu import is_comment, read_conllu, read_morphemes
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.tagger import DROPOUT, CRFTagger, Tagger
-from elmokit.tasks.sampling import sentences_of
-from elmokit.tasks.task import Labels, Sentence, Task, TaskModel, TaskScore
+from elmokit.tasks.networks.tagger import CRFTagger, Tagger
+from elmokit.tasks.sampling import DataFile, sentences_of
+from elmokit.tasks.task import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
 from elmokit.tasks.written import Mark, WrittenWords
 
+log = logging.getLogger(__name__)
+
 Example = TypeVar("Example")
+SCHEME_NAMES = {"iob1": "IOB1", "bioul": "BIOUL or IOBES"}
 
 
 def check_tags_words(task: Task[Any], *, wanted: str) -> "TaggingTask[Any]":
@@ -33,7 +44,7 @@ class TaggingTask(Task[Example]):
     metric: ClassVar[str] = "accuracy"
     score_from_counts = staticmethod(accuracy_of)
     network: ClassVar[Callable[..., TaskModel]] = Tagger
-    default_dropout: ClassVar[float] = DROPOUT
+    default_dropout: ClassVar[float] = 0.5
     paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)  # the encoder has dropout
     divided_by = staticmethod(sentences_of)
 
@@ -47,36 +58,36 @@ class TaggingTask(Task[Example]):
         return sorted({tag for example in examples for tag in example.tags})
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
-        report = score_label_sequences(predicted, gold)
-        return TaskScore(self.metric, report.accuracy, {}, report.by_label, report.counts)
+        return self.score_of(count_labels(predicted, gold))
 
     def lowercased(self, example: Any) -> Any:
         """Return an example with its words in lower case, for `units` other than characters."""
         return replace(example, tokens=tuple(word.lower() for word in example.tokens))
 
-    def example_of(self, *sentences: Sentence) -> Any:
+    def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> Any:
         (tokens,) = sentences
-        location = Location(path=Path("text"), line=1)
-        return TaggedSentence(tokens=tokens, tags=("",) * len(tokens), location=location)
+        text = texts[0] if texts else None
+        return TaggedSentence(tokens=tokens, tags=("",) * len(tokens), text=text)
 
-    def as_given(self, example: Any, texts: Sequence[str]) -> Any:
-        return replace(example, text=texts[0])
+    def place_words(self, example: Any) -> WrittenWords:
+        """Return the words with their places in the text that was given."""
+        return WrittenWords(example.tokens, example.text)
 
     def show(self, example: Any, prediction: list[str]) -> str:
         """Return ``word/TAG`` for each word."""
-        words = WrittenWords(example.tokens, example.text).each()
+        words = self.place_words(example).each()
         return " ".join(f"{word}/{tag}" for word, tag in zip(words, prediction, strict=True))
 
     def as_json(
         self, example: Any, prediction: list[str], probs: list[float] | None = None
     ) -> dict[str, Any]:
         """Return text, words and tags; ``probs`` are those of the tags."""
-        written = WrittenWords(example.tokens, example.text)
-        tokens = written.as_json()
+        words = self.place_words(example)
+        tokens = words.as_json()
         for number, token in enumerate(tokens):
             token["tag"] = prediction[number]
             token |= {} if probs is None else {"probability": probs[number]}
-        return {"text": written.text, "tokens": tokens}
+        return {"text": words.text, "tokens": tokens}
 
 
 class SpanTaggingTask(TaggingTask[Example]):
@@ -97,26 +108,19 @@ class SpanTaggingTask(TaggingTask[Example]):
     def shown_label(self, label: str) -> str:
         return label[2:]
 
-    def score_spans(
-        self, predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]
-    ) -> SpanScore:
+    def count(self, predicted: Sequence[Any], gold: Sequence[Any]) -> LabelCounts:
         """Compare the spans of predicted and gold tags."""
-        return score_tags(predicted, gold)
+        return count_spans(predicted, gold)
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
-        report = self.score_spans(predicted, gold)
-        overall = report.overall
+        counts = self.count(predicted, gold)
+        overall = PrecisionRecall.of(*counts.rows.sum(axis=0))
         details = {"precision": overall.precision, "recall": overall.recall}
-        return TaskScore(self.metric, overall.f1, details, report.by_type, report.counts)
+        return replace(self.score_of(counts), details=details)
 
     def show(self, example: Any, prediction: list[str]) -> str:
         """Return the text with brackets around the spans."""
-        marks = [self.mark(span) for span in read_spans(prediction)]
-        return self.place_words(example).marked(marks)
-
-    def place_words(self, example: Any) -> WrittenWords:
-        """Return the words with their places in the text that was given."""
-        return WrittenWords(example.tokens, example.text)
+        return self.place_words(example).marked(map(self.mark, read_spans(prediction)))
 
     def mark(self, span: Span) -> Mark:
         """Return the brackets around a span."""
@@ -127,10 +131,60 @@ class SpanTaggingTask(TaggingTask[Example]):
         self, example: Any, prediction: list[str], probs: list[float] | None = None
     ) -> dict[str, Any]:
         """Return text, words and spans; ``probs`` are those of the spans."""
-        written = self.place_words(example)
+        words = self.place_words(example)
         spans_name, type_name = self.field_names
         spans = []
         for number, (kind, start, end) in enumerate(read_spans(prediction)):
             own = {} if probs is None else {"probability": probs[number]}
-            spans.append({type_name: kind, **written.span(start, end), **own})
-        return {"text": written.text, "tokens": written.as_json(), spans_name: spans}
+            spans.append({type_name: kind, **words.span(start, end), **own})
+        return {"text": words.text, "tokens": words.as_json(), spans_name: spans}
+
+
+class PosTask(TaggingTask[TaggedSentence]):
+    """Parts of speech from CoNLL-U: universal tags of words, or morphemes' tags from column 5."""
+
+    name, suffixes = "pos", (".conllu",)
+    all_units = ("words", "morphemes")
+
+    @staticmethod
+    def divided_by(path: Path) -> DataFile:
+        return sentences_of(path, is_comment=is_comment)
+
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
+        return list(read_conllu(path) if self.units == "words" else read_morphemes(path))
+
+
+class NerTask(SpanTaggingTask[TaggedSentence]):
+    """Named entities, from columns of words or characters and their tags; BIOUL inside.
+
+    Tags of words are IOB1, IOB2, BIOUL or IOBES, by the file; those of characters IOB2.
+
+    Characters are read as the tokens that the tokenizer makes of their text, but scored as they
+    are: an entity whose boundary is inside a token cannot be found.
+    """
+
+    name, field_names = "ner", ("entities", "type")
+    all_units, has_columns = ("words", "characters"), True
+    paper_inputs = InputSettings(layer_l2=0.1, dropout=0.0)
+    default_hidden_dims = (200, 100)
+
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
+        if self.units == "characters":
+            sentences = read_characters(path, tokenize, self.columns)
+        else:
+            scheme = find_scheme(path, self.columns)
+            if scheme != "iob2":
+                log.info("%s: the tags are %s", path, SCHEME_NAMES[scheme])
+            sentences = read_columns(path, columns=self.columns, scheme=scheme, spaces="drop")
+        return [replace(s, tags=tuple(convert_tags(s.tags, scheme="bioul"))) for s in sentences]
+
+    def gold(self, example: TaggedSentence) -> list[str]:
+        if isinstance(example, TaggedCharacters):
+            return list(example.character_tags)
+        return convert_tags(example.tags, scheme="iob2")
+
+    def in_units_of_gold(self, example: TaggedSentence, prediction: list[str]) -> list[str]:
+        if not isinstance(example, TaggedCharacters):
+            return prediction
+        spans = spans_of_characters(read_spans(prediction), example.offsets)
+        return write_tags(spans, len(example.character_tags), scheme="iob2")

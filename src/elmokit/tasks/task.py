@@ -2,6 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +14,8 @@ from torch import Tensor, nn
 
 from elmokit.errors import InputError
 from elmokit.files.location import shown
-from elmokit.metrics.accuracy import PrecisionRecall
-from elmokit.metrics.significance import Counts
-from elmokit.tasks.formats.columns import Columns
+from elmokit.metrics.accuracy import Counts, LabelCounts, PrecisionRecall
+from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
@@ -136,15 +136,12 @@ class Task(ABC, Generic[Example]):
 
     def in_units(self, units: Units, columns: Columns | None = None) -> "Task[Example]":
         """Return the task for data in these units and columns; InputError if it has no such."""
-        if units not in self.all_units:
+        if units not in self.all_units or (columns is not None and not self.has_columns):
+            given = f"units={units!r}" if columns is None else f"units={units!r} and {columns}"
             raise InputError(
-                f"units={units!r} is not for the task {self.name}, whose data come in "
-                f"{' or '.join(self.all_units)}."
-            )
-        if columns is not None and not self.has_columns:
-            raise InputError(
-                f"{columns} is for the task ner, whose files have words and tags in columns, not "
-                f"for {self.name}."
+                f"{given}: not for the task {self.name}, whose data come in units of "
+                f"{' or '.join(self.all_units)}"
+                f"{', in columns' if self.has_columns else ' and in no columns to choose from'}."
             )
         return type(self)(units=units, columns=columns)
 
@@ -156,10 +153,6 @@ class Task(ABC, Generic[Example]):
             path: A file of the task's format.
             training: Whether to read training examples, which may differ (phrases of a tree).
             tokenize: Splits texts into words where the format does not.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            FormatError: if it is damaged, with the location.
         """
 
     @abstractmethod
@@ -178,9 +171,8 @@ class Task(ABC, Generic[Example]):
 
     def number_sampling_units(self, examples: Sequence[Example]) -> np.ndarray:
         """Return the number of each example's sampling unit, in order of first appearance."""
-        numbers: dict[Hashable, int] = {}
-        found = [numbers.setdefault(self.sampling_unit(one), len(numbers)) for one in examples]
-        return np.array(found, dtype=np.int64)
+        numbers: dict[Hashable, int] = defaultdict(lambda: len(numbers))
+        return np.array([numbers[self.sampling_unit(one)] for one in examples], dtype=np.int64)
 
     @abstractmethod
     def gold(self, example: Example) -> Any:
@@ -202,63 +194,55 @@ class Task(ABC, Generic[Example]):
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, dropout: float
     ) -> TaskModel:
         """Return the untrained network."""
+        if min(hidden_dims, default=0) < 1:
+            raise ValueError(
+                f"`hidden_dims` must hold widths of at least 1, got {list(hidden_dims)}."
+            )
         return self.network(inputs, labels, hidden_dims, dropout=dropout)
 
     @abstractmethod
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare predictions with gold."""
 
+    def score_of(self, counts: LabelCounts) -> TaskScore:
+        """Return the score that follows from counts of labels or spans."""
+        value = float(self.score_from_counts(counts.rows.sum(axis=0)))
+        return TaskScore(self.metric, value, {}, counts.by_label, counts.rows)
+
     @abstractmethod
-    def example_of(self, *sentences: Sentence) -> Example:
-        """Make an example without a gold answer."""
+    def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> Example:
+        """Make an example without a gold answer; ``texts`` are as they were written, if known."""
 
     def part(self, example: Example, draw: random.Random) -> Example:
         """Return the part of an example that one update reads, made of its sentences."""
         return example
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> Example:
-        """Make an example of a line of raw text.
-
-        Raises:
-            InputError: if it does not have as many texts as an example needs.
-        """
-        parts = text.split("\t") if self.num_texts > 1 else [text]
-        if len(parts) != self.num_texts:
-            raise InputError(
-                f"The task {self.name} needs {self.num_texts} texts per line, separated by tabs, "
-                f"got {len(parts)}: {shown(text)}."
-            )
-        example = self.example_of(*(tuple(tokenizer.tokenize(part)) for part in parts))
-        return self.as_given(example, parts)
+        """Make an example of a line of raw text; InputError if it has not as many as it needs."""
+        texts = text.split("\t") if self.num_texts > 1 else [text]
+        return self._from_texts(texts, tokenizer.tokenize, text)
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> Example:
         """Make an example of a list of words; of several texts, a list with each of them.
 
         A text among several may be a string, which ``tokenize`` splits; predictions show it as it
         was written.
-
-        Raises:
-            InputError: if these are not as many texts as an example needs.
-            TypeError: if anything in a list of words is not a string.
         """
-        texts = [words] if self.num_texts == 1 else list(words)
+        return self._from_texts([words] if self.num_texts == 1 else list(words), tokenize, words)
+
+    def _from_texts(self, texts: Sequence[Any], tokenize: Tokenize, given: object) -> Example:
         if len(texts) != self.num_texts:
             raise InputError(
-                f"The task {self.name} needs a list of {self.num_texts} texts (strings or lists of "
-                f"words), got {len(texts)}: {words!r:.60}."
+                f"The task {self.name} needs {self.num_texts} texts, separated by tabs in a line, "
+                f"in Python a list of strings or lists of words, got {len(texts)}: {shown(given)}."
             )
-        example = self._example_of(texts, tokenize)
-        if not any(isinstance(text, str) for text in texts):
-            return example
-        return self.as_given(example, list(map(written, texts)))
+        return self._of_texts(texts, tokenize)
 
-    def _example_of(self, texts: Iterable[Any], tokenize: Tokenize) -> Example:
-        parts = (split_sentence(text, tokenize, where="it") for text in texts)
-        return self.example_of(*map(tuple, parts))
-
-    def as_given(self, example: Example, texts: Sequence[str]) -> Example:
-        """Return an example of raw texts with the originals, if the task shows them."""
-        return example
+    def _of_texts(self, texts: Sequence[Any], tokenize: Tokenize) -> Example:
+        sentences = [tuple(split_sentence(text, tokenize, where="it")) for text in texts]
+        has_strings = any(isinstance(text, str) for text in texts)
+        originals = list(map(written, texts)) if has_strings else None
+        return self.example_of(*sentences, texts=originals)
 
     @abstractmethod
     def show(self, example: Example, prediction: Any) -> str:
@@ -272,12 +256,7 @@ class Task(ABC, Generic[Example]):
         """
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a data file, or the subset of its examples.
-
-        Raises:
-            FormatError: if the file is damaged.
-            InputError: if ``subset`` is not one of `subsets`.
-        """
+        """Divide a data file, or the subset of its examples."""
         if subset not in self.subsets:
             raise InputError(
                 f"The task {self.name} has no subset {subset!r}; choose one of "
@@ -286,12 +265,7 @@ class Task(ABC, Generic[Example]):
         return self.divided_by(path)
 
     def input_settings(self, settings: InputSettings, *, with_static: bool) -> InputSettings:
-        """Complete a user's settings with those of the paper.
-
-        Raises:
-            InputError: if the network cannot read layers, or static vectors in their place, where
-                ``settings`` say.
-        """
+        """Complete a user's settings with those of the paper."""
         settings = settings.resolved(self.paper_inputs, with_static=with_static)
         if settings.positions not in self.positions:
             raise InputError(

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from elmokit.tasks.formats.columns import Columns
-from elmokit.tasks.formats.splits import find_split
+from elmokit.tasks.formats.reading import Columns, find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.word_units import warn_of_units
 from elmokit.tasks.registry import find_task
@@ -34,16 +33,11 @@ class TaskText:
     def of_model(
         cls, task: str, model: str, *, units: Units = "words", columns: Columns | None = None
     ) -> "TaskText":
-        """Return the text of a task as a biLM reads it.
-
-        Raises:
-            FileNotFoundError: if there is no such model.
-            InputError: for an unknown task, or units or columns that it does not have.
-        """
-        chosen = find_task(task).in_units(units, columns)
+        """Return the text of a task as a biLM reads it."""
         config = read_config(find_model(model))
         form = config.bilm.char_vocab.normalization
-        return cls(chosen, NormalizingTokenizer(build_tokenizer(config.tokenizer), form))
+        tokenizer = NormalizingTokenizer(build_tokenizer(config.tokenizer), form)
+        return cls(find_task(task).in_units(units, columns), tokenizer)
 
     @property
     def name(self) -> str:
@@ -52,21 +46,12 @@ class TaskText:
         return f"{self.task.name}, {self.task.units}{columns}"
 
     def files(self, paths: Sequence[Path], split: Literal["train", "dev"]) -> list[Path]:
-        """Return files as they are, and of directories the file of a split.
-
-        Raises:
-            FileNotFoundError, InputError: as `find_split`.
-        """
+        """Return files as they are, and of directories the file of a split."""
         suffixes = self.task.suffixes
-        return [find_split(one, split, suffixes) if one.is_dir() else one for one in paths]
+        return [find_split(path, split, suffixes) if path.is_dir() else path for path in paths]
 
     def read(self, path: Path) -> Iterator[Sentence]:
-        """Yield the sentences of a file in order, those with words.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            FormatError: if it is damaged.
-        """
+        """Yield the sentences of a file in order, those with words."""
         examples = self.task.read(path, training=False, tokenize=self.tokenizer.tokenize)
         warn_of_units(
             path, self.task.words(examples), self.task.units, self.tokenizer, has_bilm=True,

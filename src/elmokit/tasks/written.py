@@ -1,7 +1,7 @@
 """Words and spans of words in the text as it was written."""
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from elmokit.text.alignment import Offsets, align
@@ -24,18 +24,14 @@ class WrittenWords:
             self.text, self.offsets = joined(words)
             return
         self.text = text
-        if not without:
-            self.offsets = align(words, text)
-            return
-        places = [i for i, one in enumerate(text) if one not in without]
-        offsets = align(words, "".join(text[i] for i in places))
-        if offsets is not None:
+        places = [i for i, character in enumerate(text) if character not in without]
+        self.offsets = align(words, "".join(text[i] for i in places))
+        if self.offsets is not None and without:
             ends = (*places, len(text))
-            offsets = tuple(
+            self.offsets = tuple(
                 (ends[start], ends[end - 1] + 1 if start < end else ends[start])
-                for start, end in offsets
+                for start, end in self.offsets
             )
-        self.offsets = offsets
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return each word's ``text``, as the model read it, and its place in characters."""
@@ -62,8 +58,8 @@ class WrittenWords:
         """Return the words as they are written, or as they were read if they share characters."""
         if self.offsets is None:
             return list(self.words)
-        pairs = zip(self.offsets, self.offsets[1:], strict=False)
-        shared = {one for a, b in pairs if b[0] < a[1] or a == b for one in (a, b)}
+        pairs = [(a, b) for a, b in pairwise(self.offsets) if b[0] < a[1] or a == b]
+        shared = {place for pair in pairs for place in pair}
         return [
             self.text[start:end] if start < end and (start, end) not in shared else word
             for word, (start, end) in zip(self.words, self.offsets, strict=True)

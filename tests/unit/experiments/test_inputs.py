@@ -226,15 +226,16 @@ def test_csv_is_refused(tmp_path):
     ("line", "message"),
     [
         ("{", r"JSON"),
-        ("[]", r"JSON object.* \[\]"),
-        ('{"predicates": []}', "'pos'.*: predicates"),
-        ('{"pos": ["V"]}', "'predicates'.*: pos"),
-        ('{"pos": ["V"], "predicates": [{}]}', r"predicates\[0\]: .*'index'"),
-        ('{"pos": ["V"], "predicates": [{"index": 1}]}', r"predicates\[0\]: .* 1 .* 1 "),
+        ("[]", r"\[\]"),
+        ('{"predicates": []}', "'tokens'"),
+        ('{"tokens": ["a"], "predicates": []}', "1 `tokens`, .* 0 `pos`"),
+        ('{"tokens": ["a"], "pos": ["V"]}', "'predicates'"),
+        ('{"tokens": ["a"], "pos": ["V"], "predicates": [{}]}', r"predicates\[0\]\.index'"),
+        ('{"tokens": ["a"], "pos": ["V"], "predicates": [{"index": 1}]}', r"\[0\]: .* 1 .* 1 "),
     ],
 )
 def test_damaged_roles_are_told_with_their_line(tmp_path, line, message):
-    source = write(tmp_path / "train.jsonl", f'{{"pos": ["V"], "predicates": []}}\n\n{line}\n')
+    source = write(tmp_path / "train.jsonl", f'{{"tokens": [], "predicates": []}}\n\n{line}\n')
     with pytest.raises(FormatError, match=rf"train\.jsonl, line 3\b.*{message}"):
         sample_file(source, tmp_path / "out", task="srl", limit=1, subset="verbs")
 
@@ -242,11 +243,11 @@ def test_damaged_roles_are_told_with_their_line(tmp_path, line, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"data":\n [', r", line 2: .*JSON.* 3\."),
-        ("[]", r": .*JSON object.* \[\]"),
+        ('{"data":\n [', ": .*JSON.* line 2 "),
+        ("[]", r": .*\[\]"),
         ("{}", ": .*'data'"),
-        ('{"data": [{"paragraphs": [{}]}]}', r", data\[0\]\.paragraphs\[0\]: .*'qas'"),
-        ('{"data": [{"paragraphs": 1}]}', r", data\[0\]: .*'paragraphs' .* 1\b"),
+        ('{"data": [{"paragraphs": [{"context": ""}]}]}', r": .*'data\[0\]\.paragraphs\[0\]\.qas'"),
+        ('{"data": [{"paragraphs": 1}]}', r": .*'data\[0\]\.paragraphs'.* 1\b"),
     ],
 )
 def test_damaged_questions_are_told_with_their_place(tmp_path, text, message):

@@ -190,50 +190,15 @@ WORLDS = {
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_without_a_gain_one_is_found_as_often_as_it_should_be(name):
-    world = World(7, **WORLDS[name])
-    found = [world.test(number).p_value < 0.05 for number in range(400)]
-    assert 0.015 <= np.mean(found) <= 0.085  # 5 % ± three standard errors
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_the_interval_covers_the_true_gain(name):
+def test_intervals_cover_the_true_gain_and_none_is_found_without_one_too_often(name):
     world = World(8, gain=4.0, **WORLDS[name])
     tests = [world.test(number) for number in range(400)]
     covered = np.mean([one.low <= 4.0 <= one.high for one in tests])
-    assert 0.915 <= covered <= 0.985
+    assert 0.915 <= covered <= 0.985  # 95 % ± three standard errors
     assert np.mean([one.difference for one in tests]) == pytest.approx(4.0, abs=0.5)
-
-
-def test_drawing_three_seeds_with_replacement_would_find_gains_that_are_not_there():
-    """Why the seeds are drawn from a distribution, where they decide."""
-    draw, num_data_sets = np.random.default_rng(1), 400
-    scores = draw.normal(size=(2, num_data_sets, 1, 3))
-    chosen = draw.integers(0, 3, size=(2, num_data_sets, 500, 3))
-    means = np.take_along_axis(scores.repeat(500, axis=2), chosen, axis=3).mean(axis=3)
-    below = (means[0] <= means[1]).mean(axis=1)
-    assert np.mean(2 * np.minimum(below, 1 - below) < 0.05) > 0.12
-    ours = [
-        bootstrap_gain(
-            RunCounts(*map(same_in_every_unit, sides)), score=accuracy_of, num_rounds=500, seed=0
-        )
-        for sides in scores[:, :, 0].swapaxes(0, 1)
-    ]  # fmt: skip
-    assert 0.015 <= np.mean([one.p_value < 0.05 for one in ours]) <= 0.085
-
-
-def test_equal_runs_are_never_different_and_a_seed_fixes_the_result():
-    counts = np.random.default_rng(3).integers(0, 3, size=(2, 20, 2)).astype(float) + np.array(
-        [0, 3]
-    )
-    same = RunCounts(counts[:1], counts[:1])
-    assert bootstrap_gain(same, score=accuracy_of, num_rounds=50, seed=0).p_value == 1
-    other = RunCounts(counts[:1], counts[1:])
-    first, again = (
-        bootstrap_gain(other, score=accuracy_of, num_rounds=50, seed=3) for _ in range(2)
-    )
-    assert first == again
-    assert first.low <= first.difference <= first.high
+    nothing = World(7, **WORLDS[name])
+    false = [nothing.test(number).p_value < 0.05 for number in range(400)]
+    assert 0.015 <= np.mean(false) <= 0.085
 
 
 def test_questions_of_a_paragraph_count_as_one_draw():
@@ -253,10 +218,16 @@ def test_questions_of_a_paragraph_count_as_one_draw():
     assert width(together) > 2 * width(alone)
 
 
-def test_wrong_arguments_are_errors():
+def test_runs_on_other_units_are_not_compared():
     counts = np.ones((2, 4, 2))
     for other in (counts[:, :3], np.ones((4, 2)), counts[:0]):
-        with pytest.raises(ValueError, match=r"\(seeds, units, k\).* \(2, 4, 2\), "):
+        with pytest.raises(ValueError, match=r"\(seeds, units, k\)"):
             bootstrap_gain(RunCounts(counts, other), score=accuracy_of, seed=0)
-    with pytest.raises(ValueError, match=r"`num_rounds` .*\b1, .*\b0\b"):
-        bootstrap_gain(RunCounts(counts, counts), score=accuracy_of, num_rounds=0, seed=0)
+
+
+def test_a_seed_fixes_the_result():
+    counts = np.random.default_rng(3).integers(0, 3, size=(2, 20, 2)) + np.array([0.0, 3])
+    gain = RunCounts(counts[:1], counts[1:])
+    first, again = (bootstrap_gain(gain, score=accuracy_of, num_rounds=50, seed=3) for _ in "ab")
+    assert first == again
+    assert first.low <= first.difference <= first.high

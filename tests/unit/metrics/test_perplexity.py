@@ -19,36 +19,22 @@ def counter(**changes):
     return PerplexityCounter(**{**sums, **changes})
 
 
-def test_perplexity_is_exp_of_the_mean_nats_a_target():
+def test_figures_by_hand():
     report = counter().report(vocabulary=100, state="reset")
-    assert report.forward == pytest.approx(8)
-    assert report.backward == pytest.approx(2)
-
-
-def test_the_mean_is_the_geometric_mean_of_both_directions():
-    assert counter().report(vocabulary=100, state="reset").mean == pytest.approx(4)
-
-
-def test_counts_are_handed_on():
-    report = counter().report(vocabulary=100, state="reset")
+    assert (report.forward, report.backward) == pytest.approx((8, 2))
+    assert report.mean == pytest.approx(4)  # the geometric mean
+    assert report.oov_rate == pytest.approx(2 / 16)  # of words, without sentence ends
+    # 2 bits a target in the mean, 20 targets, 60 bytes and 20 separators
+    assert report.bits_per_byte == pytest.approx(2 * 20 / 80)
     assert (report.tokens, report.sentences, report.vocabulary) == (20, 4, 100)
-
-
-def test_the_oov_rate_is_a_share_of_words_without_sentence_ends():
-    assert counter().report(vocabulary=100, state="reset").oov_rate == pytest.approx(2 / 16)
-
-
-def test_bits_per_byte_have_one_separator_a_target():
-    """2 bits a target in the mean, 20 targets, 60 bytes and 20 separators."""
-    assert counter().report(vocabulary=100, state="reset").bits_per_byte == pytest.approx(
-        2 * 20 / 80
-    )
+    assert (report.state, report.precision) == ("reset", "fp32")
+    spelled = counter(unknown_bytes=6).report(vocabulary=100, state="warm")
+    assert spelled.bits_per_byte_spelled == pytest.approx((2 * 20 + 8 * 6) / 80)
 
 
 def test_a_hopeless_model_has_an_infinite_perplexity():
-    assert (
-        counter(forward_nats=20 * 800.0).report(vocabulary=100, state="reset").forward == math.inf
-    )
+    report = counter(forward_nats=20 * 800.0).report(vocabulary=100, state="reset")
+    assert report.forward == math.inf
 
 
 def test_nothing_scored_is_an_error():

@@ -57,8 +57,6 @@ def test_seeds_by_hand():
     summary = summarize_seeds([1.0, 2.0, 3.0])
     assert (summary.mean, summary.sd, summary.num_seeds) == (2, 1, 3)
     assert summarize_seeds([5.0]).sd is None
-    with pytest.raises(ValueError, match=r"`scores`.* none"):
-        summarize_seeds([])
 
 
 def test_holm_by_hand():
@@ -69,10 +67,7 @@ def test_holm_by_hand():
     assert holm([]) == []
 
 
-def test_wrong_arguments_are_errors():
-    with pytest.raises(ValueError, match=r"`a` .*`b` .*\(examples, k\) .*\(1, 2\) .*\(2, 2\)"):
-        approximate_randomization(right(1), right(1, 0), accuracy_of, seed=0)
-    with pytest.raises(ValueError, match=r"`a` .*`b` .*\(examples, k\) .*\(0, 2\) .*\(0, 2\)"):
-        approximate_randomization(np.zeros((0, 2)), np.zeros((0, 2)), accuracy_of, seed=0)
-    with pytest.raises(ValueError, match=r"`num_rounds` .*\b1, .*\b0\b"):
-        approximate_randomization(right(1), right(1), accuracy_of, num_rounds=0, seed=0)
+@pytest.mark.parametrize(("a", "b"), [(right(1), right(1, 0)), (np.zeros((0, 2)),) * 2])
+def test_systems_on_other_examples_are_not_compared(a, b):
+    with pytest.raises(ValueError, match=r"\(examples, k\)"):
+        approximate_randomization(a, b, accuracy_of, seed=0)

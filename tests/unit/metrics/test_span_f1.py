@@ -1,4 +1,4 @@
-"""Spans and their F1 against conlleval's rules."""
+"""Spans, semantic roles and their F1 against the rules of conlleval and srl-eval."""
 
 import re
 
@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.metrics.span_f1 import convert_tags, f1_of, read_spans, score_tags, write_tags
+from elmokit.metrics.accuracy import PrecisionRecall
+from elmokit.metrics.span_f1 import (
+    convert_tags,
+    count_spans,
+    f1_of,
+    read_arguments,
+    read_spans,
+    write_tags,
+)
 
 TAGS = [f"{prefix}-{label}" for prefix in "BILU" for label in ("X", "Y")] + ["O"]
 sentences = st.lists(st.sampled_from(TAGS), max_size=8)
@@ -89,42 +97,53 @@ def test_spans_that_tags_cannot_hold_are_an_error(spans):
         write_tags(spans, 3, scheme="iob2")
 
 
-def test_figures_by_hand():
-    # correct: X(0,1). predicted: X(0,1), Y(2,3), X(0,1)'; gold: X(0,1), Y(1,3).
-    score = score_tags(
-        [["B-X", "O", "B-Y"], ["B-X"]],
-        [["B-X", "B-Y", "I-Y"], ["O"]],
-    )
-    assert score.counts.tolist() == [[1, 2, 2], [0, 1, 0]]
-    assert score.overall.precision == pytest.approx(100 / 3)
-    assert score.overall.recall == 50
-    assert score.overall.f1 == pytest.approx(100 * 2 / 5)  # 2 correct / (predicted + gold)
-    assert list(score.by_type) == ["X", "Y"]
-    assert (score.by_type["X"].precision, score.by_type["X"].recall) == (50, 100)
-    assert score.by_type["Y"].f1 == 0
+@pytest.mark.parametrize(
+    ("tags", "arguments"),
+    [
+        ("B-A0 B-V B-C-A0 I-C-A0", [("A0", ((0, 1), (2, 4)))]),
+        ("B-C-A1 O B-C-A1", [("A1", ((0, 1), (2, 3)))]),  # the first becomes an A1
+        ("B-A0 B-A0 B-C-A0", [("A0", ((0, 1),)), ("A0", ((1, 2), (2, 3)))]),  # the latest
+        ("B-A1 B-R-A1 B-V B-C-V", [("A1", ((0, 1),)), ("R-A1", ((1, 2),))]),
+        ("B-A0 I-A1", [("A0", ((0, 1),)), ("A1", ((1, 2),))]),  # label changes
+        ("B-V O", []),
+    ],
+)
+def test_arguments_by_hand(tags, arguments):
+    assert read_arguments(tags.split()) == arguments
 
 
-@pytest.mark.parametrize(("predicted", "gold"), [("O O", "B-X O"), ("B-X O", "O O"), ("O", "O")])
-def test_empty_sides_score_zero(predicted, gold):
-    overall = score_tags([predicted.split()], [gold.split()]).overall
-    assert (overall.precision, overall.recall, overall.f1) == (0, 0, 0)
+@pytest.mark.parametrize(
+    ("predicted", "gold", "read", "row"),
+    [
+        ("B-X O B-Y", "B-X B-Y I-Y", read_spans, [1, 2, 2]),
+        ("B-X", "O", read_spans, [0, 1, 0]),
+        ("B-A0 O O", "B-A0 O B-C-A0", read_arguments, [0, 1, 1]),  # all pieces must agree
+        ("B-A0 I-A0 I-A0", "B-A0 O B-C-A0", read_arguments, [0, 1, 1]),
+        ("B-A0 O B-C-A0", "B-A0 O B-C-A0", read_arguments, [1, 1, 1]),
+        ("B-V B-A1", "B-V B-A0", read_arguments, [0, 1, 1]),  # the predicate is not scored
+    ],
+)
+def test_counts_by_hand(predicted, gold, read, row):
+    assert count_spans([predicted.split()], [gold.split()], read=read).rows.tolist() == [row]
+
+
+def test_every_type_has_its_own_figures():
+    counted = count_spans([["B-X", "O", "B-Y"], ["B-X"]], [["B-X", "B-Y", "I-Y"], ["O"]])
+    assert f1_of(counted.rows.sum(axis=0)) == pytest.approx(100 * 2 / 5)
+    overall = PrecisionRecall.of(*counted.rows.sum(axis=0))
+    assert (overall.precision, overall.recall) == (pytest.approx(100 / 3), 50)
+    assert list(counted.by_label) == ["X", "Y"]
+    assert (counted.by_label["X"].precision, counted.by_label["X"].recall) == (50, 100)
+    assert counted.by_label["Y"].f1 == 0
+    assert f1_of(count_spans([["O"]], [["O"]]).rows.sum(axis=0)) == 0
 
 
 @given(pairs)
 def test_scores_equal_sets_and_ignore_order_and_swap(examples):
     predicted, gold = [p for p, _ in examples], [g for _, g in examples]
-    score = score_tags(predicted, gold)
+    rows = count_spans(predicted, gold).rows
     ours = {(at, *s) for at, tags in enumerate(predicted) for s in spans_by_boundaries(tags)}
     theirs = {(at, *s) for at, tags in enumerate(gold) for s in spans_by_boundaries(tags)}
-    f1 = 200 * len(ours & theirs) / (len(ours) + len(theirs)) if ours or theirs else 0
-    assert score.overall.f1 == pytest.approx(f1)
-    assert float(f1_of(score.counts.sum(axis=0))) == score.overall.f1
-    assert score_tags(predicted[::-1], gold[::-1]) == score
-    swapped = score_tags(gold, predicted).overall
-    assert (swapped.precision, swapped.recall) == (score.overall.recall, score.overall.precision)
-    assert score_tags(gold, gold).overall.f1 == (100 if theirs else 0)
-
-
-def test_unequal_lengths_are_an_error():
-    with pytest.raises(ValueError, match=r"Example 0 .*\b2 .*\b1\b"):
-        score_tags([["O"]], [["O", "O"]])
+    assert rows.sum(axis=0).tolist() == [len(ours & theirs), len(ours), len(theirs)]
+    assert count_spans(predicted[::-1], gold[::-1]).rows.tolist() == rows[::-1].tolist()
+    assert count_spans(gold, predicted).rows.tolist() == rows[:, [0, 2, 1]].tolist()

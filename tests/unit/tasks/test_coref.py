@@ -3,12 +3,10 @@
 import json
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.files.location import Location
 from elmokit.metrics.coref import average_f1_of
 from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask, _window
 from elmokit.tasks.formats.ontonotes import CorefDocument
@@ -64,22 +62,11 @@ def test_a_mention_of_two_clusters_stays_in_the_first(read, caplog):
     assert TASK.score([TASK.gold(found)], [TASK.gold(found)]).value == 100
 
 
-def test_clean_data_is_read_without_a_word(read, caplog):
-    read(ANNA, RAIN)
-    assert not caplog.records
-
-
 def test_data_without_clusters_can_be_scored_and_not_learned(read):
     alone = written("It|(1) rains")
     with pytest.raises(FormatError, match=r"train\.conll: .* 2 .*\(3 .* 3\)"):
         read(RAIN, alone)
     assert len(read(RAIN, alone, training=False)) == 2
-
-
-def test_documents_without_words_are_counted_and_left_out(read, caplog):
-    documents = [ANNA] * 30 + [written()]
-    assert len(read(*documents)) == 30
-    assert "empty_document: 1" in caplog.text
 
 
 # --- windows --------------------------------------------------------------------------------------
@@ -94,16 +81,12 @@ def long_document(num_sentences):
     return CorefDocument(
         name="a", part=0, sentences=sentences, clusters=tuple(clusters),
         speakers=tuple(str(number // 2) for number in range(2 * num_sentences)),
-        location=Location(path=Path("a.conll"), line=1),
     )  # fmt: skip
 
 
-def test_a_short_document_is_learned_as_a_whole():
+def test_a_window_is_a_stretch_of_the_document_with_its_mentions():
     short = long_document(MAX_TRAINING_SENTENCES)
     assert TASK.part(short, random.Random(0)) is short
-
-
-def test_a_window_is_a_stretch_of_the_document_with_its_mentions():
     whole = long_document(120)
     firsts = set()
     for seed in range(200):

@@ -1,7 +1,5 @@
 """Questions about a paragraph: reading, scoring, showing."""
 
-import logging
-
 import numpy as np
 import pytest
 
@@ -74,13 +72,6 @@ def test_a_file_of_which_nothing_can_be_learned_is_refused(squad):
         TASK.read(path, training=True, tokenize=lambda text: ["x"] * 200)
 
 
-def test_clean_data_is_read_without_a_word(squad, caplog):
-    path = squad(paragraph(RIVER, ("Where?", "river bank")))
-    with caplog.at_level(logging.WARNING):
-        TASK.read(path, training=True, tokenize=str.split)
-    assert not caplog.records
-
-
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (5, 9), (500, 503), (999, 1000), (300, 800)])
 def test_long_contexts_are_cut_around_the_answer_in_training_only(squad, first, last):
     words = [f"w{number}" for number in range(1000)]
@@ -140,8 +131,6 @@ def test_scores_follow_the_language_of_each_question():
         pytest.approx(100 * (2 / 3 + 1 + 4 / 5 + 2 / 3) / 4),
     )
     assert score.details == {"exact match": 25}
-    with pytest.raises(InputError, match=r"`predicted` .* 4 .* 3\."):
-        TASK.score(gold, predicted[:3])
 
 
 def test_hangul_in_the_question_decides_not_in_the_answer_or_the_context(squad):
@@ -166,9 +155,7 @@ def test_new_words_are_an_example_whose_context_is_joined_by_spaces():
     }  # fmt: skip
 
 
-def test_a_question_needs_one_context_of_a_length_that_fits_into_memory():
-    with pytest.raises(InputError, match=r"question .*context, .* 1 "):
-        TASK.example_of(("Who", "?"))
+def test_a_question_needs_a_context_of_a_length_that_fits_into_memory():
     with pytest.raises(InputError, match=r"10001 .*10000"):
         TASK.example_of(("Who", "?"), ("by",) * (MAX_CONTEXT_WORDS + 1))
 
@@ -181,12 +168,3 @@ def test_strings_in_a_list_keep_their_own_characters(squad):
         assert example.context == (context if isinstance(context, str) else "It can't go .")
         words = [example.context[start:end] for start, end in example.offsets]
         assert words == list(example.context_words)
-
-
-def test_raw_text_keeps_its_own_characters_in_the_answer():
-    example = QaTask().from_text("Who?\tShe said \u201cno\u201d,  twice .", SimpleTokenizer())
-    assert example.context.startswith("She said")
-    assert [example.context[a:b] for a, b in example.offsets] == list(example.context_words)
-    answer = FoundAnswer("no", 10, 12, 0.5)
-    assert QaTask().show(example, answer) == "no\tWho?"
-    assert QaTask().as_json(example, answer)["question"] == "Who?"

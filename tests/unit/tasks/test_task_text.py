@@ -7,7 +7,6 @@ import pytest
 from elmokit.errors import FormatError, InputError
 from elmokit.tasks.task_text import TaskText
 
-from ...builders.squad_data import RIVER, paragraph
 from ...builders.task_models import toy_model
 
 PAIRS = [("I sat", "I slept"), ("I sat", "I woke"), ("by the river", "I sat")]
@@ -50,17 +49,6 @@ def test_words_of_the_data_stay_as_they_are(model, tmp_path):
     path.write_text("Kim's B-PER\nU.S., B-LOC\n\n", encoding="utf-8")
     text = TaskText.of_model("ner", model)
     assert list(text.read(path)) == [("Kim's", "U.S.,")]
-
-
-def test_paragraphs_are_whole(model, tmp_path):
-    document = {"version": "1.1", "data": [{"title": "t", "paragraphs": [
-        paragraph(RIVER, ("Who sat?", "Minji"), ("Where?", "river"))
-    ]}]}  # fmt: skip
-    path = tmp_path / "train.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    sentences = list(TaskText.of_model("qa", model).read(path))
-    assert max(sentences, key=len) == tuple(RIVER.split())
-    assert set(map(len, sentences)) == {1, 2, len(RIVER.split())}
 
 
 def test_morphemes_are_read_if_asked_for(model, tmp_path):

@@ -2,9 +2,8 @@
 
 import pytest
 
-from elmokit.tasks.ner import NerTask
-from elmokit.tasks.pos import PosTask
 from elmokit.tasks.srl import SrlTask
+from elmokit.tasks.tagging import NerTask, PosTask
 from elmokit.tasks.written import WrittenWords
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer

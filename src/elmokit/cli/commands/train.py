@@ -107,7 +107,7 @@ def _splits(
     task: str, data: Path | None, train: Path | None, dev: Path | None
 ) -> tuple[Path, Path]:
     """Training and dev file: given, or found in the directory ``data``."""
-    from elmokit.tasks.formats.splits import find_split
+    from elmokit.tasks.formats.reading import find_split
     from elmokit.tasks.registry import find_task
 
     suffixes = find_task(task).suffixes

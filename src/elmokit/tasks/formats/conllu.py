@@ -1,4 +1,4 @@
-"""CoNLL-U treebanks: one syntactic word per line, in ten columns."""
+"""CoNLL-U treebanks: one syntactic word per line, in ten columns; morphemes of Korean ones."""
 
 import re
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from elmokit.files.atomic import StrPath
-from elmokit.files.location import Location, counted, shown
-from elmokit.tasks.formats.conll import TaggedSentence, read_blocks
-from elmokit.tasks.formats.reading import ExampleReport, read_examples
+from elmokit.files.location import Location, shown
+from elmokit.tasks.formats.conll import Row, TaggedSentence, read_blocks
+from elmokit.tasks.formats.reading import read_examples
 
 ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
 
@@ -18,25 +18,41 @@ UPOS_TAGS = (
 )  # fmt: skip
 """The universal part-of-speech tags."""
 
-_CONLLU_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
-_NUM_CONLLU_COLUMNS = 10
-_WORD_ID = re.compile(r"[1-9][0-9]{0,8}")
+_WORD = 1
+_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
+_NUM_COLUMNS = 10
 _OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 and 8.1
+_JOINT, _NOTHING = "+", "_"
 
 
-def read_conllu(
-    path: StrPath, *, column: ConlluColumn = "upos", report: ExampleReport | None = None
-) -> Iterator[TaggedSentence]:
+def read_conllu(path: StrPath, *, column: ConlluColumn = "upos") -> Iterator[TaggedSentence]:
     """Yield the sentences of a CoNLL-U file, with one column as tags (``upos``: only `UPOS_TAGS`).
 
     Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are ignored.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a row without ten columns, ids that do not count from 1, a
-            missing or unknown tag, or a file without sentences.
     """
-    return read_examples(path, lambda path, _: _read(path, column), report)
+
+    def tagged(path: Path) -> Iterator[TaggedSentence]:
+        for rows in _sentences(path):
+            tags = tuple(_tag(row, column) for row in rows)
+            words = tuple(fields[_WORD] for _, fields in rows)
+            yield TaggedSentence(tokens=words, tags=tags, location=rows[0][0])
+
+    return read_examples(path, lambda path, _: tagged(path))
+
+
+def read_morphemes(path: StrPath) -> Iterator[TaggedSentence]:
+    """Yield sentences of morphemes with their tags, from ``고향+은`` and ``ncn+jxt``.
+
+    Columns 3 (lemma) and 5 (language-specific tag) hold them, joined by ``+``, as in UD
+    Korean-Kaist and Korean-GSD; a lone plus sign is a word.
+    """
+
+    def divided(path: Path) -> Iterator[TaggedSentence]:
+        for rows in _sentences(path):
+            tokens, tags = zip(*(pair for row in rows for pair in _morphemes(*row)), strict=True)
+            yield TaggedSentence(tokens=tokens, tags=tags, location=rows[0][0])
+
+    return read_examples(path, lambda path, _: divided(path))
 
 
 def is_comment(line: str) -> bool:
@@ -44,40 +60,57 @@ def is_comment(line: str) -> bool:
     return line.startswith("#")
 
 
-def _read(path: Path, column: ConlluColumn) -> Iterator[TaggedSentence]:
-    tag_column = _CONLLU_COLUMNS[column]
+def _sentences(path: Path) -> Iterator[list[Row]]:
+    """Yield the rows of the words of each sentence."""
     for block in read_blocks(path, is_comment):
-        tokens: list[str] = []
-        tags: list[str] = []
+        rows: list[Row] = []
         for number, line in block:
-            location = Location(path=path, line=number)
-            fields = line.split("\t")
-            if len(fields) != _NUM_CONLLU_COLUMNS:
-                raise location.error(
-                    f"{counted(len(fields), 'column')}, but CoNLL-U has {_NUM_CONLLU_COLUMNS}, "
-                    f"separated by tabs. Is the file truncated, or in another format?"
-                )
-            if _OTHER_ID.fullmatch(fields[0]):
+            location, fields = Location(path=path, line=number), line.split("\t")
+            if len(fields) == _NUM_COLUMNS and _OTHER_ID.fullmatch(fields[0]):
                 continue
-            if not _WORD_ID.fullmatch(fields[0]) or int(fields[0]) != len(tokens) + 1:
+            expected = str(len(rows) + 1)
+            if len(fields) != _NUM_COLUMNS or fields[0] != expected or not fields[_WORD].strip():
                 raise location.error(
-                    f"expected word {len(tokens) + 1} of the sentence, got the id "
-                    f"{shown(fields[0])}. Ids count from 1; a blank line ends a sentence."
+                    f"expected word {expected} of a sentence: its id, the word and "
+                    f"{_NUM_COLUMNS - 2} more columns, separated by tabs, got {shown(fields)}. Ids "
+                    "count from 1; a blank line ends a sentence. Is the file truncated, or in "
+                    "another format?"
                 )
-            if not fields[1].strip():
-                raise location.error("the word (column 2) is empty.")
-            tag = fields[tag_column]
-            # an underscore means "none", but it can also be a lemma
-            if not tag or (tag == "_" and column != "lemma"):
-                raise location.error(f"no tag in the column {column!r}. Choose a column with tags.")
-            if column == "upos" and tag not in UPOS_TAGS:
-                raise location.error(
-                    f"unknown tag {shown(tag)} in the column {column!r}; allowed: "
-                    f"{', '.join(UPOS_TAGS)}."
-                )
-            tokens.append(fields[1])
-            tags.append(tag)
-        begin = Location(path=path, line=block[0][0])
-        if not tokens:
-            raise begin.error("the sentence has no words.")
-        yield TaggedSentence(tokens=tuple(tokens), tags=tuple(tags), location=begin)
+            rows.append((location, fields))
+        if not rows:
+            raise Location(path=path, line=block[0][0]).error("the sentence has no words.")
+        yield rows
+
+
+def _tag(row: Row, column: ConlluColumn) -> str:
+    location, fields = row
+    tag = fields[_COLUMNS[column]]
+    # An underscore means "none", but it can also be a lemma.
+    is_missing = not tag or (tag == _NOTHING and column != "lemma")
+    if is_missing or (column == "upos" and tag not in UPOS_TAGS):
+        allowed = f"; allowed: {', '.join(UPOS_TAGS)}" if column == "upos" else ""
+        raise location.error(
+            f"{shown(tag)} is no tag of the column {column!r}{allowed}. Choose a column with tags."
+        )
+    return tag
+
+
+def _morphemes(location: Location, fields: list[str]) -> Iterator[tuple[str, str]]:
+    word, joined, joined_tags = (fields[at] for at in (_WORD, _COLUMNS["lemma"], _COLUMNS["xpos"]))
+    morphemes, tags = _divide(joined), _divide(joined_tags)
+    if joined == _JOINT:  # its tag may be incomplete: "+SW"
+        tags = [tag for tag in tags if tag]
+    elif len(tags) == 1:  # a word that contains a plus sign
+        morphemes = [joined]
+    is_missing = joined == _NOTHING != word or joined_tags == _NOTHING
+    if is_missing or len(morphemes) != len(tags) or not all(morphemes + tags):
+        raise location.error(
+            f"the word {shown(word)} has morphemes {shown(joined)} and the tags "
+            f"{shown(joined_tags)}: columns 3 and 5 must hold one tag for each morpheme, joined by "
+            f"'{_JOINT}'. Read the file by words (units=words)."
+        )
+    return zip(morphemes, tags, strict=True)
+
+
+def _divide(joined: str) -> list[str]:
+    return [joined] if joined == _JOINT else joined.split(_JOINT)

@@ -7,13 +7,12 @@ one of cluster 3, ``3)`` closes the one opened last, ``(3)`` is a single word, `
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from elmokit.errors import FormatError
 from elmokit.files.atomic import StrPath
-from elmokit.files.lines import numbered_lines
-from elmokit.files.location import Location, counted, shown
+from elmokit.files.location import Location, shown
+from elmokit.tasks.formats.conll import read_blocks
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 
 Span = tuple[int, int]
@@ -42,7 +41,6 @@ class CorefDocument:
     """Of each token; None if the file names no speaker."""
     genre: str | None = None
     """``bc`` of ``bc/cctv/00/cctv_0000``, ``fiction`` of ``GUM_fiction_beast``."""
-    location: Location
     text: str | None = None
     """As it was written, if that is known."""
 
@@ -52,143 +50,100 @@ class CorefDocument:
         return tuple(token for sentence in self.sentences for token in sentence)
 
 
-@dataclass
-class _Draft:
-    name: str
-    part: int
-    location: Location
-    sentences: list[list[str]] = field(default_factory=list)
-    speakers: list[str | None] = field(default_factory=list)
-    mentions: dict[str, list[Span]] = field(default_factory=dict)
-    open_mentions: dict[str, list[tuple[int, Location]]] = field(default_factory=dict)
-    sentence: list[str] = field(default_factory=list)
-    num_columns: int | None = None  # of the current sentence
-
-    def end_sentence(self) -> None:
-        if self.sentence:
-            self.sentences.append(self.sentence)
-        self.sentence, self.num_columns = [], None
-
-
-def read_coreference(
-    path: StrPath, *, report: ExampleReport | None = None
-) -> Iterator[CorefDocument]:
-    """Yield the documents, each part of one by itself; those without words are skipped.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for rows outside a document, a document without an end, missing
-            columns or words, invalid marks, mentions that are not opened or not closed, or a file
-            without documents.
-    """
-    return read_examples(path, _read, report)
+def read_coreference(path: StrPath) -> Iterator[CorefDocument]:
+    """Yield the documents, each part of one by itself; those without words are skipped."""
+    return read_examples(path, _read)
 
 
 def _read(path: Path, report: ExampleReport) -> Iterator[CorefDocument]:
     draft: _Draft | None = None
-    for number, line in numbered_lines(path):
-        location = Location(path=path, line=number)
-        if line.startswith("#begin document"):
-            if draft is not None:
-                raise _without_end(draft)
-            draft = _begin(line, location)
-        elif line.rstrip() == _END:
+    for block in read_blocks(path, lambda line: False):
+        sentence: list[str] = []
+        for number, line in block:
+            location = Location(path=path, line=number)
             if draft is None:
-                raise location.error(f"{_END!r} without '#begin document'.")
-            document = _finish(draft)
-            if document.sentences:
-                yield document
+                draft, sentence = _Draft(line, location), []
+            elif line.rstrip() == _END:
+                document = draft.finish()
+                if document.tokens:
+                    yield document
+                else:
+                    report.skip("empty_document", draft.location)
+                draft = None
             else:
-                report.skip("empty_document", draft.location)
-            draft = None
-        elif not line.strip():
-            if draft is not None:
-                draft.end_sentence()
-        elif draft is None:
-            raise location.error(
-                f"expected '#begin document (NAME); part N', got {shown(line)}. Every row must "
-                f"be in a document."
-            )
-        else:
-            _add_row(draft, line, location)
+                if not sentence:
+                    draft.sentences.append(sentence)
+                draft.add_row(line, sentence, location)
     if draft is not None:
-        raise _without_end(draft)
-
-
-def _begin(line: str, location: Location) -> _Draft:
-    match = _BEGIN.fullmatch(line)
-    if match is None:
-        raise location.error(f"expected '#begin document (NAME); part N', got {shown(line)}.")
-    return _Draft(name=match["name"], part=int(match["part"]), location=location)
-
-
-def _without_end(draft: _Draft) -> FormatError:
-    return draft.location.error(
-        f"the document {draft.name!r} has no {_END!r}. Is the file truncated? Copy it again."
-    )
-
-
-def _add_row(draft: _Draft, line: str, location: Location) -> None:
-    fields = line.split("\t") if "\t" in line else line.split()
-    if draft.num_columns is None:
-        draft.num_columns = len(fields)
-    if len(fields) != draft.num_columns or len(fields) < _MIN_COLUMNS:
-        raise location.error(
-            f"{counted(len(fields), 'column')}; expected at least {_MIN_COLUMNS}, the same number "
-            f"in all rows of a sentence (here {draft.num_columns}), column 4 the word, the last "
-            "the mentions."
+        raise draft.location.error(
+            f"the document {draft.name!r} has no {_END!r}. Is the file truncated? Copy it again."
         )
-    if fields[_WORD_NUMBER] != str(len(draft.sentence)):
-        raise location.error(
-            f"expected word {len(draft.sentence)} of the sentence (column 3, from 0), got "
-            f"{shown(fields[_WORD_NUMBER])}. Is a row missing, or the blank line between sentences?"
-        )
-    if not fields[_WORD].strip():
-        raise location.error("the word (column 4) is empty.")
-    index = len(draft.speakers)
-    draft.sentence.append(fields[_WORD])
-    has_speaker = len(fields) > _SPEAKER + 1 and fields[_SPEAKER] not in _NOTHING
-    draft.speakers.append(fields[_SPEAKER] if has_speaker else None)
-    marks = fields[-1].strip()
-    if marks not in _NOTHING:
-        for mark in marks.split("|"):
-            _add_mark(draft, mark, index, location)
 
 
-def _add_mark(draft: _Draft, mark: str, index: int, location: Location) -> None:
-    match = _MARK.fullmatch(mark)
-    if match is None or not (match["opens"] or match["closes"]):
-        raise location.error(
-            f"{shown(mark)} in the last column is not a mention; allowed: (3 or 3) or (3), "
-            f"joined by |."
-        )
-    opened = draft.open_mentions.setdefault(match["cluster"], [])
-    if match["opens"]:
-        opened.append((index, location))
-    if match["closes"]:
-        if not opened:
+class _Draft:
+    """A document while its rows are read."""
+
+    def __init__(self, line: str, location: Location) -> None:
+        match = _BEGIN.fullmatch(line)
+        if match is None:
             raise location.error(
-                f"{mark!r} closes a mention of cluster {match['cluster']}, but none is open."
+                f"expected '#begin document (NAME); part N', got {shown(line)}. Every row must be "
+                "in a document."
             )
-        start, _ = opened.pop()
-        draft.mentions.setdefault(match["cluster"], []).append((start, index + 1))
+        self.name, self.part, self.location = match["name"], int(match["part"]), location
+        self.num_columns = 0  # of the current sentence
+        self.sentences: list[list[str]] = []
+        self.speakers: list[str | None] = []
+        self.mentions: dict[str, list[Span]] = {}
+        self.open_mentions: dict[str, list[tuple[int, Location]]] = {}
 
-
-def _finish(draft: _Draft) -> CorefDocument:
-    draft.end_sentence()
-    for cluster, opened in draft.open_mentions.items():
-        for _, location in opened:
+    def add_row(self, line: str, sentence: list[str], location: Location) -> None:
+        fields = line.split("\t") if "\t" in line else line.split()
+        if not sentence:
+            self.num_columns = max(_MIN_COLUMNS, len(fields))
+        is_whole = len(fields) == self.num_columns and fields[_WORD].strip()
+        if not is_whole or fields[_WORD_NUMBER] != str(len(sentence)):
             raise location.error(
-                f"the mention of cluster {cluster} that begins here is never closed in document "
-                f"{draft.name!r}."
+                f"expected word {len(sentence)} of a sentence of the document {self.name!r}: its "
+                "number (from 0) in column 3, the word in column 4, the mentions in the last of "
+                f"{self.num_columns} columns, got {shown(fields)}. Is a row missing, or the blank "
+                f"line between sentences, or {_END!r}?"
             )
-    clusters = sorted(tuple(sorted(mentions)) for mentions in draft.mentions.values())
-    has_speakers = any(speaker is not None for speaker in draft.speakers)
-    return CorefDocument(
-        name=draft.name, part=draft.part, genre=_genre(draft.name), location=draft.location,
-        sentences=tuple(map(tuple, draft.sentences)), clusters=tuple(clusters),
-        speakers=tuple(draft.speakers) if has_speakers else None,
-    )  # fmt: skip
+        sentence.append(fields[_WORD])
+        has_speaker = len(fields) > _SPEAKER + 1 and fields[_SPEAKER] not in _NOTHING
+        self.speakers.append(fields[_SPEAKER] if has_speaker else None)
+        marks = fields[-1].strip()
+        for mark in () if marks in _NOTHING else marks.split("|"):
+            self._add_mark(mark, len(self.speakers) - 1, location)
+
+    def _add_mark(self, mark: str, index: int, location: Location) -> None:
+        match = _MARK.fullmatch(mark)
+        opened = self.open_mentions.setdefault(match["cluster"], []) if match else []
+        if match and match["opens"]:
+            opened.append((index, location))
+        if match is None or not opened or not (match["opens"] or match["closes"]):
+            raise location.error(
+                f"{shown(mark)} in the last column neither opens nor closes a mention; allowed: (3 "
+                "or (3), joined by |, and 3) where (3 is open."
+            )
+        if match["closes"]:
+            start, _ = opened.pop()
+            self.mentions.setdefault(match["cluster"], []).append((start, index + 1))
+
+    def finish(self) -> CorefDocument:
+        for cluster, opened in self.open_mentions.items():
+            for _, location in opened:
+                raise location.error(
+                    f"the mention of cluster {cluster} that begins here is never closed in "
+                    f"document {self.name!r}."
+                )
+        clusters = sorted(tuple(sorted(mentions)) for mentions in self.mentions.values())
+        return CorefDocument(
+            name=self.name, part=self.part, genre=_genre(self.name),
+            sentences=tuple(tuple(words) for words in self.sentences if words),
+            clusters=tuple(clusters),
+            speakers=tuple(self.speakers) if any(self.speakers) else None,
+        )  # fmt: skip
 
 
 def _genre(name: str) -> str | None:

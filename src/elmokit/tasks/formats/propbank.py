@@ -5,15 +5,44 @@ are IOB2 over the whole sentence with PropBank roles (``B-ARG0``, ``I-ARGM-TMP``
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+
+from pydantic import BaseModel
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location, counted
 from elmokit.tasks.formats.conll import check_iob
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record, read_records
+
+
+class Predicate(BaseModel):
+    """A word, and the roles of all words for it."""
+
+    index: int
+    tags: tuple[str, ...] = ()
+
+
+class AnnotatedSentence(BaseModel):
+    """A line of a file."""
+
+    tokens: tuple[str, ...]
+    pos: tuple[str, ...] = ()
+    predicates: list[Predicate]
+
+    @classmethod
+    def of(cls, record: Record) -> "AnnotatedSentence":
+        """Return a record as a sentence, whose predicates are words of it."""
+        sentence = record.as_model(cls)
+        for number, predicate in enumerate(sentence.predicates):
+            if not 0 <= predicate.index < len(sentence.tokens):
+                raise replace(record.location, part=f"predicates[{number}]").error(
+                    f"index {predicate.index} is outside the sentence of "
+                    f"{counted(len(sentence.tokens), 'token')}."
+                )
+        return sentence
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,27 +54,13 @@ class PredicateRoles:
     """Index of its token."""
     tags: tuple[str, ...]
     """IOB2, as in the data: ``B-V`` need not be at ``predicate`` if the verb is split."""
-    location: Location
     text: str | None = None
     """As it was written, with its marks, if that is known."""
 
 
-def read_propbank(
-    path: StrPath,
-    *,
-    predicates: Literal["all", "verbs"] = "all",
-    report: ExampleReport | None = None,
-) -> Iterator[PredicateRoles]:
-    """Yield one example for each predicate; sentences with an empty token are skipped.
-
-    ``predicates="verbs"`` keeps those with the part of speech of a verb, see `is_verb`.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for a missing or wrong field, a wrong number of tags, an index
-            outside the sentence, an ill-formed tag, or a file without predicates.
-    """
-    return read_examples(path, lambda path, report: _read(path, predicates, report), report)
+def read_propbank(path: StrPath) -> Iterator[PredicateRoles]:
+    """Yield one example for each predicate; sentences with an empty token are skipped."""
+    return read_examples(path, _read)
 
 
 def is_verb(pos: str) -> bool:
@@ -53,39 +68,23 @@ def is_verb(pos: str) -> bool:
     return pos.startswith(("V", "MD"))
 
 
-def _read(
-    path: Path, predicates: Literal["all", "verbs"], report: ExampleReport
-) -> Iterator[PredicateRoles]:
+def _read(path: Path, report: ExampleReport) -> Iterator[PredicateRoles]:
     for record in read_records(path):
-        tokens = record.strings("tokens")
-        pos = record.strings("pos") if predicates == "verbs" else tokens
-        if len(pos) != len(tokens):
-            raise record.location.error(
-                f"{len(tokens)} `tokens`, but {len(pos)} `pos`. Each token needs one."
-            )
-        for predicate in record.records("predicates"):
-            example = _example(tokens, predicate)
-            if predicates == "verbs" and not is_verb(pos[example.predicate]):
+        sentence = AnnotatedSentence.of(record)
+        tokens = sentence.tokens
+        for number, predicate in enumerate(sentence.predicates):
+            location, tags = replace(record.location, part=f"predicates[{number}]"), predicate.tags
+            if not all(tokens):
+                report.skip("empty_token", location)
                 continue
-            if all(tokens):
-                yield example
-            else:
-                report.skip("empty_token", predicate.location)
+            _check_tags(tags, len(tokens), location)
+            yield PredicateRoles(tokens=tokens, predicate=predicate.index, tags=tags)
 
 
-def _example(tokens: tuple[str, ...], predicate: Record) -> PredicateRoles:
-    location, index = predicate.location, predicate.integer("index")
-    if not 0 <= index < len(tokens):
+def _check_tags(tags: tuple[str, ...], num_tokens: int, location: Location) -> None:
+    if len(tags) != num_tokens:
         raise location.error(
-            f"index {index} is outside the sentence of {counted(len(tokens), 'token')}."
+            f"{num_tokens} `tokens`, but {len(tags)} `tags`. Each token needs one."
         )
-    tags = predicate.strings("tags")
-    if len(tags) != len(tokens):
-        raise location.error(
-            f"{len(tokens)} `tokens`, but {len(tags)} `tags`. Each token needs one."
-        )
-    tag_before = "O"
-    for tag in tags:
-        check_iob(tag, tag_before, location)
-        tag_before = tag
-    return PredicateRoles(tokens=tokens, predicate=index, tags=tags, location=location)
+    for before, tag in pairwise(("O", *tags)):
+        check_iob(tag, before, location)

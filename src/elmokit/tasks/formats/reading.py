@@ -1,4 +1,4 @@
-"""Shared by all readers of task data: the checks, and the report of what was skipped.
+"""Shared by all readers of task data: files, columns, checks, the report of what was skipped.
 
 Structural damage (a missing column, invalid JSON, an unknown tag) raises `FormatError` with file
 and line at once. A well-formed but useless example (an answer missing from its context, an empty
@@ -7,18 +7,21 @@ examples.
 """
 
 import logging
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.field_checks import check_ranges
 from elmokit.files.atomic import StrPath
 from elmokit.files.location import Location
 from elmokit.files.sources import existing_file
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 SkipReason = Literal[
     "empty_sentence",
@@ -34,6 +37,9 @@ SkipReason = Literal[
 ]
 RepairReason = Literal["answer_moved", "answer_dropped", "several_targets", "tag_moved"]
 
+_SPLIT_NAMES = {"train": ("training",), "dev": ("val", "valid", "validation")}
+"""Other names of a split."""
+_MAX_COLUMNS = 1_000
 _HARMLESS: tuple[SkipReason, ...] = ("no_gold_label", "unanswerable")
 """Intended by the authors of the data."""
 
@@ -42,25 +48,18 @@ Example = TypeVar("Example")
 
 @dataclass
 class ExampleReport:
-    """What was read and skipped; filled while reading one or several files."""
+    """What was read and skipped in a file; filled while it is read."""
 
     max_skipped_share: float = 0.05
-    """Of the examples of a file, 0 to 1; more is an error."""
+    """Of the examples of a file; more is an error."""
     examples: int = 0
-    """Examples returned (for word senses: annotated words)."""
+    """Examples returned."""
     skipped: Counter[SkipReason] = field(default_factory=Counter)
     """Examples left out."""
     repaired: Counter[RepairReason] = field(default_factory=Counter)
     """Examples returned after a change or without a part."""
     first_skips: dict[SkipReason, Location] = field(default_factory=dict)
     """Where each reason first occurred."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_skipped_share <= 1:
-            raise InputError(
-                "`max_skipped_share` must be between 0 (skip nothing) and 1 (skip anything), got "
-                f"{self.max_skipped_share}."
-            )
 
     @property
     def num_faults(self) -> int:
@@ -73,57 +72,91 @@ class ExampleReport:
 
     def describe(self) -> str:
         """List the skipped and repaired examples by reason, most frequent first."""
-        skipped = (
+        skipped = ", ".join(
             f"{reason}: {count} (first: {self.first_skips[reason]})"
-            if reason in self.first_skips
-            else f"{reason}: {count}"
             for reason, count in self.skipped.most_common()
         )
-        repaired = (f"{reason}: {count}" for reason, count in self.repaired.most_common())
-        parts = [("skipped", ", ".join(skipped)), ("repaired", ", ".join(repaired))]
-        return "; ".join(f"{name}: {text}" for name, text in parts if text) or "nothing skipped"
+        repaired = ", ".join(f"{reason}: {count}" for reason, count in self.repaired.most_common())
+        parts = (("skipped", skipped), ("repaired", repaired))
+        return "; ".join(f"{name}: {text}" for name, text in parts if text)
 
 
 def read_examples(
     path: StrPath,
     read: Callable[[Path, ExampleReport], Iterator[Example]],
-    report: ExampleReport | None,
+    report: ExampleReport | None = None,
     *,
     size: Callable[[Example], int] = lambda _: 1,
 ) -> Iterator[Example]:
     """Check that a file exists, then read its examples one by one.
 
-    ``read`` yields the examples and counts in the report what it skips; the report may already hold
-    counts of other files. An item counts as ``size(item)`` examples.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: at the end, if too much was skipped or nothing is left.
+    ``read`` yields the examples and counts in the report what it skips. An item counts as
+    ``size(item)`` examples.
     """
-    found = existing_file(path, what="task data")
+    existing = existing_file(path, what="task data")
     report = ExampleReport() if report is None else report
-    return _counted(found, read(found, report), report, size)
+    return _counted(existing, read(existing, report), report, size)
 
 
 def _counted(
     path: Path, examples: Iterator[Example], report: ExampleReport, size: Callable[[Example], int]
 ) -> Iterator[Example]:
-    num_read_before, num_faults_before = report.examples, report.num_faults
-    num_skipped_before, num_repaired_before = report.skipped.total(), report.repaired.total()
     for example in examples:
         report.examples += size(example)
         yield example
-    num_read, num_faults = report.examples - num_read_before, report.num_faults - num_faults_before
-    num_skipped = report.skipped.total() - num_skipped_before
-    num_repaired = report.repaired.total() - num_repaired_before
-    if num_faults > report.max_skipped_share * (num_read + num_faults):
+    num_faults = report.num_faults
+    num_all = report.examples + num_faults
+    if num_faults > report.max_skipped_share * num_all:
         raise FormatError(
-            f"{path}: {num_faults} of {num_read + num_faults} examples are unusable; the allowed "
-            f"share is {report.max_skipped_share:g} ({report.describe()}). Correct the data, or "
-            "leave these examples out."
+            f"{path}: {num_faults} of {num_all} examples are unusable; the allowed share is "
+            f"{report.max_skipped_share:g} ({report.describe()}). Correct the data, or leave these "
+            "examples out."
         )
-    if num_read == 0:
-        reason = report.describe() if num_skipped else "it is empty, blank or only a header"
+    if report.examples == 0:
+        reason = report.describe() or "it is empty, blank or only a header"
         raise FormatError(f"{path}: no example in the file ({reason}). Give a file with examples.")
-    if num_skipped or num_repaired:
-        _log.warning("%s: some examples are unusable: %s", path, report.describe())
+    if report.describe():
+        log.warning("%s: some examples are unusable: %s", path, report.describe())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns of a file with a word and its tag in each row, counted from 1."""
+
+    word: int = 1
+    tag: int | None = None
+    """None: the last one."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, word=(1, _MAX_COLUMNS), tag=(1, _MAX_COLUMNS))
+        if self.word == self.tag:
+            raise ConfigError(f"`word` and `tag` must be different columns, got {self.word} twice")
+
+
+def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
+    """Return the file of a data directory whose name says that it is this split.
+
+    ``split``, or another name of it, must be a whole part of the name: ``train`` is in
+    ``en-train.tsv``, not in ``constraints.tsv``. If there is none, folders in the directory are
+    searched, but not hidden ones. Of several such files, the one with one of ``suffixes`` is taken.
+    """
+    if not data.is_dir():
+        raise FileNotFoundError(
+            f"There is no directory {data}. Give the one with the task's files (train… and dev…)."
+        )
+    files: list[Path] = []
+    for pattern, name in product(("[!.]*", "[!.]*/[!.]*"), (split, *_SPLIT_NAMES.get(split, ()))):
+        part = re.compile(rf"(?<![a-z]){name}(?![a-z])")
+        matches = (path for path in data.glob(pattern) if part.search(path.name.lower()))
+        files = files or sorted(path for path in matches if path.is_file())
+    if len(files) > 1 and suffixes:
+        files = [path for path in files if set(path.suffixes) & set(suffixes)] or files
+    if not files:
+        raise FileNotFoundError(f"{data} has no file with {split!r} in its name.")
+    if len(files) > 1:
+        names = ", ".join(str(path.relative_to(data)) for path in files)
+        raise InputError(
+            f"{data} has several files with {split!r} in their names: {names}. Leave one of them "
+            "there."
+        )
+    return files[0]

@@ -4,12 +4,13 @@ Settings left open default to the task's own (for our tasks the paper's), then t
 Networks are built from, and runs record, what `InputSettings.resolved` returns.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from elmokit.bilm.scalar_mix import LayerChoice
 from elmokit.evaluation.text_scorer import StartState
-from elmokit.field_checks import check_choices
+from elmokit.field_checks import check_choices, check_ranges
 
 EmbeddingKind = Literal[
     "elmo", "static", "static_output", "static_projected", "layer0", "random", "top", "average",
@@ -89,10 +90,7 @@ class InputSettings:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be at least 0 and below 1, got {self.dropout}")
-        if self.layer_l2 is not None and self.layer_l2 < 0:
-            raise ValueError(f"`layer_l2` must not be negative, got {self.layer_l2}")
+        check_ranges(self, dropout=(0.0, math.nextafter(1.0, 0.0)), layer_l2=(0.0, math.inf))
 
     @property
     def sources(self) -> ConditionInputs:
@@ -122,9 +120,9 @@ class InputSettings:
         that runs which do the same have the same settings.
         """
         settings = NEW_TASK_INPUTS
-        for chosen in (paper, self):
-            given = {} if chosen is None else vars(chosen)
-            settings = replace(settings, **{n: v for n, v in given.items() if v is not None})
+        for source in (paper or InputSettings(), self):
+            open_fields = {name for name, value in vars(source).items() if value is None}
+            settings = replace(source, **{name: getattr(settings, name) for name in open_fields})
         if not self.has_layers:
             settings = replace(settings, state="reset")
         if not with_static or self.embeddings == "none":

@@ -89,6 +89,6 @@ class StaticInputs(nn.Module):
         if self.gammas is None or not samples:
             return
         vectors = self.weight[torch.cat([ids.flatten() for ids in samples])]
-        found = vectors[vectors.any(dim=1)].square().mean().sqrt()
-        if found > 0:  # not NaN, which is the mean of nothing
-            self.gammas.fill_(rms / found)
+        own_rms = vectors[vectors.any(dim=1)].square().mean().sqrt()
+        if own_rms > 0:  # not NaN, which is the mean of nothing
+            self.gammas.fill_(rms / own_rms)

@@ -50,28 +50,21 @@ class BiLMReference:
 
         ``is_needed`` is `ConditionInputs.needs_bilm`.
         """
-        if self._is_known_by_weights(is_needed):
+        if is_needed or self.tokenizer is None:
             return self.model_hash
         return {"tokenizer": to_dict(self.tokenizer), "char_vocab": to_dict(self.char_vocab)}
 
-    def difference(self, found: "BiLMReference", *, is_needed: bool) -> str | None:
-        """Return how the biLM that was found differs in what a task model reads, or none.
+    def difference(self, other: "BiLMReference", *, is_needed: bool) -> str | None:
+        """Return how another biLM differs in what a task model reads, or none.
 
         ``is_needed`` is `ConditionInputs.needs_bilm`.
         """
-        if self._is_known_by_weights(is_needed):
-            if found.model_hash == self.model_hash:
-                return None
-            hashes = found.model_hash[:12], self.model_hash[:12]
-            return "its hash is {}, not {}".format(*hashes)
-        if found.tokenizer != self.tokenizer:
-            return f"its tokenizer is {found.tokenizer}, not {self.tokenizer}"
-        if found.char_vocab != self.char_vocab:
-            return f"its character settings are {found.char_vocab}, not {self.char_vocab}"
-        return None
-
-    def _is_known_by_weights(self, is_needed: bool) -> bool:
-        return is_needed or self.tokenizer is None
+        if is_needed or self.tokenizer is None:
+            mine, others = f"of hash {self.model_hash}", f"of hash {other.model_hash}"
+        else:
+            mine = f"{self.tokenizer} with {self.char_vocab}"
+            others = f"{other.tokenizer} with {other.char_vocab}"
+        return None if mine == others else f"it is {others}, not {mine}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +91,8 @@ class TaskBiLM:
     @property
     def num_layers(self) -> int:
         """Layers that a mixture has; 0 if no biLM is read."""
-        found = self.embedder or self.module
-        return 0 if found is None else found.num_layers
+        bilm = self.embedder or self.module
+        return 0 if bilm is None else bilm.num_layers
 
     @classmethod
     def open(
@@ -124,12 +117,6 @@ class TaskBiLM:
             device: Where it computes.
             cache_dir: Where layers are kept.
             on_layers: Called while layers are computed.
-
-        Raises:
-            FileNotFoundError: if the model is missing.
-            FormatError: if it is damaged.
-            ValueError: for an unknown precision; if ``finetune`` is asked for in another precision
-                than fp32, from the warm state, or where no biLM is read.
         """
         if finetune:
             _check_finetuning(settings, precision)
@@ -191,18 +178,10 @@ class TaskBiLM:
 
 
 def _check_finetuning(settings: InputSettings, precision: str) -> None:
-    if not settings.has_layers:
+    if not settings.has_layers or precision != "fp32" or settings.state != "reset":
         raise InputError(
-            f"train.finetune_bilm=true has nothing to train: embeddings={settings.embeddings!r} "
-            "reads no biLM. Take embeddings=elmo."
-        )
-    if precision != "fp32":
-        raise InputError(
-            f"A biLM is trained in fp32, not in {precision}: leave out --precision or "
-            "train.finetune_bilm=true."
-        )
-    if settings.state != "reset":
-        raise InputError(
-            f"A biLM that is trained with the task reads every sentence from a zero state: leave "
-            f"out inputs.state={settings.state} or train.finetune_bilm=true."
+            "With train.finetune_bilm=true a biLM is read, in fp32 and every sentence from a zero "
+            f"state, got embeddings={settings.embeddings!r}, {precision} and inputs.state="
+            f"{settings.state!r}. Take embeddings=elmo without --precision and inputs.state, or "
+            "leave out train.finetune_bilm=true."
         )

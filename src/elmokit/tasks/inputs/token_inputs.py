@@ -38,7 +38,7 @@ class TokenBatch:
 
     def to(self, device: torch.device) -> "TokenBatch":
         others = (self.layers, self.char_ids, self.word_index, self.static_ids)
-        moved = (None if one is None else one.to(device) for one in others)
+        moved = (None if part is None else part.to(device) for part in others)
         return TokenBatch(self.mask.to(device), *moved)
 
 
@@ -71,6 +71,7 @@ class BatchMaker:
     ) -> TokenBatch:
         """Return a batch of sentences; given layers are (W, L, 2D) each."""
         longest = max((len(words) for words in sentences), default=0)
+        distinct = list(dict.fromkeys(word for words in sentences for word in words))
         mask = torch.zeros(len(sentences), longest, dtype=torch.bool, device="cpu")
         for row, words in enumerate(sentences):
             mask[row, : len(words)] = True
@@ -82,14 +83,15 @@ class BatchMaker:
         elif layers is not None:
             padded = _pad(layers, longest)
         char_ids = index = static_ids = None
+        # Each distinct word goes through the character CNN once, however often it occurs.
         if self.settings.characters:
-            distinct = {word: number for number, word in enumerate(_distinct(sentences))}
-            index = _ids(sentences, longest, distinct)
-            rows = self.char_vocab.encode_words(list(distinct)) if distinct else None
-            if rows is not None:
+            numbers = {word: number for number, word in enumerate(distinct)}
+            index = _ids(sentences, longest, numbers)
+            if distinct:
+                rows = self.char_vocab.encode_words(distinct)
                 char_ids = torch.from_numpy(rows.astype(np.int64))
         if self.static is not None:
-            ids = {word: self.static.id_of(word) for word in _distinct(sentences)}
+            ids = {word: self.static.id_of(word) for word in distinct}
             static_ids = _ids(sentences, longest, ids)
         return TokenBatch(mask, padded, char_ids, index, static_ids).to(self.device)
 
@@ -98,13 +100,9 @@ def _pad(layers: Sequence[np.ndarray], longest: int) -> Tensor:
     """B arrays (W, L, 2D) -> (L, B, longest, 2D)."""
     num_layers, dim = layers[0].shape[1:]
     values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
-    for row, one in enumerate(layers):
-        values[:, row, : len(one)] = one.transpose(1, 0, 2)
+    for row, sentence in enumerate(layers):
+        values[:, row, : len(sentence)] = sentence.transpose(1, 0, 2)
     return torch.from_numpy(values)
-
-
-def _distinct(sentences: Sequence[Sequence[str]]) -> list[str]:
-    return list(dict.fromkeys(word for words in sentences for word in words))
 
 
 def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) -> Tensor:
@@ -130,9 +128,6 @@ class TokenInputs(nn.Module):
 
     Shape: `TokenBatch` -> (B, W, X), 0 at padded positions.
     Source: Peters et al. 2018, section 3.3: [x; ELMo].
-
-    Raises:
-        ValueError: if nothing would be read at the input, or ``settings`` are not complete.
     """
 
     def __init__(
@@ -165,8 +160,7 @@ class TokenInputs(nn.Module):
         layers = settings.sources.layers
         if positions and layers is not None:
             dropout, l2, norm = settings.dropout, settings.layer_l2, settings.layer_norm
-            if dropout is None or l2 is None or norm is None:
-                raise ValueError("`settings` are not complete: use `resolved` to complete them.")
+            assert dropout is not None and l2 is not None and norm is not None  # noqa: PT018
             self.mixes = LayerMixes(
                 num_layers, num_mixes=len(positions), layers=layers,
                 dropout=dropout, layer_norm=norm, l2=l2,
@@ -233,10 +227,10 @@ class TokenInputs(nn.Module):
         epochs on making γ small (`docs/log.md`, 2026-11-22). Without words nothing changes.
         """
         if self.mixes is not None:
-            layers = [(one.layers, one.mask) for one in batches if one.layers is not None]
+            layers = [(batch.layers, batch.mask) for batch in batches if batch.layers is not None]
             self.mixes.scale_to(START_RMS, layers)
         if self.static is not None:
-            ids = [one.static_ids for one in batches if one.static_ids is not None]
+            ids = [batch.static_ids for batch in batches if batch.static_ids is not None]
             self.static.scale_to(START_RMS, ids)
 
     def penalty(self) -> Tensor | float:

@@ -7,8 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from elmokit.errors import FormatError
-from elmokit.tasks.formats.conllu import read_conllu
-from elmokit.tasks.formats.morphemes import read_morphemes
+from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
 from elmokit.tasks.task import Units
 from elmokit.text.tokenizers.protocol import Tokenizer
 
@@ -25,9 +24,9 @@ eojeol 0.8."""
 
 def share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
     """Return the share of (the first) distinct words that a tokenizer splits."""
-    distinct: dict[str, None] = {}
+    distinct: set[str] = set()
     for word in words:
-        distinct[word] = None
+        distinct.add(word)
         if len(distinct) == NUM_LOOKED_AT:
             break
     split = sum(len(tokenizer.tokenize(word)) > 1 for word in distinct)
@@ -39,21 +38,18 @@ def usual_units(treebank: Path, tokenizer: Tokenizer) -> Units:
 
     Morphemes, if the tokenizer makes them and columns 3 and 5 have them (`read_morphemes`), else
     words.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
     """
     if tokenizer.name != MORPHEME_TOKENIZER:
         return "words"
     try:
-        morphemes, words = (
-            [len(one.tokens) for one in islice(read(treebank), NUM_LOOKED_AT)]
+        num_morphemes, num_words = (
+            sum(len(sentence.tokens) for sentence in islice(read(treebank), NUM_LOOKED_AT))
             for read in (read_morphemes, read_conllu)
         )
     except FormatError as error:
         log.info("%s is read by words: %s", treebank, error)
         return "words"
-    return "morphemes" if sum(morphemes) > sum(words) else "words"
+    return "morphemes" if num_morphemes > num_words else "words"
 
 
 def warn_of_units(
@@ -70,14 +66,12 @@ def warn_of_units(
     ``tokenizer`` is the one for raw text; ``has_bilm`` tells whether a biLM reads the words;
     ``option`` makes the command read morphemes, if it can.
     """
-    if units == "characters":  # read as the tokenizer's tokens
-        return
-    if units == "morphemes":
-        if tokenizer.name != MORPHEME_TOKENIZER:
-            _warn(
-                f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text is "
-                "read as whole words. Use a biLM of morphemes, such as --model ko."
-            )
+    if units == "morphemes" and tokenizer.name != MORPHEME_TOKENIZER:
+        _warn(
+            f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text is "
+            "read as whole words. Use a biLM of morphemes, such as --model ko."
+        )
+    if units != "words":  # characters are read as the tokenizer's tokens
         return
     share = share_split(words, tokenizer)
     if share > TOO_MANY_SPLIT:

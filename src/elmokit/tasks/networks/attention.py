@@ -55,7 +55,6 @@ class TrilinearScore(nn.Module):
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(3, dim))
-        self.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         bound = (6 / (self.weight.numel() + 1)) ** 0.5
@@ -96,7 +95,7 @@ class BiDAFAttention(nn.Module):
         context = context.masked_fill(~context_mask.unsqueeze(2), 0)
         question = question.masked_fill(~question_mask.unsqueeze(2), 0)
         logits = self.score(context, question)  # (B, N, M)
-        found = attend(logits, question, question_mask)
+        attended = attend(logits, question, question_mask)
         if question.shape[1] == 0:
             summary = torch.zeros_like(context[:, :1])
         else:
@@ -104,7 +103,7 @@ class BiDAFAttention(nn.Module):
             best = logits.masked_fill(~question_mask.unsqueeze(1), lowest).amax(dim=2)  # (B, N)
             summary = attend(best.unsqueeze(1), context, context_mask)  # (B, 1, X)
             summary = summary * question_mask.any(dim=1)[:, None, None]
-        merged = torch.cat((context, found, context * found, context * summary), dim=2)
+        merged = torch.cat((context, attended, context * attended, context * summary), dim=2)
         return merged * context_mask.unsqueeze(2)
 
 
@@ -131,13 +130,11 @@ class SelfAttention(nn.Module):
         self, x: Float[Tensor, "B N X"], mask: Bool[Tensor, "B N"]
     ) -> Float[Tensor, "B N X3"]:
         x = x.masked_fill(~mask.unsqueeze(2), 0)
-        found = self.weights(x, mask) @ x
-        return torch.cat((x, found, x * found), dim=2) * mask.unsqueeze(2)
+        attended = self.weights(x, mask) @ x
+        return torch.cat((x, attended, x * attended), dim=2) * mask.unsqueeze(2)
 
-    def weights(
-        self, x: Float[Tensor, "B N X"], mask: Bool[Tensor, "B N"]
-    ) -> Float[Tensor, "B N N"]:
-        """Return how much each position attends to every other."""
+    def weights(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return how much each position attends to every other: (B, N, N)."""
         num_rows, length, _ = x.shape
         others = ~torch.eye(length, dtype=torch.bool, device=x.device)
         visible = mask.unsqueeze(1) & others  # (B, N, N)
@@ -157,7 +154,6 @@ class SelfAttentivePooling(nn.Module):
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.score = nn.Linear(dim, 1, bias=False)  # a bias cancels in the softmax
-        self.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         nn.init.xavier_uniform_(self.score.weight, generator=generator)
@@ -166,6 +162,6 @@ class SelfAttentivePooling(nn.Module):
         x = x.masked_fill(~mask.unsqueeze(2), 0)
         return (self.weights(x, mask).unsqueeze(1) @ x).squeeze(1)
 
-    def weights(self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        """Return the weight of each position; those of a row sum to 1."""
+    def weights(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the weight of each position, (B, T); those of a row sum to 1."""
         return masked_softmax(self.score(x).squeeze(2), mask)

@@ -1,15 +1,26 @@
-"""Loss and prediction of networks that give an example one label."""
+"""Networks that give an example one label: BCN for one text, ESIM for two.
+
+Both read ELMo at the input and at the output of the first biLSTM.
+"""
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.tasks.inputs.token_inputs import TokenBatch
-from elmokit.tasks.task import TaskModel
+from elmokit.bilm.masking import masked_max, masked_mean
+from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.networks.attention import SelfAttentivePooling, attend, soft_align
+from elmokit.tasks.networks.encoder import (
+    SentenceEncoder,
+    VariationalDropout,
+    draw_weights,
+    single_width,
+)
+from elmokit.tasks.task import Labels, TaskModel, Widths
 
 
 class Classifier(TaskModel):
@@ -33,9 +44,101 @@ class Classifier(TaskModel):
     ) -> list[tuple[str, dict[str, float]]]:
         """Return the answers, each with the probabilities of all labels (softmax)."""
         logits = self.logits(*batches)
-        pairs = zip(
-            logits.argmax(dim=1).tolist(), logits.double().softmax(dim=1).tolist(), strict=True
-        )
+        best, probs = logits.argmax(dim=1).tolist(), logits.double().softmax(dim=1).tolist()
         return [
-            (self.labels[best], dict(zip(self.labels, row, strict=True))) for best, row in pairs
+            (self.labels[label], dict(zip(self.labels, row, strict=True)))
+            for label, row in zip(best, probs, strict=True)
         ]
+
+
+class BCN(Classifier):
+    """The biattentive classifier: word vectors → biLSTM → self-attention → biLSTM → pools → label.
+
+    The text attends to itself; the pools are maximum, mean and self-attentive. The linear layer and
+    both biLSTMs have one width. Dropout acts on the inputs (variational), the pools and the last
+    layer.
+
+    Source: McCann et al. 2017 without its second sentence; Peters et al. 2018, appendix A.8.
+    """
+
+    def __init__(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
+    ) -> None:
+        super().__init__(inputs, labels)
+        width = single_width(hidden_dims)
+        self.to_width = nn.Linear(inputs.output_dim, width)
+        self.encoder = SentenceEncoder(width, (width,))
+        encoded = self.encoder.output_dim + inputs.output_mix_dim
+        self.integrator = SentenceEncoder(3 * encoded, (width,))
+        self.pool = SelfAttentivePooling(self.integrator.output_dim)
+        self.dropout = nn.Dropout(dropout)
+        self.input_dropout = VariationalDropout(dropout)
+        self.hidden = nn.Linear(3 * self.integrator.output_dim, width)
+        self.to_labels = nn.Linear(width, len(labels))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        parts = (
+            self.inputs, self.encoder, self.integrator, self.pool,
+            self.to_width, self.hidden, self.to_labels,
+        )  # fmt: skip
+        draw_weights(parts, generator)
+
+    def logits(self, *batches: TokenBatch) -> Tensor:
+        (batch,) = batches
+        mask = batch.mask
+        x = self.input_dropout(self.inputs(batch))
+        x = self.dropout(torch.relu(self.to_width(x)))
+        x = self.inputs.join_output(self.encoder(x, mask), batch)
+        attended = attend(x @ x.transpose(1, 2) / x.shape[2] ** 0.5, x, mask)  # to itself, too
+        x = self.integrator(torch.cat([x, x - attended, x * attended], dim=2), mask)
+        pooled = torch.cat([masked_max(x, mask), masked_mean(x, mask), self.pool(x, mask)], dim=1)
+        return self.to_labels(self.dropout(torch.relu(self.hidden(self.dropout(pooled)))))
+
+
+class ESIM(Classifier):
+    """Two texts → biLSTM → soft alignment → difference and product → biLSTM → pools → label.
+
+    Both biLSTMs and the layers have one width. Dropout acts on the encoders' inputs and the output
+    mixture (variational), and before the last two layers.
+
+    Source: Chen et al. 2017; Peters et al. 2018, appendix A.3.
+    """
+
+    def __init__(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
+    ) -> None:
+        super().__init__(inputs, labels)
+        width = single_width(hidden_dims)
+        self.encoder = SentenceEncoder(inputs.output_dim, (width,), dropout=dropout)
+        encoded = self.encoder.output_dim + inputs.output_mix_dim
+        self.project = nn.Linear(4 * encoded, width)
+        self.composer = SentenceEncoder(width, (width,), dropout=dropout)
+        self.dropout = nn.Dropout(dropout)
+        self.hidden = nn.Linear(4 * self.composer.output_dim, width)
+        self.to_labels = nn.Linear(width, len(labels))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        parts = (
+            self.inputs, self.encoder, self.composer, self.project, self.hidden, self.to_labels
+        )  # fmt: skip
+        draw_weights(parts, generator)
+
+    def logits(self, *batches: TokenBatch) -> Tensor:
+        first, second = batches
+        a, b = self._encode(first), self._encode(second)
+        from_b, from_a = soft_align(a, b, first.mask, second.mask)
+        pooled = [*self._compose(a, from_b, first.mask), *self._compose(b, from_a, second.mask)]
+        x = torch.relu(self.hidden(self.dropout(torch.cat(pooled, dim=1))))
+        return self.to_labels(self.dropout(x))
+
+    def _encode(self, batch: TokenBatch) -> Tensor:
+        """Return [encoded; output mixture]; the mixture gets the dropout of the inputs."""
+        joined = self.inputs.join_output(self.encoder(self.inputs(batch), batch.mask), batch)
+        encoded, mixture = joined.tensor_split([self.encoder.output_dim], dim=2)
+        return torch.cat([encoded, self.encoder.dropout(mixture)], dim=2)
+
+    def _compose(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and maximum of one text, read with what is aligned with it."""
+        both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)
+        composed = self.composer(torch.relu(self.project(both)), mask)
+        return masked_mean(composed, mask), masked_max(composed, mask)

@@ -6,8 +6,7 @@ spans most likely to be mentions → the earlier span that each of them refers t
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,20 +14,15 @@ from torch.nn import functional
 
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.networks.encoder import (
-    SentenceEncoder,
-    SentenceEncoderConfig,
-    VariationalDropout,
-)
-from elmokit.tasks.networks.initialization import draw_weights
-from elmokit.tasks.networks.span_scores import (
+from elmokit.tasks.networks.encoder import SentenceEncoder, VariationalDropout, draw_weights
+from elmokit.tasks.networks.spans import (
     AntecedentScore,
     AntecedentScores,
     MentionScore,
-    antecedent_loss,
-    best_antecedents,
+    SpanRepresentation,
+    enumerate_spans,
+    prune_spans,
 )
-from elmokit.tasks.networks.spans import SpanRepresentation, enumerate_spans, prune_spans
 from elmokit.tasks.task import Labels, TaskModel, Widths
 
 MAX_SPAN_WORDS = 10
@@ -45,20 +39,16 @@ FEATURE_DIM = 20
 """Width of the vectors for width, distance, speaker and genre."""
 LEXICAL_DROPOUT = 0.5
 """For static vectors and characters; ELMo's is a setting of the inputs."""
-DROPOUT = 0.2
 Clusters = list[list[Span]]
 
 
-@dataclass(frozen=True)
-class _Candidates:
+class _Candidates(NamedTuple):
     """The P kept spans of a document, in text order."""
 
     starts: Tensor
     ends: Tensor
-    vectors: Tensor
-    """(P, G)."""
-    mentions: Tensor
-    """(P,): scores as mentions."""
+    vectors: Tensor  # (P, G)
+    mentions: Tensor  # (P,): scores as mentions
 
     @property
     def spans(self) -> list[Span]:
@@ -79,11 +69,10 @@ class CoreferenceModel(TaskModel):
     """
 
     def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels)
-        config = SentenceEncoderConfig(hidden_dims=hidden_dims)
-        self.encoder = SentenceEncoder(inputs.output_dim, config)
+        self.encoder = SentenceEncoder(inputs.output_dim, hidden_dims)
         self.dropout = VariationalDropout(dropout)
         self.states_dim = self.encoder.output_dim + inputs.output_mix_dim
         self.spans = SpanRepresentation(
@@ -108,18 +97,18 @@ class CoreferenceModel(TaskModel):
             numbers = _numbers(candidates.spans, document.clusters)
             clusters = torch.tensor(numbers, device=states.device)
             blocks = self._antecedents(document, candidates)
-            losses.append(torch.cat([antecedent_loss(block, clusters) for block in blocks]).mean())
+            losses.append(torch.cat([block.loss(clusters) for block in blocks]).mean())
         return torch.stack(losses).mean() + self.inputs.penalty()
 
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Clusters]:
         """Return the clusters of each document: two or more mentions each, in text order."""
-        found = []
+        answers = []
         for document, states, embeddings in self._read(batches, examples):
             candidates = self._choose(document, states, embeddings)
             blocks = self._antecedents(document, candidates)
-            links = [link for block in blocks for link in best_antecedents(block).tolist()]
-            found.append(_join(candidates.spans, links))
-        return found
+            links = [link for block in blocks for link in block.best().tolist()]
+            answers.append(_join(candidates.spans, links))
+        return answers
 
     def _read(
         self, batches: Sequence[TokenBatch], examples: Sequence[CorefDocument]
@@ -160,6 +149,7 @@ class CoreferenceModel(TaskModel):
             gold = torch.tensor(numbers, device=device).nonzero()[:, 0]
             num_kept = min(num_kept, max(0, MAX_TRAINING_SPANS - len(gold)))
         kept = prune_spans(scores, starts, ends, num_kept=num_kept)
+        # Candidates are numbered in text order, so sorted numbers are spans in text order.
         kept = torch.cat([kept, gold]).unique()
         starts, ends = starts[kept], ends[kept]
         vectors = self.spans(states, embeddings, starts, ends)

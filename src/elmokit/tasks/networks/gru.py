@@ -37,6 +37,7 @@ class _GRUSteps(torch.autograd.Function):
         hidden = gates_in.new_zeros(steps + 1, directions, batch, dim)
         gates, new = torch.empty_like(gates_in), torch.empty_like(hidden[1:])
         to_gates, bias = weight.transpose(1, 2).contiguous(), bias.unsqueeze(1)
+        # Views of every step, made once: slicing inside the loop would cost as much as computing.
         parts = [gates[..., : 2 * dim], *gates.split(dim, dim=-1)]  # rz, r, z, inner part of n
         parts += [gates_in[..., : 2 * dim], gates_in[..., 2 * dim :], new]
         steps_of = zip(
@@ -58,6 +59,7 @@ class _GRUSteps(torch.autograd.Function):
         steps, directions, batch, dim = grad.shape
         reset, update, new_inner = gates.split(dim, dim=-1)
         before = hidden[:-1]
+        # Derivatives of all steps at once; only the carry from step to step is left to the loop.
         by_new = (1 - update) * (1 - new * new)  # d state / d (sum inside tanh)
         of_reset = by_new * new_inner * reset * (1 - reset)
         of_update = (before - new) * update * (1 - update)

@@ -9,20 +9,104 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
+from elmokit.bilm.masking import reverse_sequences
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.networks.crf import viterbi
-from elmokit.tasks.networks.highway_lstm import AlternatingHighwayLSTM, HighwayLSTMConfig
-from elmokit.tasks.networks.initialization import draw_weights
-from elmokit.tasks.networks.marginals import Marginals, span_probs
+from elmokit.tasks.networks.crf import Marginals, allowed_transitions, span_probs, viterbi
+from elmokit.tasks.networks.encoder import FORGET_BIAS, PaddedEncoder, draw_weights, single_width
 from elmokit.tasks.networks.tagger import TagModel
-from elmokit.tasks.tag_schemes import allowed_transitions
 from elmokit.tasks.task import Labels, Widths
 
 PREDICATE_DIM = 100
 """Width of the feature that marks the predicate."""
-DROPOUT = 0.1
+
+
+class HighwayLSTMLayer(nn.Module):
+    """One LSTM layer with a highway around it, read in one direction.
+
+    With input x_t, output h and cell c, at each position
+    ``i, f, o, r, g = W x_t + U h + b`` (blocks of H in this order),
+    ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``,
+    ``h = mask * (sigmoid(r) * sigmoid(o) * tanh(c) + (1 - sigmoid(r)) * V x_t)``
+    where ``mask`` is the dropout mask, one for all positions.
+
+    Fresh weights: every block of W, U and V orthonormal, b 0 except the forget gate (1).
+
+    Shape: x (B, T, input_dim) -> (B, T, H).
+    Source: He et al. 2017 (Deep Semantic Role Labeling), section 2.
+    """
+
+    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.input_weight = nn.Parameter(torch.zeros(5 * hidden_dim, input_dim))
+        self.recurrent_weight = nn.Parameter(torch.zeros(5 * hidden_dim, hidden_dim))
+        self.bias = nn.Parameter(torch.zeros(5 * hidden_dim))
+        self.carry_weight = nn.Parameter(torch.zeros(hidden_dim, input_dim))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        for weight in (self.input_weight, self.recurrent_weight, self.carry_weight):
+            for block in weight.detach().split(self.hidden_dim):
+                nn.init.orthogonal_(block, generator=generator)
+        nn.init.zeros_(self.bias)
+        nn.init.constant_(self.bias.detach()[self.hidden_dim : 2 * self.hidden_dim], FORGET_BIAS)
+
+    def forward(
+        self, x: Float[Tensor, "B T X"], mask: Float[Tensor, "B H"] | None = None
+    ) -> Float[Tensor, "B T H"]:
+        """Read ``x`` from its first position to its last; ``mask`` is a scaled dropout mask."""
+        hidden_dim = self.hidden_dim
+        # What does not depend on the state before is computed for all positions at once.
+        gates_in = functional.linear(x, self.input_weight, self.bias).unbind(dim=1)  # T of (B, 5H)
+        carried = functional.linear(x, self.carry_weight).unbind(dim=1)  # T of (B, H)
+        recurrent = self.recurrent_weight.t()
+        hidden = cell = x.new_zeros(x.shape[0], hidden_dim)
+        outputs = []
+        for gate_in, carry in zip(gates_in, carried, strict=True):
+            gates = torch.addmm(gate_in, hidden, recurrent)  # (B, 5H)
+            i, f, o, r = torch.sigmoid(gates[:, : 4 * hidden_dim]).chunk(4, dim=1)
+            cell = f * cell + i * torch.tanh(gates[:, 4 * hidden_dim :])
+            hidden = r * (o * torch.tanh(cell)) + (1 - r) * carry
+            if mask is not None:
+                hidden = hidden * mask
+            outputs.append(hidden)
+        return torch.stack(outputs, dim=1)
+
+
+class AlternatingHighwayLSTM(PaddedEncoder):
+    """Stack of highway LSTM layers of one width, each reading the one below in the other direction.
+
+    ``dropout`` is the variational dropout of each layer's output, which goes on in time, too.
+
+    Source: He et al. 2017, section 2; Zhou and Xu 2015 for the alternation.
+    """
+
+    def __init__(self, input_dim: int, hidden_dims: Sequence[int], *, dropout: float) -> None:
+        super().__init__()
+        self.dropout, self.output_dim = dropout, single_width(hidden_dims)
+        self.layers = nn.ModuleList()
+        for hidden_dim in hidden_dims:
+            self.layers.append(HighwayLSTMLayer(input_dim, hidden_dim))
+            input_dim = hidden_dim
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        draw_weights(self.layers, generator)
+
+    def read(self, x: Tensor, lengths: Tensor) -> Tensor:
+        for index, layer in enumerate(self.layers):
+            # Padding comes last in either order, so it affects no real position.
+            if index > 0:
+                x = reverse_sequences(x, lengths)
+            x = layer(x, self._draw_mask(x))
+        return reverse_sequences(x, lengths) if len(self.layers) % 2 == 0 else x
+
+    def _draw_mask(self, x: Tensor) -> Tensor | None:
+        if not self.training or self.dropout == 0:
+            return None
+        return functional.dropout(x.new_ones(x.shape[0], self.output_dim), self.dropout)
 
 
 class RoleLabeler(TagModel):
@@ -36,21 +120,15 @@ class RoleLabeler(TagModel):
     allowed: Tensor
 
     def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels)
-        if len(set(hidden_dims)) != 1:
-            raise ValueError(
-                f"`hidden_dims` must be one width for all layers, got {list(hidden_dims)}."
-            )
         self.predicate = nn.Embedding(2, PREDICATE_DIM)
-        config = HighwayLSTMConfig(
-            num_layers=len(hidden_dims), hidden_dim=hidden_dims[0], dropout=dropout
+        self.encoder = AlternatingHighwayLSTM(
+            inputs.output_dim + PREDICATE_DIM, hidden_dims, dropout=dropout
         )
-        self.encoder = AlternatingHighwayLSTM(inputs.output_dim + PREDICATE_DIM, config)
         self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(labels))
-        allowed = torch.from_numpy(allowed_transitions(labels, "iob2"))
-        self.register_buffer("allowed", allowed, persistent=False)
+        self.register_buffer("allowed", allowed_transitions(labels, "iob2"), persistent=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         draw_weights((self.inputs, self.encoder), generator)

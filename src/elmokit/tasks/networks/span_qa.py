@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -17,16 +18,13 @@ from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.attention import BiDAFAttention, SelfAttention
 from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
-    SentenceEncoderConfig,
     VariationalDropout,
+    draw_weights,
     single_width,
 )
-from elmokit.tasks.networks.initialization import draw_weights
-from elmokit.tasks.networks.spans import best_answers
 from elmokit.tasks.task import Labels, Sentence, TaskModel, Widths
 from elmokit.text.alignment import Offsets
 
-DROPOUT = 0.2
 MAX_ANSWER_WORDS = 17
 """Of a predicted answer."""
 
@@ -74,21 +72,24 @@ class SpanQA(TaskModel):
     """
 
     def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels)
         width = 2 * single_width(hidden_dims)
-        config = SentenceEncoderConfig(hidden_dims=hidden_dims, cell="gru", dropout=dropout)
-        self.encoder = SentenceEncoder(inputs.output_dim, config)
+
+        def encoder(input_dim: int) -> SentenceEncoder:
+            return SentenceEncoder(input_dim, hidden_dims, cell="gru", dropout=dropout)
+
+        self.encoder = encoder(inputs.output_dim)
         encoded = width + inputs.output_mix_dim
         self.attention = BiDAFAttention(encoded)
         self.to_width = nn.Linear(4 * encoded, width)
-        self.self_encoder = SentenceEncoder(width, config)
+        self.self_encoder = encoder(width)
         self.self_attention = SelfAttention(width)
         self.from_self = nn.Linear(3 * width, width)
-        self.start_encoder = SentenceEncoder(width, config)
+        self.start_encoder = encoder(width)
         self.to_start = nn.Linear(width, 1)
-        self.end_encoder = SentenceEncoder(2 * width, config)
+        self.end_encoder = encoder(2 * width)
         self.to_end = nn.Linear(width, 1)
         self.dropout = VariationalDropout(dropout)
 
@@ -111,8 +112,8 @@ class SpanQA(TaskModel):
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[FoundAnswer]:
         """Return the best answer to each question; an empty one where the context is empty."""
         log_probs = self._log_probs(*batches)
-        best = best_answers(*log_probs, batches[1].mask, max_length=MAX_ANSWER_WORDS)
-        columns = examples, best.start.tolist(), best.end.tolist(), best.score.exp().tolist()
+        start, end, score = best_answers(*log_probs, batches[1].mask)
+        columns = examples, start.tolist(), end.tolist(), score.exp().tolist()
         return [_cut_out(*row) for row in zip(*columns, strict=True)]
 
     def _log_probs(self, question: TokenBatch, context: TokenBatch) -> tuple[Tensor, Tensor]:
@@ -120,8 +121,8 @@ class SpanQA(TaskModel):
         mask = context.mask
         x = self.attention(self._encode(context), self._encode(question), mask, question.mask)
         x = torch.relu(self.to_width(x))  # (B, N, 2H)
-        found = self.self_attention(self.dropout(self.self_encoder(x, mask)), mask)
-        x = x + torch.relu(self.from_self(found))
+        attended = self.self_attention(self.dropout(self.self_encoder(x, mask)), mask)
+        x = x + torch.relu(self.from_self(attended))
         first = self.start_encoder(x, mask)
         last = self.end_encoder(torch.cat([first, x], dim=2), mask)
         return (
@@ -132,6 +133,36 @@ class SpanQA(TaskModel):
     def _encode(self, batch: TokenBatch) -> Tensor:
         encoded = self.dropout(self.encoder(self.inputs(batch), batch.mask))
         return self.inputs.join_output(encoded, batch)
+
+
+def best_answers(
+    start_log_probs: Float[Tensor, "B N"],
+    end_log_probs: Float[Tensor, "B N"],
+    mask: Bool[Tensor, "B N"],
+    *,
+    max_length: int = MAX_ANSWER_WORDS,
+) -> tuple[Int[Tensor, " B"], Int[Tensor, " B"], Float[Tensor, " B"]]:
+    """Find the span in each row whose first and last positions have the highest summed score.
+
+    Spans have at most ``max_length`` positions; of equal ones the earliest wins, then the shortest.
+
+    Returns:
+        Start, end (exclusive) and score of each row; 0, 0 and -inf where no span is possible.
+    """
+    num_rows, length = mask.shape
+    if length == 0:
+        nowhere = mask.new_zeros(num_rows, dtype=torch.long)
+        return nowhere, nowhere, start_log_probs.new_full((num_rows,), -torch.inf)
+    first = start_log_probs.masked_fill(~mask, -torch.inf)
+    last = end_log_probs.masked_fill(~mask, -torch.inf)
+    last = functional.pad(last, (0, max_length - 1), value=-torch.inf)
+    # Windows of ends from each start on: spans that are too long or backwards never arise.
+    pairs = first.unsqueeze(2) + last.unfold(1, max_length, 1)  # (B, N, max_length)
+    score, index = pairs.flatten(1).max(dim=1)
+    start = index // max_length
+    end = start + index % max_length + 1
+    nowhere = score == -torch.inf
+    return start.masked_fill(nowhere, 0), end.masked_fill(nowhere, 0), score
 
 
 def _log_softmax(logits: Tensor, mask: Tensor) -> Tensor:

@@ -1,31 +1,34 @@
-"""Spans of text as candidates: all of them, their vectors, the ones to keep, the best answer.
+"""Spans of a document: candidates, their vectors and scores, the ones to keep, antecedents.
 
-Spans are ``[start, end)``. In a document they count its W real tokens from 0, across sentences.
+Spans are ``[start, end)`` and count the W real tokens of a document from 0, across sentences. G is
+the width of a span's vector, H that of the hidden layers. P of the N spans are kept, in text order;
+candidate antecedents of a kept span are the K kept spans before it, or none, which scores 0.
+
+The first layers of both scores are linear, so their parts are computed once per token or span, not
+once per span or pair.
 """
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import masked_softmax
+from elmokit.tasks.networks.encoder import draw_weights
 
 _BUCKET_STARTS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 NUM_DISTANCE_BUCKETS = len(_BUCKET_STARTS) + 1
 FRESH_STD = 0.02
 """Standard deviation of fresh width vectors."""
-
-
-@dataclass(frozen=True)
-class AnswerSpans:
-    """The best span of each row."""
-
-    start: Int[Tensor, " B"]
-    end: Int[Tensor, " B"]
-    score: Float[Tensor, " B"]
-    """Sum of both log-probabilities; -inf, with the span [0, 0), where no span is possible."""
+SPANS_TOGETHER = 1 << 14
+"""Spans scored at once as mentions, without gradient."""
+ROWS_TOGETHER = 16
+"""Spans whose antecedents are scored at once: few, so that what is computed of them stays in cache.
+"""
 
 
 def enumerate_spans(
@@ -35,8 +38,6 @@ def enumerate_spans(
 
     ``max_width`` bounds the tokens of a span.
     """
-    if max_width < 1:
-        raise ValueError(f"`max_width` must be at least 1, got {max_width}.")
     device = sentence_lengths.device
     borders = sentence_lengths.cumsum(dim=0)  # (S,): end of each sentence
     limits = borders.repeat_interleave(sentence_lengths)  # (W,): end of each token's sentence
@@ -51,8 +52,6 @@ def distance_buckets(distances: Int[Tensor, "*Shape"]) -> Int[Tensor, "*Shape"]:
 
     Source: Lee et al. 2017.
     """
-    if (distances < 0).any():
-        raise ValueError(f"`distances` must be at least 0, got {int(distances.min())}.")
     starts = torch.tensor(_BUCKET_STARTS, device=distances.device)
     return torch.bucketize(distances, starts, right=True)
 
@@ -61,19 +60,10 @@ class SpanRepresentation(nn.Module):
     """One vector per span: [first state; last state; attended head; width].
 
     The head is the mean of the embeddings inside the span, weighted by a softmax over one learned
-    score of each token's state. Fresh weights are drawn with seed 0 until a model draws its own.
-
-    Args:
-        state_dim: X, width of the encoder's states.
-        embedding_dim: E, width of the token embeddings.
-        max_width: Tokens of the longest span.
-        width_dim: Size of the learned vector for a span's width.
+    score of each token's state. No span is wider than ``max_width``.
 
     Shape: states (W, X), embeddings (W, E), starts (N,), ends (N,) -> (N, 2X + E + width_dim).
     Source: Lee et al. 2017, section 4.
-
-    Raises:
-        ValueError: if a span is empty, wider than ``max_width`` or outside the text.
     """
 
     def __init__(
@@ -84,7 +74,6 @@ class SpanRepresentation(nn.Module):
         self.head_score = nn.Linear(state_dim, 1, bias=False)  # a bias cancels out
         self.width_embedding = nn.Embedding(max_width + 1, width_dim, padding_idx=0)
         self.output_dim = 2 * state_dim + embedding_dim + width_dim
-        self.reset_parameters(torch.Generator().manual_seed(0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         nn.init.xavier_uniform_(self.head_score.weight, generator=generator)
@@ -99,29 +88,69 @@ class SpanRepresentation(nn.Module):
         starts: Int[Tensor, " N"],
         ends: Int[Tensor, " N"],
     ) -> Float[Tensor, "N G"]:
-        self._check_spans(starts, ends, states.shape[0])
         if starts.shape[0] == 0:
             return states.new_zeros(0, self.output_dim)
         tokens = starts.unsqueeze(1) + torch.arange(self.max_width, device=starts.device)
         inside = tokens < ends.unsqueeze(1)  # (N, max_width)
         tokens = tokens.masked_fill(~inside, 0)
         weights = masked_softmax(self.head_score(states).squeeze(1)[tokens], inside)
-        # sums weighted rows without copying the embedding for each span and token
+        # This sums weighted rows without copying the embedding for each span and token.
         heads = functional.embedding_bag(
             tokens, embeddings, per_sample_weights=weights.to(embeddings.dtype), mode="sum"
         )
         widths = self.width_embedding(ends - starts)
         return torch.cat((states[starts], states[ends - 1], heads, widths), dim=1)
 
-    def _check_spans(self, starts: Tensor, ends: Tensor, num_tokens: int) -> None:
-        widths = ends - starts
-        wrong = (starts < 0) | (ends > num_tokens) | (widths < 1) | (widths > self.max_width)
-        if wrong.any():
-            index = int(wrong.int().argmax())
-            raise ValueError(
-                f"Spans must hold 1 to {self.max_width} of the {num_tokens} tokens; span {index} "
-                f"is [{int(starts[index])}, {int(ends[index])})."
-            )
+
+class MentionScore(nn.Module):
+    """How likely a span is a mention: two hidden layers over its vector, (N, G) -> (N,).
+
+    Source: Lee et al. 2017, section 3.
+    """
+
+    def __init__(self, span_dim: int, hidden_dim: int, *, dropout: float) -> None:
+        super().__init__()
+        self.first = nn.Linear(span_dim, hidden_dim)
+        self.second = nn.Linear(hidden_dim, hidden_dim)
+        self.to_score = nn.Linear(hidden_dim, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        draw_weights((self.first, self.second, self.to_score), generator)
+
+    def forward(self, vectors: Float[Tensor, "N G"]) -> Float[Tensor, " N"]:
+        return self._rest(self.first(vectors))
+
+    @torch.no_grad()
+    def without_vectors(
+        self, spans: SpanRepresentation, states: Tensor, embeddings: Tensor,
+        starts: Tensor, ends: Tensor, *, together: int = SPANS_TOGETHER,
+    ) -> Tensor:  # fmt: skip
+        """Return the scores of spans without making their vectors, to choose spans in less memory.
+
+        Arguments are those of `SpanRepresentation`. Dropout, in training, lets other spans be
+        chosen now and then.
+        """
+        state_dim, width_dim = states.shape[1], spans.width_embedding.embedding_dim
+        parts = [state_dim, state_dim, embeddings.shape[1], width_dim]
+        first, last, head, width = self.first.weight.split(parts, dim=1)
+        of_first = states @ first.T + self.first.bias  # (W, H)
+        of_last, of_head = states @ last.T, embeddings @ head.T
+        of_width = spans.width_embedding.weight @ width.T
+        scores = states.new_zeros(starts.shape[0])
+        for at in range(0, starts.shape[0], together):
+            some = slice(at, at + together)
+            vectors = spans(states, of_head, starts[some], ends[some])  # [first; last; H; width]
+            first_layer = vectors[:, 2 * state_dim : vectors.shape[1] - width_dim]
+            first_layer = first_layer + of_first[starts[some]] + of_last[ends[some] - 1]
+            first_layer = first_layer + of_width[ends[some] - starts[some]]
+            scores[some] = self._rest(first_layer)
+        return scores
+
+    def _rest(self, first_layer: Tensor) -> Tensor:
+        hidden = self.dropout(torch.relu(first_layer))
+        hidden = self.dropout(torch.relu(self.second(hidden)))
+        return self.to_score(hidden).squeeze(1)
 
 
 def prune_spans(
@@ -142,46 +171,183 @@ def prune_spans(
     furthest_end: dict[int, int] = {}  # by start of the spans taken
     nearest_start: dict[int, int] = {}  # by end of the spans taken
     kept: list[int] = []
+    # A taken span crosses [start, end) if one end is inside and the other one outside. For each
+    # border the furthest partner is enough, so a candidate costs its width, not all spans taken.
     for index in order:
         if len(kept) >= num_kept:
             break
         start, end = start_list[index], end_list[index]
         crosses_right = any(furthest_end.get(t, end) > end for t in range(start + 1, end))
         crosses_left = any(nearest_start.get(t, start) < start for t in range(start + 1, end))
-        if crosses_right or crosses_left:
-            continue
-        kept.append(index)
-        if end > furthest_end.get(start, 0):
-            furthest_end[start] = end
-        if start < nearest_start.get(end, end):
-            nearest_start[end] = start
+        if not crosses_right and not crosses_left:
+            kept.append(index)
+            if end > furthest_end.get(start, 0):
+                furthest_end[start] = end
+            if start < nearest_start.get(end, end):
+                nearest_start[end] = start
     kept.sort(key=lambda index: (start_list[index], end_list[index]))
     return torch.tensor(kept, dtype=torch.long, device=starts.device)
 
 
-def best_answers(
-    start_log_probs: Float[Tensor, "B N"],
-    end_log_probs: Float[Tensor, "B N"],
-    mask: Bool[Tensor, "B N"],
-    *,
-    max_length: int = 17,
-) -> AnswerSpans:
-    """Find the span in each row whose first and last positions have the highest summed score.
+@dataclass(frozen=True)
+class AntecedentScores:
+    """Scores (R, C) of consecutive spans with the spans before them."""
 
-    Spans have at most ``max_length`` positions; of equal ones the earliest wins, then the shortest.
+    first_span: int
+    """Row r is span ``first_span + r``."""
+    first_antecedent: int
+    """Column c is span ``first_antecedent + c``."""
+    scores: Float[Tensor, "R C"]
+    """-inf where the column is not one of the K spans before the row."""
+
+    @property
+    def spans(self) -> slice:
+        """The rows, as spans."""
+        return slice(self.first_span, self.first_span + self.scores.shape[0])
+
+    @property
+    def antecedents(self) -> slice:
+        """The columns, as spans."""
+        return slice(self.first_antecedent, self.first_antecedent + self.scores.shape[1])
+
+    def loss(self, clusters: Int[Tensor, " P"]) -> Float[Tensor, " R"]:
+        """Return the negative log-probability of all correct antecedents of each row.
+
+        ``clusters`` numbers the clusters of all kept spans, 0 for none. If no antecedent is in the
+        span's own cluster, having none is correct.
+
+        Source: Lee et al. 2017, section 5.
+        """
+        mine, theirs = clusters[self.spans, None], clusters[self.antecedents]
+        is_correct = (mine == theirs) & (mine > 0) & self.scores.isfinite()
+        has_none = ~is_correct.any(dim=1, keepdim=True)
+        scores = functional.pad(self.scores, (1, 0))  # having none scores 0
+        correct = scores.masked_fill(~torch.cat((has_none, is_correct), dim=1), -torch.inf)
+        return scores.logsumexp(dim=1) - correct.logsumexp(dim=1)
+
+    def best(self) -> Int[Tensor, " R"]:
+        """Return the best antecedent of each row; -1 if no score is above 0."""
+        best = self.scores.max(dim=1)
+        return torch.where(best.values > 0, best.indices + self.first_antecedent, -1)
+
+
+class AntecedentScore(nn.Module):
+    """How likely span j is the antecedent of span i: two hidden layers over the pair.
+
+    They read ``[g_i; g_j; g_i ⊙ g_j; distance; speaker; genre]``: bucketed distance in kept spans;
+    whether the speaker is the same; the kind of text, 1 to ``num_genres``. Unknown features are
+    zero vectors. Dropout of features and hidden units is the same for all pairs of a document.
+
+    Source: Lee et al. 2017, sections 3 and 4.
     """
-    if max_length < 1:
-        raise ValueError(f"`max_length` must be at least 1, got {max_length}.")
-    num_rows, length = mask.shape
-    if length == 0:
-        nowhere = mask.new_zeros(num_rows, dtype=torch.long)
-        return AnswerSpans(nowhere, nowhere, start_log_probs.new_full((num_rows,), -torch.inf))
-    first = start_log_probs.masked_fill(~mask, -torch.inf)
-    last = end_log_probs.masked_fill(~mask, -torch.inf)
-    last = functional.pad(last, (0, max_length - 1), value=-torch.inf)
-    pairs = first.unsqueeze(2) + last.unfold(1, max_length, 1)  # (B, N, max_length)
-    score, index = pairs.flatten(1).max(dim=1)
-    start = index // max_length
-    end = start + index % max_length + 1
-    nowhere = score == -torch.inf
-    return AnswerSpans(start.masked_fill(nowhere, 0), end.masked_fill(nowhere, 0), score)
+
+    def __init__(
+        self, span_dim: int, hidden_dim: int, *, max_antecedents: int, feature_dim: int = 20,
+        num_genres: int = 0, dropout: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.max_antecedents = max_antecedents
+        self.distance = nn.Embedding(NUM_DISTANCE_BUCKETS, feature_dim)
+        self.speaker = nn.Embedding(3, feature_dim, padding_idx=0)  # unknown, other, same
+        self.genre = nn.Embedding(num_genres + 1, feature_dim, padding_idx=0)
+        self.first = nn.Linear(3 * span_dim + 3 * feature_dim, hidden_dim)
+        self.second = nn.Linear(hidden_dim, hidden_dim)
+        self.to_score = nn.Linear(hidden_dim, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw fresh weights that make no antecedent as likely as the K antecedents together."""
+        draw_weights((self.first, self.second, self.to_score), generator)
+        nn.init.constant_(self.to_score.bias, -math.log(self.max_antecedents))
+        for feature in (self.distance, self.speaker, self.genre):
+            nn.init.xavier_uniform_(feature.weight, generator=generator)
+        with torch.no_grad():
+            self.speaker.weight[0] = 0
+            self.genre.weight[0] = 0
+
+    def forward(
+        self,
+        vectors: Float[Tensor, "P G"],
+        mentions: Float[Tensor, " P"],
+        speakers: Int[Tensor, " P"],
+        genre: int,
+        *,
+        together: int = ROWS_TOGETHER,
+    ) -> Iterator[AntecedentScores]:
+        """Yield the scores of all spans with their antecedents, ``together`` spans at a time.
+
+        A score is the sum for the pair and both mentions. ``speakers`` are numbers, 0 unknown, like
+        the genre. Memory of a block does not depend on P.
+        """
+        if not len(vectors):
+            return
+        terms = self._terms(vectors, genre, together)
+        known = speakers if speakers.any() else None
+        for start in range(0, len(vectors), together):
+            yield self._block(start, together, vectors, mentions, known, terms)
+
+    def _terms(self, vectors: Tensor, genre: int, together: int) -> "_Terms":
+        span_dim, feature_dim = vectors.shape[1], self.distance.embedding_dim
+        parts = [span_dim, span_dim, span_dim, feature_dim, feature_dim, feature_dim]
+        this, other, product, distance, speaker, text = self.first.weight.split(parts, dim=1)
+        numbers = torch.arange(together + self.max_antecedents, device=vectors.device)
+        offsets = numbers[:together, None] + self.max_antecedents - numbers
+        of_text = self.dropout(self.genre(numbers.new_tensor(genre))) @ text.T + self.first.bias
+        of_distance = self.dropout(self.distance.weight) @ distance.T
+        # Dropping a hidden unit for all pairs means dropping the weights that read it.
+        read = self.dropout(vectors.new_ones(2, self.first.out_features))
+        return _Terms(
+            this=vectors @ this.T + of_text,
+            other=vectors @ other.T,
+            product=product,
+            distance=functional.embedding(distance_buckets(offsets.clamp(min=0)), of_distance),
+            speaker=self.dropout(self.speaker(numbers.new_tensor([0, 1, 2]))) @ speaker.T,
+            is_antecedent=(offsets > 0) & (offsets <= self.max_antecedents),
+            second=self.second.weight * read[0],
+            to_score=self.to_score.weight * read[1],
+        )
+
+    def _block(
+        self, start: int, together: int, vectors: Tensor, mentions: Tensor,
+        speakers: Tensor | None, terms: "_Terms",
+    ) -> AntecedentScores:  # fmt: skip
+        end, first = min(start + together, len(vectors)), max(0, start - self.max_antecedents)
+        rows, columns = slice(start, end), slice(first, end)
+        at = self.max_antecedents - (start - first)  # first column among all offsets
+        near = (slice(0, end - start), slice(at, at + end - first))
+        # Weights times g_i, (R, H, G), are fewer numbers than the products of pairs, (R, C, G).
+        weights = vectors[rows, None] * terms.product
+        hidden = (weights @ vectors[columns].T).transpose(1, 2)  # (R, C, H)
+        hidden += terms.distance[near]
+        hidden += terms.this[rows, None]
+        hidden += terms.other[columns]
+        if speakers is not None:
+            hidden += functional.embedding(
+                _same_speaker(speakers[rows], speakers[columns]), terms.speaker
+            )
+        hidden = functional.linear(hidden.relu_(), terms.second, self.second.bias).relu_()
+        scores = functional.linear(hidden, terms.to_score, self.to_score.bias).squeeze(2)
+        scores = scores + mentions[rows, None] + mentions[columns]
+        return AntecedentScores(
+            start, first, scores.masked_fill(~terms.is_antecedent[near], -torch.inf)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Terms:
+    """What the first layer adds up for the pairs of a document, and later weights with dropout."""
+
+    this: Tensor  # (P, H): of the span itself, with the genre and the bias
+    other: Tensor  # (P, H): of its antecedent
+    product: Tensor  # (H, G): weights of the product of both vectors
+    distance: Tensor  # (R, R + K, H): the same in all blocks, whose columns start K before a row
+    speaker: Tensor  # (3, H)
+    is_antecedent: Tensor  # (R, R + K): whether the column is one of the K before the row
+    second: Tensor  # (H, H)
+    to_score: Tensor  # (1, H)
+
+
+def _same_speaker(rows: Int[Tensor, " R"], columns: Int[Tensor, " C"]) -> Int[Tensor, "R C"]:
+    """Return 0 where a speaker is unknown, 1 for different speakers, 2 for the same."""
+    is_known = (rows[:, None] > 0) & (columns > 0)
+    return is_known * (1 + (rows[:, None] == columns).long())

@@ -9,54 +9,46 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.networks.crf import CRF
-from elmokit.tasks.networks.encoder import (
-    SentenceEncoder,
-    SentenceEncoderConfig,
-    VariationalDropout,
-)
-from elmokit.tasks.networks.initialization import draw_weights
-from elmokit.tasks.networks.marginals import Marginals, span_probs
-from elmokit.tasks.tag_schemes import allowed_transitions
+from elmokit.tasks.networks.crf import CRF, Marginals, allowed_transitions, span_probs
+from elmokit.tasks.networks.encoder import SentenceEncoder, VariationalDropout, draw_weights
 from elmokit.tasks.task import Labels, TaskModel, Widths
-
-DROPOUT = 0.5
 
 
 class TagModel(TaskModel):
-    """A network that scores tags; by default each word has its own softmax."""
+    """A network that scores tags: logits (B, W, Y). By default each word has its own softmax."""
 
     @abstractmethod
-    def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Float[Tensor, "B W Y"]:
-        """Return the scores of tags."""
+    def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
+        """Return the scores of tags: (B, W, Y)."""
 
-    def tag_loss(
-        self, logits: Float[Tensor, "B W Y"], gold: Int[Tensor, "B W"], mask: Bool[Tensor, "B W"]
-    ) -> Float[Tensor, ""]:
-        """Return the mean over words."""
+    def tag_loss(self, logits: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
+        """Return the mean over words; gold and mask are (B, W)."""
         return functional.cross_entropy(logits[mask], gold[mask])
 
     @abstractmethod
-    def decode(
-        self, logits: Float[Tensor, "B W Y"], mask: Bool[Tensor, "B W"]
-    ) -> Int[Tensor, "B W"]:
-        """Return the ids of the best tags."""
+    def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
+        """Return the ids of the best tags: (B, W)."""
 
-    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
-        batch = batches[0]
-        logits = self.logits(batch, examples)
-        gold = self._gold_ids(examples, batch.mask)
-        return self.tag_loss(logits, gold, batch.mask) + self.inputs.penalty()
+    def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
+        """Return the probabilities of a sentence's tags (softmax), or of its spans.
 
-    def probs(self, logits: Float[Tensor, "W Y"], tags: Sequence[str]) -> list[float]:
-        """Return the probabilities of a sentence's tags (softmax), or of its spans."""
+        Logits are those of the sentence: (W, Y).
+        """
         ids = [self._ids[tag] for tag in tags]
         return logits.double().softmax(dim=1)[range(len(ids)), ids].tolist()
+
+    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
+        mask = batches[0].mask
+        logits = self.logits(batches[0], examples)
+        # 0 at padded positions and for unknown tags
+        rows = [[self._ids.get(tag, 0) for tag in example.tags] for example in examples]
+        padded = [row + [0] * (mask.shape[1] - len(row)) for row in rows]
+        gold = torch.tensor(padded, dtype=torch.int64, device=mask.device)
+        return self.tag_loss(logits, gold, mask) + self.inputs.penalty()
 
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[list[str]]:
         return self._best(self.logits(batches[0], examples), batches[0].mask)
@@ -66,22 +58,12 @@ class TagModel(TaskModel):
     ) -> list[tuple[list[str], list[float]]]:
         """Return the tags of each example, each with what `probs` returns."""
         logits = self.logits(batches[0], examples)
-        answers = self._best(logits, batches[0].mask)
-        pairs = zip(answers, logits, strict=True)
+        pairs = zip(self._best(logits, batches[0].mask), logits, strict=True)
         return [(tags, self.probs(row[: len(tags)], tags)) for tags, row in pairs]
 
     def _best(self, logits: Tensor, mask: Tensor) -> list[list[str]]:
-        best, lengths = self.decode(logits, mask).tolist(), mask.sum(dim=1).tolist()
-        return [
-            [self.labels[tag] for tag in row[:length]]
-            for row, length in zip(best, lengths, strict=True)
-        ]
-
-    def _gold_ids(self, examples: Sequence[Any], mask: Tensor) -> Tensor:
-        # 0 at padded positions and for unknown tags
-        rows = [[self._ids.get(tag, 0) for tag in example.tags] for example in examples]
-        padded = [row + [0] * (mask.shape[1] - len(row)) for row in rows]
-        return torch.tensor(padded, dtype=torch.int64, device=mask.device)
+        rows = zip(self.decode(logits, mask).tolist(), mask.sum(dim=1).tolist(), strict=True)
+        return [[self.labels[tag] for tag in ids[:length]] for ids, length in rows]
 
 
 class Tagger(TagModel):
@@ -91,11 +73,10 @@ class Tagger(TagModel):
     """
 
     def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels)
-        config = SentenceEncoderConfig(hidden_dims=hidden_dims, dropout=dropout)
-        self.encoder = SentenceEncoder(inputs.output_dim, config)
+        self.encoder = SentenceEncoder(inputs.output_dim, hidden_dims, dropout=dropout)
         self.dropout = VariationalDropout(dropout)
         self.to_tags = nn.Linear(self.encoder.output_dim, len(labels))
 
@@ -114,11 +95,10 @@ class CRFTagger(Tagger):
     """`Tagger` with a CRF over BIOUL tags; the loss is the mean over sentences."""
 
     def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float = DROPOUT
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels, hidden_dims, dropout=dropout)
-        allowed = torch.from_numpy(allowed_transitions(labels, "bioul"))
-        self.crf = CRF(len(labels), allowed=allowed)
+        self.crf = CRF(allowed_transitions(labels, "bioul"))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         super().reset_parameters(generator)
@@ -132,6 +112,5 @@ class CRFTagger(Tagger):
 
     def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
         """Return the CRF's probability of each span, among legal tag sequences."""
-        assert self.crf.allowed is not None
         marginals = Marginals(logits, transitions=self.crf.transitions, allowed=self.crf.allowed)
         return span_probs(marginals, tags, self._ids)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.tasks.formats.columns import Columns
+from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.card import run_card

@@ -1,89 +1,96 @@
-"""Treebanks in ten columns."""
+"""Treebanks in ten columns, and the morphemes of Korean ones."""
 
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.tasks.formats.conllu import read_conllu
+from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
 
 
 def row(number, word, tag="NOUN", *, lemma="_", xpos="_", deprel="_"):
     return f"{number}\t{word}\t{lemma}\t{tag}\t{xpos}\t_\t0\t{deprel}\t_\t_\n"
 
 
-class TestConllu:
-    def test_sentences_with_comments(self, write):
-        path = write(
-            "#newpar\n#sent_id=a-1\n# text = 강이 = 길다.\n"
-            + row(1, "강이", xpos="NNG+JKS")
-            + row(2, "길다.", "ADJ", xpos="VA+EF")
-            + "\n"
-            + row(1, "Rain", "NOUN")
-        )
-        first, second = read_conllu(path)
-        assert (first.tokens, first.tags) == (("강이", "길다."), ("NOUN", "ADJ"))
-        assert first.location.line == 4
-        assert (second.tokens, second.location.line) == (("Rain",), 7)
+OTHER = "0.1\t_" + "\t_" * 8 + "\n1-2\tdon't" + "\t_" * 8 + "\n"
+"""An empty node and a multiword token."""
 
-    def test_multiword_tokens_and_empty_nodes_are_passed_over(self, write):
-        path = write(
-            "0.1\t_" + "\t_" * 8 + "\n1-2\tdon't" + "\t_" * 8 + "\n"
-            + row(1, "do", "AUX") + row(2, "n't", "PART") + "2.1\tgo" + "\t_" * 8 + "\n\n"
-        )  # fmt: skip
-        (sentence,) = read_conllu(path)
-        assert sentence.tokens == ("do", "n't")
-        assert sentence.tags == ("AUX", "PART")
 
-    @pytest.mark.parametrize(
-        ("column", "tag"), [("upos", "NOUN"), ("xpos", "nq"), ("lemma", "강"), ("deprel", "root")]
-    )
-    def test_the_column_is_chosen(self, write, column, tag):
-        path = write(row(1, "강이", lemma="강", xpos="nq", deprel="root"))
-        (sentence,) = read_conllu(path, column=column)
-        assert sentence.tags == (tag,)
+def test_sentences_with_comments_and_rows_that_are_no_words(write):
+    path = write(
+        "#newpar\n# text = 강이 = 길다.\n" + row(1, "강이") + row(2, "길다.", "ADJ")
+        + "\n# lost\n\n" + OTHER + row(1, "do", "AUX") + row(2, "n't", "PART") + "\n# end\n"
+    )  # fmt: skip
+    first, second = read_conllu(path)
+    assert (first.tokens, first.tags) == (("강이", "길다."), ("NOUN", "ADJ"))
+    assert (first.location.line, second.location.line) == (3, 10)
+    assert (second.tokens, second.tags) == (("do", "n't"), ("AUX", "PART"))
 
-    def test_an_underscore_is_a_word_and_a_lemma(self, write):
-        (sentence,) = read_conllu(write(row(1, "_", "SYM")), column="lemma")
-        assert (sentence.tokens, sentence.tags) == (("_",), ("_",))
 
-    def test_a_comment_by_itself_belongs_to_no_sentence(self, write):
-        (sentence,) = read_conllu(write("# text = lost\n\n\n" + row(1, "Rain") + "\n# end\n"))
-        assert sentence.tokens == ("Rain",)
+@pytest.mark.parametrize(
+    ("column", "tag"), [("upos", "NOUN"), ("xpos", "nq"), ("lemma", "강"), ("deprel", "root")]
+)
+def test_the_column_is_chosen(write, column, tag):
+    path = write(row(1, "강이", lemma="강", xpos="nq", deprel="root"))
+    (sentence,) = read_conllu(path, column=column)
+    assert sentence.tags == (tag,)
 
-    @pytest.mark.parametrize(
-        ("bad", "message"),
-        [
-            (row(2, "b")[:-3] + "\n", "line 2: 9 .* 10, .* tabs"),
-            (row(2, "b").replace("\t", " "), "line 2: 1 .* 10, .* tabs"),
-            (row(3, "b"), "line 2: .* 2 .*'3'"),
-            (row(1, "b"), "line 2: .* 2 .*'1'"),
-            (row("9" * 5000, "b"), "line 2: .* 2 .*'999"),
-            (row("two", "b"), "line 2: .* 2 .*'two'"),
-            (row(2, " "), r"line 2: .*column 2\b"),
-            (row(2, "b", "NUON"), "line 2: .*'NUON' .*'upos'; .*NOUN"),
-            (row(2, "b", "_"), r"line 2: .* tag .*'upos'\."),
-            (row(2, "b", ""), r"line 2: .* tag .*'upos'\."),
-            ("# text = inside\n", "line 2: 1 .* 10, .* tabs"),
-        ],
-    )
-    def test_damage(self, write, bad, message):
-        with pytest.raises(FormatError, match=message):
-            list(read_conllu(write(row(1, "a") + bad)))
 
-    def test_universal_tags_are_a_closed_list(self, write):
-        path = write(row(1, "a", "NN", xpos="nq"))
-        with pytest.raises(FormatError, match=r"line 1: .*'NN' .*'upos'; .*: ADJ, ADP"):
-            list(read_conllu(path))
-        assert next(read_conllu(path, column="xpos")).tags == ("nq",)
+def test_an_underscore_is_a_word_and_a_lemma_and_other_tags_are_free(write):
+    path = write(row(1, "_", "NN", xpos="x"))
+    assert next(read_conllu(path, column="lemma")).tags == ("_",)
+    assert next(read_conllu(path, column="xpos")).tags == ("x",)
 
-    def test_a_sentence_of_nothing_but_multiword_tokens(self, write):
-        with pytest.raises(FormatError, match=r"line 1: .* words"):
-            list(read_conllu(write("1-2\tim" + "\t_" * 8 + "\n\n")))
 
-    @pytest.mark.parametrize("content", ["", "\n\n", "# text = nothing\n"])
-    def test_files_without_sentences(self, write, content):
-        with pytest.raises(FormatError, match=r"/data\.txt: .*\bempty\b"):
-            list(read_conllu(write(content)))
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (row(2, "b")[:-3] + "\n", "line 2: .* tabs"),
+        (row(2, "b").replace("\t", " "), "line 2: .* tabs"),
+        (row(3, "b"), "line 2: .* 2 .*'3'"),
+        (row(1, "b"), "line 2: .* 2 .*'1'"),
+        (row("9" * 5000, "b"), "line 2: .* 2 .*'999"),
+        (row("two", "b"), "line 2: .* 2 .*'two'"),
+        (row(2, " "), "line 2: .* 2 "),
+        (row(2, "b", "NUON"), "line 2: .*'NUON' .*'upos'; .*NOUN"),
+        (row(2, "b", "_"), "line 2: .*'_' .*'upos'"),
+        (row(2, "b", ""), "line 2: .*'' .*'upos'"),
+        ("# text = inside\n", "line 2: .* tabs"),
+        ("\n" + OTHER, "line 3: .* words"),
+    ],
+)
+def test_damage(write, bad, message):
+    with pytest.raises(FormatError, match=message):
+        list(read_conllu(write(row(1, "a") + bad)))
 
-    def test_a_missing_file_is_told_at_once(self, tmp_path):
-        with pytest.raises(FileNotFoundError):
-            read_conllu(tmp_path / "absent.conllu")
+
+@pytest.mark.parametrize("read", [read_conllu, read_morphemes])
+def test_files_without_sentences(write, read, tmp_path):
+    with pytest.raises(FormatError, match=r"/data\.txt: no example"):
+        list(read(write("# text = nothing\n\n")))
+    with pytest.raises(FileNotFoundError):  # at once
+        read(tmp_path / "absent.conllu")
+
+
+@pytest.mark.parametrize(
+    ("word", "lemma", "xpos", "morphemes", "tags"),
+    [
+        ("고향은", "고향+은", "ncn+jxt", ("고향", "은"), ("ncn", "jxt")),
+        ("서울입니다", "서울+이+ㅂ니다", "nq+jp+ef", ("서울", "이", "ㅂ니다"), ("nq", "jp", "ef")),
+        ("+", "+", "sy", ("+",), ("sy",)),
+        ("+", "+", "+SW", ("+",), ("SW",)),  # as in UD Korean-GSD
+        ("a+b", "a+b", "sl", ("a+b",), ("sl",)),
+        ("_", "_", "sy", ("_",), ("sy",)),
+    ],
+)
+def test_a_word_becomes_its_morphemes(write, word, lemma, xpos, morphemes, tags):
+    path = write(row(1, word, lemma=lemma, xpos=xpos) + row(2, ".", lemma=".", xpos="sf"))
+    (sentence,) = read_morphemes(path)
+    assert (sentence.tokens, sentence.tags) == ((*morphemes, "."), (*tags, "sf"))
+
+
+@pytest.mark.parametrize(
+    ("lemma", "xpos"),
+    [("고향+은", "ncn+jxt+x"), ("고향+", "ncn+jxt"), ("은", "a+b"), ("_", "ncn"), ("은", "_")],
+)
+def test_as_many_morphemes_as_tags(write, lemma, xpos):
+    with pytest.raises(FormatError, match=r"line 1: .*'고향은' .* 3 .* 5 .*units=words"):
+        list(read_morphemes(write(row(1, "고향은", lemma=lemma, xpos=xpos))))

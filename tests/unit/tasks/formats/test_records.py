@@ -2,35 +2,61 @@
 
 import gzip
 import io
-import json
 import os
-import re
 import threading
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from elmokit.errors import FormatError
+from elmokit.files.location import Location
 from elmokit.tasks.formats.records import Record, read_records
-
-
-def shown(value):
-    """The pattern of a JSON value as messages show it, which cut a long one."""
-    return re.escape(repr(json.loads(value))[:20])
 
 
 def fields(path):
     return [(record.location.line, dict(record.fields)) for record in read_records(path)]
 
 
-@pytest.fixture
-def record(write):
-    """Make a record from JSON."""
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.jsonl", '{"a": 1}\n\n{"a": "나"}\n', [(1, {"a": 1}), (3, {"a": "나"})]),
+        ("a.jsonl.gz", gzip.compress(b'{"a": 1}'), [(1, {"a": 1})]),
+        ("a.json", '\n{"a": 1}\n{"a": 2}\n', [(2, {"a": 1}), (3, {"a": 2})]),
+        ("a.csv", "[id],text\n1,a\n", [(2, {"[id]": "1", "text": "a"})]),  # no JSON
+        ("a.tsv", "{id}\ttext\n1\ta\n", [(2, {"{id}": "1", "text": "a"})]),
+        ("a.tsv", 'id\ttext\n1\t"그는\n', [(2, {"id": "1", "text": '"그는'})]),  # no quotes
+        ("a.csv", 'a,b\n\n1,"x, ""y""\nz"\n2,d\n',
+         [(3, {"a": "1", "b": 'x, "y"\nz'}), (5, {"a": "2", "b": "d"})]),
+        ("a.tsv", "a\tb\r\n1\tTrue\r\n", [(2, {"a": "1", "b": "True"})]),
+        ("a.csv", "a,b\n1," + "long " * 40_000, [(2, {"a": "1", "b": "long " * 40_000})]),
+        ("a.tsv", "a\tb\n", []),
+        ("a.tsv", "\n \n", []),
+    ],
+)  # fmt: skip
+def test_files_and_their_records(write, name, content, expected):
+    assert fields(write(content, name=name)) == expected
 
-    def make(json) -> Record:
-        return next(iter(read_records(write(json, name="a.jsonl"))))
 
-    return make
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", '{"a": 1}\n{"a": 1\n', "line 2: Invalid JSON"),
+        ("a.jsonl", '{"a": 1}\na\tb\n', "line 2: Invalid JSON"),
+        ("a.jsonl", '{"a": 1}\n[1]\n', r"line 2: .*\[1\]"),
+        ("a.jsonl", '{"a": 1}\n' + "[" * 99_999, "line 2: "),
+        ("a.jsonl", '{"a": "x\\ud83d"}\n', "line 1: "),  # half a character is no text
+        ("a.json", '\n[\n{"a": 1}\n]\n', "line 2: .*JSON lines.* jq "),
+        ("a.tsv", "a\tb\n1\t2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
+        ("a.tsv", "a\tb\n1\t2\t3\n", r"line 2: 3 .* 2 \(a, b\)"),
+        ("a.tsv", "a\ta\n1\t2\n", "line 1: .*: a, a"),
+        ("a.csv", 'a,b\n1,"2\n3,4\n', "line 2: .*comma"),
+    ],
+)
+def test_damage_is_told_with_its_line(write, name, content, message):
+    with pytest.raises(FormatError, match=rf"{name}, {message}"):
+        fields(write(content, name=name))
 
 
 class Slow(io.BytesIO):
@@ -40,165 +66,67 @@ class Slow(io.BytesIO):
         return self.readline(size)
 
 
-class TestReadOnce:
-    @pytest.mark.parametrize("content", [b'{"a": "1"}\n{"a": "2"}\n', b"a\n1\n2\n"])
-    def test_standard_input(self, content, monkeypatch):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Slow(content)))
-        assert [record.fields for record in read_records(Path("-"))] == [{"a": "1"}, {"a": "2"}]
-
-    def test_a_pipe(self, tmp_path):
-        path = tmp_path / "a.tsv"
-        os.mkfifo(path)
-        threading.Thread(target=path.write_bytes, args=[b"a\n1\n"], daemon=True).start()
-        found = []
-        reader = threading.Thread(target=lambda: found.extend(fields(path)), daemon=True)
-        reader.start()
-        reader.join(timeout=20)
-        assert found == [(2, {"a": "1"})]
+@pytest.mark.parametrize("content", [b'{"a": "1"}\n{"a": "2"}\n', b"a\n1\n2\n"])
+def test_standard_input_and_pipes_are_read_once(content, monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Slow(content)))
+    expected = [{"a": "1"}, {"a": "2"}]
+    assert [record.fields for record in read_records(Path("-"))] == expected
+    path = tmp_path / "a.tsv"
+    os.mkfifo(path)
+    threading.Thread(target=path.write_bytes, args=[content], daemon=True).start()
+    rows = []
+    reader = threading.Thread(target=lambda: rows.extend(fields(path)), daemon=True)
+    reader.start()
+    reader.join(timeout=20)
+    assert [row for _, row in rows] == expected
 
 
-class TestJsonLines:
-    def test_one_object_a_line(self, write):
-        path = write('{"a": 1}\n\n{"a": "나"}\n', name="a.jsonl")
-        assert fields(path) == [(1, {"a": 1}), (3, {"a": "나"})]
-
-    def test_compressed(self, write):
-        path = write(gzip.compress(b'{"a": 1}'), name="a.jsonl.gz")
-        assert fields(path) == [(1, {"a": 1})]
-
-    @pytest.mark.parametrize(
-        ("line", "message"),
-        [
-            ('{"a": 1', r"JSON: .* 8\."),
-            ("a\tb", r"JSON: .* 1\."),
-            ("[1]", r"JSON object, .* \[1\]"),
-            ("[" * 99_999, "JSON"),
-            ("9" * 9_999, "JSON"),
-        ],
-    )
-    def test_damaged_lines(self, write, line, message):
-        with pytest.raises(FormatError, match=rf"a\.jsonl, line 2: .*{message}"):
-            fields(write(f'{{"a": 1}}\n{line}\n', name="a.jsonl"))
+def record(value):
+    return Record.from_json(f'{{"a": {value}, "b": 2}}', Location(path=Path("x.jsonl"), line=7))
 
 
-class TestTables:
-    def test_json_lines_with_another_suffix(self, write):
-        assert len(list(read_records(write('\n{"a": 1}\n{"a": 2}\n', name="a.json")))) == 2
-
-    @pytest.mark.parametrize(("name", "between"), [("a.csv", ","), ("a.tsv", "\t")])
-    @pytest.mark.parametrize("column", ["[id]", "{id}"])
-    def test_a_header_in_brackets_is_no_json(self, write, name, between, column):
-        path = write(f"{column}{between}text\n1{between}a\n", name=name)
-        (record,) = read_records(path)
-        assert record.fields == {column: "1", "text": "a"}
-
-    def test_a_json_list_says_how_to_convert_it(self, write):
-        with pytest.raises(FormatError, match=r"a\.json, line 2: .*JSON lines.* jq "):
-            read_records(write('\n[\n{"a": 1}\n]\n', name="a.json"))
-
-    def test_tsv_knows_no_quotes(self, write):
-        path = write('id\ttext\n1\t"그는\n2\t 갔다" \n', name="a.tsv")
-        assert fields(path) == [
-            (2, {"id": "1", "text": '"그는'}),
-            (3, {"id": "2", "text": ' 갔다" '}),
-        ]
-
-    def test_csv_quotes_commas_and_line_ends(self, write):
-        path = write('id,text\n\n1,"a, ""b""\nc"\n2,d\n', name="a.csv")
-        assert fields(path) == [
-            (3, {"id": "1", "text": 'a, "b"\nc'}),
-            (5, {"id": "2", "text": "d"}),
-        ]
-
-    @pytest.mark.parametrize(("suffix", "sign"), [("csv", ","), ("tsv", "\t")])
-    def test_a_long_text_is_a_field(self, write, suffix, sign):
-        text = "long " * 40_000
-        path = write(f"id{sign}text\n1{sign}{text}\n", name=f"a.{suffix}")
-        assert [found["text"].strip() for _, found in fields(path)] == [text.strip()]
-
-    def test_line_ends_of_windows_do_not_stick_to_the_last_column(self, write):
-        assert fields(write("a\tb\r\n1\tTrue\r\n", name="a.tsv")) == [(2, {"a": "1", "b": "True"})]
-
-    @pytest.mark.parametrize(
-        ("name", "content", "message"),
-        [
-            ("a.tsv", "a\tb\n1\t2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
-            ("a.tsv", "a\tb\n1\t2\t3\n", r"line 2: 3 .* 2 \(a, b\)"),
-            ("a.tsv", "a\ta\n1\t2\n", "line 1: .*: a, a"),
-            ("a.csv", "a,b\n1,2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
-            ("a.csv", 'a,b\n1,"2\n3,4\n', "line 2: .*comma"),
-        ],
-    )
-    def test_damage(self, write, name, content, message):
-        with pytest.raises(FormatError, match=rf"{name}, {message}"):
-            fields(write(content, name=name))
-
-    def test_a_file_without_rows_has_no_records(self, write):
-        assert fields(write("a\tb\n", name="a.tsv")) == []
-        assert fields(write("\n \n", name="b.tsv")) == []
+@pytest.mark.parametrize(
+    ("method", "value", "expected"),
+    [
+        ("text", '"x"', "x"), ("text", r'"x\ud83d\ude00"', "x😀"),
+        ("integer", "7", 7), ("integer", '"7"', 7), ("integer", "-2", -2),
+        ("truth", "true", True), ("truth", '"False"', False), ("truth", '"T"', True),
+        ("label", '" pos "', "pos"), ("label", "1", "1"), ("label", '"-"', "-"),
+        ("label", "null", None), ("label", '""', None),
+    ],
+)  # fmt: skip
+def test_fields(method, value, expected):
+    assert getattr(record(value), method)("a") == expected
 
 
-class TestFields:
-    def test_a_missing_field_names_those_there(self, record):
-        with pytest.raises(FormatError, match=r"line 1: .*'text'; .*: a, b"):
-            record('{"a": 1, "b": 2}').text("text")
+@pytest.mark.parametrize(
+    ("method", "value"),
+    [
+        ("text", "1"), ("text", "null"), ("text", "[]"),
+        ("integer", '"seven"'), ("integer", "1.5"), ("integer", "null"), ("integer", '""'),
+        ("truth", "null"), ("truth", "[]"), ("truth", '"maybe"'),
+        ("label", "true"), ("label", "1.5"), ("label", "[]"),
+    ],
+)  # fmt: skip
+def test_fields_of_another_type_are_named(method, value):
+    with pytest.raises(FormatError, match=r"x\.jsonl, line 7: .*'a"):
+        getattr(record(value), method)("a")
 
-    @pytest.mark.parametrize("value", ["1", "null", "[]", "true"])
-    def test_text_must_be_a_string(self, record, value):
-        with pytest.raises(FormatError, match=rf"line 1: .*'a' .*{shown(value)}"):
-            record(f'{{"a": {value}}}').text("a")
 
-    def test_half_a_character_is_no_text(self, record):
-        with pytest.raises(FormatError, match=r"line 1: .*character 1\b"):
-            record(r'{"a": "x\ud83d"}').text("a")
-        assert record(r'{"a": "x\ud83d\ude00"}').text("a") == "x😀"
+def test_missing_fields_name_those_there_and_labels_what_stands_for_none():
+    with pytest.raises(FormatError, match=r"line 7: .*'text'; .*: a, b"):
+        record(1).text("text")
+    assert record('"-"').label("a", missing=("", "-")) is None
 
-    @pytest.mark.parametrize(("value", "number"), [("7", 7), ('"7"', 7), ("-2", -2), ("0", 0)])
-    def test_whole_numbers(self, record, value, number):
-        assert record(f'{{"a": {value}}}').integer("a") == number
 
-    @pytest.mark.parametrize(
-        "value", ['"seven"', "1.5", "true", "null", '""', '"٣"', f'"{"9" * 9999}"']
-    )
-    def test_what_is_no_whole_number(self, record, value):
-        with pytest.raises(FormatError, match=rf"line 1: .*'a' .*{shown(value)}"):
-            record(f'{{"a": {value}}}').integer("a")
+class Inner(BaseModel):
+    numbers: list[int]
 
-    @pytest.mark.parametrize(
-        ("value", "truth"),
-        [("true", True), ("false", False), ('"TRUE"', True), ('"False"', False)],
-    )
-    def test_truth(self, record, value, truth):
-        assert record(f'{{"a": {value}}}').truth("a") is truth
 
-    @pytest.mark.parametrize("value", ["1", '"yes"', "null", "[]", '""'])
-    def test_what_is_neither_true_nor_false(self, record, value):
-        with pytest.raises(FormatError, match=rf"line 1: .*'a' .*true .*false, .*{shown(value)}"):
-            record(f'{{"a": {value}}}').truth("a")
+def test_a_model_names_the_place_of_what_is_wrong():
+    class Model(BaseModel):
+        a: list[Inner]
 
-    @pytest.mark.parametrize(
-        ("value", "label"),
-        [
-            ('"pos"', "pos"),
-            ('" pos "', "pos"),
-            ("1", "1"),
-            ('"-"', "-"),
-            ("null", None),
-            ('""', None),
-        ],
-    )
-    def test_labels(self, record, value, label):
-        assert record(f'{{"a": {value}}}').label("a", ("pos", "1", "-")) == label
-        assert record(f'{{"a": {value}}}').label("a", None) == label
-
-    def test_what_stands_for_no_label(self, record):
-        assert record('{"a": "-"}').label("a", None, missing=("", "-")) is None
-
-    def test_an_unknown_label_names_the_allowed_ones(self, record):
-        with pytest.raises(FormatError, match=r"line 1: .*'good' .*'a'; .*: pos, neg"):
-            record('{"a": "good"}').label("a", ("pos", "neg"))
-
-    @pytest.mark.parametrize("value", ["true", "1.5", "[]"])
-    def test_what_is_no_label(self, record, value):
-        with pytest.raises(FormatError, match=rf"line 1: .*'a' .*{shown(value)}"):
-            record(f'{{"a": {value}}}').label("a", None)
+    assert record('[{"numbers": [1, 2]}]').as_model(Model).a[0].numbers == [1, 2]
+    with pytest.raises(FormatError, match=r"line 7: .*'a\[0\]\.numbers\[1\]'.*'x'"):
+        record('[{"numbers": [1, "x"]}]').as_model(Model)

@@ -51,9 +51,9 @@ class TestWordInContext:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"label": "maybe"}, "line 2: .*'label' .*true .*false, .*'maybe'"),
-            ({"start1": None}, "line 2: .*'start1' .* None"),
-            ({"sentence2": None}, "line 2: .*'sentence2' .* None"),
+            ({"label": "maybe"}, "line 2: .*'label'.*'maybe'"),
+            ({"start1": None}, "line 2: .*'start1'.* None"),
+            ({"sentence2": None}, "line 2: .*'sentence2'.* None"),
         ],
     )
     def test_damage(self, read, change, message):
@@ -165,5 +165,5 @@ class TestMarkedWords:
             read(*rows)
 
     def test_an_answer_that_is_none(self, read):
-        with pytest.raises(FormatError, match=r"line 2: .*'ANSWER' .*true .*false, .*'2'"):
+        with pytest.raises(FormatError, match=r"line 2: .*'ANSWER'.*'2'"):
             read("1\t배\t[배]\t-\t[배]\t2")

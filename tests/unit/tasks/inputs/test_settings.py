@@ -29,14 +29,6 @@ def test_what_is_open_is_as_in_the_paper(name):
     assert InputSettings().resolved(find_task(name).paper_inputs, with_static=True) == PAPER[name]
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_every_task_has_the_positions_of_its_paper(name):
-    task = find_task(name)
-    paper = InputSettings().resolved(task.paper_inputs, with_static=True)
-    assert paper.positions in task.positions
-    assert paper.embeddings == "elmo"
-
-
 def test_what_is_given_counts():
     given = {
         "embeddings": "top", "positions": "output", "characters": False, "dropout": 0.0,
@@ -89,14 +81,6 @@ def test_static_vectors_at_the_output_need_a_task_that_reads_there(task):
     settings = InputSettings(embeddings="static_output", positions="input")
     with pytest.raises(InputError, match=rf"inputs\.positions='input' .*{task} .*static"):
         find_task(task).input_settings(settings, with_static=True)
-
-
-def test_settings_without_anything_open_stay_as_they_are():
-    once = InputSettings(embeddings="none").resolved(
-        find_task("srl").paper_inputs, with_static=False
-    )
-    again = InputSettings(**vars(once)).resolved(find_task("qa").paper_inputs, with_static=True)
-    assert again == once
 
 
 @pytest.mark.parametrize(

@@ -55,15 +55,6 @@ def test_without_words_or_values_mixtures_stay_as_they_are():
         assert float(inputs.mixes.scalar_mixes[0].gamma.detach()) == 1
 
 
-def test_a_row_does_not_depend_on_its_batch():
-    for norm in ("none", "token"):
-        inputs, maker = build(layer_norm=norm)
-        layers = layers_of(SENTENCES)
-        together = inputs(maker.make(SENTENCES, layers))
-        alone = inputs(maker.make(SENTENCES[2:], layers[2:]))
-        torch.testing.assert_close(together[2, :2], alone[0], rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize(("condition", "layer"), [("layer0", 0), ("top", 2)])
 def test_one_layer_arms_read_that_layer_alone(condition, layer):
     inputs, maker = build(embeddings=condition, characters=False, static=None)
@@ -132,11 +123,6 @@ def test_the_penalty_is_lambda_times_the_squared_weights_of_all_positions():
         for mix in inputs.mixes.scalar_mixes:
             mix.mix_weights.copy_(torch.tensor([1.0, 0.0, 2.0]))
     assert float(inputs.penalty().detach()) == pytest.approx(0.5 * 2 * 5)
-
-
-def test_static_vectors_are_not_trained():
-    inputs, _ = build(embeddings="static")
-    assert not inputs.static.weight.requires_grad
 
 
 @pytest.mark.parametrize("embeddings", ["static", "elmo", "static_projected"])

@@ -8,11 +8,18 @@ from elmokit.tasks.networks.attention import (
     SelfAttention,
     SelfAttentivePooling,
     TrilinearScore,
-    attend,
     soft_align,
 )
 
 DIM = 3
+
+
+def fresh(kind, dim=DIM, *, seed=0):
+    layer = kind(dim)
+    layer.reset_parameters(torch.Generator().manual_seed(seed))
+    return layer
+
+
 LENGTHS_N, LENGTHS_M = [4, 1, 2, 0, 3], [3, 2, 0, 2, 1]
 
 
@@ -56,35 +63,14 @@ def assert_rows(found, expected, length):
     assert (found[length:] == 0).all()
 
 
-class TestSoftAlign:
-    def test_equals_a_loop_over_pairs(self):
-        n, m = texts()
-        from_m, from_n = soft_align(n, m, MASK_N, MASK_M)
-        for row, words_n, words_m in real(n, m):
-            expected = [mean_of([a @ b for b in words_m], words_m) for a in words_n]
-            assert_rows(from_m[row], expected, len(words_n))
-            expected = [mean_of([a @ b for a in words_n], words_n) for b in words_m]
-            assert_rows(from_n[row], expected, len(words_m))
-
-    def test_hand_worked(self):
-        """Scores of (0, 1) with (0, ln 3) and (5, 0): ln 3 and 0, so weights 3/4 and 1/4."""
-        b = torch.tensor([[[0.0, torch.tensor(3.0).log().item()], [5.0, 0.0]]])
-        mask = torch.ones(1, 2, dtype=torch.bool)
-        found, _ = soft_align(torch.tensor([[[0.0, 1.0]]]), b, mask[:, :1], mask)
-        torch.testing.assert_close(found[0, 0], 0.75 * b[0, 0] + 0.25 * b[0, 1])
-
-    def test_gradients(self):
-        n, m = (x.requires_grad_() for x in texts(padding=2.0))
-        assert torch.autograd.gradcheck(lambda n, m: soft_align(n, m, MASK_N, MASK_M), (n, m))
-
-    def test_attend_takes_any_scores(self):
-        n, m = texts()
-        logits = torch.randn(5, 4, 3).double()
-        found = attend(logits, m, MASK_M)
-        for row, words_n, words_m in real(n, m):
-            for i in range(len(words_n)):
-                expected = mean_of(list(logits[row, i, : len(words_m)]), words_m)
-                torch.testing.assert_close(found[row, i], expected)
+def test_soft_alignment_equals_a_loop_over_pairs():
+    n, m = texts()
+    from_m, from_n = soft_align(n, m, MASK_N, MASK_M)
+    for row, words_n, words_m in real(n, m):
+        expected = [mean_of([a @ b for b in words_m], words_m) for a in words_n]
+        assert_rows(from_m[row], expected, len(words_n))
+        expected = [mean_of([a @ b for a in words_n], words_n) for b in words_m]
+        assert_rows(from_n[row], expected, len(words_m))
 
 
 def trilinear(score, c, q):
@@ -92,156 +78,85 @@ def trilinear(score, c, q):
     return u @ c + v @ q + w @ (c * q)
 
 
-class TestTrilinearScore:
-    def test_equals_the_product_with_all_three_parts(self):
-        score, (n, m) = TrilinearScore(DIM).double(), texts(padding=1.0)
-        n4, m4 = n.unsqueeze(2).expand(-1, -1, 3, -1), m.unsqueeze(1).expand(-1, 4, -1, -1)
-        expected = torch.cat((n4, m4, n4 * m4), dim=3) @ score.weight.flatten()
-        torch.testing.assert_close(score(n, m), expected)
-
-    def test_fresh_weights(self):
-        """3 x 1000 inputs, 1 output: bound sqrt(6 / 3001)."""
-        weight = TrilinearScore(1000).weight
-        assert weight.abs().max().item() == pytest.approx((6 / 3001) ** 0.5, rel=0.01)
-        assert weight.abs().min() > 0
-
-    def test_never_stores_one_vector_per_pair(self):
-        """No tensor kept for the backward pass is of size B * N * M * X."""
-        score, sizes = TrilinearScore(64), []
-        c, q = torch.randn(1, 50, 64, requires_grad=True), torch.randn(1, 40, 64)
-
-        def note(tensor):
-            sizes.append(tensor.numel())
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            score(c, q).sum()
-        assert 0 < max(sizes) <= 50 * 64
+def test_trilinear_scores_equals_the_product_with_all_three_parts():
+    score, (n, m) = fresh(TrilinearScore, DIM).double(), texts(padding=1.0)
+    n4, m4 = n.unsqueeze(2).expand(-1, -1, 3, -1), m.unsqueeze(1).expand(-1, 4, -1, -1)
+    expected = torch.cat((n4, m4, n4 * m4), dim=3) @ score.weight.flatten()
+    torch.testing.assert_close(score(n, m), expected)
 
 
-class TestBiDAFAttention:
-    def test_equals_a_loop_over_pairs(self):
-        attention, (n, m) = BiDAFAttention(DIM).double(), texts()
-        found = attention(n, m, MASK_N, MASK_M)
-        assert found.shape == (5, 4, 4 * DIM)
-        for row, words_n, words_m in real(n, m):
-            scores = [[trilinear(attention.score, c, q) for q in words_m] for c in words_n]
-            summary = torch.zeros(DIM).double()
-            if words_m:
-                summary = mean_of([max(line) for line in scores], words_n)
-            expected = []
-            for c, line in zip(words_n, scores, strict=True):
-                mean = mean_of(line, words_m)
-                expected.append(torch.cat((c, mean, c * mean, c * summary)))
-            assert_rows(found[row], expected, len(words_n))
-
-    def test_gradients(self):
-        attention = BiDAFAttention(DIM).double()
-        n, m = (x.requires_grad_() for x in texts(padding=2.0))
-
-        def run(n, m, _):
-            return attention(n, m, MASK_N, MASK_M)
-
-        assert torch.autograd.gradcheck(run, (n, m, attention.score.weight))
-
-    def test_a_batch_without_questions_positions(self):
-        n, _ = texts()
-        no_words = torch.zeros(5, 0, DIM).double()
-        no_mask = torch.zeros(5, 0, dtype=torch.bool)
-        found = BiDAFAttention(DIM).double()(n, no_words, MASK_N, no_mask)
-        torch.testing.assert_close(found[0, :, :DIM], n[0])
-        assert (found[..., DIM:] == 0).all()
+def test_fresh_trilinear_weights_are_glorot_uniform():
+    """3 x 1000 inputs, 1 output: bound sqrt(6 / 3001)."""
+    weight = fresh(TrilinearScore, 1000).weight
+    assert weight.abs().max().item() == pytest.approx((6 / 3001) ** 0.5, rel=0.01)
+    assert weight.abs().min() > 0
 
 
-class TestSelfAttention:
-    def test_equals_a_loop_over_pairs(self):
-        attention, (n, _) = SelfAttention(DIM).double(), texts()
-        with torch.no_grad():
-            attention.no_attend.fill_(0.7)
-        found = attention(n, MASK_N)
-        assert found.shape == (5, 4, 3 * DIM)
-        for row, words, _ in real(n, n):
-            expected = []
-            for i, x in enumerate(words):
-                others = [j for j in range(len(words)) if j != i]
-                scores = [trilinear(attention.score, x, words[j]).exp() for j in others]
-                total = sum(scores) + torch.tensor(0.7).double().exp()
-                mean = sum(
-                    (s / total * words[j] for s, j in zip(scores, others, strict=True)),
-                    start=torch.zeros(DIM).double(),
-                )
-                expected.append(torch.cat((x, mean, x * mean)))
-            assert_rows(found[row], expected, len(words))
+def test_never_stores_one_vector_per_pair():
+    """No tensor kept for the backward pass is of size B * N * M * X."""
+    score, sizes = fresh(TrilinearScore, 64), []
+    c, q = torch.randn(1, 50, 64, requires_grad=True), torch.randn(1, 40, 64)
 
-    def test_hand_worked(self):
-        """Scores 0, constant -1: in three words each other one gets 1 / (2 + exp(-1))."""
-        attention = SelfAttention(DIM)
-        with torch.no_grad():
-            attention.score.weight.zero_()
-        weights = attention.weights(torch.randn(1, 3, DIM), torch.ones(1, 3, dtype=torch.bool))
-        share = 1 / (2 + torch.tensor(-1.0).exp())
-        torch.testing.assert_close(weights[0], share * (1 - torch.eye(3)))
+    def note(tensor):
+        sizes.append(tensor.numel())
+        return tensor
 
-    def test_a_single_word_finds_nothing(self):
-        x = torch.ones(1, 1, DIM)
-        found = SelfAttention(DIM)(x, torch.ones(1, 1, dtype=torch.bool))
-        assert found.flatten().tolist() == [1] * DIM + [0] * 2 * DIM
-
-    def test_gradients(self):
-        attention = SelfAttention(DIM).double()
-        n = texts(padding=2.0)[0].requires_grad_()
-
-        def run(n, *_):
-            return attention(n, MASK_N)
-
-        assert torch.autograd.gradcheck(run, (n, *attention.parameters()))
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        score(c, q).sum()
+    assert 0 < max(sizes) <= 50 * 64
 
 
-class TestSelfAttentivePooling:
-    def test_equals_a_loop_over_positions(self):
-        pooling, (n, _) = SelfAttentivePooling(DIM).double(), texts()
-        found = pooling(n, MASK_N)
-        for row, words, _ in real(n, n):
-            expected = mean_of([pooling.score.weight[0] @ x for x in words], words)
-            torch.testing.assert_close(found[row], expected)
-
-    def test_the_softmax_runs_over_time(self):
-        """Over the axis of the one score all weights would be 1 and the result a plain sum."""
-        pooling = SelfAttentivePooling(1)
-        with torch.no_grad():
-            pooling.score.weight.fill_(1.0)
-        x = torch.tensor([[[0.0], [torch.tensor(3.0).log()], [9.0]]])
-        mask = torch.tensor([[True, True, False]])
-        weights = pooling.weights(x, mask)
-        torch.testing.assert_close(weights, torch.tensor([[0.25, 0.75, 0.0]]))
-        torch.testing.assert_close(pooling(x, mask), 0.75 * x[:, 1])
-
-    def test_the_scores_learn(self):
-        """With weights of 1 each they would get no gradient."""
-        pooling = SelfAttentivePooling(DIM)
-        pooling(torch.randn(2, 4, DIM), torch.ones(2, 4, dtype=torch.bool)).sum().backward()
-        assert pooling.score.weight.grad.abs().min() > 0
-
-    def test_gradients(self):
-        pooling = SelfAttentivePooling(DIM).double()
-        n = texts(padding=2.0)[0].requires_grad_()
-        assert torch.autograd.gradcheck(lambda n, _: pooling(n, MASK_N), (n, pooling.score.weight))
+def test_bidaf_attention_equals_a_loop_over_pairs():
+    attention, (n, m) = fresh(BiDAFAttention, DIM).double(), texts()
+    found = attention(n, m, MASK_N, MASK_M)
+    assert found.shape == (5, 4, 4 * DIM)
+    for row, words_n, words_m in real(n, m):
+        scores = [[trilinear(attention.score, c, q) for q in words_m] for c in words_n]
+        summary = torch.zeros(DIM).double()
+        if words_m:
+            summary = mean_of([max(line) for line in scores], words_n)
+        expected = []
+        for c, line in zip(words_n, scores, strict=True):
+            mean = mean_of(line, words_m)
+            expected.append(torch.cat((c, mean, c * mean, c * summary)))
+        assert_rows(found[row], expected, len(words_n))
 
 
-@pytest.mark.parametrize("module", [BiDAFAttention, SelfAttention, SelfAttentivePooling])
-def test_a_row_alone_is_as_in_a_padded_batch(module):
-    layer, (n, m) = module(DIM).double().eval(), texts()
-    inputs = (n, m, MASK_N, MASK_M) if module is BiDAFAttention else (n, MASK_N)
-    together = layer(*inputs)
-    for row, num_n, num_m in zip(range(5), LENGTHS_N, LENGTHS_M, strict=True):
-        one = slice(row, row + 1)
-        alone = (
-            (n[one, :num_n], m[one, :num_m], MASK_N[one, :num_n], MASK_M[one, :num_m])
-            if module is BiDAFAttention
-            else (n[one, :num_n], MASK_N[one, :num_n])
-        )
-        expected = together[one] if together.dim() == 2 else together[one, :num_n]
-        torch.testing.assert_close(layer(*alone), expected)
+def test_a_batch_without_questions_positions():
+    n, _ = texts()
+    no_words = torch.zeros(5, 0, DIM).double()
+    no_mask = torch.zeros(5, 0, dtype=torch.bool)
+    found = fresh(BiDAFAttention, DIM).double()(n, no_words, MASK_N, no_mask)
+    torch.testing.assert_close(found[0, :, :DIM], n[0])
+    assert (found[..., DIM:] == 0).all()
+
+
+def test_self_attention_equals_a_loop_over_pairs():
+    attention, (n, _) = fresh(SelfAttention, DIM).double(), texts()
+    with torch.no_grad():
+        attention.no_attend.fill_(0.7)
+    found = attention(n, MASK_N)
+    assert found.shape == (5, 4, 3 * DIM)
+    for row, words, _ in real(n, n):
+        expected = []
+        for i, x in enumerate(words):
+            others = [j for j in range(len(words)) if j != i]
+            scores = [trilinear(attention.score, x, words[j]).exp() for j in others]
+            total = sum(scores) + torch.tensor(0.7).double().exp()
+            mean = sum(
+                (s / total * words[j] for s, j in zip(scores, others, strict=True)),
+                start=torch.zeros(DIM).double(),
+            )
+            expected.append(torch.cat((x, mean, x * mean)))
+        assert_rows(found[row], expected, len(words))
+
+
+def test_self_attentive_pooling_equals_a_loop_over_positions():
+    pooling, (n, _) = fresh(SelfAttentivePooling, DIM).double(), texts()
+    found = pooling(n, MASK_N)
+    for row, words, _ in real(n, n):
+        expected = mean_of([pooling.score.weight[0] @ x for x in words], words)
+        torch.testing.assert_close(found[row], expected)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +164,6 @@ def test_a_row_alone_is_as_in_a_padded_batch(module):
 )
 def test_fresh_weights_depend_on_the_generator_alone(module):
     torch.manual_seed(99)
-    one, other, fresh = module(DIM), module(DIM), module(DIM)
-    fresh.reset_parameters(torch.Generator().manual_seed(5))
-    assert all(map(torch.equal, one.parameters(), other.parameters()))
-    assert not all(map(torch.equal, one.parameters(), fresh.parameters()))
+    one, same, other = fresh(module), fresh(module), fresh(module, seed=5)
+    assert all(map(torch.equal, one.parameters(), same.parameters()))
+    assert not all(map(torch.equal, one.parameters(), other.parameters()))

@@ -1,6 +1,7 @@
-"""Spans, against enumeration by hand and by loops."""
+"""Spans of documents and their scores, against plain forms by loops and concatenated vectors."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 
 from elmokit.tasks.networks.spans import (
     NUM_DISTANCE_BUCKETS,
+    AntecedentScore,
+    AntecedentScores,
+    MentionScore,
     SpanRepresentation,
-    best_answers,
     distance_buckets,
     enumerate_spans,
     prune_spans,
@@ -22,14 +25,6 @@ def as_pairs(starts, ends):
 
 
 class TestEnumeration:
-    def test_hand_worked(self):
-        """Sentences of 3, 0 and 2 tokens: 0 1 2 | | 3 4."""
-        spans = enumerate_spans(torch.tensor([3, 0, 2]), max_width=2)
-        assert as_pairs(*spans) == [
-            (0, 1), (0, 2), (1, 2), (1, 3), (2, 3),
-            (3, 4), (3, 5), (4, 5),
-        ]  # fmt: skip
-
     @given(lengths=st.lists(st.integers(0, 6), max_size=5), max_width=st.integers(1, 8))
     def test_finds_every_span_within_a_sentence_and_no_other(self, lengths, max_width):
         expected, offset = [], 0
@@ -43,10 +38,6 @@ class TestEnumeration:
         found = enumerate_spans(torch.tensor(lengths, dtype=torch.long), max_width=max_width)
         assert as_pairs(*found) == expected
 
-    def test_no_width(self):
-        with pytest.raises(ValueError, match=r"`max_width` .*\b1, .*\b0\b"):
-            enumerate_spans(torch.tensor([3]), max_width=0)
-
 
 class TestDistanceBuckets:
     def test_written_out(self):
@@ -59,14 +50,12 @@ class TestDistanceBuckets:
         assert distance_buckets(torch.tensor([[1, 9], [3, 70]])).tolist() == [[1, 6], [3, 9]]
         assert distance_buckets(torch.zeros(0, 3, dtype=torch.long)).shape == (0, 3)
 
-    def test_negative_distances(self):
-        with pytest.raises(ValueError, match=r"`distances` .*\b0, .*-2\b"):
-            distance_buckets(torch.tensor([1, -2]))
-
 
 class TestRepresentation:
-    def build(self, *, max_width=3):
-        return SpanRepresentation(4, 2, max_width=max_width, width_dim=3).double()
+    def build(self, *, seed=0):
+        layer = SpanRepresentation(4, 2, max_width=3, width_dim=3)
+        layer.reset_parameters(torch.Generator().manual_seed(seed))
+        return layer.double()
 
     def inputs(self, num_tokens=6):
         generator = torch.Generator().manual_seed(0)
@@ -85,40 +74,17 @@ class TestRepresentation:
             expected = torch.cat((states[start], states[end - 1], head, width))
             torch.testing.assert_close(vector, expected)
 
-    def test_a_sentence_alone_is_as_in_its_document(self):
-        layer, (states, embeddings) = self.build(), self.inputs()
-        together = layer(states, embeddings, *enumerate_spans(torch.tensor([4, 2]), max_width=3))
-        spans = enumerate_spans(torch.tensor([2]), max_width=3)
-        torch.testing.assert_close(layer(states[4:], embeddings[4:], *spans), together[-3:])
-
-    def test_gradients(self):
-        layer, (states, embeddings) = self.build(), self.inputs()
-        starts, ends = enumerate_spans(torch.tensor([4, 2]), max_width=3)
-
-        def run(states, embeddings, *_):
-            return layer(states, embeddings, starts, ends)
-
-        inputs = (states.requires_grad_(), embeddings.requires_grad_(), layer.head_score.weight)
-        assert torch.autograd.gradcheck(run, inputs)
-
     def test_no_spans_and_no_tokens(self):
         none = torch.zeros(0, dtype=torch.long)
         for num_tokens in (0, 6):
             assert self.build()(*self.inputs(num_tokens), none, none).shape == (0, 13)
 
-    @pytest.mark.parametrize(("start", "end"), [(2, 2), (0, 4), (-1, 1), (5, 7), (3, 1)])
-    def test_impossible_spans(self, start, end):
-        starts, ends = torch.tensor([0, start]), torch.tensor([1, end])
-        with pytest.raises(ValueError, match=rf"\b1 .*\b3 .*\b6 .*span 1 .*\[{start}, {end}\)"):
-            self.build()(*self.inputs(), starts, ends)
-
     def test_fresh_weights_depend_on_the_generator_alone(self):
         torch.manual_seed(99)
-        one, other, fresh = self.build(), self.build(), self.build()
-        fresh.reset_parameters(torch.Generator().manual_seed(5))
-        assert all(map(torch.equal, one.parameters(), other.parameters()))
-        assert not any(map(torch.equal, one.parameters(), fresh.parameters()))
-        assert (fresh.width_embedding.weight[0] == 0).all()
+        one, same, other = self.build(), self.build(), self.build(seed=5)
+        assert all(map(torch.equal, one.parameters(), same.parameters()))
+        assert not any(map(torch.equal, one.parameters(), other.parameters()))
+        assert (one.width_embedding.weight[0] == 0).all()
 
 
 def cross(a, b):
@@ -126,15 +92,6 @@ def cross(a, b):
 
 
 class TestPruning:
-    def test_hand_worked(self):
-        """[0, 3) is best; [2, 5) crosses it; [1, 2) is inside; [3, 5) beside; [0, 6) around."""
-        spans = [(0, 3), (2, 5), (1, 2), (3, 5), (0, 6)]
-        starts, ends = torch.tensor(spans).unbind(dim=1)
-        scores = torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0])
-        assert prune_spans(scores, starts, ends, num_kept=3).tolist() == [0, 2, 3]
-        assert prune_spans(scores, starts, ends, num_kept=9).tolist() == [0, 4, 2, 3]
-        assert prune_spans(scores, starts, ends, num_kept=0).tolist() == []
-
     @given(
         seed=st.integers(0, 10_000),
         num_tokens=st.integers(1, 12),
@@ -158,64 +115,212 @@ class TestPruning:
         assert prune_spans(torch.zeros(0), none, none, num_kept=5).tolist() == []
 
 
-class TestBestAnswers:
-    def test_hand_worked(self):
-        """Best start 2, best end 0: not a span. [0, 1): 1 + 5; [2, 3): 4 + 1, [0, 3): 1 + 1."""
-        start, end = torch.tensor([[1.0, 0, 4]]), torch.tensor([[5.0, 0, 1]])
-        found = best_answers(start, end, torch.ones(1, 3, dtype=torch.bool))
-        assert (found.start.item(), found.end.item(), found.score.item()) == (0, 1, 6)
+# --- scores --------------------------------------------------------------------------------------
 
-    @given(
-        seed=st.integers(0, 10_000),
-        length=st.integers(1, 9),
-        max_length=st.integers(1, 12),
-        real=st.floats(0, 1),
+GENRE = 2
+INF = math.inf
+
+
+def drawn(module, seed=0):
+    """Give a module weights that matter all: also biases and unknown features."""
+    generator = torch.Generator().manual_seed(seed)
+    module.reset_parameters(generator)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+    return module
+
+
+def make(num_spans, *, seed=0, span_dim=6, max_antecedents=9, **settings):
+    """Return a scorer and what it reads."""
+    generator = torch.Generator().manual_seed(seed)
+    settings |= {"max_antecedents": max_antecedents, "feature_dim": 3, "num_genres": 2}
+    scorer = drawn(AntecedentScore(span_dim, 5, **settings), seed)
+    vectors = torch.randn(num_spans, span_dim, generator=generator)
+    mentions = torch.randn(num_spans, generator=generator)
+    speakers = torch.randint(0, 3, (num_spans,), generator=generator)
+    return scorer.eval(), vectors, mentions, speakers
+
+
+def plain_score(scorer, vectors, mentions, speakers, i, j):
+    """Return the score of one pair by the equations."""
+    same = 0 if 0 in (speakers[i], speakers[j]) else 2 if speakers[i] == speakers[j] else 1
+    pair = torch.cat(
+        [
+            vectors[i],
+            vectors[j],
+            vectors[i] * vectors[j],
+            scorer.distance.weight[distance_buckets(torch.tensor(i - j))],
+            scorer.speaker.weight[same],
+            scorer.genre.weight[GENRE],
+        ]
     )
-    def test_equals_a_loop_over_spans(self, seed, length, max_length, real):
-        generator = torch.Generator().manual_seed(seed)
-        first, last = torch.randn(2, 3, length, generator=generator).log_softmax(dim=2)
-        mask = torch.rand(3, length, generator=generator) < real
-        found = best_answers(first, last, mask, max_length=max_length)
-        for row in range(3):
-            spans = [
-                (start, end)
-                for start, end in itertools.combinations(range(length + 1), 2)
-                if end - start <= max_length and mask[row, start] and mask[row, end - 1]
-            ]
-            expected = max(
-                spans, key=lambda s: (first[row, s[0]] + last[row, s[1] - 1]).item(), default=(0, 0)
-            )
-            assert (found.start[row].item(), found.end[row].item()) == expected
-            if not spans:
-                assert found.score[row].item() == -torch.inf
+    hidden = torch.relu(scorer.second(torch.relu(scorer.first(pair))))
+    return scorer.to_score(hidden).squeeze() + mentions[i] + mentions[j]
 
-    def test_a_row_alone_is_as_in_a_padded_batch(self):
-        generator = torch.Generator().manual_seed(0)
-        first, last = torch.randn(2, 4, 30, generator=generator)
-        lengths = [30, 0, 7, 1]
-        mask = torch.arange(30).unsqueeze(0) < torch.tensor(lengths).unsqueeze(1)
-        first, last = (x.masked_fill(~mask, torch.nan) for x in (first, last))
-        together = best_answers(first, last, mask)
-        for row, length in enumerate(lengths):
-            one = slice(row, row + 1), slice(0, length)
-            alone = best_answers(first[one], last[one], mask[one])
-            assert alone.start.item() == together.start[row].item()
-            assert alone.end.item() == together.end[row].item()
-            assert alone.score.item() == together.score[row].item()
 
-    def test_equal_scores_give_the_earliest_then_the_shortest(self):
-        zeros = torch.zeros(1, 6)
-        found = best_answers(zeros, zeros, torch.tensor([[False, *[True] * 5]]))
-        assert (found.start.item(), found.end.item()) == (1, 2)
+def whole(blocks, num_spans):
+    """Return the scores of all blocks as one matrix."""
+    scores = torch.full((num_spans, num_spans), -INF)
+    for block in blocks:
+        scores[block.spans, block.antecedents] = block.scores
+    return scores
 
-    def test_no_length(self):
-        zeros = torch.zeros(1, 3)
-        with pytest.raises(ValueError, match=r"`max_length` .*\b1, .*\b0\b"):
-            best_answers(zeros, zeros, zeros == 0, max_length=0)
 
-    @pytest.mark.parametrize("shape", [(2, 0), (0, 3), (0, 0)])
-    def test_no_rows_and_no_positions(self, shape):
-        zeros = torch.zeros(shape)
-        found = best_answers(zeros, zeros, zeros == 0)
-        assert found.start.tolist() == found.end.tolist() == [0] * shape[0]
-        assert found.score.tolist() == [-torch.inf] * shape[0]
+@given(
+    num_spans=st.integers(0, 9),
+    max_antecedents=st.integers(1, 11),
+    together=st.integers(1, 10),
+    seed=st.integers(0, 1000),
+)
+def test_scores_of_blocks_are_those_of_single_pairs(num_spans, max_antecedents, together, seed):
+    scorer, *read = make(num_spans, seed=seed, max_antecedents=max_antecedents)
+    scores = whole(scorer(*read, GENRE, together=together), num_spans)
+    expected = torch.full((num_spans, num_spans), -INF)
+    for i, j in itertools.product(range(num_spans), repeat=2):
+        if 0 < i - j <= max_antecedents:
+            expected[i, j] = plain_score(scorer, *read, i, j)
+    torch.testing.assert_close(scores, expected)
+
+
+def test_every_span_is_in_one_block():
+    scorer, *read = make(23, max_antecedents=4)
+    blocks = list(scorer(*read, 0, together=5))
+    rows = [row for block in blocks for row in range(23)[block.spans]]
+    assert rows == list(range(23))
+    assert max(block.scores.shape[1] for block in blocks) == 9  # memory: not all 23
+
+
+def test_gradients_do_not_depend_on_the_blocks():
+    gradients = []
+    for together in (3, 40):
+        scorer, vectors, mentions, speakers = make(20, max_antecedents=7)
+        vectors.requires_grad_()
+        clusters = torch.arange(20) % 3
+        blocks = scorer(vectors, mentions, speakers, GENRE, together=together)
+        torch.cat([block.loss(clusters) for block in blocks]).sum().backward()
+        gradients.append([vectors.grad, *(one.grad for one in scorer.parameters())])
+    for a, b in zip(*gradients, strict=True):
+        assert a.any()
+        torch.testing.assert_close(a, b)
+
+
+def test_what_is_not_known_changes_nothing():
+    scorer, vectors, mentions, _ = make(6)
+    unknown = torch.zeros(6, dtype=torch.int64)
+    scorer.reset_parameters(torch.Generator().manual_seed(0))
+    before = whole(scorer(vectors, mentions, unknown, 0), 6)
+    with torch.no_grad():
+        scorer.speaker.weight[1:] += 5
+        scorer.genre.weight[1:] += 5
+    torch.testing.assert_close(whole(scorer(vectors, mentions, unknown, 0), 6), before)
+    known = unknown + 1
+    assert (whole(scorer(vectors, mentions, known, 0), 6) != before).any()
+    assert (whole(scorer(vectors, mentions, unknown, 1), 6) != before).any()
+
+
+def test_fresh_scores_leave_half_of_the_probability_to_having_no_antecedent():
+    scorer, vectors, mentions, speakers = make(40, max_antecedents=20)
+    scorer.reset_parameters(torch.Generator().manual_seed(0))
+    torch.nn.init.zeros_(scorer.to_score.weight)
+    blocks = list(scorer(vectors, 0 * mentions, speakers, 0, together=8))
+    none_is_right = torch.cat([block.loss(0 * speakers) for block in blocks])
+    torch.testing.assert_close(none_is_right[20:], torch.full((20,), math.log(2)))
+
+
+def test_dropout_is_drawn_in_training_alone():
+    scorer, *read = make(9, dropout=0.5)
+    plain = whole(scorer(*read, GENRE), 9)
+    torch.testing.assert_close(whole(scorer(*read, GENRE), 9), plain)
+    scorer.train()
+    torch.manual_seed(0)
+    first, second = (whole(scorer(*read, GENRE), 9) for _ in range(2))
+    assert (first != second).any()
+
+
+# --- loss and choice ------------------------------------------------------------------------------
+
+
+def test_the_loss_is_that_of_all_right_antecedents_together():
+    # spans 0..3 of clusters 1, 2, 1, 1; K = 2, so span 3 has only span 2 of its cluster in reach
+    scores = torch.tensor(
+        [[-INF, -INF, -INF], [0.5, -INF, -INF], [1.0, 2.0, -INF], [-INF, 0.0, 3.0]]
+    )
+    clusters = torch.tensor([1, 2, 1, 1])
+    loss = AntecedentScores(0, 0, scores).loss(clusters)
+    e = math.exp
+    expected = [
+        0.0,
+        -math.log(1 / (1 + e(0.5))),  # none is right
+        -math.log(e(1) / (1 + e(1) + e(2))),
+        -math.log(e(3) / (1 + e(0) + e(3))),
+    ]
+    torch.testing.assert_close(loss, torch.tensor(expected))
+
+
+def test_two_right_antecedents_share_the_probability_and_zero_is_no_cluster():
+    scores = torch.tensor([[1.0, 2.0, -INF], [1.0, 2.0, 3.0]])
+    block = AntecedentScores(2, 0, scores)
+    loss = block.loss(torch.tensor([1, 1, 1, 0]))
+    total = math.exp(1) + math.exp(2)
+    torch.testing.assert_close(loss[0].item(), -math.log(total / (1 + total)), rtol=1e-5, atol=0)
+    torch.testing.assert_close(
+        loss[1].item(), math.log(1 + total + math.exp(3)), rtol=1e-5, atol=0
+    )  # fmt: skip
+
+
+def test_a_block_later_in_the_text_knows_which_spans_its_columns_are():
+    scores = torch.tensor([[-1.0, 4.0, -INF], [3.0, 4.0, 5.0], [-1.0, -2.0, 0.0]])
+    block = AntecedentScores(9, 7, scores)
+    assert block.best().tolist() == [8, 9, -1]
+    clusters = torch.zeros(12, dtype=torch.int64)
+    clusters[[7, 10]] = 1
+    loss = block.loss(clusters)
+    others = 1 + sum(math.exp(score) for score in (3, 4, 5))
+    assert loss[1].item() == pytest.approx(-math.log(math.exp(3) / others))
+
+
+def test_a_single_span_has_nothing_to_learn_and_still_a_gradient():
+    scorer, vectors, mentions, speakers = make(1)
+    vectors.requires_grad_()
+    (block,) = scorer(vectors, mentions, speakers, 0)
+    loss = block.loss(torch.tensor([1])).sum()
+    loss.backward()
+    assert loss.item() == 0
+    assert torch.equal(vectors.grad, torch.zeros(1, 6))
+    assert block.best().tolist() == [-1]
+
+
+# --- mentions -------------------------------------------------------------------------------------
+
+
+@given(
+    lengths=st.lists(st.integers(0, 6), max_size=4),
+    together=st.integers(1, 40),
+    seed=st.integers(0, 1000),
+)
+def test_mention_scores_need_no_vectors(lengths, together, seed):
+    spans = drawn(SpanRepresentation(4, 3, max_width=3, width_dim=2), seed)
+    scorer = drawn(MentionScore(spans.output_dim, 5, dropout=0.5), seed).eval()
+    generator = torch.Generator().manual_seed(seed)
+    states = torch.randn(sum(lengths), 4, generator=generator)
+    embeddings = torch.randn(sum(lengths), 3, generator=generator)
+    starts, ends = enumerate_spans(torch.tensor(lengths, dtype=torch.int64), max_width=3)
+    found = scorer.without_vectors(spans, states, embeddings, starts, ends, together=together)
+    expected = scorer(spans(states, embeddings, starts, ends))
+    torch.testing.assert_close(found, expected)
+    assert not found.requires_grad
+
+
+def test_dropout_changes_which_spans_look_best_in_training():
+    spans = drawn(SpanRepresentation(4, 3, max_width=1, width_dim=2))
+    scorer = drawn(MentionScore(spans.output_dim, 5, dropout=0.5)).train()
+    generator = torch.Generator().manual_seed(0)
+    states, embeddings = (torch.randn(20, dim, generator=generator) for dim in (4, 3))
+    starts = torch.arange(20)
+    torch.manual_seed(0)
+    best = {
+        int(scorer.without_vectors(spans, states, embeddings, starts, starts + 1).argmax())
+        for _ in range(10)
+    }
+    assert len(best) > 1

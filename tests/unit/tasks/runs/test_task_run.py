@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from elmokit.cli import app
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.formats.columns import Columns
+from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
@@ -462,7 +462,7 @@ def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
         rates = {part.share for part in parts if isinstance(part, VariationalDropout)}
         rates |= {part.p for part in parts if isinstance(part, torch.nn.Dropout)}
         if isinstance(network, RoleLabeler):
-            rates.add(network.encoder.config.dropout)
+            rates.add(network.encoder.dropout)
         return written(tmp_path / name)["config"]["dropout"], rates - {0}
 
     suffix, text = {**FILES, "pos": ("conllu", CONLLU), "qa": ("json", SQUAD)}[task]

@@ -12,9 +12,7 @@ from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
-from elmokit.tasks.ner import NerTask
 from elmokit.tasks.networks.tagger import CRFTagger
-from elmokit.tasks.pos import PosTask
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import examples as examples_module
 from elmokit.tasks.runs import training as training_module
@@ -27,6 +25,7 @@ from elmokit.tasks.runs.examples import (
     training_batches,
 )
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
+from elmokit.tasks.tagging import NerTask, PosTask
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.tokenizers.registry import build_tokenizer

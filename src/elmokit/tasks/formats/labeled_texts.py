@@ -1,0 +1,153 @@
+"""Texts with one label: records of a text or a pair of texts, and the sentiment trees of SST."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+from elmokit.errors import InputError
+from elmokit.files.atomic import StrPath
+from elmokit.files.lines import numbered_lines
+from elmokit.files.location import Location, shown
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
+from elmokit.tasks.formats.records import first_named, read_records
+from elmokit.text.given_sentences import Tokenize
+from elmokit.text.normalization import TREEBANK_BRACKETS
+
+NLI_LABELS = ("entailment", "neutral", "contradiction")
+NO_AGREEMENT = ("", "-")
+"""In place of a label of a pair: the annotators did not agree on one."""
+SST_LABELS = ("0", "1", "2", "3", "4")
+"""Very negative to very positive."""
+MAX_TEXT_WORDS = 10_000
+"""Of a text; attention over that many takes 400 MB for each of several tensors."""
+
+_TREE_PIECE = re.compile(r"[()]|[^() ]+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabeledTexts:
+    """A text or a pair of texts, none of them blank, and their class."""
+
+    texts: tuple[str, ...]
+    """As they were written; the words of a tree joined by spaces."""
+    sentences: tuple[tuple[str, ...], ...]
+    """The words of each."""
+    label: str
+
+
+def check_length(sentence: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a text; InputError if they are more than `MAX_TEXT_WORDS`."""
+    if len(sentence) > MAX_TEXT_WORDS:
+        raise InputError(
+            f"The text has {len(sentence)} words; at most {MAX_TEXT_WORDS} are allowed. Give a "
+            "part of it."
+        )
+    return sentence
+
+
+def read_labeled_texts(
+    path: StrPath,
+    tokenize: Tokenize,
+    *,
+    texts: Sequence[Sequence[str]] = (("text",),),
+    label: Sequence[str] = ("label",),
+    missing: Collection[str] = ("",),
+) -> Iterator[LabeledTexts]:
+    """Yield the records of a JSON-lines, TSV or CSV file (by name), plain or compressed.
+
+    A record with a blank text is skipped as a fault; one whose label is ``missing`` is skipped and
+    counted, but not as a fault.
+
+    Args:
+        path: The file.
+        tokenize: Splits a text into words.
+        texts: Possible names of the field of each text; the first that exists is used.
+        label: Possible names of the field of the label.
+        missing: What stands for no label.
+    """
+
+    def examples(path: Path, report: ExampleReport) -> Iterator[LabeledTexts]:
+        records = read_records(path)
+        # The first record decides the names; the file is read once, as it may be a pipe.
+        first = list(islice(records, 1))
+        names = [first_named(iter(first), possible) for possible in (*texts, label)]
+        for record in chain(first, records):
+            written = tuple(record.text(name) for name in names[:-1])
+            class_label = record.label(names[-1], missing=missing)
+            if class_label is None:
+                report.skip("no_gold_label", record.location)
+            elif not all(text.strip() for text in written):
+                report.skip("empty_text", record.location)
+            else:
+                try:
+                    words = tuple(check_length(tuple(tokenize(text))) for text in written)
+                except InputError as error:
+                    raise record.location.error(str(error)) from error
+                yield LabeledTexts(texts=written, sentences=words, label=class_label)
+
+    return read_examples(path, examples)
+
+
+def read_sentiment_trees(
+    path: StrPath, *, min_phrase_tokens: int | None = None
+) -> Iterator[LabeledTexts]:
+    r"""Yield sentences of a file with one tree per line, ``(3 (2 It) (4 shines))``, and phrases.
+
+    Treebank escapes are undone: ``-LRB-`` becomes a bracket, ``\/`` a slash. With
+    ``min_phrase_tokens``, every occurrence of a phrase of at least that length follows its sentence
+    (the paper trains on 4 and more); sentences come whatever their length.
+    """
+    return read_examples(path, lambda path, _: _read_trees(path, min_phrase_tokens))
+
+
+def _read_trees(path: Path, min_phrase_tokens: int | None) -> Iterator[LabeledTexts]:
+    for number, line in numbered_lines(path):
+        if not line.strip(" "):
+            continue
+        tokens, nodes = _parse_tree(line, Location(path=path, line=number))
+        for index, (label, start, end) in enumerate(nodes):
+            is_long = min_phrase_tokens is not None and end - start >= min_phrase_tokens
+            if index == 0 or is_long:  # node 0 is the sentence
+                words = tuple(tokens[start:end])
+                yield LabeledTexts(texts=(" ".join(words),), sentences=(words,), label=label)
+
+
+def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[str, int, int]]]:
+    """Return the words and ``(label, start, end)`` of each node, the root first.
+
+    Not recursive: a tree may be as deep as its text is long.
+    """
+    tokens: list[str] = []
+    nodes: list[tuple[str, int, int]] = []
+    open_nodes: list[int] = []
+    before = ""
+    for match in chain(_TREE_PIECE.finditer(line), [None]):
+        piece = "" if match is None else match.group()
+        is_inside = bool(open_nodes)
+        if before == "(":
+            is_legal = piece in SST_LABELS
+            open_nodes.append(len(nodes))
+            nodes.append((piece, len(tokens), len(tokens)))
+        elif piece == "(":
+            is_legal = is_inside or not nodes
+        elif piece == ")":
+            is_legal = is_inside and nodes[open_nodes[-1]][1] < len(tokens)
+            if is_legal:
+                label, start, _ = nodes[open_nodes[-1]]
+                nodes[open_nodes.pop()] = (label, start, len(tokens))
+        elif piece:
+            is_legal = is_inside
+            word = TREEBANK_BRACKETS.get(piece, piece)
+            tokens.append(word.replace("\\/", "/").replace("\\*", "*"))
+        else:
+            is_legal = not is_inside
+        if not is_legal:
+            raise location.error(
+                f"invalid sentiment tree: {shown(piece) if piece else 'the end of the line'} at "
+                f"character {len(line) if match is None else match.start()}. Expected: one tree "
+                "per line with labels 0 to 4, such as (3 (2 It) (4 shines))."
+            )
+        before = piece
+    return tokens, nodes
