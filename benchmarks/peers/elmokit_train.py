@@ -16,7 +16,7 @@ from elmokit.training.pretraining.pretrain import RunOptions, pretrain
 from elmokit.training.pretraining.run import TrainingEvent
 from elmokit.training.schedules import Limits
 
-ENDLESS = 10**12
+ENDLESS = 10**11
 
 
 def main() -> None:

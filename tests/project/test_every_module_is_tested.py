@@ -48,6 +48,7 @@ COVERED_BY = {
         " weights/readers/tf_hub weights/readers/torch_layout weights/readers/variables"
     ),
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
+    "contracts/test_keyed_embeddings.py": "embed/keyed_lines",
     "unit/integrations/test_transformers.py": (
         "integrations/transformers_folder integrations/transformers_tokenizer"
     ),

@@ -16,7 +16,12 @@ import numpy as np
 from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.block import Block
-from elmokit.embed.formats.registry import OutputFormat, read_metadata, write_embeddings
+from elmokit.embed.formats.registry import (
+    HDF5_SUFFIXES,
+    OutputFormat,
+    read_metadata,
+    write_embeddings,
+)
 from elmokit.embed.line_embedder import LineEmbedder, OwnLines
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.embed.options import EmbedOptions
@@ -123,7 +128,21 @@ def embed_lines(
     """Do the work of `embed_files` with any `LineEmbedder`, which has the same options."""
     path = Path(output)
     output_format = options.check(path, num_layers=embedder.num_layers)
-    metadata, lines = embedder.metadata(), NumberedLines(texts, exclude=output_paths(path))
+    metadata = embedder.metadata()
+    lines = NumberedLines(
+        texts,
+        exclude=output_paths(path),
+        id_field=options.id_field,
+        text_field=options.text_field,
+        keys_are_paths=path.suffix.lower() in HDF5_SUFFIXES,
+    )
+    if lines.keys is not None:
+        metadata["keys"] = options.id_field or "FASTA"
+        if options.file_format != "elmokit":
+            raise InputError(
+                f"Files of the format {options.file_format} have numbers as keys, not ids: use "
+                "the format elmokit."
+            )
     may_replace = options.resume or options.overwrite
     check_target(path, inputs=lines.files, overwrite=may_replace)
     probabilities: dict[str, float] = {}
@@ -156,8 +175,7 @@ def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) ->
             'pool="sif" reads the text twice, first to count its words: give files, not standard '
             "input or a pipe."
         )
-    text = NumberedLines(lines.files)
-    return word_probabilities(splitter.tokenize(line) for _, line in text)
+    return word_probabilities(splitter.tokenize(line) for _, line in lines.again())
 
 
 def _block(rows: list[_Row]) -> Block:
@@ -298,7 +316,14 @@ class _Embedding:
         return pooled.astype(self.metadata["dtype"], copy=False)
 
     def _blocks(self) -> Iterator[Block]:
-        """Yield what is written: the parts, with SIF without the direction that all share."""
+        """Yield what is written: the parts with their keys, and as the pooling wants them."""
+        keys = self.text.keys
+        for block in self._pooled_blocks():
+            names = None if keys is None else [keys[index] for index in block.indices]
+            yield replace(block, keys=names)
+
+    def _pooled_blocks(self) -> Iterator[Block]:
+        """Yield the parts, with SIF without the direction that all share."""
         if self.metadata.get("pool") != SIF or self.parts.latest is None:
             yield from self.parts.blocks()
             return
