@@ -36,9 +36,8 @@ from elmokit.experiments.tables import NOTHING
 from elmokit.files.atomic import atomic_file
 from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.card import HELD_OUT
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, read_metadata
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, HELD_OUT, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import TaskResult, train_task
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -207,7 +206,7 @@ def publish_tagger(options: argparse.Namespace) -> Path:
         model=recipe.model,
         vectors=vectors,
         cache_dir=directory / "layers",
-        resume=(directory / "run").exists(),
+        resume=True,
         save_on_signals=True,
         on_epoch=lambda report: print(report, flush=True),
     )

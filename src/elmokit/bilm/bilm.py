@@ -17,10 +17,10 @@ from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.masking import lengths_of, mask_of, reverse_sequences
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_ranges, is_number
-from elmokit.files.location import shown
 from elmokit.kernels.forking import use_one_thread_after_a_fork
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.lexicon import Lexicon, LexiconConfig, LexiconVocab
+from elmokit.wording import shown
 
 MAX_WORDS = 2**31 - 2
 """Of a vocabulary: word ids are int32 in places."""

@@ -13,10 +13,10 @@ from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import MAX_DIM, MAX_LAYERS
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_choices, check_ranges, is_number
-from elmokit.files.location import shown
 from elmokit.text import lexicon as lexicons
 from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS
 from elmokit.text.lexicon import LexiconConfig
+from elmokit.wording import shown
 
 PADDING_ID = CHAR_PADDING + 1
 """The padding character in id tensors; its embedding is trained. Id 0 is a padded token."""

@@ -3,7 +3,7 @@
 import torch
 
 from elmokit.errors import InputError
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 
 def pick_device(device: str | torch.device) -> torch.device:

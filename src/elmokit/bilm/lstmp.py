@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_ranges, is_number
-from elmokit.files.location import shown
+from elmokit.wording import shown
 
 MAX_LAYERS, MAX_DIM = 100, 1 << 16
 """Of a configuration; no network of this kind comes near."""

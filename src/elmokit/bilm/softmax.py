@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.field_checks import check_choices, check_ranges, is_number
-from elmokit.files.location import shown
+from elmokit.wording import shown
 
 MAX_CLUSTERS = 100  # of an adaptive softmax
 MAX_LOGITS = 1 << 20  # that the exact loss holds at once

@@ -36,7 +36,7 @@ from elmokit.probes.data import SplitFiles, find_sense_inventory
 from elmokit.probes.layer_weights import read_layer_weights
 from elmokit.probes.neighbors import Occurrence, nearest_words
 from elmokit.probes.probe import plain_score
-from elmokit.probes.sense_examples import neighbors_of_query, occurrences_in_senses, queries_of
+from elmokit.probes.sense_neighbors import neighbors_of_query, occurrences_in_senses, queries_of
 from elmokit.probes.vector_sources import VectorSource, layer_sources, static_source
 from elmokit.tasks.formats.senses import read_sense_inventory
 from elmokit.tasks.runs.config import TaskRunConfig

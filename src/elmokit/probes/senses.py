@@ -3,13 +3,14 @@
 The corpus is also a test set, one document left out at a time: a word never sees its own document.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import NDArray
 
-from elmokit.probes.occurrences import lemma_of
+from elmokit.probes.vector_sources import VectorSource
 from elmokit.tasks.formats.senses import SenseInventory, SenseOccurrence, SenseSentence
 
 TEST_SET = -1
@@ -46,6 +47,13 @@ class LemmaGroup:
         return self.is_gold.shape[1] > 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    document: int
+    unit: int
+    word: SenseOccurrence
+
+
 class SenseWords:
     """All W words of a corpus and a test set, lemma by lemma.
 
@@ -73,22 +81,20 @@ class SenseWords:
             order = [sense.sense_key for sense in inventory.senses(lemma, pos)]
             group = _group(members, order, start=len(entries))
             if group.is_ambiguous:
-                for row, one in enumerate(members, len(entries)):
-                    is_test = one.document == TEST_SET
-                    (self.test_rows if is_test else self.corpus_rows)[one.word.name] = row
+                for row, entry in enumerate(members, len(entries)):
+                    is_test = entry.document == TEST_SET
+                    (self.test_rows if is_test else self.corpus_rows)[entry.word.name] = row
             self.groups.append(group)
             entries += members
-        firsts = [inventory.first_sense(one.word.lemma, one.word.pos) for one in entries]
-        self.is_test = np.array([one.document == TEST_SET for one in entries], dtype=bool)
+        self.is_test = np.array([entry.document == TEST_SET for entry in entries], dtype=bool)
         """(W,) whether a word is in the test set."""
-        self.units = np.array([one.unit for one in entries], dtype=np.int64)
+        self.units = np.array([entry.unit for entry in entries], dtype=np.int64)
         """(W,) the number of a word's document in the corpus, or of its sentence in the test."""
-        self.first_is_gold = np.array(
-            [first in one.word.sense_keys for first, one in zip(firsts, entries, strict=True)],
-            dtype=bool,
-        )
+        firsts = [inventory.first_sense(entry.word.lemma, entry.word.pos) for entry in entries]
+        pairs = zip(firsts, entries, strict=True)
+        self.first_is_gold = np.array([key in entry.word.sense_keys for key, entry in pairs], bool)
         """(W,) whether the inventory's first sense is correct."""
-        self.has_first = np.array([first is not None for first in firsts], dtype=bool)
+        self.has_first = np.array([key is not None for key in firsts], dtype=bool)
         """(W,) whether the inventory has the lemma."""
         known = [group.frequencies.any(axis=1) for group in self.groups]
         self.has_candidates = np.concatenate([*known, np.zeros(0, dtype=bool)])
@@ -96,13 +102,6 @@ class SenseWords:
 
     def __len__(self) -> int:
         return len(self.units)
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    document: int
-    unit: int
-    word: SenseOccurrence
 
 
 def _entries(
@@ -117,7 +116,7 @@ def _entries(
             entry = _Entry(document, document, word)
             by_lemma.setdefault((lemma_of(word), word.pos), []).append(entry)
     for members in by_lemma.values():
-        members.sort(key=lambda one: one.document)
+        members.sort(key=lambda entry: entry.document)
     for number, sentence in enumerate(test):
         for word in sentence.occurrences:
             entry = _Entry(TEST_SET, number, word)
@@ -126,13 +125,13 @@ def _entries(
 
 
 def _group(members: Sequence[_Entry], order: Sequence[str], *, start: int) -> LemmaGroup:
-    documents = np.array([one.document for one in members], dtype=np.int64)
+    documents = np.array([entry.document for entry in members], dtype=np.int64)
     num_corpus = int((documents != TEST_SET).sum())
     ranks = {sense: rank for rank, sense in enumerate(order)}
-    found = {sense for one in members[:num_corpus] for sense in one.word.sense_keys}
-    candidates = sorted(found, key=lambda sense: (ranks.get(sense, len(ranks)), sense))
+    senses = {sense for entry in members[:num_corpus] for sense in entry.word.sense_keys}
+    candidates = sorted(senses, key=lambda sense: (ranks.get(sense, len(ranks)), sense))
     is_gold = np.array(
-        [[sense in one.word.sense_keys for sense in candidates] for one in members], dtype=bool
+        [[sense in entry.word.sense_keys for sense in candidates] for entry in members], dtype=bool
     ).reshape(len(members), len(candidates))
     frequencies = np.tile(is_gold[:num_corpus].sum(axis=0), (len(members), 1))
     for document in np.unique(documents[:num_corpus]):
@@ -142,3 +141,24 @@ def _group(members: Sequence[_Entry], order: Sequence[str], *, start: int) -> Le
         rows=slice(start, start + len(members)), num_corpus=num_corpus,
         documents=documents, is_gold=is_gold, frequencies=frequencies,
     )  # fmt: skip
+
+
+def lemma_of(occurrence: SenseOccurrence) -> str:
+    """Return the lemma in lower case, with spaces between the words of an expression."""
+    return occurrence.lemma.replace("_", " ").lower()
+
+
+def occurrence_vectors(
+    source: VectorSource, sentences: Iterable[SenseSentence], wanted: Collection[str]
+) -> Iterator[tuple[SenseOccurrence, Float[np.ndarray, "S X"]]]:
+    """Yield the annotated words with a ``wanted`` name and their vectors, one per name of a source.
+
+    Sentences without such a word are not embedded. The vector of an expression is the mean of its
+    words.
+    """
+    read = [one for one in sentences if any(word.name in wanted for word in one.occurrences)]
+    stream = source.stream([sentence.tokens for sentence in read])
+    for sentence, vectors in zip(read, stream, strict=True):
+        for word in sentence.occurrences:
+            if word.name in wanted:
+                yield word, vectors[:, word.start : word.end].mean(axis=1)

@@ -3,8 +3,7 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
-from elmokit.integrations.stored_model import embedder_of, files_of
-from elmokit.weights import model_dir, model_files
+from elmokit.integrations.shared import embedder_of, files_of, words_and_vectors
 
 from ...builders.embedding_models import random_sentences, toy_model
 
@@ -19,19 +18,6 @@ def test_files_bring_the_model(words):
     assert again.metadata() == embedder.metadata()
 
 
-def test_the_model_is_loaded_once(monkeypatch):
-    files, loaded = files_of(Embedder(toy_model())), []
-    load = model_files.load_tensors
-
-    def noting(model, *arguments, **options):
-        loaded.append(model)
-        load(model, *arguments, **options)
-
-    monkeypatch.setattr(model_dir, "load_tensors", noting)
-    assert embedder_of(files).model is loaded[0]
-    assert len(loaded) == 1
-
-
 def test_other_files_are_refused():
     files = files_of(Embedder(toy_model()))
     with pytest.raises(FormatError, match=r"holds only .*config\.json"):
@@ -41,3 +27,31 @@ def test_other_files_are_refused():
     files["model.safetensors"] = files["model.safetensors"][:-9]
     with pytest.raises(FormatError, match=r"/model\.safetensors"):
         embedder_of(files)
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return Embedder(toy_model())
+
+
+def test_words_stay_with_their_vectors(embedder):
+    sentences = [*random_sentences(300), [], ["I"]]  # more than one buffer of the embedder
+    pairs = list(words_and_vectors(embedder, sentences, layers="top"))
+    assert [words for words, _ in pairs] == sentences
+    for (_, found), vectors in zip(pairs, embedder.embed(sentences, layers="top"), strict=True):
+        assert np.array_equal(found, vectors)
+
+
+def test_sentences_are_read_as_they_are_needed(embedder):
+    read = 0
+
+    def endless():
+        nonlocal read
+        while True:
+            read += 1
+            yield ["I", "sat"] * 100
+
+    stream = words_and_vectors(embedder, endless())
+    for _ in range(3):
+        next(stream)
+    assert read < 200

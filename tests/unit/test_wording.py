@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from elmokit.files import location
-from elmokit.files.location import Location, counted, quoted, shown
+from elmokit import wording
+from elmokit.wording import Location, counted, quoted, shown
 
 PATH = Path("train.tsv")
 
@@ -46,5 +46,5 @@ def test_one_thing_is_not_told_in_the_plural(number, told):
     ],
 )
 def test_paths_in_commands_are_quoted_for_the_shell(system, path, word, monkeypatch):
-    monkeypatch.setattr(location, "os", SimpleNamespace(name=system))
+    monkeypatch.setattr(wording, "os", SimpleNamespace(name=system))
     assert quoted(Path(path)) == word

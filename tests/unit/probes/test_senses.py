@@ -1,8 +1,10 @@
-"""Annotated words by lemma."""
+"""Annotated words by lemma, and their vectors."""
 
 import numpy as np
 
-from ...builders.probe_sources import annotated, inventory
+from elmokit.probes.senses import SenseWords, lemma_of, occurrence_vectors
+
+from ...builders.probe_sources import TableSource, annotated, inventory
 
 
 def play(name, *senses, document="d", lemma="play", pos="NOUN"):
@@ -10,8 +12,6 @@ def play(name, *senses, document="d", lemma="play", pos="NOUN"):
 
 
 def words_of(corpus, test=()):
-    from elmokit.probes.sense_words import SenseWords
-
     return SenseWords(corpus, test, inventory(play_n=["play%act", "play%drama"]))
 
 
@@ -41,10 +41,8 @@ def test_candidates_are_in_the_order_of_the_inventory_and_counted_in_other_docum
         play("4", "play%act", document="b"),
     ]
     (group,) = words_of(corpus, [play("q", "play%drama")]).groups
-    act, drama, odd = group.is_gold.T.tolist()
-    assert (act, drama, odd) == (
-        [False, True, True, False], [True, False, False, True], [False, False, True, False],
-    )  # fmt: skip
+    act, drama, odd = group.is_gold.astype(int).T.tolist()
+    assert (act, drama, odd) == ([0, 1, 1, 0], [1, 0, 0, 1], [0, 0, 1, 0])
     assert group.frequencies.tolist() == [[1, 0, 1], [1, 0, 1], [1, 1, 0], [2, 1, 1]]
 
 
@@ -57,3 +55,15 @@ def test_what_is_known_without_vectors():
     assert words.has_first.tolist() == [True, True, True, False]
     assert words.first_is_gold.tolist() == [True, False, True, False]
     assert not np.any(words.groups[1].is_gold)
+
+
+def test_expressions_have_the_mean_of_their_words_and_other_sentences_are_not_read():
+    sentences = [
+        annotated("a", "in New York", (1, 3, "New_York", "NOUN", "ny"), (0, 1, "in", "ADV", "i")),
+        annotated("b", "never read", (0, 1, "never", "ADV", "n")),
+    ]
+    source = TableSource({"in": [[5], [6]], "New": [[1], [2]], "York": [[3], [8]]}, ("x", "y"))
+    (word,) = occurrence_vectors(source, sentences, {"a.0"})
+    assert (word[0].name, word[1].tolist()) == ("a.0", [[2.0], [5.0]])
+    assert source.read == [("in", "New", "York")]
+    assert lemma_of(word[0]) == "new york"
