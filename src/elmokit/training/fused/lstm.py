@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from elmokit.bilm.bilm import DirectionState
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig, LSTMWeights
 from elmokit.kernels.training import TrainingKernels, kernels_for
-from elmokit.training.fused.recurrence import KernelRecurrence, Recurrence, TorchRecurrence
+from elmokit.training.fused.recurrence import KernelRecurrence, TorchRecurrence
 
 
 def run_fused(
@@ -52,7 +52,7 @@ class _FusedLSTMP(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        recurrence: Recurrence,
+        recurrence: TorchRecurrence | KernelRecurrence,
         config: LSTMConfig,
         x: Tensor,
         hidden: Tensor,

@@ -18,10 +18,9 @@ from elmokit.evaluation.perplexity import perplexity, perplexity_of_words
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
+from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with_vocab
 from elmokit.training.pretraining.pretrain import RunOptions
 from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
-from elmokit.training.pretraining.vocab_transfer import with_vocab
 from elmokit.training.schedules import Limits
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.convert import convert
