@@ -28,9 +28,9 @@ def run_fused(
     """
     if mask is not None or x.numel() == 0:
         return layer(x, state, mask)
-    found = kernels_for(layer.input_weight)
-    if found is not None and _has_whole_vectors(layer.config, found[0]):
-        recurrence = KernelRecurrence(*found)
+    available = kernels_for(layer.input_weight)
+    if available is not None and _has_whole_vectors(layer.config, available[0]):
+        recurrence = KernelRecurrence(*available)
     elif torch.is_autocast_enabled(x.device.type):
         return layer(x, state)
     else:
