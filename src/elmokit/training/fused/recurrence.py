@@ -1,6 +1,7 @@
 """The recurrence of `LSTMP`, forward and backward, in PyTorch and in C; time-major.
 
-Both classes take and return the same; the plain layer is `elmokit.bilm.lstmp`.
+Both classes take and return the same. The definition of the cell and its other spellings:
+`elmokit.bilm.lstmp`.
 """
 
 from collections.abc import Sequence
