@@ -18,8 +18,8 @@ from elmokit.cli import app
 from elmokit.embed import job, merge
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats import registry
-from elmokit.embed.part_store import PartStore
 from elmokit.errors import FormatError
+from elmokit.jobs.job import Job
 
 from ..builders.embedding_models import embed_files, toy_model
 
@@ -285,7 +285,6 @@ def test_a_killed_job_goes_on_without_gap_or_double(
     monkeypatch.setattr(job, "PART_BYTES", 1000)
     write = job.write_embeddings
     with monkeypatch.context() as patch:
-        patch.setattr(job._Job, "_note_what_is_safe", lambda self, error: None)
         options = {}
         if moment == "embedding":
             options["on_progress"] = lambda done, total, status: kill() if "3 sent" in status else 0
@@ -294,7 +293,7 @@ def test_a_killed_job_goes_on_without_gap_or_double(
         elif moment == "merged":
             patch.setattr(job, "write_embeddings", lambda *a, **k: [write(*a, **k), kill()])
         else:
-            patch.setattr(PartStore, "remove", lambda self: kill() if output.exists() else None)
+            patch.setattr(Job, "forget", lambda self: kill() if output.exists() else None)
         with pytest.raises(Killed):
             embed_files(
                 embedder, text, output, file_format=file_format, batch_tokens=8, **options, **chosen

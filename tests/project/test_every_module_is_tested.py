@@ -67,7 +67,6 @@ COVERED_BY = {
     "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
     "unit/tasks/runs/test_training.py": "tasks/runs/examples",
     "unit/text/test_word_vocab.py": "text/word_counter",
-    "unit/training/pretraining/test_finetune.py": "training/pretraining/vocab_transfer",
     "unit/training/pretraining/test_run.py": "training/pretraining/updates",
     "unit/weights/test_convert.py": (
         "weights/readers/bilm_tf_release weights/readers/contents weights/readers/registry"

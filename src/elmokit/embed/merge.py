@@ -87,11 +87,11 @@ def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
             given = ", ".join(f"{one.path} is {one.metadata.get('shard')}" for one in opened)
             raise InputError(f"Give each shard of one text once: 0/N to N-1/N; {given}.")
         by_number[number] = shard
-        found = changes(_shared(opened[0].metadata), _shared(shard.metadata))
-        if found:
+        differences = changes(_shared(opened[0].metadata), _shared(shard.metadata))
+        if differences:
             raise InputError(
                 f"{shard.path} and {opened[0].path} were not made by the same command: "
-                f"{'; '.join(map(str, found))}."
+                f"{'; '.join(map(str, differences))}."
             )
     shards = [by_number[number] for number in range(len(by_number))]
     num_lines = sum(map(len, shards))

@@ -96,13 +96,13 @@ class Job:
         if not self.record:
             (self.directory / MARK).write_text(self.command, encoding="utf-8")
 
-    def begin(self, **facts: Any) -> None:
-        """Record what the job is, with further facts; only the same job now goes on here.
+    def begin(self, **more: Any) -> None:
+        """Record what the job is, and more about it; only the same job now goes on here.
 
-        A resumed job keeps its first record, apart from the facts.
+        A resumed job keeps its first record, apart from what more is said.
         """
         made = {"elmokit_version": __version__, "command": self.command}
-        record = (self.record or made | self.identity.record()) | facts
+        record = (self.record or made | self.identity.record()) | more
         if record != self.record:
             write_json(self.directory / RUN_FILE, record)
             self.record = record

@@ -74,11 +74,8 @@ def _rows(path: Path, *, follow: bool) -> Iterator[tuple[int, dict[str, float]]]
             columns = row["step"], frozenset(row)
             if columns not in seen:
                 seen.add(columns)
-                yield row["step"], {key: x for key, x in row.items() if _is_figure(key, x)}
+                figures = {key: x for key, x in row.items() if type(x) in (int, float)}
+                yield figures.pop("step"), figures
         if not follow:
             return
         time.sleep(POLL_SECONDS)
-
-
-def _is_figure(key: str, value: object) -> bool:
-    return key != "step" and isinstance(value, int | float) and not isinstance(value, bool)

@@ -188,13 +188,6 @@ def test_the_text_is_never_replaced(embedder, text, tmp_path, options):
     assert both.read_bytes() == before
 
 
-def test_a_directory_is_refused_before_the_work(embedder, text, tmp_path):
-    (tmp_path / "out.h5").mkdir()
-    with pytest.raises(IsADirectoryError):
-        embed_files(embedder, text, tmp_path / "out.h5", overwrite=True)
-    assert not (tmp_path / "out.h5.parts").exists()
-
-
 def test_an_output_that_exists_is_kept_unless_overwritten(embedder, text, tmp_path):
     output = tmp_path / "out.h5"
     output.write_text("precious")
@@ -224,20 +217,6 @@ def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
     report = embed_files(embedder, text, output, resume=True)
     assert report.resumed_sentences > 0
     assert report.sentences == 42
-
-
-def test_a_job_that_replaces_an_output_goes_on_without_its_bad_file(embedder, text, tmp_path):
-    output, folder = tmp_path / "out.h5", tmp_path / "texts"
-    folder.mkdir()
-    text.rename(folder / "a.txt")
-    (folder / "b.txt").write_bytes(b"\x89PNG\r\n")
-    output.write_text("precious")
-    with pytest.raises(FormatError, match=r"b\.txt, line 1") as caught:
-        embed_files(embedder, folder, output, overwrite=True, batch_tokens=16)
-    assert "--resume instead of --overwrite" in caught.value.__notes__[0]
-    (folder / "b.txt").unlink()
-    assert embed_files(embedder, folder, output, resume=True).resumed_sentences > 0
-    assert len(read_hdf5(output)) == 41
 
 
 def test_what_the_job_writes_into_the_folder_of_texts_is_no_text(embedder, text, tmp_path):
@@ -371,24 +350,6 @@ def test_a_part_that_is_damaged_meanwhile_is_not_taken(embedder, text, tmp_path,
     assert not output.exists()
 
 
-@pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}])
-def test_a_second_job_on_one_output_is_refused_and_the_first_is_whole(
-    embedder, text, tmp_path, options, monkeypatch
-):
-    monkeypatch.setattr(job, "PART_BYTES", 3000)
-    output = tmp_path / "out.h5"
-
-    def second():
-        with pytest.raises(FileExistsError, match=r"process .*/out\.h5\.parts"):
-            embed_files(embedder, text, output, **options)
-
-    report = embed_files(
-        embedder, text, output, batch_tokens=16, on_progress=when_parts(output, 2, second)
-    )
-    assert report.sentences == len(read_hdf5(output)) == 41
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", "text.txt"]
-
-
 def test_an_output_that_another_process_finished_meanwhile_is_kept(
     embedder, text, tmp_path, monkeypatch
 ):
@@ -456,13 +417,6 @@ def test_another_tokenizer_is_used_recorded_and_warned_about_once(embedder, tmp_
     assert ["'simple'" in r.getMessage() for r in caplog.records] == [True]
 
 
-def test_the_tokenizer_of_the_model_keeps_its_version_if_it_is_named(tmp_path):
-    embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="simple", version="1")))
-    (tmp_path / "t.txt").write_text("I sat by the bank.\n")
-    report = embed_files(embedder, tmp_path / "t.txt", tmp_path / "o.h5", tokenizer="simple")
-    assert report.metadata["tokenizer"] == {"name": "simple", "version": "1"}
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -480,13 +434,6 @@ def test_wrong_options_leave_nothing_behind(embedder, text, tmp_path, options, m
     with pytest.raises(ValueError, match=message):
         embed_files(embedder, text, tmp_path / "out.h5", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
-
-
-def test_unknown_suffixes_and_forms_without_hdf5_are_refused(embedder, text, tmp_path):
-    with pytest.raises(ValueError, match=r"\.h5, \.hdf5, \.parquet, \.npz.*'out\.txt'"):
-        embed_files(embedder, text, tmp_path / "out.txt")
-    with pytest.raises(ValueError, match=r"'allennlp' .*\.h5 .*\.hdf5.*'out\.npz'"):
-        embed_files(embedder, text, tmp_path / "out.npz", file_format="allennlp")
 
 
 def test_a_text_without_lines_is_refused(embedder, tmp_path):
@@ -546,12 +493,6 @@ def test_sif_goes_on_with_the_same_text_only(embedder, text, tmp_path, monkeypat
     text.write_text(before, encoding="utf-8")
     assert embed_files(embedder, text, output, pool="sif", resume=True).resumed_sentences == 20
     assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))
-
-
-def test_sif_of_blank_lines_is_zeros(embedder, tmp_path):
-    (tmp_path / "t.txt").write_text("\n\n")
-    embed_files(embedder, tmp_path / "t.txt", tmp_path / "out.h5", pool="sif")
-    assert [array.tolist() for array in read_hdf5(tmp_path / "out.h5").values()] == [[0.0] * 16] * 2
 
 
 @pytest.mark.parametrize(

@@ -82,13 +82,6 @@ def test_nothing_is_read_from_the_files_once_it_is_loaded(module, tmp_path):
     assert str(tmp_path) not in Path("/proc/self/maps").read_text()
 
 
-def test_an_optimizer_without_steps_can_be_saved(module, tmp_path):
-    optimizer = OptimizerConfig().build(module)
-    path = save(tmp_path, 1, module, optimizer)
-    restore_optimizer(optimizer, load_checkpoint(path).optimizer)
-    assert not optimizer.state
-
-
 def test_parameters_that_were_never_updated_have_no_state(module, tmp_path):
     """While a fresh softmax is trained alone, the biLM has no moments yet."""
     optimizer = OptimizerConfig().build(module)
@@ -122,14 +115,6 @@ class TestFolder:
             save(tmp_path, number, module, optimizer)
         names = sorted(path.name for path in tmp_path.iterdir())
         assert names == ["step-000000020", "step-000000100"]
-
-    def test_the_same_step_can_be_saved_again(self, module, tmp_path):
-        optimizer = trained(module)
-        save(tmp_path, 5, module, optimizer)
-        step(module, optimizer)
-        save(tmp_path, 5, module, optimizer)
-        saved = load_checkpoint(Pieces(tmp_path)).model
-        assert torch.equal(saved["0.weight"], module[0].weight)
 
     @pytest.mark.parametrize("kill_at", [0, 1, 2, 3])
     def test_a_kill_while_writing_leaves_the_one_before(

@@ -319,13 +319,13 @@ class TaskRun:
             if static is None or self._later_words is None:
                 return False
             words = dict.fromkeys(self.task.words(examples))
-            found = self._later_words.find([word for word in words if word not in static])
-            if found is not None and found.words:
-                self._extend_static(found)
-            return found is not None
+            later = self._later_words.find([word for word in words if word not in static])
+            if later is not None and later.words:
+                self._extend_static(later)
+            return later is not None
 
-    def _extend_static(self, found: StaticVectors) -> None:
+    def _extend_static(self, vectors: StaticVectors) -> None:
         assert self._maker.static is not None
-        extended = self._maker.static.extended(found)  # ids of earlier words stay
+        extended = self._maker.static.extended(vectors)  # ids of earlier words stay
         self._network.inputs.set_static(extended)  # first, for a prediction in another thread
         self._maker.static = extended

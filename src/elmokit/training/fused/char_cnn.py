@@ -26,10 +26,10 @@ def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:
     """
     if not isinstance(encoder, CharTokenEncoder):
         return encoder(ids)
-    found = kernels_for(encoder.char_embedding.weight)
-    if found is None or not _fits(encoder, found[0], ids):
+    available = kernels_for(encoder.char_embedding.weight)
+    if available is None or not _fits(encoder, available[0], ids):
         return encoder(ids)
-    kernels, dtype = found
+    kernels, dtype = available
     check_ids(ids, lowest=0, highest=len(encoder.char_embedding.weight) - 1, what="character ids")
     with torch.autocast("cpu", enabled=False):
         x = _Convolutions.apply(

@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from elmokit.bilm.bilm import BiLM, Direction, DirectionState
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig, LSTMWeights
 from elmokit.kernels.training import TrainingKernels, kernels_for
-from elmokit.training.fused.recurrence import KernelRecurrence, Recurrence, TorchRecurrence
+from elmokit.training.fused.recurrence import KernelRecurrence, TorchRecurrence
 
 
 def run_direction_fused(
@@ -54,9 +54,9 @@ def run_fused(
     """
     if mask is not None or x.numel() == 0:
         return layer(x, state, mask)
-    found = kernels_for(layer.input_weight)
-    if found is not None and _has_whole_vectors(layer.config, found[0]):
-        recurrence = KernelRecurrence(*found)
+    available = kernels_for(layer.input_weight)
+    if available is not None and _has_whole_vectors(layer.config, available[0]):
+        recurrence = KernelRecurrence(*available)
     elif torch.is_autocast_enabled(x.device.type):
         return layer(x, state)
     else:
@@ -78,7 +78,7 @@ class _FusedLSTMP(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        recurrence: Recurrence,
+        recurrence: TorchRecurrence | KernelRecurrence,
         config: LSTMConfig,
         x: Tensor,
         hidden: Tensor,

@@ -1,11 +1,12 @@
-"""The recurrence of `LSTMP`, forward and backward, in C and in PyTorch; time-major.
+"""The recurrence of `LSTMP`, forward and backward, in PyTorch and in C; time-major.
 
-The definition of the cell and its other spellings: `elmokit.bilm.lstmp`.
+Both classes take and return the same. The definition of the cell and its other spellings:
+`elmokit.bilm.lstmp`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,9 +20,8 @@ Gradients = tuple[Any, ...]
 Results = tuple[Tensor, Tensor, tuple[Tensor, ...]]
 
 
-@runtime_checkable
-class Recurrence(Protocol):
-    """An implementation."""
+class TorchRecurrence:
+    """In PyTorch: on any device, in the parameters' dtype."""
 
     def forward(
         self, config: LSTMConfig, x: Tensor, hidden: Tensor, cell: Tensor, weights: LSTMWeights
@@ -32,26 +32,6 @@ class Recurrence(Protocol):
             Hidden values (T + 1, B, D) and cells (T + 1, B, H), both with the initial state first,
             and the other tensors that `backward` needs.
         """
-        ...
-
-    def backward(
-        self, config: LSTMConfig, saved: Sequence[Tensor], weights: LSTMWeights, grads: Gradients
-    ) -> Gradients:
-        """Return the gradients of x (T, B, X), hidden (B, D), cell (B, H), and of the weights.
-
-        ``saved`` is all that `forward` returned; ``grads`` are the gradients of the outputs
-        (T, B, D) and of the last hidden values and cells.
-        """
-        ...
-
-
-class TorchRecurrence:
-    """In PyTorch: on any device, in the parameters' dtype."""
-
-    def forward(
-        self, config: LSTMConfig, x: Tensor, hidden: Tensor, cell: Tensor, weights: LSTMWeights
-    ) -> Results:
-        """Return hidden values, cells and what the gradient reads."""
         num_steps, num_rows, _ = x.shape
         cell_dim, cell_clip = config.cell_dim, config.cell_clip
         projection_clip = config.projection_clip
@@ -84,7 +64,11 @@ class TorchRecurrence:
     def backward(
         self, config: LSTMConfig, saved: Sequence[Tensor], weights: LSTMWeights, grads: Gradients
     ) -> Gradients:
-        """Return the gradients."""
+        """Return the gradients of x (T, B, X), hidden (B, D), cell (B, H), and of the weights.
+
+        ``saved`` is all that `forward` returned; ``grads`` are the gradients of the outputs
+        (T, B, D) and of the last hidden values and cells.
+        """
         hiddens, cells, x, gates, tanh_cells = saved
         grad_outputs, grad_hidden, grad_cell = grads
         cell_dim, cell_clip = config.cell_dim, config.cell_clip
@@ -132,7 +116,7 @@ class KernelRecurrence:
     def forward(
         self, config: LSTMConfig, x: Tensor, hidden: Tensor, cell: Tensor, weights: LSTMWeights
     ) -> Results:
-        """Return hidden values, cells and what the gradient reads."""
+        """Return hidden values, cells and what the gradient reads, as `TorchRecurrence`."""
         num_steps, num_rows, _ = x.shape
         dim, cell_dim = hidden.shape[1], cell.shape[1]
         flat = x.to(self.dtype).flatten(0, 1).contiguous()  # (T*B, X)
@@ -158,7 +142,7 @@ class KernelRecurrence:
     def backward(
         self, config: LSTMConfig, saved: Sequence[Tensor], weights: LSTMWeights, grads: Gradients
     ) -> Gradients:
-        """Return the gradients."""
+        """Return the gradients, as `TorchRecurrence`."""
         hiddens, cells, flat, gates, inners, typed = saved
         (num_steps, num_rows, _), dim = inners.shape, hiddens.shape[2]
         grad_gates = torch.empty_like(gates)

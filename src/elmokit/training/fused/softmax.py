@@ -36,11 +36,14 @@ def training_nlls(
     Raises:
         ValueError: if a target is not a word id (checked for the kernels only).
     """
-    if not isinstance(softmax, SampledSoftmax) or (found := kernels_for(softmax.weight)) is None:
+    if (
+        not isinstance(softmax, SampledSoftmax)
+        or (available := kernels_for(softmax.weight)) is None
+    ):
         rows = zip(hiddens, word_ids, generators, strict=True)
         return [softmax.training_nll(hidden, ids, generator=g) for hidden, ids, g in rows]
     with torch.autocast("cpu", enabled=False):
-        return _sampled_nlls(softmax, hiddens, word_ids, generators, *found)
+        return _sampled_nlls(softmax, hiddens, word_ids, generators, *available)
 
 
 def _sampled_nlls(
@@ -162,12 +165,12 @@ def exact_loss(softmax: FullSoftmax, hidden: Tensor, word_ids: Tensor) -> Tensor
     Raises:
         ValueError: if a target is not a word id (checked for the kernels only).
     """
-    found = kernels_for(softmax.weight)
-    if found is None:
+    available = kernels_for(softmax.weight)
+    if available is None:
         return softmax.nll(hidden, word_ids).mean()
     check_ids(word_ids, lowest=1, highest=softmax.num_words, what="target ids")
     with torch.autocast("cpu", enabled=False):
-        return _ExactLoss.apply(*found, hidden, softmax.weight, softmax.bias, word_ids - 1)
+        return _ExactLoss.apply(*available, hidden, softmax.weight, softmax.bias, word_ids - 1)
 
 
 class _ExactLoss(torch.autograd.Function):

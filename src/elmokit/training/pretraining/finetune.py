@@ -3,18 +3,20 @@
 Source: Peters et al. 2018, section 3.4 and appendix A.1.
 """
 
-import dataclasses
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import ConfigError, InputError, as_input_error
 from elmokit.evaluation.perplexity import perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.field_checks import check_ranges
@@ -30,7 +32,6 @@ from elmokit.training.pretraining.pretrain import RunOptions, start_run
 from elmokit.training.pretraining.run import TrainingResult
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
 from elmokit.training.pretraining.validation import stored_report
-from elmokit.training.pretraining.vocab_transfer import check_vocab, with_vocab
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -101,7 +102,7 @@ def finetune(
         corpus,
         run_dir,
         options,
-        text=dataclasses.replace(config.text, tokenizer=base.tokenizer),
+        text=replace(config.text, tokenizer=base.tokenizer),
         vocab=config.vocab,
         normalization=base.config.char_vocab.normalization,
         fixed_vocab=options.vocab or (None if count_vocab else base.word_vocab),
@@ -150,7 +151,7 @@ def _check_can_be_finetuned(
             "trained first."
         )
     if vocab is not None or count_vocab:
-        check_vocab(base, None if count_vocab else vocab)
+        _check_vocab(base, None if count_vocab else vocab)
     keeps_vocab = not count_vocab and vocab in (None, base.word_vocab)
     keeps_softmax = isinstance(base.softmax, FullSoftmax) or (
         base.softmax is not None and keeps_vocab
@@ -165,6 +166,15 @@ def _check_can_be_finetuned(
             f"`text.tokenizer.name` is {config.text.tokenizer.name!r} (by --set or in the recipe), "
             f"but fine-tuning splits text with the model's own tokenizer {base.tokenizer.name!r}. "
             "Leave the setting out."
+        )
+
+
+def _check_vocab(base: PretrainedBiLM, vocab: WordVocab | None) -> None:
+    """Check that a model can be given a vocabulary; None: one that is yet to be counted."""
+    if base.config.char_cnn is None and base.word_vocab != vocab:
+        raise ConfigError(
+            "A word-input model reads its vocabulary too, so fine-tuning cannot change it: leave "
+            "out --vocab."
         )
 
 
@@ -183,9 +193,9 @@ def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]
     The original's options stay where `write_bilm_tf` looks for them.
     """
     metadata = base.training_metadata.items()
-    kept = {key: value for key, value in metadata if key not in ("scores", "scores_note")}
-    original = {key: kept.pop(key) for key in (ORIGINAL_OPTIONS,) if key in kept}
-    return {**original, "base_model": {"name": name, "hash": base_hash}, "base": kept}
+    own = {key: value for key, value in metadata if key not in ("scores", "scores_note")}
+    original = {key: own.pop(key) for key in (ORIGINAL_OPTIONS,) if key in own}
+    return {**original, "base_model": {"name": name, "hash": base_hash}, "base": own}
 
 
 def _before(
@@ -235,13 +245,66 @@ def _leave_out_another_text(
 
     Texts are told apart by their numbers of words and sentences.
     """
-    texts = {
-        (one["out_of_domain"].tokens, one["out_of_domain"].sentences)
-        for one in (before, after)
-        if "out_of_domain" in one
-    }
-    if len(texts) > 1:
+    scored = [reports["out_of_domain"] for reports in (before, after) if "out_of_domain" in reports]
+    if len({(report.tokens, report.sentences) for report in scored}) > 1:
         log.warning(
             "--general is another text than when the run began: the base model is not scored on it"
         )
         del before["out_of_domain"]
+
+
+def with_vocab(
+    base: PretrainedBiLM, vocab: WordVocab, *, softmax: SoftmaxConfig, seed: int = 0
+) -> tuple[PretrainedBiLM, bool]:
+    """Return a copy of ``base`` that predicts the words of ``vocab``.
+
+    A new word starts with the row of ``<UNK>`` and a lower bias, such that all new words and
+    ``<UNK>`` together keep the probability that ``<UNK>`` had. The copy is thus a language model
+    over the new vocabulary from the start, and its perplexity before training is meaningful.
+    ``softmax`` is built, with ``seed``, if ``base`` has no softmax whose rows can be kept.
+
+    Returns:
+        The copy, and whether its softmax is untrained.
+    """
+    _check_vocab(base, vocab)
+    is_same = base.word_vocab == vocab
+    old = base.softmax if isinstance(base.softmax, FullSoftmax) or is_same else None
+    config = softmax if old is None else base.softmax_config or softmax
+    with as_input_error():  # settings meet the vocabulary's size here
+        model = PretrainedBiLM(
+            base.config,
+            word_vocab=vocab,
+            softmax_config=config,
+            tokenizer=base.tokenizer,
+            warm_text=base.warm_text,
+            training=base.training_metadata,
+        )
+    state = base.state_dict().items()
+    bilm_state = {name: tensor for name, tensor in state if not name.startswith("softmax.")}
+    model.load_state_dict(bilm_state, strict=False)
+    assert model.softmax is not None
+    if old is None or base.word_vocab is None:
+        log.info("the model has no softmax whose rows can be kept: a new one is trained first")
+        model.softmax.reset_parameters(torch.Generator().manual_seed(seed))
+        return model, True
+    if is_same:
+        model.softmax.load_state_dict(old.state_dict())
+    else:
+        _copy_rows(old, base.word_vocab, model.softmax, vocab)
+    return model, False
+
+
+def _copy_rows(old: Any, old_vocab: WordVocab, new: Any, new_vocab: WordVocab) -> None:
+    """Fill the new output layer from the old one's rows; see `with_vocab`."""
+    old_ids = old_vocab.encode(new_vocab.words)  # <UNK>'s id for new words
+    shares_unknown = torch.from_numpy(old_ids == old_vocab.unknown_id)
+    rank = torch.arange(1, len(new_vocab) + 1, dtype=torch.float64)
+    zipf = torch.where(shares_unknown, 1 / rank, torch.zeros_like(rank))
+    unknown = new_vocab.unknown_id - 1
+    zipf[unknown] = 0
+    zipf[unknown] = zipf.sum().clamp(min=1e-9)  # <UNK> keeps half, or all if no word is new
+    log_share = torch.where(shares_unknown, (zipf / zipf.sum()).log(), torch.zeros_like(rank))
+    index = torch.from_numpy(np.asarray(old_ids)) - 1
+    with torch.no_grad():
+        new.weight.copy_(old.weight[index])
+        new.bias.copy_(old.bias[index] + log_share.to(old.bias.dtype))

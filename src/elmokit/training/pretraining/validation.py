@@ -128,8 +128,8 @@ class Validation:
                 self._save(progress, report)
             else:
                 self.validations_without_best += 1
-        found, device = [self.best, self.validations_without_best], self.processes.device
-        agreed = self.processes.from_main(torch.tensor(found, dtype=torch.float64, device=device))
+        now, device = [self.best, self.validations_without_best], self.processes.device
+        agreed = self.processes.from_main(torch.tensor(now, dtype=torch.float64, device=device))
         self.best, self.validations_without_best = float(agreed[0]), int(agreed[1])
         return report
 

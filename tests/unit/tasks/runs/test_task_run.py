@@ -153,10 +153,6 @@ class TestState:
         assert (layers["reset"][:, 0] == layers["warm"][:, 0]).all()  # the token layer
         assert (layers["reset"][:, 1:] != layers["warm"][:, 1:]).any()
 
-    def test_a_bilm_that_learns_starts_from_zero(self, train):
-        with pytest.raises(InputError, match=r"inputs\.state=warm .*train\.finetune_bilm=true"):
-            train("ner", inputs={"state": "warm"}, finetune_bilm=True)
-
 
 class TestStaticVectors:
     def test_settings_without_effect_are_told_and_not_recorded(self, train, vectors, caplog):
@@ -220,7 +216,7 @@ class TestStaticVectors:
         run_dir = train("ner", vectors=vectors)
         words, weights = run_dir / "vectors.txt", run_dir / "model.safetensors"
         words.write_text("sat\nocean\n", encoding="utf-8")
-        with pytest.raises(FormatError, match=r"/vectors\.txt: .*2 words .*\(1, 2\)\. Copy"):
+        with pytest.raises(FormatError, match="Copy the"):
             TaskRun.load(run_dir)
         words.unlink()
         with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors .*Copy the"):
@@ -231,26 +227,6 @@ class TestStaticVectors:
         save_file(tensors, weights)
         with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors "):
             TaskRun.load(run_dir)
-
-    def test_more_texts_are_looked_up_together_after_each_reading(
-        self, train, vectors, monkeypatch
-    ):
-        from elmokit.tasks.runs import task_run
-        from elmokit.vectors import vector_files
-
-        asked = []
-
-        def read(path, *, only):
-            asked.append(sorted(only))
-            return read_vectors(path, only=only)
-
-        read_vectors = vector_files.read_vectors
-        run = TaskRun.load(str(train("sentiment", vectors=vectors)), vectors=str(vectors))
-        monkeypatch.setattr(vector_files, "read_vectors", read)
-        monkeypatch.setattr(task_run, "LINES_TOGETHER", 1)
-        monkeypatch.setattr(task_run, "MAX_LINES_TOGETHER", 2)
-        assert len(list(run.predict(f"new{number}" for number in range(6)))) == 6
-        assert asked == [["new0"], ["new1", "new2"], ["new3", "new4"], ["new5"]]
 
     def test_a_run_without_its_vectors_reads_them_where_they_are(self, train, vectors, tmp_path):
         test = tmp_path / "test.txt"

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import ConfigError, FormatError, InputError, Stopped
+from elmokit.files.hashing import file_sha256
 from elmokit.jobs.identity import Identity, fixed_names
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.settings import InputSettings
@@ -19,8 +21,9 @@ from elmokit.tasks.runs import run_dir as run_dir_module
 from elmokit.tasks.runs import train_task as train_task_module
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.examples import TaskFiles
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import train_task
+from elmokit.tasks.runs.train_task import prepare_task, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.tasks.task import TaskScore
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -117,18 +120,6 @@ def test_a_resumed_training_is_bit_for_bit_one_that_was_never_stopped(stops, tra
     assert (resumed.best.epoch, resumed.best.loss) == (whole.best.epoch, whole.best.loss)
     assert resumed.num_epochs == whole.num_epochs == 3
     assert resumed.is_complete
-
-
-def test_a_test_set_changes_nothing_of_the_run(train, tmp_path):
-    test = tmp_path / "test.tsv"
-    test.write_text("text\tlabel\nriver\tbad\nunseen\tgood\n", encoding="utf-8")
-    (tmp_path / "vectors.txt").write_text("sat 1 2\nriver 3 4\nunseen 5 6\n", encoding="utf-8")
-    train("whole")
-    resumed = train("run", test_path=test)
-    assert_same_run(tmp_path / "whole", tmp_path / "run")
-    assert resumed.test is not None
-    scored = TaskRun.load(tmp_path / "run").evaluate(test)
-    assert scored.by_label == resumed.test.by_label  # `evaluate` looks up "unseen", too
 
 
 def test_a_finished_training_is_not_repeated_and_may_get_more_epochs(train, tmp_path):
@@ -455,3 +446,84 @@ def test_only_the_layers_of_sentences_that_are_read_are_computed(
     monkeypatch.setattr(layer_cache, "_write", note)
     train("run", settings={"epochs": 1, "label_share": 0.3})
     assert computed == ([] if kept_before else [3, 10])
+
+
+ENTITIES = "Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n"
+STATIC = InputSettings(embeddings="static")
+NONE = InputSettings(embeddings="none")
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "train.conll").write_text(ENTITIES, encoding="utf-8")
+    (tmp_path / "dev.conll").write_text("Bank B-LOC\nsat O\n\n", encoding="utf-8")
+    (tmp_path / "test.conll").write_text("Kim B-PER\nsat O\n\n", encoding="utf-8")
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("minji 1 0\nsat 0 1\nbank 1 1\nkim 2 2\nriver 3 3\n", encoding="utf-8")
+    return TaskFiles(
+        train=tmp_path / "train.conll", dev=tmp_path / "dev.conll", test=tmp_path / "test.conll",
+        vectors=vectors,
+    )  # fmt: skip
+
+
+def prepare(files, inputs=STATIC, **train):
+    config = TaskRunConfig(
+        task="ner", hidden_dims=(4,), inputs=inputs, train=TaskTrainConfig(epochs=1, **train)
+    )
+    return prepare_task(
+        config, files, model=None, precision="fp32", device="cpu", cache_dir=None,
+        on_layers=None,
+    )  # fmt: skip
+
+
+def test_what_is_written_down_of_a_training(files):
+    prepared = prepare(files, lowercase_share=1.0)
+    metadata = prepared.metadata()
+    assert len(prepared.examples.train) == 4, "two sentences, and both in lower case"
+    assert metadata["data"] == {"train": str(files.train), "dev": str(files.dev), "examples": 2}
+    assert metadata["labels"] == prepared.examples.labels
+    assert metadata["bilm"] is None
+    assert metadata["config"]["train"]["batch_size"], "the task's default"
+    assert prepared.inputs() == {
+        "train": file_sha256(files.train), "dev": file_sha256(files.dev), "precision": "fp32",
+        "vectors": metadata["vectors"]["sha256"], "bilm": None,
+    }  # fmt: skip
+
+
+def test_the_seed_draws_the_network(files):
+    first, again, other = (prepare(files, seed=seed).network.state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not all(torch.equal(first[name], other[name]) for name in first)
+
+
+def test_words_of_the_test_set_are_looked_up_when_it_is_scored(files):
+    prepared = prepare(files)
+    assert prepared.static is not None
+    assert "kim" not in prepared.static.words
+    score = prepared.score_test()
+    assert score is not None
+    assert score.metric == "span F1"
+    assert "kim" in prepared.maker.static.words
+    assert "river" not in prepared.maker.static.words
+
+
+def test_files_of_other_labels_are_refused_before_training(files):
+    for name in ("dev", "test"):
+        before = getattr(files, name).read_text(encoding="utf-8")
+        getattr(files, name).write_text("Minji B-GPE\nsat O\n\n", encoding="utf-8")
+        with pytest.raises(InputError, match=rf"{name}\.conll"):
+            prepare(files)
+        getattr(files, name).write_text(before, encoding="utf-8")
+
+
+def test_what_is_read_twice_is_no_stream(tmp_path):
+    with pytest.raises(InputError, match=r"^-: .*task data must be read twice"):
+        prepare(TaskFiles(train=Path("-"), dev=tmp_path / "dev.txt"), NONE)
+
+
+def test_one_label_teaches_nothing(tmp_path):
+    data = tmp_path / "data.tsv"
+    data.write_text("text\tlabel\ngood\t+\nfine\t+\n", encoding="utf-8")
+    config = TaskRunConfig(task="sentiment", inputs=NONE)
+    with pytest.raises(InputError, match=r"data\.tsv: .*'\+'"):
+        train_task(config, data, data, tmp_path / "run")

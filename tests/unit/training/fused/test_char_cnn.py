@@ -63,15 +63,6 @@ def test_values_and_gradients_equal_the_plain_encoder(with_kernels, config, copi
         torch.testing.assert_close(ours, wanted, rtol=2e-5, atol=2e-5 * float(wanted.abs().max()))
 
 
-def test_an_encoder_without_projection(with_kernels):
-    encoder, ids = build(CONFIGS["tanh"], output_dim=48), char_ids()
-    assert encoder.projection is None
-    for ours, wanted in zip(
-        results(encode_tokens, encoder, ids), results(plain, encoder, ids), strict=True
-    ):
-        torch.testing.assert_close(ours, wanted, rtol=2e-5, atol=2e-5)
-
-
 def test_what_is_not_a_number_stays_visible(with_kernels, config):
     encoder = build(config)
     with torch.no_grad():
@@ -132,11 +123,6 @@ def test_widths_that_do_not_fit_take_the_plain_way():
     config = CharCNNConfig(embedding_dim=3, filters=((2, 5),), num_highway=1)
     encoder, ids = build(config), char_ids()
     assert torch.equal(encode_tokens(encoder, ids), encoder(ids))
-
-
-def test_double_precision_takes_the_plain_way():
-    encoder, ids = build(CONFIGS["usual"]).double(), char_ids()
-    assert encode_tokens(encoder, ids).dtype == torch.float64
 
 
 def test_rows_of_another_length_are_refused():

@@ -68,14 +68,6 @@ def test_values_and_gradients_equal_the_plain_layer(config):
         torch.testing.assert_close(fused, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_the_clips_of_this_test_act():
-    config = CONFIGS["clips"]
-    outputs, _, cell, *_ = results(run_fused, build(config), config)
-    assert (outputs.abs() == config.projection_clip).any()
-    assert (cell.abs() == config.cell_clip).any()
-    assert (outputs.abs() < config.projection_clip).any()
-
-
 class Fused(torch.nn.Module):
     """`run_fused` as a module, so that its parameters can be given from outside."""
 
@@ -100,16 +92,6 @@ def test_the_gradient_is_that_of_the_function(name):
 
     arguments = (x[:2, :3], hidden[:2], cell[:2], *parameters.values())
     assert torch.autograd.gradcheck(call, arguments, fast_mode=True)
-
-
-def test_only_what_needs_a_gradient_gets_one():
-    """As in training: state and input without gradient, frozen parameters too."""
-    layer = build(CONFIGS["clips"])
-    layer.recurrent_weight.requires_grad_(False)
-    x, hidden, cell = (tensor.detach() for tensor in inputs(CONFIGS["clips"]))
-    run_fused(layer, x, (hidden, cell))[0].sum().backward()
-    assert layer.recurrent_weight.grad is None
-    assert layer.projection_weight.grad.abs().sum() > 0
 
 
 def test_padding_takes_the_plain_way(config):

@@ -18,10 +18,9 @@ from elmokit.evaluation.perplexity import perplexity, perplexity_of_words
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
+from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with_vocab
 from elmokit.training.pretraining.pretrain import RunOptions
 from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
-from elmokit.training.pretraining.vocab_transfer import with_vocab
 from elmokit.training.schedules import Limits
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.convert import convert
@@ -183,16 +182,6 @@ class TestFinetune:
         assert before.oov_rate == after.oov_rate == 0
         assert load_model(tmp_path / "tuned").word_vocab == vocab
 
-    def test_a_model_without_vocabulary_gets_a_fresh_softmax(self, save, domain, tmp_path):
-        model_path = save(vocab=None, softmax=None)
-        base = bilm_tensors(load_model(model_path))
-        result = self.run(model_path, domain, tmp_path, count_vocab=True)
-        assert result.before == {}
-        assert result.after["in_domain"].vocabulary == 3 + 7
-        tuned = bilm_tensors(load_model(tmp_path / "tuned"))
-        changed = [name for name, value in base.items() if not torch.equal(tuned[name], value)]
-        assert changed, "after its share the biLM is trained too"
-
     def test_a_fresh_softmax_is_trained_first(self, save, domain, tmp_path):
         """With a share of nearly everything, the biLM comes out as it went in."""
         model_path = save(vocab=None, softmax=None)
@@ -256,22 +245,6 @@ class TestFinetune:
         again = self.run(model_path, domain, tmp_path, general=texts[:1], resume=True)
         assert again.before["out_of_domain"].sentences == 20
 
-    def test_a_resumed_run_has_the_same_reader(self, save, domain, tmp_path):
-        class Lines:
-            def __init__(self, name):
-                self.name = name
-
-            def read(self, path):
-                for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
-                    yield [f"w{number}", *line.split()]
-
-        base = save()
-        self.run(base, domain, tmp_path, reader=Lines("ner, words"))
-        for reader in (Lines("ner, characters"), None):
-            with pytest.raises(ConfigError, match=r"/run\.json: .*reader was 'ner, words' "):
-                self.run(base, domain, tmp_path, resume=True, reader=reader)
-        self.run(base, domain, tmp_path, resume=True, reader=Lines("ner, words"))
-
     def test_the_model_knows_its_base(self, save, domain, tmp_path):
         scores = {
             "scores": {"names": "71.0"},
@@ -303,11 +276,6 @@ class TestFinetune:
         assert report.same_bits
         assert "original_options" not in load_model(tmp_path / "tuned").training_metadata["base"]
 
-    def test_mistyped_general_text_is_refused_at_once(self, save, domain, tmp_path):
-        with pytest.raises(FileNotFoundError):
-            self.run(save(), domain, tmp_path, general=[tmp_path / "genreal.txt"])
-        assert not (tmp_path / "tuned").exists()
-
     @pytest.mark.parametrize(
         ("tokenizer", "normalization"), [("simple", "plain-1"), ("whitespace", "NFC")]
     )
@@ -321,11 +289,6 @@ class TestFinetune:
         shards = write_shards(self.DOMAIN, tmp_path / "finished", metadata=metadata)
         with pytest.raises(ConfigError, match=r"finished.*raw text"):
             self.run(save(), shards.shard_dir, tmp_path)
-
-    def test_shards_made_for_the_model_are_read(self, save, tmp_path):
-        metadata = {"tokenizer": {"name": "whitespace", "version": "1"}, "normalization": "plain-1"}
-        shards = write_shards(self.DOMAIN, tmp_path / "finished", metadata=metadata)
-        assert self.run(save(), shards.shard_dir, tmp_path).training.progress.step == 10
 
     def test_the_tokenizer_is_the_models_own(self, save, tmp_path):
         domain = write_text(tmp_path / "domain.txt", [["don't", "ship."]] * 60)
@@ -343,11 +306,6 @@ class TestWhatHasNoEffect:
             with pytest.raises(ConfigError, match=name):
                 finetune(config, str(tmp_path / "model"), [tmp_path / "none.txt"], tmp_path / "run")
         assert not (tmp_path / "run").exists()
-
-    @pytest.mark.parametrize("share", [-0.1, 30])
-    def test_a_share_is_no_percentage(self, share):
-        with pytest.raises(ConfigError, match=rf"`softmax_first_share` .*, got {share}"):
-            FinetuneConfig(softmax_first_share=share)
 
     def test_general_text_is_read_twice(self, tmp_path):
         toy_model().save(tmp_path / "model")

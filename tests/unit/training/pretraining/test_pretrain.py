@@ -84,10 +84,6 @@ class TestRunDirectory:
         pretrain(CONFIG, [corpus], tmp_path / "run", RunOptions(limits=SHORT, device="cpu"))
         return tmp_path / "run"
 
-    def test_a_run_is_not_overwritten(self, corpus, run_dir):
-        with pytest.raises(FileExistsError, match=r"/run .*--resume"):
-            pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
-
     def test_a_resumed_run_needs_no_raw_text(self, corpus, run_dir):
         corpus.unlink()
         result = pretrain(

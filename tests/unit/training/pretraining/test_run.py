@@ -193,9 +193,6 @@ class TestResuming:
         resumed.run()
         assert_same_run(resumed, whole)
 
-    def test_log_and_model_are_those_of_a_run_that_never_stopped(self, build, whole):
-        self.check_a_stop(build, whole[0])
-
     @pytest.mark.parametrize(
         "settings",
         [
@@ -376,14 +373,6 @@ class TestTimeOfCheckpoints:
     def test_the_first_comes_early(self, run, seconds, was_validated, due):
         assert run._save_is_due(seconds, was_validated) is due
 
-    @pytest.mark.parametrize(
-        ("seconds", "was_validated", "due"),
-        [(119.0, False, False), (15.0, True, False), (120.0, False, True)],
-    )
-    def test_the_others_at_their_interval(self, run, seconds, was_validated, due):
-        run.save()
-        assert run._save_is_due(seconds, was_validated) is due
-
     def test_a_short_budget_has_at_least_ten(self, run):
         run.budget = dataclasses.replace(run.budget, seconds=90.0)
         assert not run._save_is_due(8.9, False)
@@ -441,9 +430,3 @@ class TestSoftmaxFirst:
         assert changed[:6] == [{"softmax"}] * 6
         everything = {"softmax", "token_encoder", "forward_layers", "backward_layers"}
         assert changed[6] == everything
-
-
-class TestErrors:
-    def test_rows_that_cannot_be_shared_evenly(self):
-        with pytest.raises(ConfigError, match=r"train\.batch_size=4 .* 3 "):
-            TrainConfig(batch_size=4).check_rows(3)
