@@ -159,7 +159,7 @@ def _find_all(
     expected: str,
     option: str,
 ) -> dict[str, Files]:
-    """Return what ``find`` finds in the folder of each data set, or say what belongs there."""
+    """Return what ``find`` finds in the folder of each data set, or say all that is missing."""
     files, missing = {}, []
     for settings in tasks:
         folder = directory / settings.dataset
