@@ -48,6 +48,7 @@ COVERED_BY = {
         " weights/readers/tf_hub weights/readers/torch_layout weights/readers/variables"
     ),
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
+    "contracts/test_keyed_embeddings.py": "embed/keyed_lines",
     "unit/integrations/test_transformers.py": "integrations/transformers_tokenizer",
     "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
     "unit/embed/test_job.py": "embed/line_embedder embed/sif",
@@ -67,13 +68,10 @@ COVERED_BY = {
     "unit/inference/test_elmo.py": "bilm/layer_mixes inference/packed_weights",
     "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
     "unit/kernels/test_training.py": "kernels/library",
-    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm tasks/runs/train_task",
+    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
     "unit/tasks/runs/test_training.py": "tasks/runs/examples",
     "unit/text/test_word_vocab.py": "text/word_counter",
     "unit/training/pretraining/test_finetune.py": "training/pretraining/vocab_transfer",
-    "unit/training/pretraining/test_pretrain.py": (
-        "training/pretraining/run_config training/pretraining/start"
-    ),
     "unit/training/pretraining/test_run.py": "training/pretraining/updates",
     "unit/weights/test_convert.py": (
         "weights/readers/bilm_tf_release weights/readers/contents weights/readers/registry"

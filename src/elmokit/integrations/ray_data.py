@@ -19,9 +19,9 @@ from elmokit.embed.line_embedder import EmbeddedLine, OwnLines, splitter_for
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.streaming import BATCHES_PER_BUFFER
 from elmokit.errors import ElmokitError, InputError, MissingExtraError
-from elmokit.files.changes import changes
 from elmokit.inference.precision import check_precision
 from elmokit.integrations.arrow_table import TableEmbedder
+from elmokit.jobs.identity import changes
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.worker_processes import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.weights.locate import find_model
