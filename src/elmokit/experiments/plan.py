@@ -174,18 +174,16 @@ def _num_seeds(experiment: Experiment, settings: TaskSettings, condition: Condit
 
 def _check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
     """Reject user settings, also whole tables, that would override what is compared."""
-    reserved = dict(PLANNED_KEYS)
-    for condition in conditions:
-        for override in condition.overrides:
-            reserved.setdefault(_key(override), "the conditions of the experiment differ in it")
+    differ = "the conditions of the experiment differ in it"
+    compared = {_key(text): differ for condition in conditions for text in condition.overrides}
     for override in overrides:
-        for key, reason in reserved.items():
+        for key, reason in (PLANNED_KEYS | compared).items():
             if f"{key}.".startswith(f"{_key(override)}."):
                 raise InputError(f"--set {override}: `{key}` cannot be set here: {reason}.")
 
 
 def _key(override: str) -> str:
-    return ".".join(part.strip() for part in override.partition("=")[0].split("."))
+    return override.partition("=")[0].replace(" ", "")
 
 
 def _distinct(runs: list[PlannedRun]) -> list[PlannedRun]:

@@ -9,7 +9,7 @@ from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment
 from elmokit.experiments.inputs import BiLMMetadata, HashedFile
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs import FileScore, RunResult, now, provenance
+from elmokit.experiments.runs import FileScore, RunResult, now
 from elmokit.experiments.tables import (
     COMPARED,
     PROBE_TABLES,
@@ -25,7 +25,7 @@ from elmokit.files.pictures import new_figure, write_picture
 from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
 from elmokit.weights.locate import PACKAGED_MODELS
 
-REPORT_FILES = RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
+RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
 SHOWN_HASH = 12
 MAX_MISSING_SHOWN = 60
 PANEL_INCHES = 4.0
@@ -114,15 +114,15 @@ def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
 
 def _metadata(experiment: Experiment, findings: Findings, origin: Origin) -> dict[str, str]:
     """Return how the numbers were produced: command, models, all machines and versions."""
-    made = [result.made for _, result in findings.finished] or [provenance("cpu")]
+    made = [result.made for _, result in findings.finished]
     seeds = sorted({run.seed for run, _ in findings.finished})
     path = origin.model.path
     shown_path = path.name if path.parent == PACKAGED_MODELS else path
     metadata = {
         "command": f"`{origin.command}`",
         "written": now(),
-        "hardware": "; ".join(sorted({part["hardware"] for part in made})),
-        "versions": "; ".join(sorted({part["versions"] for part in made})),
+        "hardware": "; ".join(sorted({part["hardware"] for part in made})) or "none yet",
+        "versions": "; ".join(sorted({part["versions"] for part in made})) or "none yet",
         "seeds": ", ".join(map(str, seeds)) or "none yet",
         "biLM": f"{shown_path}, hash {origin.model.hash[:SHOWN_HASH]}",
         "word vectors": f"{origin.vectors}, hash {origin.vectors_hash[:SHOWN_HASH]}",

@@ -9,7 +9,7 @@ from typing import Any
 
 import elmokit
 from elmokit.bilm.device import pick_device
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import InputError
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import SEEDS, Experiment, find_experiment
 from elmokit.experiments.execution import ProbeRuns, Resources, TaskRuns
@@ -19,7 +19,6 @@ from elmokit.experiments.inputs import (
     find_data,
     find_probe_data,
     find_test_files,
-    find_vectors,
     task_metadata,
 )
 from elmokit.experiments.plan import (
@@ -28,7 +27,7 @@ from elmokit.experiments.plan import (
     plan_probe,
     plan_tasks,
 )
-from elmokit.experiments.report import REPORT_FILES, Origin, Report, write_report
+from elmokit.experiments.report import RESULTS_FILE, Origin, Report, write_report
 from elmokit.experiments.runs import RunResult, RunStore
 from elmokit.experiments.tuning import (
     ALL_DIVERGED,
@@ -38,19 +37,16 @@ from elmokit.experiments.tuning import (
     tuning_runs,
 )
 from elmokit.files.hashing import file_sha256
-from elmokit.files.json_files import read_json, write_json
 from elmokit.files.location import counted
-from elmokit.files.locks import directory_lock
 from elmokit.files.pictures import check_matplotlib
-from elmokit.jobs.identity import changes
+from elmokit.jobs.identity import Identity
+from elmokit.jobs.job import MARK, Pieces, open_job
 
 log = logging.getLogger(__name__)
 
-JOB_FILE = "experiment.json"
-"""What identifies the experiment in a folder, beside the report."""
+COMMAND, RUNS = "experiment", "runs"
 RATE_SETTING = "train.learning_rate="
 NO_TIME = "no time left"
-MAX_CHANGES_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,10 +143,15 @@ def run_experiment(
             damaged or does not fit.
         Stopped: after a signal during the training of a task, and its checkpoint.
     """
-    session = _Session(find_experiment(name), options, listeners)
-    options.output.mkdir(parents=True, exist_ok=True)
-    busy = f"Another process works on the experiment in {options.output}. Wait for it to end."
-    with directory_lock(options.output, busy=busy):
+    session, output = _Session(find_experiment(name), options, listeners), options.output
+    if output.is_dir() and [path.name for path in output.iterdir()] == [RUNS]:
+        # copied from another experiment: prepared for this one
+        (output / MARK).write_text(COMMAND, encoding="utf-8")
+    identity = session.identity()
+    with open_job(
+        output, COMMAND, identity, resume=options.resume, pieces=Pieces(output, prefix=RESULTS_FILE)
+    ) as job:
+        job.begin(**identity.inputs)  # also data sets of tasks that are new
         return session.run()
 
 
@@ -165,9 +166,14 @@ class _Session:
         if experiment.plot is not None:
             check_matplotlib()
         self.model = find_bilm(experiment, options.model)
-        self.vectors = find_vectors(experiment, options.vectors)
+        if options.vectors is None:
+            raise InputError(
+                f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
+                "trained on the text of the biLM with `elmokit vectors`."
+            )
+        self.vectors = options.vectors
         self.vectors_hash = file_sha256(self.vectors)
-        self.store = RunStore(options.output / "runs")
+        self.store = RunStore(options.output / RUNS)
         self.resources = Resources(
             store=self.store, samples_dir=options.output / "samples", model=self.model.path,
             vectors=self.vectors, device=options.device, cache_dir=options.cache_dir,
@@ -248,7 +254,7 @@ class _Session:
                 self.waiting[run.id] = ALL_DIVERGED if key in diverged else NOT_TUNED
 
     def run(self) -> Report:
-        self._take_output()
+        self._write()  # a kill during the first run leaves something to resume
         runs = self._all_runs()
         self.listeners.on_plan(
             f"{self.experiment.title}\n{counted(len(runs), 'run')} planned, {self._num_done(runs)} "
@@ -270,51 +276,25 @@ class _Session:
     def _num_done(self, runs: list[PlannedRun]) -> int:
         return sum(map(self.store.is_settled, runs))
 
-    def _take_output(self) -> None:
-        """Record what identifies the experiment, or check that it is still the same.
+    def identity(self) -> Identity:
+        """Return what must be the same when the experiment is resumed.
 
-        Tasks, seeds and test files may be added or left out.
+        Tasks, seeds and test files may be added or left out: each data set is an input of its own.
         """
-        output, identity = self.options.output, self._identity()
-        path = output / JOB_FILE
-        if not path.exists():
-            if present := [name for name in REPORT_FILES if (output / name).exists()]:
-                raise FileExistsError(
-                    f"{output} has files that this experiment would replace: "
-                    f"{', '.join(present)}. Move them away, or give another --output."
-                )
-        elif not self.options.resume:
-            raise FileExistsError(
-                f"{output} already holds an experiment. Add --resume to continue it, or give "
-                "another --output."
-            )
-        else:
-            recorded = read_json(path, advice="Give another --output.", required=identity)
-            tasks, own = recorded["tasks"], identity["tasks"]
-            common = tasks.keys() & own.keys()
-            differences = changes(
-                recorded | {"tasks": {name: tasks[name] for name in common}},
-                identity | {"tasks": {name: own[name] for name in common}},
-            )
-            if differences:
-                raise ConfigError(
-                    f"{output} holds another experiment: "
-                    f"{'; '.join(map(str, differences[:MAX_CHANGES_SHOWN]))}. Give the earlier "
-                    "options, or another --output."
-                )
-            identity["tasks"] = tasks | own
-        write_json(path, identity)
-
-    def _identity(self) -> dict[str, Any]:
-        """Return what must be the same when the experiment is resumed."""
-        tasks: dict[str, Any] = {run.dataset: {"data": run.metadata["data"]} for run in self.runs}
-        for (_, dataset, condition), rate in self.earlier_rates.items():
-            tasks[dataset].setdefault("--rates", {})[condition] = rate
-        return {
-            "experiment": self.experiment.name, "elmokit_version": elmokit.__version__,
+        options = self.options
+        inputs: dict[str, Any] = {
+            "elmokit_version": elmokit.__version__,
             "biLM": self.model.hash, "word vectors": self.vectors_hash,
-            "--set": sorted(self.options.overrides), "--tune": self.options.tune, "tasks": tasks,
         }  # fmt: skip
+        for run in self.runs:
+            inputs[run.dataset] = {"data": run.metadata["data"]}
+        for (_, dataset, condition), rate in self.earlier_rates.items():
+            inputs[dataset].setdefault("--rates", {})[condition] = rate
+        settings = {
+            "experiment": self.experiment.name, "--set": sorted(options.overrides),
+            "--tune": options.tune,
+        }  # fmt: skip
+        return Identity(settings, inputs)
 
     def _settle(self, run: PlannedRun) -> None:
         """Execute a run that has neither a result nor diverged, within the time limit."""

@@ -71,9 +71,7 @@ def read_tuned_rates(
 ) -> LearningRates:
     """Return the rates of tasks in an experiment, from another one's results file or its folder."""
     path = path / RESULTS_FILE if path.is_dir() else path
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file of learning rates {path}. {ADVICE}")
-    results = read_json(path, advice=ADVICE, required=("experiment", "tuned", "runs"))
+    results = read_json(path, advice=ADVICE, required=("tuned", "runs"))
     if results["tuned"] is not True:
         raise InputError(f"{path} was made without --tune: its learning rates are not tuned.")
     known: dict[ConditionKey, float] = {}
