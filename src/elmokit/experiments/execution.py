@@ -104,6 +104,7 @@ class TaskRuns:
             use.on_work(f"layers of {done:,} of {total:,} sentences")
 
         files = self._files_of(run)
+        # a directory without one is what a kill left before the first epoch ended
         has_checkpoint = checkpoints_of(run_dir).latest is not None
         if run_dir.exists() and not has_checkpoint:
             remove_whole(run_dir)

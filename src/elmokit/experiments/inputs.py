@@ -184,6 +184,7 @@ def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings)
     The held-out part is a share of the file's examples, at most `MAX_HELD_OUT`, but at least one
     unit; the sample that is trained on is of the others. Both are written to ``directory``.
     """
+    # held-out examples first: their draw does not depend on how many are trained on
     data = _divide_training(source.train, settings)
     order, num_examples = _draw_order(data), sum(map(data.size, data.units))
     most = min(MAX_HELD_OUT, round(HELD_OUT_SHARE * num_examples))
@@ -232,6 +233,7 @@ def _divide(source: Path, task: str, subset: str) -> DataFile:
 
 def _draw_order(data: DataFile) -> list[int]:
     order = list(range(len(data.units)))
+    # not the seed of a run: what all runs of a task have in common is not drawn again
     random.Random(0).shuffle(order)
     return order
 

@@ -108,6 +108,7 @@ def plan_tasks(
         overrides: User settings, for every condition.
         learning_rates: Tuned rates; they replace those of the settings.
     """
+    # a user's setting that only one condition obeys would make the comparison unfair in silence
     _check_overrides(overrides, experiment.conditions)
     rates = learning_rates or {}
     cells = [

@@ -125,6 +125,7 @@ class RunStore:
 
     def write_divergence(self, run: PlannedRun, message: str) -> None:
         """Replace the training of a run by a record that it diverged."""
+        # weights that are not finite help nobody
         shutil.rmtree(self.run_dir(run), ignore_errors=True)
         write_json(self.run_dir(run) / DIVERGED_FILE, {"run": vars(run), "message": message})
 

@@ -337,6 +337,7 @@ def _representations(findings: Findings) -> list[_Representation]:
         for number, score in enumerate(result.details.get("scores", ())):
             name = score["name"]
             row = rows.setdefault(name, _Representation(name, [], []))
+            # baselines come with every family: the first is as good as the others
             if not row.scores or (run.condition == RANDOM and name.startswith(UNTRAINED)):
                 row.scores.append(score)
                 row.counts.append(result.counts[number])

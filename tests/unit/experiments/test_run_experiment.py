@@ -14,7 +14,6 @@ from elmokit.experiments import execution, inputs
 from elmokit.experiments import run_experiment as module
 from elmokit.experiments.definitions import TASKS
 from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
-from elmokit.experiments.runs import RunStore
 from elmokit.jobs.job import CHECKPOINTS, checkpoints_of
 
 from ...builders.experiment_data import write_data, write_test_data, write_vectors
@@ -296,22 +295,6 @@ def test_a_run_that_was_out_of_time_goes_on(options, monkeypatch):
     assert resumed == [False, True, False, False, False]
 
 
-def test_a_training_whose_result_was_not_stored_is_not_repeated(options, monkeypatch):
-    given = {"tasks": ("nli",), "overrides": FAST}
-    resumed, write = _note_what_is_resumed(monkeypatch), RunStore.write
-
-    def full(*arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(RunStore, "write", full)
-    with pytest.raises(OSError, match="No space left"):
-        run_experiment("table1", options("table1", **given))
-    monkeypatch.setattr(RunStore, "write", write)
-    report = run_experiment("table1", options("table1", resume=True, **given))
-    assert not report.results["missing"]
-    assert resumed == [False, True, False, False, False]
-
-
 def test_a_diverged_training_is_not_kept(options, tmp_path):
     given = ("train.epochs=3", "train.learning_rate=1e30", *FAST[1:])
     report = run_experiment("table1", options("table1", tasks=("nli",), overrides=given))
@@ -320,17 +303,6 @@ def test_a_diverged_training_is_not_kept(options, tmp_path):
     assert all("not finite" in reason for reason in reasons)
     for run_dir in (tmp_path / "table1/runs").iterdir():
         assert [path.name for path in run_dir.iterdir()] == ["diverged.json"]
-
-
-def test_controls_are_tested_against_elmo(options):
-    given = {"tasks": ("nli", "ner"), "overrides": FAST}
-    report = run_experiment("controls", options("controls", **given))
-    assert not report.results["missing"]
-    tested = [(row["task"], row["condition"]) for row in report.results["comparisons"]]
-    assert tested.count(("nli", "static, at the output too")) == 1
-    assert ("ner", "static, at the output too") not in tested
-    assert len(tested) == 11
-    assert {row["reference"] for row in report.results["comparisons"]} == {"elmo"}
 
 
 def test_runs_are_taken_over_from_another_experiment_by_copying_them(
@@ -348,17 +320,6 @@ def test_runs_are_taken_over_from_another_experiment_by_copying_them(
     assert [mix["position"] for mix in run["layer_weights"]] == ["input", "output"]
     assert all(sum(mix["weights"]) == pytest.approx(1) for mix in run["layer_weights"])
     assert (tmp_path / "figure2/plot.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_position_of_use_is_told_from_the_other(options):
-    report = run_experiment("table3", options("table3", tasks=("nli",), overrides=FAST))
-    positions = {
-        run["condition"]: [one["position"] for one in run["layer_weights"]]
-        for run in report.results["runs"]
-    }
-    assert positions == {
-        "input": ["input"], "input and output": ["input", "output"], "output": ["output"],
-    }  # fmt: skip
 
 
 def test_tasks_and_seeds_can_be_added(options):

@@ -70,7 +70,6 @@ def test_what_was_not_tuned_or_has_not_run_is_refused(write):
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        ("none", "usable learning rate"),
         ([{"task": "nli"}], "usable learning rate"),
         (["elmo"], "usable learning rate"),
         ([run(ELMO, "high")], "'high'"),
