@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import elmokit
-from elmokit.bilm.device import pick_device
 from elmokit.errors import InputError
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import SEEDS, Experiment, find_experiment
@@ -39,6 +38,7 @@ from elmokit.experiments.tuning import (
 from elmokit.files.hashing import file_sha256
 from elmokit.files.location import counted
 from elmokit.files.pictures import check_matplotlib
+from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import MARK, Pieces, open_job
 
