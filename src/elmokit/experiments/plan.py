@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import elmokit
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import (
@@ -27,6 +26,7 @@ from elmokit.experiments.definitions import (
 )
 from elmokit.tasks.inputs.settings import CONDITION_INPUTS
 from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.version import __version__
 
 ID_LENGTH = 16
 RUN_VERSION = 3
@@ -154,7 +154,7 @@ def plan_probe(
     for family in settings.families:
         for seed in range(seeds if family == RANDOM else 1):
             metadata: dict[str, Any] = {
-                "elmokit_version": elmokit.__version__, "family": family, "data": data,
+                "elmokit_version": __version__, "family": family, "data": data,
                 "sample": [SAMPLE_VERSION, POS_SENTENCES], "seed": seed,
             }  # fmt: skip
             if family != STATIC_VECTORS:

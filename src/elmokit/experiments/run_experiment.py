@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import elmokit
 from elmokit.errors import InputError
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import SEEDS, Experiment, find_experiment
@@ -41,6 +40,7 @@ from elmokit.files.pictures import check_matplotlib
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import MARK, Pieces, open_job
+from elmokit.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -283,7 +283,7 @@ class _Session:
         """
         options = self.options
         inputs: dict[str, Any] = {
-            "elmokit_version": elmokit.__version__,
+            "elmokit_version": __version__,
             "biLM": self.model.hash, "word vectors": self.vectors_hash,
         }  # fmt: skip
         for run in self.runs:
