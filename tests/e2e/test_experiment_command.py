@@ -65,7 +65,8 @@ def test_finished_runs_are_scored_on_test_files(folder, table):
     (test / "nli-snli-sample/test.jsonl").write_text("Tom\tB-PER\n", encoding="utf-8")
     again = experiment(folder, "table1", *OPTIONS, output, "--resume", "--test", test)
     wrong = elmokit(*again, expect=2)
-    assert "not a test file of the task nli" in wrong.stderr
+    assert "--test: " in wrong.stderr
+    assert "SNLI pairs" in wrong.stderr
     assert wrong.stderr.count("nli-snli-sample/test.jsonl") == 1
 
 

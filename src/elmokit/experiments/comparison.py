@@ -34,11 +34,6 @@ class Cell:
     """Results by seed; at least one."""
 
     @property
-    def key(self) -> tuple[str, str, float, str]:
-        """Task, data set, share, condition."""
-        return self.task, self.dataset, self.share, self.condition
-
-    @property
     def summary(self) -> SeedSummary:
         """Mean and sample standard deviation of the main score."""
         return summarize_seeds([result.value for result in self.results.values()])
@@ -47,6 +42,15 @@ class Cell:
     def first(self) -> RunResult:
         """The result of one seed, for what all seeds have in common."""
         return next(iter(self.results.values()))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Counts of all seeds, by sampling unit: (seeds, units, k)."""
+        sums = []
+        for _, result in sorted(self.results.items()):
+            counts, units = result.counts, result.sampling_units
+            sums.append(sum_by_unit(counts, units if len(units) else np.arange(len(counts))))
+        return np.stack(sums)
 
 
 Pair = tuple[Cell, Cell]
@@ -117,7 +121,8 @@ class Findings:
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why a run has no result, by its id."""
     known: dict[object, Any] = field(default_factory=dict)
-    """Cache of comparisons of the same scored data, by cells and seeds."""
+    """Tests of the same scored data, by cells and seeds: the report is written after every run,
+    and a test takes a second."""
     scored: str = "the dev set"
     """What the scores are of."""
     is_tuned: bool = False
@@ -199,7 +204,7 @@ class Findings:
         return [(cell, base) for cell in cells if cell is not None]
 
     def _once(self, make: Any, *cells: Cell) -> Any:
-        key = tuple((cell.key, tuple(cell.results)) for cell in cells)
+        key = tuple((c.task, c.dataset, c.share, c.condition, *c.results) for c in cells)
         if key not in self.known:
             self.known[key] = make(*cells)
         return self.known[key]
@@ -211,6 +216,7 @@ class Findings:
             families[difference.condition, difference.share].append(number)
         adjusted = list(differences)
         for (condition, share), members in families.items():
+            # runs that are still missing count as tests, or p would rise while they come in
             rows = [row for row in self.rows if row[2] == share]
             num_tests = sum(self.num_planned(row, condition) > 0 for row in rows)
             p_values = holm([differences[n].p_value for n in members], num_tests=num_tests)
@@ -250,45 +256,29 @@ def share_that_reaches(points: Sequence[tuple[float, float]], target: float) -> 
     Interpolates linearly between the points (share, score), on a logarithmic axis of shares; none
     if no point reaches the score.
     """
-    ordered = sorted(points)
-    for number, (share, score) in enumerate(ordered):
-        if score < target:
-            continue
-        if number == 0:
-            return share
-        before, lower = ordered[number - 1]
-        part = (target - lower) / (score - lower)
-        return float(before * (share / before) ** part)
-    return None
+    shares, scores = (np.array(column) for column in zip(*sorted(points), strict=True))
+    reached = np.flatnonzero(scores >= target)
+    if not len(reached):
+        return None
+    end = reached[0]
+    part = slice(max(0, end - 1), end + 1)
+    return float(np.exp(np.interp(target, scores[part], np.log(shares[part]))))
 
 
 def _test(pair: Pair, minus: Pair | None = None) -> dict[str, Any]:
     """Return the fields of a `Difference`."""
     cell, reference = pair
-    counts = _run_counts(pair)
+    gain = RunCounts(cell.counts, reference.counts)
     test = bootstrap_gain(
-        counts, None if minus is None else _run_counts(minus),
+        gain, None if minus is None else RunCounts(minus[0].counts, minus[1].counts),
         score=find_task(cell.task).score_from_counts, seed=0,
     )  # fmt: skip
     return {
         "task": cell.task, "dataset": cell.dataset, "share": cell.share,
         "condition": cell.condition, "reference": reference.condition,
         "low": test.low, "high": test.high, "p_value": test.p_value,
-        "num_units": counts.new.shape[1],
+        "num_units": gain.new.shape[1],
     }  # fmt: skip
-
-
-def _run_counts(pair: Pair) -> RunCounts:
-    return RunCounts(_counts(pair[0]), _counts(pair[1]))
-
-
-def _counts(cell: Cell) -> np.ndarray:
-    """Return the counts of all seeds: (seeds, units, k)."""
-    sums = []
-    for _, result in sorted(cell.results.items()):
-        counts, units = result.counts, result.sampling_units
-        sums.append(sum_by_unit(counts, units if len(units) else np.arange(len(counts))))
-    return np.stack(sums)
 
 
 def _epochs_to(cell: Cell, reference: Cell) -> float | None:

@@ -29,8 +29,6 @@ POS_SENTENCES = 6000
 """Training sentences of the part-of-speech probe."""
 RANDOM, STATIC_VECTORS, EXAMPLES = "random biLM", "static", "examples"
 """Families of vectors that a probe measures besides ``biLM``; the neighbors of table 4."""
-COMPARED = ("scores", "gains", "fewer_labels")
-"""Tables of conditions that are compared; also made of the scores on test files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +99,7 @@ class Condition:
         """Name of the condition that is tuned."""
         return self.tuned_as or self.name
 
-    def is_of(self, task: str) -> bool:
+    def applies_to(self, task: str) -> bool:
         """Tell whether a task has this condition."""
         return not self.tasks or task in self.tasks
 

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,7 @@ class TaskRuns:
             use.on_work(f"layers of {done:,} of {total:,} sentences")
 
         files = self._files_of(run)
+        # a directory without one is what a kill left before the first epoch ended
         has_checkpoint = checkpoints_of(run_dir).latest is not None
         if run_dir.exists() and not has_checkpoint:
             remove_whole(run_dir)
@@ -152,6 +154,7 @@ class TaskRuns:
 
 
 def _epochs(run_dir: Path, num_epochs: int) -> tuple[dict[str, float], ...]:
+    """Return what the log has of each epoch; a log that lacks one would shift all others."""
     rows = read_log(run_dir / METRICS_FILE)
     if [row.get("epoch") for row in rows] != list(range(1, num_epochs + 1)):
         raise FormatError(
@@ -205,20 +208,14 @@ class ProbeRuns:
         }
 
     def _sources(self, run: PlannedRun) -> Sequence[VectorSource]:
-        use, num_read = self.resources, 0
-
-        def on_sentence() -> None:
-            nonlocal num_read
-            num_read += 1
-            use.on_work(f"layers of {num_read:,} sentences")
-
+        use, number = self.resources, count(1)
         if run.condition == STATIC_VECTORS:
             words = self.settings.probe.words(self._data)
             return [static_source(use.vectors, words)]
         seed = run.seed if run.condition == RANDOM else None
         sources = layer_sources(
             str(use.model), random_seed=seed, device=use.device, cache_dir=use.cache_dir,
-            on_sentence=on_sentence,
+            on_sentence=lambda: use.on_work(f"layers of {next(number):,} sentences"),
         )  # fmt: skip
         return sources[-1:]
 

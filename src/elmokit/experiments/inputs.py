@@ -7,11 +7,11 @@ part of a larger one.
 """
 
 import random
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
@@ -38,8 +38,6 @@ from elmokit.version import __version__
 from elmokit.weights.locate import PACKAGED_MODELS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 
-Files = TypeVar("Files")
-
 
 @dataclass(frozen=True)
 class BiLMMetadata:
@@ -47,7 +45,7 @@ class BiLMMetadata:
 
     path: Path
     hash: str
-    """Hash of its weights."""
+    """Of its weights."""
     metadata: dict[str, Any]
     """Part of a run's id; JSON-serializable."""
 
@@ -96,22 +94,13 @@ def model_path(experiment: Experiment, model: str | None) -> Path:
     return PACKAGED_MODELS / experiment.language
 
 
-def find_vectors(experiment: Experiment, vectors: Path | None) -> Path:
-    """Check that there is a file of static vectors."""
-    if vectors is None:
-        raise InputError(
-            f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
-            "trained on the text of the biLM with `elmokit vectors`."
-        )
-    if not vectors.is_file():
-        raise FileNotFoundError(f"There is no file of word vectors {vectors}.")
-    return vectors
-
-
 def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitFiles]:
     """Return the files of all data sets, by folder, after dividing each training set once."""
-    files = _find_all(data_dir, tasks, find_splits, "one train… and one dev… file", "--data")
+    files = {}
     for settings in tasks:
+        with _said_what_belongs(data_dir / settings.dataset, settings.content, "--data"):
+            suffixes = find_task(settings.task).suffixes
+            files[settings.dataset] = find_splits(data_dir / settings.dataset, suffixes)
         _divide_training(files[settings.dataset].train, settings)
     return files
 
@@ -121,67 +110,47 @@ def find_test_files(
 ) -> dict[str, HashedFile]:
     """Return the test files of all data sets, by folder, after reading each of them once.
 
-    A folder has one file with ``test`` in its name, or a single file of any name.
+    A folder has one file with ``test`` in its name, or a single file of any name. A file of another
+    task, or the training file, is refused here: its scores would look like any others.
     """
-    paths = _find_all(test_dir, tasks, _find_test_file, "one test… file", "--test")
-    tokenizer = TaskBiLM.open(InputSettings(embeddings="static"), str(model)).tokenizer
-    files = {}
+    tokenize = TaskBiLM.open(InputSettings(embeddings="static"), str(model)).tokenizer.tokenize
+    tests = {}
     for settings in tasks:
-        path, training = paths[settings.dataset], data[settings.dataset].train
-        files[settings.dataset] = HashedFile(path, file_sha256(path))
+        folder, training = test_dir / settings.dataset, data[settings.dataset].train
         task = find_task(settings.task).in_units(settings.units)
-        try:
-            if files[settings.dataset].sha256 == file_sha256(training):
+        with _said_what_belongs(folder, settings.content, "--test"):
+            present = [path for path in folder.glob("[!.]*") if path.is_file()]
+            single = present[0] if len(present) == 1 else None
+            path = single or find_split(folder, "test", task.suffixes)
+            tests[settings.dataset] = HashedFile(path, file_sha256(path))
+            if tests[settings.dataset].sha256 == file_sha256(training):
                 raise InputError(f"{path} has the same content as the training file {training}.")
-            examples = task.read(path, training=False, tokenize=tokenizer.tokenize)
-            if not examples:
-                raise InputError(f"{path} has no example.")
+            examples = task.read(path, training=False, tokenize=tokenize)
             if task.labels_are_answers and task.labels(examples):
-                known = task.read(training, training=True, tokenize=tokenizer.tokenize)
+                known = task.read(training, training=True, tokenize=tokenize)
                 check_labels(path, task, task.labels(known), examples)
-        except (FormatError, InputError) as error:
-            raise InputError(
-                f"--test: not a test file of the task {settings.task} (expected: "
-                f"{settings.content}): {error}"
-            ) from error
-    return files
+    return tests
 
 
-def _find_test_file(folder: Path, suffixes: Sequence[str]) -> Path:
-    files = [path for path in folder.iterdir() if path.is_file() and path.name[0] != "."]
-    return files[0] if len(files) == 1 else find_split(folder, "test", suffixes)
+def find_probe_data(settings: ProbeSettings, data_dir: Path) -> Any:
+    """Return the files of a probe's data set."""
+    folder, usual = data_dir / settings.dataset, settings.usual_test_set
+    with _said_what_belongs(folder, settings.content, "--data"):
+        if EXAMPLES in settings.families:
+            find_sense_inventory(folder)
+        return settings.probe.find(folder, usual if any(folder.glob(f"{usual}.*")) else None)
 
 
-def _find_all(
-    directory: Path,
-    tasks: Sequence[TaskSettings],
-    find: Callable[[Path, Sequence[str]], Files],
-    expected: str,
-    option: str,
-) -> dict[str, Files]:
-    """Return what ``find`` finds in the folder of each data set, or say what belongs there."""
-    files, missing = {}, []
-    for settings in tasks:
-        folder = directory / settings.dataset
-        if not folder.is_dir():
-            missing.append(f"  {folder}: {settings.content}; {expected}")
-            continue
-        try:
-            files[settings.dataset] = find(folder, find_task(settings.task).suffixes)
-        except (FileNotFoundError, InputError) as error:
-            missing.append(f"  {_without_advice(error)}")
-    if missing:
-        raise FileNotFoundError(
-            "Data sets are missing or incomplete:\n"
-            + "\n".join(missing)
-            + f"\nGive the folder of all data sets with {option}, or fewer tasks with --tasks."
-        )
-    return files
-
-
-def _without_advice(error: Exception) -> str:
-    """Return an error's message without its advice, which is about other commands."""
-    return re.split(r"(?<=\.) (?:Name|Choose) ", str(error))[0]
+@contextmanager
+def _said_what_belongs(folder: Path, content: str, option: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, FormatError, InputError) as error:
+        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else InputError
+        raise kind(
+            f"{option}: {error} What belongs in {folder}: {content}. {option} is the folder of all "
+            "data sets; --tasks runs only some of the tasks."
+        ) from error
 
 
 def task_metadata(
@@ -200,25 +169,6 @@ def task_metadata(
     }  # fmt: skip
 
 
-def find_probe_data(settings: ProbeSettings, data_dir: Path) -> Any:
-    """Return the files of a probe's data set; an error says what belongs there."""
-    folder = data_dir / settings.dataset
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"A data set is missing:\n  {folder}: {settings.content}\n"
-            "Give the folder of all data sets with --data."
-        )
-    usual = settings.usual_test_set
-    has_usual = usual and any(path.name.startswith(f"{usual}.") for path in folder.iterdir())
-    try:
-        if EXAMPLES in settings.families:
-            find_sense_inventory(folder)
-        return settings.probe.find(folder, usual if has_usual else None)
-    except (FileNotFoundError, InputError) as error:
-        message = f"{_without_advice(error)} What belongs there: {settings.content}."
-        raise type(error)(message) from error
-
-
 def read_probe_data(settings: ProbeSettings, data_dir: Path, samples_dir: Path) -> Any:
     """Read a probe's data set; a sample of its training set is written to ``samples_dir``."""
     files = find_probe_data(settings, data_dir)
@@ -234,6 +184,7 @@ def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings)
     The held-out part is a share of the file's examples, at most `MAX_HELD_OUT`, but at least one
     unit; the sample that is trained on is of the others. Both are written to ``directory``.
     """
+    # held-out examples first: their draw does not depend on how many are trained on
     data = _divide_training(source.train, settings)
     order, num_examples = _draw_order(data), sum(map(data.size, data.units))
     most = min(MAX_HELD_OUT, round(HELD_OUT_SHARE * num_examples))
@@ -282,6 +233,7 @@ def _divide(source: Path, task: str, subset: str) -> DataFile:
 
 def _draw_order(data: DataFile) -> list[int]:
     order = list(range(len(data.units)))
+    # not the seed of a run: what all runs of a task have in common is not drawn again
     random.Random(0).shuffle(order)
     return order
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from elmokit.config import apply_overrides, from_dict, to_dict
@@ -96,7 +97,7 @@ def plan_tasks(
     overrides: Sequence[str] = (),
     learning_rates: LearningRates | None = None,
 ) -> list[PlannedRun]:
-    """Return task runs, ordered so that comparisons are complete early: by seed, then by share.
+    """Return task runs by seed, then by share.
 
     Args:
         experiment: Gives conditions, which differ only in their overrides, and shares.
@@ -107,6 +108,7 @@ def plan_tasks(
         overrides: User settings, for every condition.
         learning_rates: Tuned rates; they replace those of the settings.
     """
+    # a user's setting that only one condition obeys would make the comparison unfair in silence
     _check_overrides(overrides, experiment.conditions)
     rates = learning_rates or {}
     cells = [
@@ -115,24 +117,24 @@ def plan_tasks(
         for settings in tasks
         if settings.shares is None or share in settings.shares
         for condition in experiment.conditions
-        if condition.is_of(settings.task)
+        if condition.applies_to(settings.task)
     ]
+    # the seed comes first: comparisons of all cells are complete after the first seed
+    last_seed = max((num_seeds for *_, num_seeds in cells), default=0)
     runs = []
-    for seed in range(max((num_seeds for *_, num_seeds in cells), default=0)):
-        for share, settings, condition, num_seeds in cells:
-            if seed >= num_seeds:
-                continue
-            config = _config_of(settings, condition, share, seed, overrides)
-            key = settings.task, settings.dataset, condition.tuned_name
-            if key in rates:
-                config["train"]["learning_rate"] = rates[key]
-            run_metadata = {**metadata[settings.dataset], "config": config}
-            if not CONDITION_INPUTS[config["inputs"]["embeddings"]].needs_bilm:
-                run_metadata.pop(MODEL_KEY, None)  # any biLM gives the same result
-            runs.append(PlannedRun(
-                task=settings.task, dataset=settings.dataset, condition=condition.name,
-                share=share, seed=seed, metadata=run_metadata,
-            ))  # fmt: skip
+    for seed, (share, settings, condition, num_seeds) in product(range(last_seed), cells):
+        if seed >= num_seeds:
+            continue
+        config = _config_of(settings, condition, share, seed, overrides)
+        key = settings.task, settings.dataset, condition.tuned_name
+        config["train"]["learning_rate"] = rates.get(key, config["train"]["learning_rate"])
+        facts = {**metadata[settings.dataset], "config": config}
+        if not CONDITION_INPUTS[config["inputs"]["embeddings"]].needs_bilm:
+            facts.pop(MODEL_KEY, None)  # any biLM gives the same result
+        runs.append(PlannedRun(
+            task=settings.task, dataset=settings.dataset, condition=condition.name,
+            share=share, seed=seed, metadata=facts,
+        ))  # fmt: skip
     return _distinct(runs)
 
 
@@ -173,18 +175,16 @@ def _num_seeds(experiment: Experiment, settings: TaskSettings, condition: Condit
 
 def _check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
     """Reject user settings, also whole tables, that would override what is compared."""
-    reserved = dict(PLANNED_KEYS)
-    for condition in conditions:
-        for override in condition.overrides:
-            reserved.setdefault(_key(override), "the conditions of the experiment differ in it")
+    differ = "the conditions of the experiment differ in it"
+    compared = {_key(text): differ for condition in conditions for text in condition.overrides}
     for override in overrides:
-        for key, reason in reserved.items():
+        for key, reason in (PLANNED_KEYS | compared).items():
             if f"{key}.".startswith(f"{_key(override)}."):
                 raise InputError(f"--set {override}: `{key}` cannot be set here: {reason}.")
 
 
 def _key(override: str) -> str:
-    return ".".join(part.strip() for part in override.partition("=")[0].split("."))
+    return override.partition("=")[0].replace(" ", "")
 
 
 def _distinct(runs: list[PlannedRun]) -> list[PlannedRun]:

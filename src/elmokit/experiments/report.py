@@ -1,28 +1,23 @@
 """The files of an experiment: ``results.json``, ``table.md`` and ``plot.png``."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmokit.experiments.comparison import Cell, Findings
-from elmokit.experiments.definitions import COMPARED, Experiment
+from elmokit.experiments.comparison import Findings
+from elmokit.experiments.definitions import Experiment
 from elmokit.experiments.inputs import BiLMMetadata, HashedFile
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs import FileScore, RunResult, now, provenance
+from elmokit.experiments.runs import FileScore, RunResult, now
 from elmokit.experiments.tables import (
+    COMPARED,
+    PROBE_TABLES,
+    TABLES,
     Table,
-    curve_table,
-    example_table,
-    fewer_labels_table,
-    gain_table,
     mix_rows,
-    mix_table,
     probe_table,
-    score_table,
     settings_table,
-    tie_table,
-    training_gain_table,
 )
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import write_json
@@ -30,18 +25,11 @@ from elmokit.files.pictures import new_figure, write_picture
 from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
 from elmokit.weights.locate import PACKAGED_MODELS
 
-REPORT_FILES = RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
+RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
 SHOWN_HASH = 12
 MAX_MISSING_SHOWN = 60
 PANEL_INCHES = 4.0
 """Width and height of one panel of a plot."""
-TABLES: Mapping[str, Callable[[Findings], Table]] = {
-    "scores": score_table, "gains": gain_table, "fewer_labels": fewer_labels_table,
-    "curves": curve_table, "mixes": mix_table, "examples": example_table,
-}  # fmt: skip
-"""Tables of an experiment, by the names in its definition."""
-PROBE_TABLES = {"training_gains": training_gain_table, "ties": tie_table}
-"""Tables that also need the probe."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +114,15 @@ def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
 
 def _metadata(experiment: Experiment, findings: Findings, origin: Origin) -> dict[str, str]:
     """Return how the numbers were produced: command, models, all machines and versions."""
-    made = [result.made for _, result in findings.finished] or [provenance("cpu")]
+    made = [result.made for _, result in findings.finished]
     seeds = sorted({run.seed for run, _ in findings.finished})
     path = origin.model.path
     shown_path = path.name if path.parent == PACKAGED_MODELS else path
     metadata = {
         "command": f"`{origin.command}`",
         "written": now(),
-        "hardware": "; ".join(sorted({part["hardware"] for part in made})),
-        "versions": "; ".join(sorted({part["versions"] for part in made})),
+        "hardware": "; ".join(sorted({part["hardware"] for part in made})) or "none yet",
+        "versions": "; ".join(sorted({part["versions"] for part in made})) or "none yet",
         "seeds": ", ".join(map(str, seeds)) or "none yet",
         "biLM": f"{shown_path}, hash {origin.model.hash[:SHOWN_HASH]}",
         "word vectors": f"{origin.vectors}, hash {origin.vectors_hash[:SHOWN_HASH]}",
@@ -214,30 +202,28 @@ def _plot_curves(findings: Findings, path: Path) -> bool:
     figure = new_figure(len(tasks) * PANEL_INCHES, PANEL_INCHES)
     panels = figure.subplots(1, len(tasks), squeeze=False)[0]
     for axes, (task, dataset) in zip(panels, tasks, strict=True):
-        curves = [findings.curve(task, dataset, condition) for condition in findings.conditions]
-        for condition, cells in zip(findings.conditions, curves, strict=True):
-            _draw_curve(axes, condition, cells)
+        shares = set()
+        for condition in findings.conditions:
+            cells = findings.curve(task, dataset, condition)
+            if not cells:
+                continue
+            shares |= {cell.share for cell in cells}
+            axes.errorbar(
+                [100 * cell.share for cell in cells],
+                [cell.summary.mean for cell in cells],
+                yerr=[cell.summary.sd or 0.0 for cell in cells],
+                marker="o", capsize=3, label=condition,
+            )  # fmt: skip
+            axes.set_ylabel(f"dev {cells[0].first.metric} (%)")
         axes.set_xscale("log")
-        shares = sorted({cell.share for cells in curves for cell in cells})
-        axes.set_xticks([100 * share for share in shares], [f"{100 * s:g}" for s in shares])
+        ticks = [100 * share for share in sorted(shares)]
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
         axes.set_xlabel("labels (%)")
         axes.set_title(f"{task} ({dataset})", fontsize="medium")
         axes.legend()
     write_picture(figure, path)
     return True
-
-
-def _draw_curve(axes: Any, condition: str, cells: Sequence[Cell]) -> None:
-    if not cells:
-        return
-    axes.errorbar(
-        [100 * cell.share for cell in cells],
-        [cell.summary.mean for cell in cells],
-        yerr=[cell.summary.sd or 0.0 for cell in cells],
-        marker="o", capsize=3, label=condition,
-    )  # fmt: skip
-    axes.set_ylabel(f"dev {cells[0].first.metric} (%)")
 
 
 def _plot_mixes(findings: Findings, path: Path) -> bool:

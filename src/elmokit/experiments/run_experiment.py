@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import InputError
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import SEEDS, Experiment, find_experiment
 from elmokit.experiments.execution import ProbeRuns, Resources, TaskRuns
@@ -17,7 +17,6 @@ from elmokit.experiments.inputs import (
     find_data,
     find_probe_data,
     find_test_files,
-    find_vectors,
     task_metadata,
 )
 from elmokit.experiments.plan import (
@@ -26,7 +25,7 @@ from elmokit.experiments.plan import (
     plan_probe,
     plan_tasks,
 )
-from elmokit.experiments.report import REPORT_FILES, Origin, Report, write_report
+from elmokit.experiments.report import RESULTS_FILE, Origin, Report, write_report
 from elmokit.experiments.runs import RunResult, RunStore
 from elmokit.experiments.tuning import (
     ALL_DIVERGED,
@@ -36,21 +35,18 @@ from elmokit.experiments.tuning import (
     tuning_runs,
 )
 from elmokit.files.hashing import file_sha256
-from elmokit.files.json_files import read_json, write_json
 from elmokit.files.location import counted
-from elmokit.files.locks import directory_lock
 from elmokit.files.pictures import check_matplotlib
 from elmokit.inference.precision import pick_device
-from elmokit.jobs.identity import changes
+from elmokit.jobs.identity import Identity
+from elmokit.jobs.job import MARK, Pieces, open_job
 from elmokit.version import __version__
 
 log = logging.getLogger(__name__)
 
-JOB_FILE = "experiment.json"
-"""What identifies the experiment in a folder, beside the report."""
+COMMAND, RUNS = "experiment", "runs"
 RATE_SETTING = "train.learning_rate="
 NO_TIME = "no time left"
-MAX_CHANGES_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +86,9 @@ class ExperimentOptions:
     """The command line, for the report."""
 
     def __post_init__(self) -> None:
-        if self.seeds is not None and self.seeds < 1:
-            raise InputError(f"`seeds` must be at least 1, got {self.seeds}.")
-        if self.minutes is not None and not self.minutes > 0:  # nor NaN
-            raise InputError(f"`minutes` must be above 0, got {self.minutes}.")
+        for name, value in (("seeds", self.seeds), ("minutes", self.minutes)):
+            if value is not None and not value > 0:  # nor NaN
+                raise InputError(f"`{name}` must be above 0, got {value}.")
         if self.rates is not None and self.tune:
             raise InputError("Give `rates` or `tune`, not both: the given rates are tuned ones.")
         pick_device(self.device)  # raises
@@ -144,40 +139,24 @@ def run_experiment(
             settings; says what differs.
         FileExistsError: before any run, if the output holds an experiment and ``resume`` is not
             set, or other files; if another process works there.
-        FileNotFoundError: before any run, if data, test files, biLM or vectors are missing.
-        FormatError: if a file is damaged.
-        InputError: for an unknown name or an invalid option; before any run, if a training set
-            cannot be divided, or a test file is of another task or the training file.
-        MissingExtraError: before any run, if plots need matplotlib.
+        FileNotFoundError, FormatError, InputError: before any run, if something is missing,
+            damaged or does not fit.
         Stopped: after a signal during the training of a task, and its checkpoint.
     """
-    experiment = find_experiment(name)
-    _check_free(options)
-    session = _Session(experiment, options, listeners)
-    options.output.mkdir(parents=True, exist_ok=True)
-    busy = f"Another process works on the experiment in {options.output}. Wait for it to end."
-    with directory_lock(options.output, busy=busy):
+    session, output = _Session(find_experiment(name), options, listeners), options.output
+    if output.is_dir() and [path.name for path in output.iterdir()] == [RUNS]:
+        # copied from another experiment: prepared for this one
+        (output / MARK).write_text(COMMAND, encoding="utf-8")
+    identity = session.identity()
+    with open_job(
+        output, COMMAND, identity, resume=options.resume, pieces=Pieces(output, prefix=RESULTS_FILE)
+    ) as job:
+        job.begin(**identity.inputs)  # also data sets of tasks that are new
         return session.run()
 
 
-def _check_free(options: ExperimentOptions) -> None:
-    """Refuse an output with an experiment that is not to be resumed, or with foreign files."""
-    output = options.output
-    if (output / JOB_FILE).exists():
-        if not options.resume:
-            raise FileExistsError(
-                f"{output} already holds an experiment. Add --resume to continue it, or give "
-                "another --output."
-            )
-    elif present := [name for name in REPORT_FILES if (output / name).exists()]:
-        raise FileExistsError(
-            f"{output} has files that this experiment would replace: {', '.join(present)}. Move "
-            "them away, or give another --output."
-        )
-
-
 class _Session:
-    """One call of `run_experiment`."""
+    """One call of `run_experiment`: finds all inputs, then plans, runs and reports."""
 
     def __init__(
         self, experiment: Experiment, options: ExperimentOptions, listeners: Listeners
@@ -187,39 +166,52 @@ class _Session:
         if experiment.plot is not None:
             check_matplotlib()
         self.model = find_bilm(experiment, options.model)
-        self.vectors = find_vectors(experiment, options.vectors)
+        if options.vectors is None:
+            raise InputError(
+                f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
+                "trained on the text of the biLM with `elmokit vectors`."
+            )
+        self.vectors = options.vectors
         self.vectors_hash = file_sha256(self.vectors)
-        self.store = RunStore(options.output / "runs")
+        self.store = RunStore(options.output / RUNS)
+        self.resources = Resources(
+            store=self.store, samples_dir=options.output / "samples", model=self.model.path,
+            vectors=self.vectors, device=options.device, cache_dir=options.cache_dir,
+            on_work=self._on_work,
+        )  # fmt: skip
         self.metadata: dict[str, dict[str, Any]] = {}
+        """What determines the results of a task besides its configuration, by data set."""
         self.test_files: dict[str, HashedFile] = {}
         self.earlier_rates: LearningRates = {}
-        self.executor = self._executor()
-        minutes = options.minutes
-        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
-        self.tuning = tuning_runs(experiment, self._plan_tasks) if options.tune else []
+        self.tuning: list[PlannedRun] = []
         self.runs: list[PlannedRun] = []
         self.waiting: dict[str, str] = {}
         """Why a planned run, by id, cannot start: it has no learning rate."""
         self.stopped: dict[str, str] = {}
         """Why a run, by id, has not ended."""
-        self._known: tuple[dict[object, Any], dict[object, Any]] = ({}, {})
+        self._tests: tuple[dict[object, Any], dict[object, Any]] = ({}, {})
+        self._executor = self._task_runs() if experiment.probe is None else self._probe_runs()
+        minutes = options.minutes
+        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
 
-    def _executor(self) -> TaskRuns | ProbeRuns:
-        """Find all data, and return what executes the runs."""
+    def _probe_runs(self) -> ProbeRuns:
         options, probe = self.options, self.experiment.probe
-        resources = Resources(
-            store=self.store, samples_dir=options.output / "samples", model=self.model.path,
-            vectors=self.vectors, device=options.device, cache_dir=options.cache_dir,
-            on_work=self._on_work,
+        assert probe is not None
+        if any((options.tune, options.rates, options.overrides, options.test_dir)):
+            raise InputError(
+                f"{self.experiment.name} trains no task: remove --tune, --rates, --set and --test."
+            )
+        find_probe_data(probe, options.data_dir)
+        files = sorted((options.data_dir / probe.dataset).iterdir())
+        self.runs = plan_probe(
+            probe, seeds=options.seeds or SEEDS, bilm=self.model.metadata,
+            data={path.name: file_sha256(path) for path in files if path.is_file()},
+            vectors_hash=self.vectors_hash,
         )  # fmt: skip
-        if probe is not None:
-            if any((options.tune, options.rates, options.overrides, options.test_dir)):
-                raise InputError(
-                    f"{self.experiment.name} trains no task: remove --tune, --rates, --set and "
-                    "--test."
-                )
-            find_probe_data(probe, options.data_dir)
-            return ProbeRuns(resources=resources, settings=probe, data_dir=options.data_dir)
+        return ProbeRuns(resources=self.resources, settings=probe, data_dir=options.data_dir)
+
+    def _task_runs(self) -> TaskRuns:
+        options = self.options
         files = find_data(options.data_dir, self.tasks)
         if options.test_dir is not None:
             self.test_files = find_test_files(options.test_dir, self.tasks, files, self.model.path)
@@ -231,14 +223,38 @@ class _Session:
             if any(text.replace(" ", "").startswith(RATE_SETTING) for text in options.overrides):
                 raise InputError(f"--rates and --set {RATE_SETTING} both set the learning rate.")
             self.earlier_rates = read_tuned_rates(options.rates, self.experiment, self.tasks)
+        if options.tune:
+            self.tuning = tuning_runs(self.experiment, self._plan)
+        self._plan_tasks()
         return TaskRuns(
-            resources=resources, tasks={task.dataset: task for task in self.tasks}, files=files,
-            test_files=self.test_files,
+            resources=self.resources, tasks={task.dataset: task for task in self.tasks},
+            files=files, test_files=self.test_files,
         )  # fmt: skip
 
+    def _plan(
+        self, experiment: Experiment, rates: LearningRates, seeds: int | None
+    ) -> list[PlannedRun]:
+        return plan_tasks(
+            experiment, self.tasks, metadata=self.metadata, overrides=self.options.overrides,
+            seeds=seeds, learning_rates=rates,
+        )  # fmt: skip
+
+    def _plan_tasks(self) -> None:
+        """Plan the runs; with tuning, those of conditions without a learning rate must wait."""
+        if not self.options.tune:
+            self.runs = self._plan(self.experiment, self.earlier_rates, self.options.seeds)
+            return
+        rates, diverged = best_rates(self.tuning, self.store)
+        self.runs = self._plan(self.experiment, rates, self.options.seeds)
+        tuned = {condition.name: condition.tuned_name for condition in self.experiment.conditions}
+        self.waiting = {}
+        for run in self.runs:
+            key = run.task, run.dataset, tuned[run.condition]
+            if key not in rates:
+                self.waiting[run.id] = ALL_DIVERGED if key in diverged else NOT_TUNED
+
     def run(self) -> Report:
-        self._plan()
-        self._take_output()
+        self._write()  # a kill during the first run leaves something to resume
         runs = self._all_runs()
         self.listeners.on_plan(
             f"{self.experiment.title}\n{counted(len(runs), 'run')} planned, {self._num_done(runs)} "
@@ -246,7 +262,8 @@ class _Session:
         )
         for run in self.tuning:
             self._settle(run)
-        self._plan()
+        if self.tuning:
+            self._plan_tasks()
         for run in self.runs:
             if run.id not in self.waiting:
                 self._settle(run)
@@ -259,81 +276,37 @@ class _Session:
     def _num_done(self, runs: list[PlannedRun]) -> int:
         return sum(map(self.store.is_settled, runs))
 
-    def _plan(self) -> None:
-        """Plan all runs; with tuning, those of conditions without a learning rate must wait."""
-        options, experiment = self.options, self.experiment
-        if (probe := experiment.probe) is not None:
-            folder = options.data_dir / probe.dataset
-            files = [path for path in sorted(folder.iterdir()) if path.is_file()]
-            self.runs = plan_probe(
-                probe, seeds=options.seeds or SEEDS, bilm=self.model.metadata,
-                data={path.name: file_sha256(path) for path in files},
-                vectors_hash=self.vectors_hash,
-            )  # fmt: skip
-            return
-        rates, diverged = self.earlier_rates, set()
-        if options.tune:
-            rates, diverged = best_rates(self.tuning, self.store)
-        self.runs = self._plan_tasks(experiment, rates, options.seeds)
-        self.waiting = {}
-        tuned = {condition.name: condition.tuned_name for condition in experiment.conditions}
-        for run in self.runs:
-            key = run.task, run.dataset, tuned[run.condition]
-            if options.tune and key not in rates:
-                self.waiting[run.id] = ALL_DIVERGED if key in diverged else NOT_TUNED
+    def identity(self) -> Identity:
+        """Return what must be the same when the experiment is resumed.
 
-    def _plan_tasks(
-        self, experiment: Experiment, rates: LearningRates, seeds: int | None
-    ) -> list[PlannedRun]:
-        return plan_tasks(
-            experiment, self.tasks, metadata=self.metadata, overrides=self.options.overrides,
-            seeds=seeds, learning_rates=rates,
-        )  # fmt: skip
-
-    def _take_output(self) -> None:
-        """Record what identifies the experiment, or check that it is still the same.
-
-        Tasks, seeds and test files may be added or left out.
+        Tasks, seeds and test files may be added or left out: each data set is an input of its own.
         """
-        _check_free(self.options)  # again: another process may have worked here since
-        path, identity = self.options.output / JOB_FILE, self._identity()
-        if path.exists():
-            recorded = read_json(path, advice="Give another --output.", required=identity)
-            tasks = recorded["tasks"]
-            common = {name: task for name, task in tasks.items() if name in identity["tasks"]}
-            present = {name: identity["tasks"][name] for name in common}
-            differences = changes(recorded | {"tasks": common}, identity | {"tasks": present})
-            if differences:
-                raise ConfigError(
-                    f"{self.options.output} holds another experiment: "
-                    f"{'; '.join(map(str, differences[:MAX_CHANGES_SHOWN]))}. Give the earlier "
-                    "options, or another --output."
-                )
-            identity["tasks"] = tasks | identity["tasks"]
-        write_json(path, identity)
-
-    def _identity(self) -> dict[str, Any]:
-        """Return what must be the same when the experiment is resumed."""
-        tasks: dict[str, Any] = {run.dataset: {"data": run.metadata["data"]} for run in self.runs}
-        for (_, dataset, condition), rate in self.earlier_rates.items():
-            tasks[dataset].setdefault("--rates", {})[condition] = rate
-        return {
-            "experiment": self.experiment.name, "elmokit_version": __version__,
+        options = self.options
+        inputs: dict[str, Any] = {
+            "elmokit_version": __version__,
             "biLM": self.model.hash, "word vectors": self.vectors_hash,
-            "--set": sorted(self.options.overrides), "--tune": self.options.tune, "tasks": tasks,
         }  # fmt: skip
+        for run in self.runs:
+            inputs[run.dataset] = {"data": run.metadata["data"]}
+        for (_, dataset, condition), rate in self.earlier_rates.items():
+            inputs[dataset].setdefault("--rates", {})[condition] = rate
+        settings = {
+            "experiment": self.experiment.name, "--set": sorted(options.overrides),
+            "--tune": options.tune,
+        }  # fmt: skip
+        return Identity(settings, inputs)
 
     def _settle(self, run: PlannedRun) -> None:
         """Execute a run that has neither a result nor diverged, within the time limit."""
         if self.store.is_settled(run):
             self.store.remove_checkpoints(run)  # if a kill came after storing the result
             return
-        if self.deadline is not None and time.monotonic() >= self.deadline:
+        if self._is_out_of_time():
             self.stopped[run.id] = NO_TIME
             return
         self._tell(run, None)
         try:
-            result = self.executor.execute(run)
+            result = self._executor.execute(run)
         except OutOfTime:
             self.stopped[run.id] = f"{NO_TIME}: it was started and stopped"
         except FloatingPointError as error:
@@ -345,10 +318,9 @@ class _Session:
             self._tell(run, result)
 
     def _score_test(self, run: PlannedRun) -> None:
-        """Score a finished run on the test file of its data set, unless that has been done."""
-        if isinstance(self.executor, TaskRuns) and self.test_files and self.store.read(run):
+        if isinstance(self._executor, TaskRuns) and self.test_files and self.store.read(run):
             self.listeners.on_status("scoring the test file")
-            self.executor.score_test(run)
+            self._executor.score_test(run)
 
     def _tell(self, run: PlannedRun, result: RunResult | None) -> None:
         runs = self._all_runs()
@@ -357,8 +329,11 @@ class _Session:
     def _on_work(self, text: str) -> None:
         """Show what the current run does, and stop it at the time limit."""
         self.listeners.on_status(text)
-        if self.deadline is not None and time.monotonic() >= self.deadline:
+        if self._is_out_of_time():
             raise OutOfTime
+
+    def _is_out_of_time(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _write(self) -> Report:
         reasons = self.waiting | self.stopped
@@ -369,8 +344,8 @@ class _Session:
             (run, None if run.id in self.waiting else self.store.read(run)) for run in self.runs
         ]
         findings = Findings(
-            runs, self.experiment.reference, reasons, self._known[0],
-            is_tuned=self.options.is_tuned,
+            runs, self.experiment.reference, reasons, self._tests[0],
+            is_tuned=self.options.tune or self.options.rates is not None,
         )  # fmt: skip
         origin = Origin(
             command=self.options.command, model=self.model, vectors=self.vectors,
@@ -387,4 +362,4 @@ class _Session:
             if result is not None:
                 result = None if score is None else replace(result, **vars(score))
             runs.append((run, result))
-        return replace(findings, runs=runs, known=self._known[1], scored="the test files")
+        return replace(findings, runs=runs, known=self._tests[1], scored="the test files")

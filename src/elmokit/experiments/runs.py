@@ -7,7 +7,7 @@ written last, the run is finished; the directory then also is that of the traine
 import platform
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import cpu_count
@@ -63,7 +63,7 @@ class RunResult(FileScore):
 
     num_examples: int
     """Number of training examples."""
-    epochs: tuple[Mapping[str, float], ...] = ()
+    epochs: tuple[Mapping[str, Any], ...] = ()
     """``epoch``, ``loss`` and ``held_out`` (the score that chose the best one) of each epoch."""
     best_epoch: int = 0
     seconds: float
@@ -108,13 +108,7 @@ class RunStore:
 
     def write(self, run: PlannedRun, result: RunResult) -> None:
         """Store a result; the checkpoints of the training are removed."""
-        table = {
-            **_plain(result),
-            "epochs": [dict(row) for row in result.epochs],
-            "layer_weights": [vars(mix) for mix in result.layer_weights],
-            "made": dict(result.made),
-        }
-        _write(self.run_dir(run), {"run": _table(run), "result": table}, result)
+        _write(self.run_dir(run), {"run": vars(run)}, result)
         self.remove_checkpoints(run)
 
     def remove_checkpoints(self, run: PlannedRun) -> None:
@@ -131,9 +125,9 @@ class RunStore:
 
     def write_divergence(self, run: PlannedRun, message: str) -> None:
         """Replace the training of a run by a record that it diverged."""
+        # weights that are not finite help nobody
         shutil.rmtree(self.run_dir(run), ignore_errors=True)
-        record = {"run": _table(run), "message": message}
-        write_json(self.run_dir(run) / DIVERGED_FILE, record)
+        write_json(self.run_dir(run) / DIVERGED_FILE, {"run": vars(run), "message": message})
 
     def read_test(self, run: PlannedRun, file_hash: str) -> FileScore | None:
         """Return the score of a run on a test file, or none; `FormatError` if it is damaged."""
@@ -141,9 +135,8 @@ class RunStore:
 
     def write_test(self, run: PlannedRun, file_hash: str, score: FileScore) -> None:
         """Store the score of a finished run on a test file."""
-        table = {"test": file_hash, "result": _plain(score)}
         with atomic_directory(self._test_dir(run, file_hash)) as temp_path:
-            _write(temp_path, table, score)
+            _write(temp_path, {"test": file_hash}, score)
 
     def _test_dir(self, run: PlannedRun, file_hash: str) -> Path:
         return self.run_dir(run) / f"test-{file_hash[:ID_LENGTH]}"
@@ -157,25 +150,16 @@ def _read(directory: Path, kind: type[Score]) -> Score | None:
     table = read_json(path, advice=advice, required=["result"])["result"]
     result = parse_record(kind, table, source=path, advice=advice)
     with open_archive(directory / COUNTS_FILE, advice=advice) as stored:
-        more = {"epochs": tuple(table["epochs"])} if "epochs" in table else {}
-        return replace(result, **{name: stored[name] for name in ARRAYS}, **more)
+        return replace(result, **{name: stored[name] for name in ARRAYS})
 
 
-def _write(directory: Path, table: Mapping[str, Any], score: FileScore) -> None:
+def _write(directory: Path, facts: Mapping[str, Any], score: FileScore) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     with atomic_file(directory / COUNTS_FILE) as temp_path:
         np.savez_compressed(temp_path, **{name: getattr(score, name) for name in ARRAYS})
-    write_json(directory / RESULT_FILE, table)  # last: with it, the run is finished
-
-
-def _plain(score: FileScore) -> dict[str, Any]:
-    """Return the fields that JSON can hold."""
-    names = [part.name for part in fields(score) if part.name not in ARRAYS]
-    return {name: getattr(score, name) for name in names} | {"details": dict(score.details)}
-
-
-def _table(run: PlannedRun) -> dict[str, Any]:
-    return {**vars(run), "metadata": dict(run.metadata)}
+    table = {name: value for name, value in asdict(score).items() if name not in ARRAYS}
+    # last: with it, the run is finished
+    write_json(directory / RESULT_FILE, {**facts, "result": table})
 
 
 def now() -> str:

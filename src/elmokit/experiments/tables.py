@@ -1,7 +1,7 @@
 """Tables of scores, gains, settings, layer weights and probes, for Markdown and JSON."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,16 +39,21 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
+# --- conditions of task models
+
+
 def score_table(findings: Findings) -> Table:
     """Return mean ± standard deviation, with a row per task and share, a column per condition."""
     rows = []
     for row in findings.rows:
         cells = [findings.cells.get((*row, condition)) for condition in findings.conditions]
-        metric, num_examples = NOTHING, NOTHING
-        if first := next((cell.first for cell in cells if cell is not None), None):
-            metric, num_examples = first.metric, f"{first.num_examples:,}"
+        firsts = [cell.first for cell in cells if cell is not None]
         planned = [findings.num_planned(row, condition) for condition in findings.conditions]
-        rows.append((*_row_head(row), metric, num_examples, *map(_score, cells, planned)))
+        rows.append((
+            *_row_head(row),
+            *((firsts[0].metric, f"{firsts[0].num_examples:,}") if firsts else (NOTHING, NOTHING)),
+            *map(_score, cells, planned),
+        ))  # fmt: skip
     return Table(
         f"Scores on {findings.scored}, in percent: mean ± standard deviation over the seeds",
         ("task", "data", "labels", "metric", "examples", *findings.conditions),
@@ -76,6 +81,18 @@ def gain_table(findings: Findings) -> Table:
     )  # fmt: skip
 
 
+def _gain_row(comparison: Comparison) -> tuple[str, ...]:
+    epochs, reduction = comparison.epochs_to_reference, comparison.error_reduction
+    seeds = dict.fromkeys((len(comparison.seeds), len(comparison.reference_seeds)))
+    return (
+        *_difference_head(comparison), f"{comparison.gain:+.2f}", _interval(comparison),
+        NOTHING if reduction is None else f"{reduction:.1f} %",
+        _p_text(comparison.p_value), _p_text(comparison.adjusted_p),
+        " and ".join(map(str, seeds)), f"{comparison.num_units:,}",
+        NOTHING if epochs is None else f"{epochs:.1f}",
+    )  # fmt: skip
+
+
 def fewer_labels_table(findings: Findings) -> Table:
     """Compare the gains with fewer labels with those with all of them."""
     return Table(
@@ -89,7 +106,12 @@ def fewer_labels_table(findings: Findings) -> Table:
     )  # fmt: skip
 
 
-COMPARED = (score_table, gain_table, fewer_labels_table)
+def _change_row(change: GainChange) -> tuple[str, ...]:
+    return (
+        *_difference_head(change), f"{change.gain:+.2f}", f"{change.whole_gain:+.2f}",
+        f"{change.change:+.2f}", _interval(change), _p_text(change.p_value),
+        _p_text(change.adjusted_p),
+    )  # fmt: skip
 
 
 def curve_table(findings: Findings) -> Table:
@@ -99,14 +121,16 @@ def curve_table(findings: Findings) -> Table:
         largest = max(row[2] for row in findings.rows if row[:2] == (task, dataset))
         base = findings.cells.get((task, dataset, largest, findings.reference or ""))
         for condition in findings.conditions:
+            points = [
+                (cell.share, cell.summary.mean)
+                for cell in findings.curve(task, dataset, condition)
+            ]  # fmt: skip
             if base is None or condition == findings.reference:
                 continue
-            points = findings.curve(task, dataset, condition)
-            share = share_that_reaches(
-                [(cell.share, cell.summary.mean) for cell in points], base.summary.mean
-            )
+            target = base.summary.mean
+            share = share_that_reaches(points, target) if points else None
             reached = NOTHING if share is None else _percent(share)
-            rows.append((task, dataset, condition, f"{base.summary.mean:.2f}", reached))
+            rows.append((task, dataset, condition, f"{target:.2f}", reached))
     return Table(
         f"Labels at which a condition is as good as {findings.reference} with all of them",
         ("task", "data", "condition", f"{findings.reference}, all labels", "labels needed"),
@@ -136,6 +160,9 @@ def settings_table(findings: Findings) -> Table:
             f"{train['epochs']}, patience {train['patience']}", str(train["batch_size"]), rate,
         ] = None  # fmt: skip
     order = [_row_head(row) for row in findings.rows]
+    chosen_by = "learning rate and epoch" if findings.is_tuned else "the epoch"
+    by_task = Counter(run.task for run in findings.ended_at_their_best)
+    last_in = ", ".join(f"{task} {count}" for task, count in by_task.items())
     return Table(
         "Settings, the same for all conditions",
         (
@@ -145,20 +172,15 @@ def settings_table(findings: Findings) -> Table:
         tuple(sorted(rows, key=lambda row: order.index((row[0], row[1], row[2])))),
         (
             "held out: part of the training set that is not trained on; it chooses "
-            + ("learning rate and epoch" if findings.is_tuned else "the epoch")
-            + ", and ends the training.",
-            _last_epochs(findings),
+            f"{chosen_by}, and ends the training.",
+            # more epochs might have made these better
+            f"The best epoch was the last in {by_task.total()} of {len(findings.finished)} runs"
+            + (f" ({last_in})." if last_in else "."),
         ),
     )  # fmt: skip
 
 
-def _last_epochs(findings: Findings) -> str:
-    """Say how many runs might have become better with more epochs, and of which tasks."""
-    by_task = Counter(run.task for run in findings.ended_at_their_best)
-    tasks = ", ".join(f"{task} {count}" for task, count in by_task.items())
-    return f"The best epoch was the last in {by_task.total()} of {len(findings.finished)} runs" + (
-        f" ({tasks})." if tasks else "."
-    )
+# --- layer weights
 
 
 @dataclass(frozen=True)
@@ -203,6 +225,9 @@ def mix_table(findings: Findings) -> Table:
             for row in rows
         ),
     )  # fmt: skip
+
+
+# --- probes
 
 
 @dataclass(frozen=True)
@@ -259,14 +284,14 @@ def training_gain_table(findings: Findings, probe: Probe) -> Table:
 
 
 def tie_table(findings: Findings, probe: Probe) -> Table:
-    """Return how many decisions were ties, and the chosen weight of the prior."""
+    """Return how many decisions were ties, and the weight of the prior."""
     names = [figure.name for figure in probe.figures]
     lines = []
     for row in _representations(findings):
         ties = [[score["num_ties"].get(name) for score in row.scores] for name in names]
         weights = [score["prior_weight"] for score in row.scores]
-        shown = NOTHING if None in weights else ", ".join(f"{weight:g}" for weight in weights)
-        lines.append((row.name, *map(_cell, ties), shown))
+        weight = NOTHING if None in weights else ", ".join(f"{weight:g}" for weight in weights)
+        lines.append((row.name, *map(_cell, ties), weight))
     return Table(
         "Ties",
         ("representation", *(probe.columns[name] for name in names), "weight of the prior"),
@@ -292,6 +317,19 @@ def example_table(findings: Findings) -> Table:
     )
 
 
+TABLES: Mapping[str, Callable[[Findings], Table]] = {
+    "scores": score_table, "gains": gain_table, "fewer_labels": fewer_labels_table,
+    "curves": curve_table, "mixes": mix_table, "examples": example_table,
+}  # fmt: skip
+"""Tables of an experiment, by the names in its definition."""
+COMPARED = ("scores", "gains", "fewer_labels")
+"""Those that are also made of the scores on test files."""
+PROBE_TABLES: Mapping[str, Callable[[Findings, Probe], Table]] = {
+    "training_gains": training_gain_table, "ties": tie_table,
+}  # fmt: skip
+"""Tables that also need the probe."""
+
+
 def _representations(findings: Findings) -> list[_Representation]:
     """Return the baselines, which every family measures, then the families in plan order."""
     rows: dict[str, _Representation] = {}
@@ -299,6 +337,7 @@ def _representations(findings: Findings) -> list[_Representation]:
         for number, score in enumerate(result.details.get("scores", ())):
             name = score["name"]
             row = rows.setdefault(name, _Representation(name, [], []))
+            # baselines come with every family: the first is as good as the others
             if not row.scores or (run.condition == RANDOM and name.startswith(UNTRAINED)):
                 row.scores.append(score)
                 row.counts.append(result.counts[number])
@@ -324,6 +363,11 @@ def _row_head(row: Row) -> tuple[str, str, str]:
     return task, dataset, _percent(share)
 
 
+def _difference_head(difference: Difference) -> tuple[str, str, str, str]:
+    row = difference.task, difference.dataset, difference.share
+    return *_row_head(row), difference.condition
+
+
 def _score(cell: Cell | None, num_planned: int) -> str:
     if cell is None:
         return NOTHING
@@ -331,27 +375,6 @@ def _score(cell: Cell | None, num_planned: int) -> str:
     if len(cell.results) < num_planned:
         text += f" ({len(cell.results)} of {num_planned} seeds)"
     return text
-
-
-def _gain_row(comparison: Comparison) -> tuple[str, ...]:
-    epochs, reduction = comparison.epochs_to_reference, comparison.error_reduction
-    seeds = dict.fromkeys((len(comparison.seeds), len(comparison.reference_seeds)))
-    return (
-        *_row_head((comparison.task, comparison.dataset, comparison.share)), comparison.condition,
-        f"{comparison.gain:+.2f}", _interval(comparison),
-        NOTHING if reduction is None else f"{reduction:.1f} %",
-        _p_text(comparison.p_value), _p_text(comparison.adjusted_p),
-        " and ".join(map(str, seeds)), f"{comparison.num_units:,}",
-        NOTHING if epochs is None else f"{epochs:.1f}",
-    )  # fmt: skip
-
-
-def _change_row(change: GainChange) -> tuple[str, ...]:
-    return (
-        *_row_head((change.task, change.dataset, change.share)), change.condition,
-        f"{change.gain:+.2f}", f"{change.whole_gain:+.2f}", f"{change.change:+.2f}",
-        _interval(change), _p_text(change.p_value), _p_text(change.adjusted_p),
-    )  # fmt: skip
 
 
 def _interval(difference: Difference) -> str:

@@ -31,7 +31,7 @@ def tuning_runs(
 
     ``plan`` returns the runs of an experiment with these rates and this number of seeds.
     """
-    tuned = tuple(one for one in experiment.conditions if one.tuned_as is None)
+    tuned = tuple(c for c in experiment.conditions if c.tuned_as is None)
     experiment = replace(experiment, conditions=tuned, shares=(1.0,))
     usual = plan(experiment, {}, 1)
     runs = []
@@ -50,14 +50,14 @@ def best_rates(
     A rate with which training diverged counts as tried. Ties go to the first in `RATE_FACTORS`.
     Also returns the conditions that diverged with every rate.
     """
-    tried: dict[ConditionKey, list[PlannedRun]] = {}
+    attempts: dict[ConditionKey, list[PlannedRun]] = {}
     for run in runs:
-        tried.setdefault(run.condition_key, []).append(run)
+        attempts.setdefault(run.condition_key, []).append(run)
     rates, hopeless = {}, set()
-    for condition, attempts in tried.items():
-        if not all(store.is_settled(run) for run in attempts):
+    for condition, tried in attempts.items():
+        if not all(map(store.is_settled, tried)):
             continue
-        results = [(store.read(run), run.learning_rate) for run in attempts]
+        results = [(store.read(run), run.learning_rate) for run in tried]
         scores = [(result.held_out, rate) for result, rate in results if result is not None]
         if scores:
             rates[condition] = max(scores, key=lambda pair: pair[0])[1]
@@ -71,9 +71,7 @@ def read_tuned_rates(
 ) -> LearningRates:
     """Return the rates of tasks in an experiment, from another one's results file or its folder."""
     path = path / RESULTS_FILE if path.is_dir() else path
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file of learning rates {path}. {ADVICE}")
-    results = read_json(path, advice=ADVICE, required=("experiment", "tuned", "runs"))
+    results = read_json(path, advice=ADVICE, required=("tuned", "runs"))
     if results["tuned"] is not True:
         raise InputError(f"{path} was made without --tune: its learning rates are not tuned.")
     known: dict[ConditionKey, float] = {}
@@ -89,7 +87,7 @@ def read_tuned_rates(
         (task.task, task.dataset, condition.tuned_name)
         for task in tasks
         for condition in experiment.conditions
-        if condition.is_of(task.task)
+        if condition.applies_to(task.task)
     )
     if lacking := [", ".join(key) for key in needed if key not in known]:
         raise InputError(

@@ -126,6 +126,7 @@ class RayLines:
         self.splitter: NormalizingTokenizer = splitter_for(
             loaded.tokenizer, loaded.config.char_vocab.normalization, self.options
         )
+        # last: whatever is wrong with the settings is said before a cluster starts
         self._is_own = _connect(address, num_actors * num_cpus, num_actors * num_gpus)
         actor_class = ray.remote(_BlockEmbedder).options(
             num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1
@@ -154,6 +155,7 @@ class RayLines:
         self, lines: Iterable[str], *, initial_state: BiLMState | None = None
     ) -> Generator[EmbeddedLine, None, None]:
         """Yield words and vectors of the lines, in order; some blocks are read ahead."""
+        # not a Ray data set, which would be made of all lines at once; this holds some blocks
         pool = ActorPool(self.actors)
         characters = BATCHES_PER_BUFFER * self.options.batch_tokens * CHARACTERS_A_WORD
         waiting = 0

@@ -191,6 +191,7 @@ def _cosine(one: Any, other: Any) -> float:
 def _rows(embedder: Embedder, docs: list[Doc], layers: Layers | str) -> list[np.ndarray]:
     """Return the vectors of all tokens: (W, 2D) each, or (W, L, 2D) with all layers."""
     layers = check_layers(layers, embedder.num_layers)
+    # white space is a token of spaCy's, but was no word of the model's training text
     pieces = [
         (doc, [token for token in piece if not token.is_space])
         for doc in docs
@@ -245,6 +246,7 @@ def _mix_forward(
     mixed = [(weights[:, None] * rows).sum(axis=1) for rows in layers]  # (W, E) each
 
     def backprop(gradients: list[Any]) -> list[Doc]:
+        # of γ Σ softmax(s) h, by hand: thinc has no automatic gradients
         pairs = list(zip(gradients, layers, strict=True))
         by_weight = gamma[0] * sum((g[:, None] * rows).sum(axis=(0, 2)) for g, rows in pairs)
         model.inc_grad("mix_weights", weights * (by_weight - (weights * by_weight).sum()))

@@ -188,6 +188,7 @@ class ElmoModel(OwnCode, PreTrainedModel):
         return output if as_dict else output.to_tuple()
 
     def _layers(self, ids: Tensor) -> Float[Tensor, "L B T E2"]:
+        # kernels give no gradients, and dropout would be lost with them
         learns = torch.is_grad_enabled() and any(w.requires_grad for w in self.bilm.parameters())
         frozen = None if learns or self.training else self._packed.of(self.bilm)
         return (self.bilm(ids) if frozen is None else frozen.run(ids)).layers

@@ -227,6 +227,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             if room is not None and self.truncation_side == "left":
                 start = max(0, len(words) - room)
             part = slice(start, None if room is None else start + room)
+            # the numbers of words count from the sentence's start, also where it is cut
             rows, numbers = self._ids(words[part]), [*range(len(words))[part]]
             if return_offsets_mapping:
                 places.append(_places(words, raw))
@@ -243,6 +244,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             pad_to_multiple_of=pad_to_multiple_of, padding_side=padding_side,
             return_attention_mask=return_attention_mask,
         )  # fmt: skip
+        # `pad` knows nothing of words: their numbers are padded to the length that it chose
         side = padding_side or self.padding_side
         for numbers, rows in zip(word_ids, padded["input_ids"], strict=True):
             padding = [None] * (len(rows) - len(numbers))

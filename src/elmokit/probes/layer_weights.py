@@ -77,6 +77,7 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
             "Train the task with --embeddings elmo."
         )
     tensors = read_weights(run_dir)
+    # a run has a mixture for each position where its task reads the layers, in this order
     mixes = []
     for index, position in enumerate(settings.mix_positions):
         name = f"inputs.mixes.scalar_mixes.{index}"

@@ -205,6 +205,7 @@ def neighborhoods(
         for block in batched(occurrences, _SENTENCES_TOGETHER)
         for one, sentence in zip(block, _embed(embedder, block, layers), strict=True)
     ])  # (O, 2D)  # fmt: skip
+    # of two vectors, each is the other's opposite once their mean is gone
     if len(vectors) > 2:
         vectors = vectors - vectors.mean(axis=0)
     vectors = unit_rows(vectors)
@@ -213,6 +214,7 @@ def neighborhoods(
     for rows in batched(range(len(vectors))[:of_first], max(1, _COSINES_TOGETHER // len(vectors))):
         similarity = vectors[rows] @ vectors.T  # (R, O)
         similarity[range(len(rows)), rows] = -np.inf
+        # a stable sort: of equally near neighbors the first in the text is taken
         order = (-similarity).argsort(axis=1, kind="stable")[:, :count]
         nearest_of_each += [
             Neighborhood(
@@ -241,6 +243,7 @@ def nearest_occurrences(
     _check_count(num_neighbors)
     (own,) = _embed(embedder, [query], layers)
     direction = unit_rows(query.vector(own))
+    # a heap of the nearest so far, the farthest of them first: memory does not grow with the text
     best: list[tuple[float, int, Occurrence]] = []
     number = 0
     for block in batched((s for s in split_sentences(sentences, None) if s), _SENTENCES_TOGETHER):

@@ -212,6 +212,7 @@ def fit_linear(
         bias.grad = error.sum(dim=0)
         return float(loss)
 
+    # only the gradient ends the training: a small change of the loss may be a slow start
     optimizer = torch.optim.LBFGS(
         [weight, bias], max_iter=MAX_ITERATIONS, max_eval=2 * MAX_ITERATIONS,
         tolerance_grad=GRADIENT_TOLERANCE, tolerance_change=0.0,

@@ -110,6 +110,7 @@ def _draw_lemmas(
             f"No lemma has several senses and more than {k} occurrences. Give a larger corpus or a "
             "smaller `k`."
         )
+    # sorted after the draw: the order of a sample is that of the corpus, whatever its size
     random = np.random.default_rng(seed)
     sample = []
     for number in sorted(random.permutation(len(fit))[:num_lemmas].tolist()):

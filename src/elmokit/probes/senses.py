@@ -115,6 +115,7 @@ def _entries(
         for word in sentence.occurrences:
             entry = _Entry(document, document, word)
             by_lemma.setdefault((lemma_of(word), word.pos), []).append(entry)
+    # document by document, so that each is one run of rows; the sort keeps the order inside
     for members in by_lemma.values():
         members.sort(key=lambda entry: entry.document)
     for number, sentence in enumerate(test):
@@ -133,6 +134,7 @@ def _group(members: Sequence[_Entry], order: Sequence[str], *, start: int) -> Le
     is_gold = np.array(
         [[sense in entry.word.sense_keys for sense in candidates] for entry in members], dtype=bool
     ).reshape(len(members), len(candidates))
+    # what a word may know of its lemma: all annotations but those of its own document
     frequencies = np.tile(is_gold[:num_corpus].sum(axis=0), (len(members), 1))
     for document in np.unique(documents[:num_corpus]):
         own = documents == document

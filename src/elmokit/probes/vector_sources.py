@@ -79,6 +79,7 @@ class LayerSource:
 
     def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
         """Return an array (S, W, 2D) for each sentence; the layers stay on disk as float16."""
+        # all layers are kept, also where one is asked for: the next probe may want another
         report = self._on_sentence
         on_progress = None if report is None else lambda *_: report()
         cache = keep_layers(

@@ -147,6 +147,7 @@ def best_threshold(
     # right[i]: the i lowest are classified as different, the others as the same
     different = np.concatenate([[0], np.cumsum(~truth)])
     right = different + np.concatenate([np.cumsum(truth[::-1])[::-1], [0]])
+    # halfway between cosines: rounding moves no pair to the other side
     edges = np.concatenate([[values[0] - 1], (values[1:] + values[:-1]) / 2, [values[-1] + 1]])
     possible = np.concatenate([[True], values[1:] > values[:-1], [True]])
     best = int(np.where(possible, right, -1).argmax())

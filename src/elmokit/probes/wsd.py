@@ -130,6 +130,7 @@ def _scores_by_vectors(words: SenseWords, source: VectorSource) -> list[WsdScore
         with_prior = nearest[:, None] + weights[:, None, None] * log_prior(group)
         return np.concatenate([centroid[:, None], with_prior], axis=1)
 
+    # `score` reads the table, lemma by lemma: all vectors of SemCor need not fit in memory
     with vector_table(source, words) as table:
         decisions = _decide_all(words, (num_names, 1 + len(weights)), score)
     scores = []
@@ -159,6 +160,7 @@ def _choose_weights(
     total = by_document.sum(axis=1)
     best = int(total.argmax())
     weight_of_word = np.full(len(words), best)
+    # leaving a document out is subtracting its row: no second pass over the corpus
     weight_of_word[in_corpus] = (total[:, None] - by_document).argmax(axis=0)[documents]
     return best, weight_of_word
 
@@ -171,6 +173,7 @@ def _decide_all(
     """Return which words are answered rightly, and which answers are ties: (*shape, W) each."""
     is_right, is_tie = np.zeros((2, *shape, len(words)), dtype=bool)
     for group in words.groups:
+        # a lemma with one sense is decided, too: it counts in the scores of all methods
         choice, is_tie[..., group.rows] = decide(score(group))
         # one more column, for words without a candidate: the choice -1 is the last one
         columns = [group.is_gold, words.first_is_gold[group.rows, None]]
@@ -205,6 +208,7 @@ def centroid_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[n
     def sums(rows: slice) -> Float[np.ndarray, "S K X"]:
         return (has_sense[:, rows] @ x[:, rows]).astype(np.float64)
 
+    # sums in float64: a sense of thousands of words would otherwise lose the last digits
     total = np.zeros((len(x), len(has_sense), x.shape[2]))  # (S, K, X)
     for rows in group.document_runs():
         if rows.start < group.num_corpus:
@@ -224,6 +228,7 @@ def nearest_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[np
     documents = group.documents[: group.num_corpus]
     has_sense = group.is_gold[: group.num_corpus].T  # (K, N)
     scores = np.full((*x.shape[:2], len(has_sense)), -np.inf)
+    # some queries at a time: all cosines of a frequent verb at once would take too much memory
     for start in range(0, x.shape[1], _QUERIES_TOGETHER):
         rows = slice(start, start + _QUERIES_TOGETHER)
         is_own = group.documents[rows, None] == documents  # (B, N)
@@ -284,6 +289,7 @@ def _score(
     """
     num_test = len(words.test)
     rows = np.where(words.is_test, words.units, num_test + words.units)
+    # without a candidate in other documents, the inventory's first sense is the answer
     is_known = words.has_candidates & uses_corpus
     is_answered = is_known | words.has_first
     counts = np.zeros((num_test + words.num_documents, 3 * len(FIGURES)))

@@ -105,7 +105,7 @@ def test_the_share_that_reaches_a_score_lies_on_a_line_over_logarithms():
     points = [(1.0, 70.0), (0.01, 40.0), (0.1, 60.0)]
     assert share_that_reaches(points, 50.0) == pytest.approx(10**-1.5)
     assert share_that_reaches(points, 60.0) == pytest.approx(0.1)
-    assert share_that_reaches(points, 30.0) == 0.01
+    assert share_that_reaches(points, 30.0) == pytest.approx(0.01)
     assert share_that_reaches(points, 70.5) is None
 
 

@@ -21,11 +21,6 @@ def write(path, text):
     return path
 
 
-def test_without_a_limit_the_file_is_taken_as_it_is(tmp_path):
-    source = write(tmp_path / "train.conll", "a\tO\n")
-    assert sample_file(source, tmp_path / "out", task="ner", limit=None) == source
-
-
 def test_sentences_stay_whole_and_a_smaller_sample_is_part_of_a_larger_one(tmp_path):
     sentences = [f"w{n}\tB-PER\nx\tO\n" for n in range(50)]
     source = tmp_path / "train.conll.gz"
@@ -173,26 +168,6 @@ def test_the_pairs_of_a_premise_stay_together(tmp_path, ending):
     assert not {premise for premise, _ in train} & {premise for premise, _ in held_out}
 
 
-@pytest.mark.parametrize("number", [2, 3, 8])
-def test_marks_of_documents_are_no_sentences(tmp_path, number):
-    text = "".join(f"-DOCSTART- O\n\n# of {n}\n\nRain{n} B-PER\nfalls O\n\n" for n in range(number))
-    source = write(tmp_path / "train.txt", text)
-    parts = divided(source, tmp_path / "out", task="ner")
-    read = [list(read_columns(path)) for path in (parts.train, parts.held_out)]
-    assert [len(sentences) for sentences in read] == [number - 1, 1]
-    sample = sample_file(source, tmp_path / "sample", task="ner", limit=2)
-    assert len(list(read_columns(sample))) == 2
-
-
-@pytest.mark.parametrize("number", [2, 3, 8])
-def test_comments_of_treebanks_are_no_sentences(tmp_path, number):
-    row = "1\tRain\train\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
-    source = write(tmp_path / "train.conllu", f"#newdoc id=0\n\n{row}" * number)
-    parts = divided(source, tmp_path / "out", task="pos")
-    read = [list(read_conllu(path)) for path in (parts.train, parts.held_out)]
-    assert [len(sentences) for sentences in read] == [number - 1, 1]
-
-
 @pytest.mark.parametrize("number", [4, 7, 30])
 def test_either_part_has_an_example_though_sentences_have_none(tmp_path, number):
     verb = [{"index": 1, "tags": ["B-ARG0", "B-V"]}]
@@ -209,48 +184,35 @@ def test_either_part_has_an_example_though_sentences_have_none(tmp_path, number)
         divided(few, tmp_path, task="srl", subset="verbs")
 
 
-def test_a_single_document_cannot_be_divided(tmp_path):
-    text = "#begin document (a); part 0\na\t0\t0\tHe\t(0)\n\n#end document\n"
-    source = write(tmp_path / "train.conll", text)
-    with pytest.raises(InputError, match=r"train\.conll .* 1 of its units \(coref.* 2 "):
-        divided(source, tmp_path / "out", task="coref")
-
-
-def test_csv_is_refused(tmp_path):
-    source = write(tmp_path / "train.csv", "text,label\na,1\n")
-    with pytest.raises(InputError, match=r"train\.csv: .*CSV.*TSV .*JSON"):
-        sample_file(source, tmp_path / "out", task="sentiment", limit=1)
+@pytest.mark.parametrize(
+    ("name", "unit", "task", "read"),
+    [
+        ("train.txt", "-DOCSTART- O\n\n# of {n}\n\nRain{n} B-PER\nfalls O\n\n", "ner",
+         read_columns),
+        ("train.conllu", "#newdoc id=0\n\n1\tRain\train\tNOUN\t_\t_\t0\troot\t_\t_\n\n", "pos",
+         read_conllu),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("number", [2, 3, 8])
+def test_marks_and_comments_are_no_sentences(tmp_path, name, unit, task, read, number):
+    source = write(tmp_path / name, "".join(unit.format(n=n) for n in range(number)))
+    parts = divided(source, tmp_path / "out", task=task)
+    assert [len(list(read(path))) for path in (parts.train, parts.held_out)] == [number - 1, 1]
+    sample = sample_file(source, tmp_path / "sample", task=task, limit=2)
+    assert len(list(read(sample))) == 2
+    assert sample_file(source, tmp_path / "whole", task=task, limit=None) == source
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("name", "text", "task", "message"),
     [
-        ("{", r"JSON"),
-        ("[]", r"\[\]"),
-        ('{"predicates": []}', "'tokens'"),
-        ('{"tokens": ["a"], "predicates": []}', "1 `tokens`, .* 0 `pos`"),
-        ('{"tokens": ["a"], "pos": ["V"]}', "'predicates'"),
-        ('{"tokens": ["a"], "pos": ["V"], "predicates": [{}]}', r"predicates\[0\]\.index'"),
-        ('{"tokens": ["a"], "pos": ["V"], "predicates": [{"index": 1}]}', r"\[0\]: .* 1 .* 1 "),
+        ("train.csv", "text,label\na,1\n", "sentiment", r"train\.csv: .*CSV.*TSV .*JSON"),
+        ("train.conll", "#begin document (a); part 0\na\t0\t0\tHe\t(0)\n\n#end document\n", "coref",
+         r"train\.conll .* 1 of its units \(coref.* 2 "),
+        ("train.jsonl", '{"pos": ["V"], "predicates": []}\n\n{\n', "srl", r"jsonl, line 3\b"),
+        ("train.json", '{"data": [{"paragraphs": [{}]}]}', "qa", r"paragraphs\[0\]: .*'qas'"),
     ],
-)
-def test_damaged_roles_are_told_with_their_line(tmp_path, line, message):
-    source = write(tmp_path / "train.jsonl", f'{{"tokens": [], "predicates": []}}\n\n{line}\n')
-    with pytest.raises(FormatError, match=rf"train\.jsonl, line 3\b.*{message}"):
-        sample_file(source, tmp_path / "out", task="srl", limit=1, subset="verbs")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"data":\n [', ": .*JSON.* line 2 "),
-        ("[]", r": .*\[\]"),
-        ("{}", ": .*'data'"),
-        ('{"data": [{"paragraphs": [{"context": ""}]}]}', r": .*'data\[0\]\.paragraphs\[0\]\.qas'"),
-        ('{"data": [{"paragraphs": 1}]}', r": .*'data\[0\]\.paragraphs'.* 1\b"),
-    ],
-)
-def test_damaged_questions_are_told_with_their_place(tmp_path, text, message):
-    source = write(tmp_path / "train.json", text)
-    with pytest.raises(FormatError, match=rf"train\.json{message}"):
-        sample_file(source, tmp_path / "out", task="qa", limit=1)
+)  # fmt: skip
+def test_what_cannot_be_divided_is_told_with_its_place(tmp_path, name, text, task, message):
+    with pytest.raises((InputError, FormatError), match=message):
+        divided(write(tmp_path / name, text), tmp_path / "out", task=task)

@@ -12,18 +12,15 @@ import torch
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.experiments import execution, inputs
 from elmokit.experiments import run_experiment as module
-from elmokit.experiments.definitions import TASKS, find_experiment
+from elmokit.experiments.definitions import TASKS
 from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
-from elmokit.experiments.runs import RunStore
 from elmokit.jobs.job import CHECKPOINTS, checkpoints_of
-from elmokit.tasks.runs import train_task
-from elmokit.tasks.runs.train_task import SavedTraining
 
 from ...builders.experiment_data import write_data, write_test_data, write_vectors
 from ...builders.task_models import toy_model
 
 FAST = ("train.epochs=1", "hidden_dims=[6]", "train.patience=1")
-NER, NLI, QA, SENTIMENT, SRL = (TASKS[name] for name in ("ner", "nli", "qa", "sentiment", "srl"))
+NER, NLI, QA, SRL = (TASKS[name] for name in ("ner", "nli", "qa", "srl"))
 
 
 @pytest.fixture(scope="module")
@@ -180,78 +177,6 @@ def test_a_test_score_needs_no_vectors_at_their_old_place(options, folder, tmp_p
         assert (path / "vectors.txt").read_bytes() == b""
 
 
-@pytest.mark.parametrize(
-    ("task", "content", "message"),
-    [
-        ("ner", "Tom\tB-GENE\n", r"ner .*none of the labels.*LOC, PER.*GENE"),
-        ("ner", '{"premise": "a"}\n', r"ner \(expected: Universal NER.*test\.conll, line 1"),
-        ("qa", "Tom\tO\n", r"qa \(expected: SQuAD.*test\.json.*JSON"),
-    ],
-)
-def test_a_test_file_of_another_task_is_told_before_anything(
-    options, tmp_path, monkeypatch, task, content, message
-):
-    test = write_test_data(tmp_path / "test")
-    (path,) = (test / {"ner": NER, "qa": QA}[task].dataset).iterdir()
-    path.write_text(content, encoding="utf-8")
-    monkeypatch.setattr(execution, "train_task", lambda *_, **__: pytest.fail("trained"))
-    with pytest.raises(InputError, match=rf"--test: .*{message}") as caught:
-        run_experiment("table1", options("table1", test_dir=test, overrides=FAST))
-    assert str(caught.value).count(str(path)) == 1
-    assert not (tmp_path / "table1").exists()
-
-
-def test_labels_of_a_test_file_that_training_lacks_are_told_once(options, tmp_path, caplog):
-    test = write_test_data(tmp_path / "test")
-    (path,) = (test / NER.dataset).iterdir()
-    path.write_text(f"{path.read_text('utf-8')}\nTP53\tB-GENE\n", encoding="utf-8")
-    given = options("table1", test_dir=test, tasks=("ner",), overrides=FAST)
-    assert len(run_experiment("table1", given).results["test"]["runs"]) == 4
-    assert caplog.text.count("GENE") == 1
-
-
-def test_the_training_file_is_no_test_file(options, tmp_path):
-    given = options("table1", test_dir=tmp_path / "test", tasks=("ner",), overrides=FAST)
-    (tmp_path / "test" / NER.dataset).mkdir(parents=True)
-    train = given.data_dir / NER.dataset / "train.conll"
-    (tmp_path / "test" / NER.dataset / "unseen.conll").write_bytes(train.read_bytes())
-    with pytest.raises(
-        InputError, match=r"--test: .*/unseen\.conll .*training file .*/train\.conll"
-    ):
-        run_experiment("table1", given)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("train.csv", "text,label\ngood,1\nbad,0\n", r"/train\.csv: .*CSV.*TSV .*JSON"),
-        ("train.tsv", "text\tlabel\ngood\t1\n", r"/train\.tsv .* 1 of its units \(sentiment.* 2 "),
-    ],
-)
-def test_a_training_set_that_cannot_be_divided_is_told_before_anything(
-    options, tmp_path, name, content, message
-):
-    folder = tmp_path / "data" / SENTIMENT.dataset
-    folder.mkdir(parents=True)
-    (folder / name).write_text(content, encoding="utf-8")
-    (folder / "dev.tsv").write_text("text\tlabel\ngood\t1\n", encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        run_experiment(
-            "table1", options("table1", data_dir=tmp_path / "data", tasks=("sentiment",))
-        )
-    assert not (tmp_path / "table1").exists()
-
-
-def test_missing_test_files_are_told(options, tmp_path):
-    test = write_test_data(tmp_path / "test")
-    shutil.rmtree(test / NER.dataset)
-    (test / QA.dataset / "test-2.json").touch()
-    with pytest.raises(FileNotFoundError) as error:
-        run_experiment("table1", options("table1", test_dir=test))
-    for said in (f"/{NER.dataset}: Universal NER", "one test… file", "test-2.json", "--test"):
-        assert said in str(error.value)
-
-
 def test_the_dev_file_as_a_test_file_of_any_name_has_the_scores_of_dev(options, tmp_path):
     given = options("table1", test_dir=tmp_path / "test", tasks=("ner", "srl"), overrides=FAST)
     for dataset, name in ((NER.dataset, "unseen.conll"), (SRL.dataset, "some.jsonl")):
@@ -370,69 +295,6 @@ def test_a_run_that_was_out_of_time_goes_on(options, monkeypatch):
     assert resumed == [False, True, False, False, False]
 
 
-def test_a_training_whose_result_was_not_stored_is_not_repeated(options, monkeypatch):
-    given = {"tasks": ("nli",), "overrides": FAST}
-    resumed, write = _note_what_is_resumed(monkeypatch), RunStore.write
-
-    def full(*arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(RunStore, "write", full)
-    with pytest.raises(OSError, match="No space left"):
-        run_experiment("table1", options("table1", **given))
-    monkeypatch.setattr(RunStore, "write", write)
-    report = run_experiment("table1", options("table1", resume=True, **given))
-    assert not report.results["missing"]
-    assert resumed == [False, True, False, False, False]
-
-
-@pytest.mark.parametrize("left", ["nothing", "a damaged log", "a damaged checkpoint"])
-def test_what_an_accident_left_of_a_training(left, options, tmp_path):
-    given = {"tasks": ("nli",), "overrides": ("train.epochs=3", *FAST[1:2])}
-    with pytest.raises(KeyboardInterrupt):
-        run_experiment("table1", options("table1", **given), _stop("epoch 2"))
-    again = options("table1", resume=True, **given)
-    (run_dir,) = (tmp_path / "table1/runs").iterdir()
-    if left == "nothing":
-        shutil.rmtree(run_dir / CHECKPOINTS)  # beside the model
-    elif left == "a damaged log":
-        rows = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines(keepends=True)
-        (run_dir / "metrics.jsonl").write_text(rows[0], encoding="utf-8")
-        with pytest.raises(FormatError, match=r"metrics\.jsonl .* Remove .*" + run_dir.name):
-            run_experiment("table1", again)
-        shutil.rmtree(run_dir)
-    else:
-        for checkpoint in (run_dir / CHECKPOINTS).iterdir():
-            (checkpoint / "model.safetensors").write_bytes(b"")
-        with pytest.raises(FormatError, match=f"is damaged: delete .*{run_dir.name}"):
-            run_experiment("table1", again)
-        shutil.rmtree(run_dir / CHECKPOINTS)
-    assert not run_experiment("table1", again).results["missing"]
-
-
-def test_an_update_after_the_checkpoint_is_made_again(options, tmp_path, monkeypatch):
-    given = {
-        "tasks": ("ner",), "overrides": ("train.epochs=2", "train.batch_size=4", *FAST[1:2]),
-    }  # fmt: skip
-    whole = run_experiment("table1", options("whole", **given))
-    resumed, save, saved = _note_what_is_resumed(monkeypatch), SavedTraining._save, []
-
-    def killed(training):
-        if len(saved) == 7:
-            raise KeyboardInterrupt
-        saved.append(training)
-        save(training)
-
-    monkeypatch.setattr(SavedTraining, "_save", killed)
-    monkeypatch.setattr(train_task, "CHECKPOINT_SECONDS", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        run_experiment("table1", options("table1", **given))
-    monkeypatch.setattr(SavedTraining, "_save", save)
-    report = run_experiment("table1", options("table1", resume=True, **given))
-    assert resumed == [False, True, False, False, False]
-    assert _without_times(report) == _without_times(whole)
-
-
 def test_a_diverged_training_is_not_kept(options, tmp_path):
     given = ("train.epochs=3", "train.learning_rate=1e30", *FAST[1:])
     report = run_experiment("table1", options("table1", tasks=("nli",), overrides=given))
@@ -441,17 +303,6 @@ def test_a_diverged_training_is_not_kept(options, tmp_path):
     assert all("not finite" in reason for reason in reasons)
     for run_dir in (tmp_path / "table1/runs").iterdir():
         assert [path.name for path in run_dir.iterdir()] == ["diverged.json"]
-
-
-def test_controls_are_tested_against_elmo(options):
-    given = {"tasks": ("nli", "ner"), "overrides": FAST}
-    report = run_experiment("controls", options("controls", **given))
-    assert not report.results["missing"]
-    tested = [(row["task"], row["condition"]) for row in report.results["comparisons"]]
-    assert tested.count(("nli", "static, at the output too")) == 1
-    assert ("ner", "static, at the output too") not in tested
-    assert len(tested) == 11
-    assert {row["reference"] for row in report.results["comparisons"]} == {"elmo"}
 
 
 def test_runs_are_taken_over_from_another_experiment_by_copying_them(
@@ -471,63 +322,6 @@ def test_runs_are_taken_over_from_another_experiment_by_copying_them(
     assert (tmp_path / "figure2/plot.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_position_of_use_is_told_from_the_other(options):
-    report = run_experiment("table3", options("table3", tasks=("nli",), overrides=FAST))
-    positions = {
-        run["condition"]: [one["position"] for one in run["layer_weights"]]
-        for run in report.results["runs"]
-    }
-    assert positions == {
-        "input": ["input"], "input and output": ["input", "output"], "output": ["output"],
-    }  # fmt: skip
-
-
-def _other_model(folder, tmp_path):
-    toy_model(seed=9).save(tmp_path / "other")
-    return {"model": str(tmp_path / "other")}
-
-
-def _other_vectors(folder, tmp_path):
-    text = (folder / "vectors.txt").read_text("utf-8")
-    (tmp_path / "other.txt").write_text(text.replace("lives ", "died "), encoding="utf-8")
-    return {"vectors": tmp_path / "other.txt"}
-
-
-def _other_data(folder, tmp_path):
-    shutil.copytree(folder / "data", tmp_path / "data")
-    path = tmp_path / "data" / NLI.dataset / "train.jsonl"
-    path.write_text(path.read_text("utf-8") + "\n", encoding="utf-8")
-    return {"data_dir": tmp_path / "data"}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (_other_model, "biLM was"),
-        (_other_vectors, "word vectors was"),
-        (_other_data, r"tasks\.nli-snli-sample\.data\.train was"),
-        (
-            lambda *_: {"overrides": (*FAST, "train.learning_rate=0.1")},
-            "--set was .* and is now .*rate=0.1",
-        ),
-        (lambda *_: {"overrides": FAST[1:]}, "--set was "),
-        (lambda *_: {"tune": True}, "--tune was False and is now True"),
-    ],
-)
-def test_only_the_same_experiment_is_resumed(options, folder, tmp_path, change, message):
-    given = {"tasks": ("nli",), "overrides": FAST, "minutes": 1e-9}
-    run_experiment("table1", options("table1", **given))
-    before = (tmp_path / "table1/results.json").read_bytes()
-    other = given | change(folder, tmp_path)
-    with pytest.raises(ConfigError, match=f"/table1 holds another experiment: .*{message}"):
-        run_experiment("table1", options("table1", resume=True, **other))
-    with pytest.raises(ConfigError, match="experiment was 'table1' and is now 'table2'"):
-        run_experiment("table2", options("table1", resume=True, **given))
-    with pytest.raises(FileExistsError, match=r"/table1 already holds .*--resume"):
-        run_experiment("table1", options("table1", **given))
-    assert (tmp_path / "table1/results.json").read_bytes() == before
-
-
 def test_tasks_and_seeds_can_be_added(options):
     given = {"overrides": FAST, "resume": True}
     first = run_experiment("table1", options("table1", tasks=("ner",), **given))  # starts
@@ -542,15 +336,6 @@ def test_tasks_and_seeds_can_be_added(options):
         run_experiment("table1", options("table1", tasks=("ner",), resume=True))
     again = run_experiment("table1", options("table1", tasks=("ner",), **given))
     assert _without_times(again) == _without_times(first)
-
-
-@pytest.mark.parametrize("resume", [True, False])
-def test_foreign_files_are_not_replaced(options, tmp_path, resume):
-    (tmp_path / "table1").mkdir()
-    (tmp_path / "table1/results.json").write_text("mine", encoding="utf-8")
-    with pytest.raises(FileExistsError, match=r"/table1 has files .*results\.json"):
-        run_experiment("table1", options("table1", tasks=("ner",), resume=resume))
-    assert (tmp_path / "table1/results.json").read_text("utf-8") == "mine"
 
 
 def test_the_learning_rate_is_chosen_on_the_held_out_part(options, tmp_path):
@@ -675,59 +460,6 @@ def test_the_device_reaches_everything_that_computes_in_a_probe(options, monkeyp
     assert {place for place, _ in asked} == {place.__name__ for place in expected}
 
 
-def test_missing_data_are_told_before_anything_is_computed(options, tmp_path):
-    with pytest.raises(FileNotFoundError) as error:
-        run_experiment("korean", options("korean", data_dir=tmp_path))
-    assert str(tmp_path / "ud-ko-kaist") in str(error.value)
-    assert "KLUE-NLI: JSON lines of premise, hypothesis, label" in str(error.value)
-    assert not (tmp_path / "korean").exists()
-    with pytest.raises(FileNotFoundError, match=r"/wsd-en: semcor\.data\.xml.*\n.*--data"):
-        run_experiment("table5", options("table5", data_dir=tmp_path))
-
-
-def test_a_folder_without_a_split_is_told(options, tmp_path):
-    (tmp_path / "nli-snli-sample").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"/nli-snli-sample .*'train'.*\n.*--data.*--tasks"):
-        run_experiment("table1", options("table1", data_dir=tmp_path, tasks=("nli",)))
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "message"),
-    [
-        ("table1", {"vectors": None}, "table1 .*--vectors.*elmokit vectors"),
-        ("korean", {"model": None}, "korean .*'ko'.*--model.*--vectors"),
-        ("table6", {"tune": True}, "table6 .*--tune.*--set"),
-        ("table5", {"test_dir": Path("test")}, "table5 .*--test"),
-        ("table6", {"rates": Path("results.json")}, "table6 .*--rates"),
-        (
-            "table1",
-            {"rates": Path("results.json"), "overrides": ("train.learning_rate = 0.1",)},
-            r"--rates .*--set train\.learning_rate",
-        ),
-    ],
-)
-def test_what_does_not_go_together_is_refused(options, monkeypatch, name, changes, message):
-    monkeypatch.setattr(inputs, "packaged_models", lambda: ["en"])
-    with pytest.raises(InputError, match=message):
-        run_experiment(name, options(name, **changes))
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("seeds", 0, r"`seeds` .* 0\."),
-        ("minutes", 0.0, r"`minutes` .* 0\.0\."),
-        ("minutes", float("nan"), r"`minutes` .* nan\."),
-        ("device", "gpu", "'gpu'"),
-    ],
-)
-def test_impossible_options_are_refused(options, name, value, message):
-    with pytest.raises(InputError, match=message):
-        options("table1", **{name: value})
-    with pytest.raises(InputError, match="`rates` or `tune`"):
-        options("table1", rates=Path("results.json"), tune=True)
-
-
 def test_without_a_vector_of_the_word_the_rest_of_table_4_stands(options, folder, tmp_path):
     lines = (folder / "vectors.txt").read_text("utf-8").splitlines(keepends=True)
     vectors = tmp_path / "few.txt"
@@ -736,12 +468,6 @@ def test_without_a_vector_of_the_word_the_rest_of_table_4_stands(options, folder
     assert not report.results["missing"]
     lists = report.results["tables"][2]["rows"]
     assert [row[2] == "no vector" for row in lists] == [True, False, False]
-
-
-def test_a_probe_folder_that_lacks_a_file_is_told_while_planning(options, tmp_path):
-    (tmp_path / "wsd-en").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"/wsd-en .*semcor\.data\.xml.*Raganato"):
-        run_experiment("table5", options("table5", data_dir=tmp_path))
 
 
 def test_with_a_rate_that_diverges_the_others_are_chosen_from(options, tmp_path, monkeypatch):
@@ -764,11 +490,138 @@ def test_with_a_rate_that_diverges_the_others_are_chosen_from(options, tmp_path,
     assert len(rates) == 3  # nothing is tried again
 
 
-def test_the_model_of_the_package_is_meant_where_none_is_named(tmp_path, monkeypatch):
-    from elmokit.weights.locate import PACKAGED_MODELS
+@pytest.mark.parametrize(
+    ("dataset", "content", "message"),
+    [
+        (NER, "Tom\tB-GENE\n", r"none of the labels.*LOC, PER.*GENE.*Universal NER"),
+        (NER, '{"premise": "a"}\n', r"test\.conll, line 1.*Universal NER"),
+        (QA, "Tom\tO\n", r"test\.json.*JSON.*SQuAD"),
+        (QA, None, r"'test'.*SQuAD"),
+        (NER, "the training file", r"training file .*/train\.conll"),
+    ],
+)
+def test_what_is_no_test_file_is_told_before_anything(
+    options, tmp_path, monkeypatch, dataset, content, message
+):
+    given = options("table1", test_dir=write_test_data(tmp_path / "test"), overrides=FAST)
+    (path,) = (tmp_path / "test" / dataset.dataset).iterdir()
+    if content is None:
+        path.unlink()
+    elif content == "the training file":
+        path.write_bytes((given.data_dir / dataset.dataset / "train.conll").read_bytes())
+    else:
+        path.write_text(content, encoding="utf-8")
+    monkeypatch.setattr(execution, "train_task", lambda *_, **__: pytest.fail("trained"))
+    with pytest.raises((InputError, FileNotFoundError), match=rf"--test: .*{message}"):
+        run_experiment("table1", given)
+    assert not (tmp_path / "table1").exists()
 
-    monkeypatch.chdir(tmp_path)
-    for name, language in (("korean", "ko"), ("table1", "en")):
-        (tmp_path / language).mkdir()
-        (tmp_path / language / "config.json").touch()
-        assert inputs.model_path(find_experiment(name), None) == PACKAGED_MODELS / language
+
+@pytest.mark.parametrize(
+    ("name", "present", "message"),
+    [
+        ("korean", "", r"/ud-ko-kaist.*CoNLL-U"),
+        ("table1", "nli-snli-sample", r"/nli-snli-sample .*'train'.*SNLI"),
+        ("table5", "", r"/wsd-en.*Raganato"),
+        ("table5", "wsd-en", r"semcor\.data\.xml.*Raganato"),
+        ("table4", "wsd-en", r"senses\.tsv"),
+    ],
+)
+def test_missing_data_are_told_before_anything_is_computed(
+    options, tmp_path, name, present, message
+):
+    (tmp_path / "data" / present).mkdir(parents=True)
+    given = options(name, data_dir=tmp_path / "data", tasks=("nli",) if name == "table1" else ())
+    with pytest.raises(FileNotFoundError, match=f"--data: .*{message}"):
+        run_experiment(name, given)
+    assert not (tmp_path / name).exists()
+
+
+def _changes(folder, tmp_path):
+    """Yield what another command gives, and what must be named."""
+    toy_model(seed=9).save(tmp_path / "other")
+    yield {"model": str(tmp_path / "other")}, "biLM was"
+    text = (folder / "vectors.txt").read_text("utf-8")
+    (tmp_path / "other.txt").write_text(text.replace("lives ", "died "), encoding="utf-8")
+    yield {"vectors": tmp_path / "other.txt"}, "word vectors was"
+    shutil.copytree(folder / "data", tmp_path / "data")
+    path = tmp_path / "data" / NLI.dataset / "train.jsonl"
+    path.write_text(path.read_text("utf-8") + "\n", encoding="utf-8")
+    yield {"data_dir": tmp_path / "data"}, r"nli-snli-sample\.data\.train was"
+    rate = (*FAST, "train.learning_rate=0.1")
+    yield {"overrides": rate}, "--set was .* and is now .*rate=0.1"
+    yield {"overrides": FAST[1:]}, "--set was "
+    yield {"tune": True}, "--tune was False and is now True"
+
+
+def test_only_the_same_experiment_is_resumed(options, folder, tmp_path):
+    given = {"tasks": ("nli",), "overrides": FAST, "minutes": 1e-9}
+    run_experiment("table1", options("table1", **given))
+    before = (tmp_path / "table1/results.json").read_bytes()
+    for change, message in _changes(folder, tmp_path):
+        with pytest.raises(ConfigError, match=f"/table1/.*{message}"):
+            run_experiment("table1", options("table1", resume=True, **given | change))
+    with pytest.raises(ConfigError, match="experiment was 'table1' and is now 'table2'"):
+        run_experiment("table2", options("table1", resume=True, **given))
+    with pytest.raises(FileExistsError, match=r"/table1 already holds .*--resume"):
+        run_experiment("table1", options("table1", **given))
+    assert (tmp_path / "table1/results.json").read_bytes() == before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/results.json").write_text("mine", encoding="utf-8")
+    for resume in (True, False):
+        with pytest.raises(FileExistsError, match=r"/mine .*results\.json"):
+            run_experiment("table1", options("mine", resume=resume, **given))
+    assert (tmp_path / "mine/results.json").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("left", "message"),
+    [
+        ("no checkpoint", None),
+        ("a damaged log", r"metrics\.jsonl .* Remove .*"),
+        ("a damaged checkpoint", "is damaged: delete .*"),
+    ],
+)
+def test_what_an_accident_left_of_a_training(left, message, options, tmp_path):
+    given = {"tasks": ("nli",), "overrides": ("train.epochs=3", *FAST[1:2])}
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment("table1", options("table1", **given), _stop("epoch 2"))
+    again = options("table1", resume=True, **given)
+    (run_dir,) = (tmp_path / "table1/runs").iterdir()
+    if left == "no checkpoint":
+        shutil.rmtree(run_dir / CHECKPOINTS)  # beside the model
+    elif left == "a damaged log":
+        rows = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines(keepends=True)
+        (run_dir / "metrics.jsonl").write_text(rows[0], encoding="utf-8")
+    else:
+        for checkpoint in (run_dir / CHECKPOINTS).iterdir():
+            (checkpoint / "model.safetensors").write_bytes(b"")
+    if message is not None:
+        with pytest.raises(FormatError, match=message + run_dir.name):
+            run_experiment("table1", again)
+        shutil.rmtree(run_dir)
+    assert not run_experiment("table1", again).results["missing"]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("table1", {"vectors": None}, "table1 .*--vectors.*elmokit vectors"),
+        ("korean", {"model": None}, "korean .*'ko'.*--model.*--vectors"),
+        ("table6", {"tune": True}, "table6 .*--tune.*--set"),
+        ("table5", {"test_dir": Path("test")}, "table5 .*--test"),
+        (
+            "table1",
+            {"rates": Path("results.json"), "overrides": ("train.learning_rate = 0.1",)},
+            r"--rates .*--set train\.learning_rate",
+        ),
+        ("table1", {"seeds": 0}, r"`seeds` .* 0\."),
+        ("table1", {"minutes": float("nan")}, r"`minutes` .* nan\."),
+        ("table1", {"device": "gpu"}, "'gpu'"),
+        ("table1", {"rates": Path("results.json"), "tune": True}, "`rates` or `tune`"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options, monkeypatch, name, changes, message):
+    monkeypatch.setattr(inputs, "packaged_models", lambda: ["en"])
+    with pytest.raises(InputError, match=message):
+        run_experiment(name, options(name, **changes))

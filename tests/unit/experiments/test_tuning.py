@@ -63,14 +63,13 @@ def test_what_was_not_tuned_or_has_not_run_is_refused(write):
         read(write([run(ELMO, 0.1)], tuned=False))
     with pytest.raises(InputError, match=r"results\.json .*nli, nli-snli.*, static.*--tasks"):
         read(write([run(ELMO, 0.1)]), TABLE1)
-    with pytest.raises(FileNotFoundError, match=r"none\.json"):
+    with pytest.raises(FormatError, match=r"none\.json"):
         read(write([]).parent / "none.json")
 
 
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        ("none", "usable learning rate"),
         ([{"task": "nli"}], "usable learning rate"),
         (["elmo"], "usable learning rate"),
         ([run(ELMO, "high")], "'high'"),

@@ -43,27 +43,14 @@ def test_a_word_has_the_average_of_its_vectors(embedder, sentences):
     assert counts == sorted(counts, reverse=True)
 
 
-def test_a_vocabulary_of_more_words_than_the_first_table(embedder):
-    words = [f"w{number}" for number in range(2500)]
-    sentences = [words[i : i + 5] for i in range(0, 2500, 5)]
-    keyed = keyed_vectors(embedder, sentences=sentences)
-    assert sorted(keyed.index_to_key) == sorted(words)
-    for i in (0, 1023, 1024, 2499):
-        expected = embedder.embed([sentences[i // 5]], layers="average")[0][i % 5]
-        assert np.abs(keyed[words[i]] - expected).max() < 1e-6
-
-
 def test_words_alone_are_sentences_of_one_word(embedder):
     keyed = keyed_vectors(embedder, WORDS)
     assert keyed.index_to_key == WORDS
-    for word, vectors in zip(WORDS, embedder.embed([[w] for w in WORDS], layers="average"),
-                             strict=True):  # fmt: skip
+    alone = embedder.embed([[word] for word in WORDS], layers="average")
+    for word, vectors in zip(WORDS, alone, strict=True):
         assert np.abs(keyed[word] - vectors[0]).max() < 1e-6
-
-
-def test_spellings_of_one_word_are_one_sentence(embedder):
-    keyed = keyed_vectors(embedder, ["caf\u00e9", "cafe\u0301", "a"])
-    assert [keyed.get_vecattr(word, "count") for word in keyed.index_to_key] == [1, 1, 1]
+    spellings = keyed_vectors(embedder, ["caf\u00e9", "cafe\u0301", "a"])  # one sentence of two
+    assert [spellings.get_vecattr(word, "count") for word in spellings.index_to_key] == [1, 1, 1]
 
 
 def test_chosen_words_keep_their_order_and_rare_ones_are_left_out(embedder, sentences):

@@ -122,15 +122,10 @@ def test_workers_that_compute_otherwise_are_refused(model, text, tmp_path):
 
 
 def test_errors_of_workers_are_raised_as_themselves(model):
-    actor = ray.remote(ray_data._BlockEmbedder).remote(model, EmbedOptions(), "int4", "cpu", 1)
+    actor = ray.remote(ray_data._BlockEmbedder).remote(model, EmbedOptions(), {"precision": "int4"})
     with pytest.raises(InputError, match="int4") as raised:
         ray_data._result(lambda: ray.get(actor.metadata.remote()))
     assert raised.type is InputError
-
-
-def test_a_running_text_is_not_split(model):
-    with pytest.raises(InputError, match="carry"):
-        RayLines(model, EmbedOptions(state="carry"))
 
 
 def test_an_address_where_nobody_answers_is_named_at_once(model, monkeypatch):
@@ -151,6 +146,7 @@ def test_more_workers_than_the_cluster_has_room_for_are_refused(model):
         ({"precision": "int4"}, "int4"),
         ({"options": EmbedOptions(layers="bottom")}, "`layers` must be"),
         ({"options": EmbedOptions(dtype="float64")}, "`dtype` must be"),
+        ({"options": EmbedOptions(state="carry")}, "carry"),
     ],
 )
 def test_options_are_checked_before_connecting(model, settings, message):

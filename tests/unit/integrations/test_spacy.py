@@ -69,10 +69,6 @@ def test_vectors_of_tokens_spans_and_documents(folder):
     assert np.array_equal(doc[3].vector, doc.tensor[3])
     assert np.allclose(doc[1:4].vector, doc.tensor[1:4].mean(axis=0), atol=1e-7)
     assert np.allclose(doc.vector, doc.tensor[read].mean(axis=0), atol=1e-7)
-    a, b = doc[1], doc[4]
-    cosine = a.vector @ b.vector / np.linalg.norm(a.vector) / np.linalg.norm(b.vector)
-    assert a.similarity(b) == pytest.approx(cosine, abs=1e-6)
-    assert doc.similarity(doc) == pytest.approx(1, abs=1e-6)
     for one in (doc, doc[1:4], doc[1]):  # whatever has a vector
         for other in (doc, doc[3:6], doc[4]):
             norms = one.vector_norm, other.vector_norm
@@ -80,13 +76,9 @@ def test_vectors_of_tokens_spans_and_documents(folder):
             cosine = one.vector @ other.vector / norms[0] / norms[1]
             assert one.similarity(other) == pytest.approx(cosine, abs=1e-6)
     assert [token.has_vector for token in doc] == [not token.is_space for token in doc]
-
-
-def test_empty_documents_have_zero_vectors(folder, embedder):
-    for doc in pipeline(folder).pipe(["", "  "]):
-        assert doc.vector.shape == (embedder.dim,)
-        assert not doc.vector.any()
-        assert not doc.has_vector
+    for empty in pipeline(folder).pipe(["", "  "]):
+        assert empty.vector.tolist() == [0.0] * doc.tensor.shape[1]
+        assert not empty.has_vector
 
 
 def test_a_saved_pipeline_brings_its_model(folder, tmp_path):

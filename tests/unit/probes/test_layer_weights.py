@@ -70,7 +70,7 @@ def test_an_arm_that_learns_no_weights_is_told(write_run, condition):
 
 
 def test_damage_is_told(write_run, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r" task\.json"):
+    with pytest.raises(FileNotFoundError, match=r"task\.json"):
         read_layer_weights(tmp_path)
     with pytest.raises(FormatError, match=r"/empty/model\.safetensors "):
         read_layer_weights(write_run("empty"))

@@ -55,15 +55,10 @@ def test_the_nearest_is_the_one_in_like_context(found):
     nearest = {one.occurrence.tokens[0]: one.neighbors[0].tokens[0] for one in found}
     assert nearest == {"money": "cash", "cash": "money", "river": "water", "water": "river"}
     assert all(one.similarities[0] > 0.9 > 0 > one.similarities[1] for one in found)
-
-
-def test_an_occurrence_is_not_its_own_neighbor(found):
     assert all(one.occurrence not in one.neighbors for one in found)
-
-
-def test_the_share_of_same_sense_counts_neighbors(found):
-    assert share_of_same_sense(found) == 1.0
-    assert share_of_same_sense(found, among=2) == 0.5
+    assert (share_of_same_sense(found), share_of_same_sense(found, among=2)) == (1.0, 0.5)
+    marked = [found[0].occurrence.marked(context=context) for context in (None, 1, 0)]
+    assert marked == ["money [bank] .", "money [bank] .", "… [bank] …"]
 
 
 def test_two_occurrences_have_their_plain_cosine(occurrences):
@@ -98,18 +93,10 @@ def test_occurrences_are_found_once_a_sentence_up_to_a_limit():
     sentences = [["a", "bank"], ["no"], ["a", "bank"], ["bank", "bank"], ["the", "bank"]]
     found = find_occurrences(sentences, "bank", limit=2)
     assert [(o.tokens, o.index) for o in found] == [(("a", "bank"), 1), (("bank", "bank"), 0)]
-
-
-def test_copies_of_the_query_do_not_use_up_the_limit():
+    # copies of the query do not use up the limit
     text = [["Money", "bank"], ["money", "bank", "."], ["river", "bank"]]
     found = find_occurrences(text, "bank", limit=1, query=["money", "bank"])
     assert [one.tokens for one in found] == [("river", "bank")]
-
-
-def test_the_word_is_marked_within_its_context(occurrences):
-    assert occurrences[0].marked() == "money [bank] ."
-    assert occurrences[0].marked(context=0) == "… [bank] …"
-    assert occurrences[0].marked(context=1) == "money [bank] ."
 
 
 def test_neighbors_of_one_occurrence_are_those_of_its_word():

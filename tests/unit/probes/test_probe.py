@@ -12,7 +12,6 @@ from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes import pos, registry, vector_sources
 from elmokit.probes.probe import Figure, Probe, gains_of, run_probe, training_gains
-from elmokit.probes.registry import PROBES, find_probe
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import load_model
 
@@ -58,11 +57,6 @@ def test_parts_of_speech_of_all_that_is_compared(model_dir, data, tmp_path):
         "static",
     ]  # fmt: skip
     assert all(score.accuracy == 100 for score in scores)
-
-
-def test_a_test_set_that_is_the_only_one_is_named(model_dir, senses_dir):
-    found = run_probe("wsd", senses_dir, model_dir, layers="top")
-    assert found.metadata["test"] == "semeval2007"
 
 
 def test_the_device_is_that_of_layers_and_classifiers(model_dir, data, tmp_path, monkeypatch):
@@ -147,15 +141,6 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
     assert lines[0].split() == ["dimensions"]
     assert lines[1].split() == ["layer", "top", "16.00"]
     assert lines[2] == "layer top was the last"
-
-
-@pytest.mark.parametrize("name", ["pos", "wsd", "neighbors", "wic"])
-def test_every_probe_shows_fields_that_its_score_has(name):
-    probe = find_probe(name)
-    assert name in PROBES
-    assert probe.counts
-    assert {figure.name for figure in probe.figures} <= set(probe.columns)
-    assert probe.figures[0].name == next(iter(probe.columns))
 
 
 KOREAN = (
