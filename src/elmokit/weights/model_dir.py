@@ -100,11 +100,11 @@ class PretrainedBiLM(BiLM):
         if config.lexicon is not None or lexicon is not None:
             self.char_vocab = _lexicon_vocab(config, lexicon)
         num_lines = None if word_vocab is None else len(word_vocab)
-        sizes = [size for size in (num_lines, config.num_words, num_words) if size is not None]
-        if len(set(sizes)) > 1:
+        sizes = {num_lines, config.num_words, num_words} - {None}
+        if len(sizes) > 1 or (softmax_config is not None and not sizes):
             raise ValueError(
-                f"The vocabulary has {num_lines} words, the word embedding {config.num_words} and "
-                f"`num_words` is {num_words}; they must be the same number."
+                f"`word_vocab` has {num_lines} words, the word embedding {config.num_words} and "
+                f"`num_words` is {num_words}; they must be one number, and a softmax needs it."
             )
         self.word_vocab = word_vocab
         self.softmax_config = softmax_config
@@ -113,9 +113,9 @@ class PretrainedBiLM(BiLM):
         self.training_metadata = dict(training or {})
         self.softmax: Softmax | None = None
         if softmax_config is not None:
-            if not sizes:
-                raise ValueError("A softmax needs `word_vocab` (or `num_words`) to know its size.")
-            self.softmax = build_softmax(softmax_config, sizes[0], config.lstm.projection_dim)
+            (size,) = sizes
+            assert size is not None
+            self.softmax = build_softmax(softmax_config, size, config.lstm.projection_dim)
             if initialize:
                 self.softmax.reset_parameters(torch.Generator().manual_seed(0))
 
@@ -252,7 +252,7 @@ class PretrainedBiLM(BiLM):
         """Round all parameters in place to numbers that ``dtype`` holds exactly.
 
         Raises:
-            ValueError: if a parameter is too large or not finite; names it.
+            ValueError: if a parameter is too large or not finite.
         """
         round_parameters(self, dtype)
 

@@ -12,6 +12,7 @@ spellings.
 """
 
 import copy
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -45,18 +46,13 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
     `PretrainedBiLM.round_to` does. The runtime computes in fp32 in every case. Metadata of
     the file name the model's hash and tokenizer, how it normalizes words and cuts long ones, and
     the version of elmokit.
-
-    Raises:
-        MissingExtraError: if the library onnx is missing.
-        ValueError: if a weight is not finite, or too large for ``dtype``.
-        InputError: if the model reads characters and words by lists.
     """
     if model.config.lexicon is not None:
         raise InputError(
             "ONNX is written for models of bytes; this one reads characters and words by lists "
             "(config.json, `lexicon`)."
         )
-    onnx = _import_onnx()
+    onnx = _imported("onnx")
     reading = model.config.char_vocab
     made = {"normalization": reading.normalization, "truncation": reading.truncation}
     if isinstance(model, PretrainedBiLM):
@@ -87,8 +83,8 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=10,  # of opset 18's time: newer ones are refused by older runtimes
     )
-    for name, found in zip((LAYERS, MASK), outputs, strict=True):
-        proto.graph.node.append(onnx.helper.make_node("Identity", [found], [name]))
+    for name, output in zip((LAYERS, MASK), outputs, strict=True):
+        proto.graph.node.append(onnx.helper.make_node("Identity", [output], [name]))
     onnx.helper.set_model_props(proto, made | {"dtype": dtype})
     onnx.checker.check_model(proto)
     with atomic_file(Path(path)) as temp_path:
@@ -96,13 +92,8 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
 
 
 def read_onnx_metadata(path: Path) -> dict[str, str]:
-    """Return what a file written by `write_onnx` says of its model.
-
-    Raises:
-        MissingExtraError: if the library onnx is missing.
-        FormatError: if the file is damaged, or was not written by elmokit.
-    """
-    proto, data = _import_onnx().ModelProto(), path.read_bytes()
+    """Return what a file written by `write_onnx` says of its model."""
+    proto, data = _imported("onnx").ModelProto(), path.read_bytes()
     with damage(path, ADVICE, what="damaged, or not an ONNX file"):
         proto.ParseFromString(data)
     if proto.producer_name != PRODUCER:
@@ -111,26 +102,18 @@ def read_onnx_metadata(path: Path) -> dict[str, str]:
     return {"elmokit_version": proto.producer_version, **written}
 
 
-def _import_onnx() -> Any:
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingExtraError("onnx", extra="onnx") from error
-    return onnx
-
-
 def run_onnx(path: str | PathLike[str], ids: Tensor) -> Tensor:
-    """Return the layers (L, B, T, 2D) that ONNX Runtime computes for ids, on the CPU.
-
-    Raises:
-        MissingExtraError: if the library onnxruntime is missing.
-    """
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingExtraError("onnxruntime", extra="onnx") from error
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    """Return the layers (L, B, T, 2D) that ONNX Runtime computes for ids, on the CPU."""
+    runtime = _imported("onnxruntime")
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     return torch.from_numpy(session.run([LAYERS], {INPUT: ids.long().numpy()})[0])
+
+
+def _imported(library: str) -> Any:
+    try:
+        return import_module(library)
+    except ImportError as error:
+        raise MissingExtraError(library, extra="onnx") from error
 
 
 class _Graph:

@@ -109,7 +109,7 @@ def test_configurations(folder, tmp_path):
     first = convert(folder, tmp_path / "a")
     assert first.notes == (), "config.json names the right one"
     (folder / "config.json").unlink()
-    with pytest.raises(FormatError, match=r"several configurations: .*cnn_0\.json.*--options"):
+    with pytest.raises(FormatError, match=r"2 files .*cnn_0\.json.*--options"):
         convert(folder, tmp_path / "b")
     report = convert(folder, tmp_path / "b", options="configs/cnn_50.json")
     assert report.model_hash == first.model_hash
