@@ -13,6 +13,7 @@ TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "src/elmokit"
 
 COVERED_BY = {
+    "unit/test_wording.py": "files/location",
     # Commands read arguments, call one function and print: they are run as users run them.
     "e2e/test_embed_command.py": "cli/commands/bench cli/commands/embed",
     "e2e/test_info_and_cache_commands.py": ("cli/commands/cache cli/descriptions"),
@@ -39,15 +40,13 @@ COVERED_BY = {
         " tasks/networks/initialization tasks/networks/role_labeler tasks/runs/config"
     ),
     "contracts/test_tokenizers.py": (
-        "text/sentences text/tokenizers/long_text text/tokenizers/protocol"
-        " text/tokenizers/simple_data text/tokenizers/whitespace"
+        "text/sentences text/tokenizers/protocol text/tokenizers/simple_data"
     ),
     "contracts/test_weight_formats.py": "weights/model_files",
     "parity/test_imports.py": "weights/readers/torch_arrays",
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
-    "unit/integrations/test_transformers.py": (
-        "integrations/transformers_folder integrations/transformers_tokenizer"
-    ),
+    "contracts/test_keyed_embeddings.py": "embed/keyed_lines",
+    "unit/integrations/test_transformers.py": "integrations/transformers_tokenizer",
     "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
     "unit/embed/test_job.py": "embed/line_embedder embed/sif",
     # Parts of one computation: a wrong one gives the whole another result.
@@ -58,23 +57,21 @@ COVERED_BY = {
     "unit/explorer/test_export.py": "explorer/text_rules",
     "unit/server/test_routes.py": "server/answers server/computations server/limits",
     "unit/experiments/test_inputs.py": "tasks/sampling",
-    "unit/probes/test_wsd.py": "probes/sense_answers",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
     ),
-    "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
+    "unit/kernels/test_layers.py": "kernels/buffers kernels/inference",
     "unit/kernels/test_training.py": "kernels/library",
-    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm tasks/runs/train_task",
+    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
     "unit/tasks/runs/test_training.py": "tasks/runs/examples",
     "unit/text/test_word_vocab.py": "text/word_counter",
     "unit/training/pretraining/test_finetune.py": "training/pretraining/vocab_transfer",
-    "unit/training/pretraining/test_pretrain.py": (
-        "training/pretraining/run_config training/pretraining/start"
-    ),
     "unit/training/pretraining/test_run.py": "training/pretraining/updates",
     "unit/weights/test_convert.py": "weights/readers/contents weights/readers/registry",
-    "unit/vectors/test_vector_files.py": "vectors/word2vec_file",
+    "unit/vectors/test_vector_files.py": (
+        "vectors/static_vectors vectors/text_file vectors/word2vec_file"
+    ),
 }
 """Test file -> modules without a test file of their own; `folder/*`: all in it that have none."""
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from elmokit.bilm.softmax import FullSoftmax, Softmax
 from elmokit.errors import InputError
 from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.layers import PackedLogSumExp
 from elmokit.kernels.library import Kind
-from elmokit.kernels.logsumexp import PackedLogSumExp
 
 FREQUENT_WORDS = 1024
 """Words, by rank in the vocabulary, whose products are always fp32."""

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elmokit.bilm.lstmp import LSTMConfig, LSTMWeights
-from elmokit.kernels.buffers import fp32_empty
-from elmokit.kernels.matrices import PackedMatrix
+from elmokit.kernels.buffers import PackedMatrix, fp32_empty
 from elmokit.kernels.training import TrainingKernels
 
 Gradients = tuple[Any, ...]
