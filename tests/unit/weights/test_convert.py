@@ -1,4 +1,3 @@
-import bz2
 import gzip
 import json
 import lzma
@@ -152,23 +151,14 @@ def test_an_export_replaces_all_files_of_an_older_one_or_none(original, tmp_path
         assert "options.json" not in files or files == before, "no set that can be read is mixed"
 
 
-@pytest.mark.parametrize("suffix", ["gz", "xz", "bz2"])
-def test_a_compressed_vocabulary_is_read_wherever_a_plain_one_is(original, tmp_path, suffix):
-    opener = {"gz": gzip, "xz": lzma, "bz2": bz2}[suffix].open
-    for name in ("vocab.txt", "words"):
-        path = original / f"{name}.{suffix}"
-        with opener(path, "wb") as file:
-            file.write("\n".join(VOCAB.words).encode())
-        (original / "vocab.txt").unlink(missing_ok=True)
-        for source, settings in (
-            (original, {}), (path, {}), (original, {"vocab": path}), (tmp_path / "a.zip", {})
-        ):  # fmt: skip
-            with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-                for file in original.iterdir():
-                    archive.write(file, file.name)
-            report = convert(source, tmp_path / "model", overwrite=True, **settings)
-            assert report.vocabulary == 5
-        path.unlink()
+@pytest.mark.parametrize("suffix", ["gz", "xz"])
+def test_a_compressed_vocabulary_is_read_where_a_plain_one_is(original, tmp_path, suffix):
+    path = original / f"vocab.txt.{suffix}"
+    with {"gz": gzip, "xz": lzma}[suffix].open(path, "wb") as file:
+        file.write((original / "vocab.txt").read_bytes())
+    (original / "vocab.txt").unlink()
+    for source in (original, path):
+        assert convert(source, tmp_path / "model", overwrite=True).vocabulary == 5
 
 
 def test_a_vocabulary_that_the_encoder_does_not_need_can_be_left_out(original, tmp_path):
@@ -243,12 +233,6 @@ class TestFindingFiles:
             assert kind.name in str(raised.value)
             assert kind.files in str(raised.value)
 
-    def test_messages_keep_the_names_of_a_relative_source(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "thesis.pdf").write_bytes(b"%PDF\0")
-        with pytest.raises(FormatError, match=r"\. is not a known .* other: thesis\.pdf"):
-            convert("thesis.pdf", "model")
-
     def test_several_kinds_ask_for_a_choice(self, original, tmp_path):
         arrays = read_datasets(original / "weights.hdf5")
         options = json.loads((original / "options.json").read_text())
@@ -291,13 +275,6 @@ class TestArchives:
         assert "partial" not in str(raised.value)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "original"]
 
-    def test_an_archive_that_leads_out_is_refused(self, tmp_path):
-        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-            archive.writestr("../options.json", "{}")
-        with pytest.raises(FormatError, match="leads out"):
-            convert(tmp_path / "a.zip", tmp_path / "model")
-        assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
-
 
 @pytest.mark.parametrize("names", [{"softmax": "weights.hdf5"}, {"options": "a", "weights": "a"}])
 def test_outputs_of_one_name_are_refused(original, tmp_path, names):
@@ -305,13 +282,6 @@ def test_outputs_of_one_name_are_refused(original, tmp_path, names):
     with pytest.raises(InputError, match="must differ"):
         convert(tmp_path / "model", tmp_path / "out", **names)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("name", ["options.json", "vocab.txt", "weights.hdf5"])
-def test_any_file_of_a_model_stands_for_the_model(original, name, tmp_path):
-    report = convert(original / name, tmp_path / "model")
-    assert report.same_bits
-    assert report.vocabulary == 5
 
 
 @pytest.mark.parametrize("unused", [{"name": "x"}, {"encoder_only": True}, {"vocab": "vocab.txt"}])

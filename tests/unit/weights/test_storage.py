@@ -57,5 +57,5 @@ def test_numbers_beyond_the_format_are_refused(weight, storage, value):
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_of_a_training_that_diverged_are_called_that(weight, storage, value):
     weight[0, 0] = value
-    with pytest.raises(ValueError, match="`a` holds numbers that are not finite"):
+    with pytest.raises(ValueError, match=r"`a` .*not finite"):
         pack({"a": weight}, storage)
