@@ -155,9 +155,9 @@ class PretrainedBiLM(BiLM):
             ValueError: if a word-input model has no vocabulary, or a string is no text.
             TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
         """
-        given = list(split_sentences(sentences, self.tokenize))
+        token_lists = list(split_sentences(sentences, self.tokenize))
         if self.config.char_cnn is not None:
-            return torch.from_numpy(self.char_vocab.encode(given, boundaries=boundaries))
+            return torch.from_numpy(self.char_vocab.encode(token_lists, boundaries=boundaries))
         vocab = self.word_vocab
         if vocab is None:
             raise InputError(
@@ -166,7 +166,7 @@ class PretrainedBiLM(BiLM):
             )
         edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
         form = self.config.char_vocab.normalization
-        encoded = (vocab.encode([normalize(word, form) for word in words]) for words in given)
+        encoded = (vocab.encode([normalize(word, form) for word in words]) for words in token_lists)
         rows = [np.concatenate((edge[0], word_ids, edge[1])) for word_ids in encoded]
         ids = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)  # (B, T)
         for row, word_ids in zip(ids, rows, strict=True):
@@ -191,7 +191,7 @@ class PretrainedBiLM(BiLM):
     def num_parameters(self) -> int:
         """Count the learned parameters of the biLM, without the softmax and the padding row."""
         padding = sum(  # a row of each embedding
-            one.embedding_dim for one in self.modules() if isinstance(one, nn.Embedding)
+            table.embedding_dim for table in self.modules() if isinstance(table, nn.Embedding)
         )
         softmax = 0 if self.softmax is None else sum(p.numel() for p in self.softmax.parameters())
         return sum(p.numel() for p in self.parameters()) - softmax - padding

@@ -192,7 +192,7 @@ def _network(graph: _Graph, model: BiLM) -> tuple[str, str]:
     pairs = [(tokens, tokens), *zip(*stacks, strict=True)]
     joined = [graph.add("Concat", *pair, axis=2) for pair in pairs]
     axis = graph.constant([0])
-    layers = graph.add("Concat", *(graph.add("Unsqueeze", one, axis) for one in joined), axis=0)
+    layers = graph.add("Concat", *(graph.add("Unsqueeze", layer, axis) for layer in joined), axis=0)
     return layers, mask
 
 
@@ -213,15 +213,15 @@ def _tokens(graph: _Graph, model: BiLM) -> str:
         maxima.append(graph.add("ReduceMax", answers, graph.constant([2]), keepdims=0))
     x = graph.add("Concat", *maxima, axis=1)  # (U, F)
     x = graph.add("Relu" if encoder.config.activation == "relu" else "Tanh", x)
-    one = graph.constant(torch.ones(()))
+    unit = graph.constant(torch.ones(()))
     for highway in encoder.highways:
         assert isinstance(highway, Highway)
         gate = graph.add("Sigmoid", graph.linear(x, highway.carry.weight, highway.carry.bias))
         change = graph.add(
             "Relu", graph.linear(x, highway.transform.weight, highway.transform.bias)
         )
-        kept = graph.add("Mul", graph.add("Sub", one, gate), x)
-        x = graph.add("Add", graph.add("Mul", gate, change), kept)
+        carried = graph.add("Mul", graph.add("Sub", unit, gate), x)
+        x = graph.add("Add", graph.add("Mul", gate, change), carried)
     if encoder.projection is not None:
         x = graph.linear(x, encoder.projection.weight, encoder.projection.bias)
     sizes = graph.add("Shape", INPUT, end=2)
@@ -240,6 +240,7 @@ def _lstm(graph: _Graph, layer: LSTMP, x: str, keep: str) -> str:
 
     config, weights = layer.config, layer.weights()
     products = graph.linear(x, weights.input, weights.bias)  # (B, T, 4H)
+    # the body of the scan may use names of the outer graph, such as these weights
     recurrent = graph.add("Transpose", graph.weight(weights.recurrent), perm=[1, 0])
     projection = None
     if weights.projection is not None:
@@ -247,9 +248,9 @@ def _lstm(graph: _Graph, layer: LSTMP, x: str, keep: str) -> str:
     body = _Graph("float32", prefix=f"{recurrent}_")
     gates = body.add("Add", "gates_in", body.add("MatMul", "hidden", recurrent))
     i, f, g, o = body.add("Split", gates, outputs=4, axis=1, num_outputs=4)
-    kept = body.add("Mul", body.add("Sigmoid", f), "cell")
+    remembered = body.add("Mul", body.add("Sigmoid", f), "cell")
     new = body.add("Mul", body.add("Sigmoid", i), body.add("Tanh", g))
-    cell = body.clip(body.add("Add", kept, new), config.cell_clip)
+    cell = body.clip(body.add("Add", remembered, new), config.cell_clip)
     hidden = body.add("Mul", body.add("Sigmoid", o), body.add("Tanh", cell))
     if projection is not None:
         hidden = body.clip(body.add("MatMul", hidden, projection), config.projection_clip)
