@@ -16,6 +16,7 @@ from elmokit.files.bounded import MAX_SETTINGS_BYTES
 from elmokit.files.json_files import parse_json
 from elmokit.files.lines import read_whole
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, NUM_RAW_CHARS, CharVocabConfig
+from elmokit.text.lexicon import LexiconConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -141,29 +142,50 @@ def options_of(model: PretrainedBiLM) -> dict[str, Any]:
 
 def released_options(shapes: Shapes, *, source: object) -> dict[str, Any]:
     """Return options of a character model: sizes by shape, the rest as in all released models."""
+    return _fresh_options(config_of_shapes(shapes, source=source))
+
+
+def config_of_shapes(
+    shapes: Shapes,
+    *,
+    source: object,
+    lexicon: LexiconConfig | None = None,
+    max_characters: int = DEFAULT_MAX_CHARACTERS,
+    activation: Literal["relu", "tanh"] = "relu",
+    cell_clip: float | None = RELEASED_CLIP,
+    projection_clip: float | None = RELEASED_CLIP,
+) -> BiLMConfig:
+    """Return the configuration of a character model: sizes by shape, the rest as it is given."""
     cells = [name for name in shapes if name.startswith("RNN_0/") and name.endswith("/W_0")]
     try:
         (_, embedding_dim), (rows, columns) = shapes["char_embed"], shapes[min(cells)]
         kernels = [shapes[f"CNN/W_cnn_{i}"] for i in _numbered(shapes, "CNN/W_cnn_{}")]
-        lstm = LSTMConfig(
-            num_layers=len(cells),
-            cell_dim=columns // 4,
-            projection_dim=rows // 2,
-            cell_clip=RELEASED_CLIP,
-            projection_clip=RELEASED_CLIP,
-        )
-        cnn = CharCNNConfig(
-            embedding_dim=embedding_dim,
-            filters=tuple((width, count) for _, width, _, count in kernels),
-            num_highway=len(_numbered(shapes, "CNN_high_{}/W_carry")),
+        return BiLMConfig(
+            char_vocab=CharVocabConfig(
+                max_characters=max_characters,
+                normalization="none",
+                truncation="byte" if lexicon is None else "character",
+            ),
+            char_cnn=CharCNNConfig(
+                embedding_dim=embedding_dim,
+                filters=tuple((width, count) for _, width, _, count in kernels),
+                activation=activation,
+                num_highway=len(_numbered(shapes, "CNN_high_{}/W_carry")),
+            ),
+            lexicon=lexicon,
+            lstm=LSTMConfig(
+                num_layers=len(cells),
+                cell_dim=columns // 4,
+                projection_dim=rows // 2,
+                cell_clip=cell_clip,
+                projection_clip=projection_clip,
+            ),
         )
     except (KeyError, ValueError) as error:
         raise FormatError(
-            f"{source}: the arrays from which the sizes of a biLM follow (`char_embed`, "
-            f"`CNN/W_cnn_0` …, `RNN_0/…/W_0`) are not all there in their shapes ({error}). Give "
-            "the options file with --options."
+            f"{source}: no network follows from its arrays (`char_embed`, `CNN/W_cnn_0` …, "
+            f"`RNN_0/…/W_0`): {error}. Give the options file with --options."
         ) from error
-    return _fresh_options(BiLMConfig(char_vocab=_char_vocab(None), char_cnn=cnn, lstm=lstm))
 
 
 def _numbered(shapes: Shapes, pattern: str) -> range:

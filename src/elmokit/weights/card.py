@@ -14,18 +14,14 @@ _EXAMPLES = {"korean": ["나", "는", "강가", "에", "앉", "었", "다", "."]
 
 
 def model_card(model: Any) -> str:
-    """Return the card of a `PretrainedBiLM` as Markdown with the header that model hubs read.
-
-    In the training metadata, ``language``, ``license``, ``perplexity``, ``scores`` (by task) and
-    ``scores_note`` have their own places.
-    """
+    """Return the card of a `PretrainedBiLM` as Markdown with the header that model hubs read."""
     config, metadata, tokenizer = model.config, model.training_metadata, model.tokenizer
-    language, license_name = (str(metadata.get(key) or UNKNOWN) for key in ("language", "license"))
     header = ["library_name: elmokit", "tags: [elmo, bilm, contextual-embeddings]"]
-    if metadata.get("language"):
-        header.append(f"language: {json.dumps(language)}")
-    if metadata.get("license"):
-        header.append(f"license: {json.dumps(license_name)}")
+    header += [
+        f"{key}: {json.dumps(str(metadata[key]))}"
+        for key in ("language", "license")
+        if metadata.get(key)
+    ]
     reads = "words (embedding table)"
     if config.char_cnn is not None:
         most = model.char_vocab.max_bytes
@@ -33,8 +29,8 @@ def model_card(model: Any) -> str:
         words = "" if config.lexicon is None else f", and {config.lexicon.num_words:,} words"
         reads = f"characters ({kind}), at most {most} per word{words}"
     rows = {
-        "Language": language,
-        "License": license_name,
+        "Language": str(metadata.get("language") or UNKNOWN),
+        "License": str(metadata.get("license") or UNKNOWN),
         "Perplexity": _perplexity(metadata.get("perplexity")),
         "Tokenizer": f"{tokenizer.name} {tokenizer.version}".strip(),
         "Normalization": config.char_vocab.normalization,

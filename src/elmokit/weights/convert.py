@@ -146,9 +146,9 @@ def convert(
         unused = {"name": name, "encoder_only": encoder_only or None, "vocab": vocab}
         if target.suffix == ".onnx":
             unused |= files
-        if given := [key for key, value in unused.items() if value is not None]:
+        if names := [key for key, value in unused.items() if value is not None]:
             raise InputError(
-                f"{path} is a model directory, for which `{given[0]}` has no use here."
+                f"{path} is a model directory, for which `{names[0]}` has no use here."
             )
         if target.suffix == ".onnx":
             return _to_onnx(path, target, dtype or "float32", overwrite=overwrite)
@@ -205,14 +205,14 @@ def _may_be_model_dir(path: Path) -> bool:
 
 
 def _check_destination(
-    source: Path, target: Path, given: Iterable[StrPath | None], *, overwrite: bool
+    source: Path, target: Path, files: Iterable[StrPath | None], *, overwrite: bool
 ) -> None:
     """Refuse to replace an input, or anything that is no model directory."""
-    named = [path for path in given if path is not None]
+    named = [path for path in files if path is not None]
     inputs = [*named, *(source / path for path in named), *source.iterdir()]
-    files = [path for path in inputs if not Path(path).is_dir()]
+    inputs = [path for path in inputs if not Path(path).is_dir()]
     for name in FILE_NAMES:
-        check_target(target / name, inputs=files, overwrite=True)
+        check_target(target / name, inputs=inputs, overwrite=True)
     check_replaceable(target)
     if (target / CONFIG_NAME).exists() and not overwrite:
         raise FileExistsError(

@@ -39,38 +39,27 @@ class Kind:
         """Return a directory by path or by the name of a packaged one.
 
         A directory of this kind with the name of a packaged one takes precedence, with a warning.
-
-        Raises:
-            FileNotFoundError: if neither exists, or the path is a file; the message lists the
-                places searched.
         """
-        path, names = Path(os.path.expanduser(name_or_path)), self.names()
+        path, name = Path(os.path.expanduser(name_or_path)), os.fspath(name_or_path)
         if path.is_file():
             raise FileNotFoundError(
                 f"{path} is a file; give the {self.noun} directory that holds {self.mark}."
             )
-        named = os.fspath(name_or_path) in names
-        if (path / self.mark).exists() or (path.exists() and not named):
-            if named:
+        is_packaged = name in self.names()
+        if (path / self.mark).exists() or (path.exists() and not is_packaged):
+            if is_packaged:
                 _warn_of_two(self.noun, path.absolute())
             return path
-        if named:
-            return self.folder / name_or_path
+        if is_packaged:
+            return self.folder / name
         place = "not there"
         if (previous := previous_of(path)).exists():
-            place += (
-                f"; a save was interrupted: the previous {self.noun} is whole in {previous}, "
-                "rename it"
-            )
-        name = os.fspath(name_or_path)
-        others = [
-            one.noun for one in (MODELS, TASK_RUNS) if one is not self and name in one.names()
-        ]
-        also = f" ({name} is a {others[0]})" if others else ""
+            place += f"; a save was interrupted: the previous {self.noun} is {previous}, rename it"
+        other = next((kind.noun for kind in (MODELS, TASK_RUNS) if name in kind.names()), None)
         raise FileNotFoundError(
-            f"There is no {self.noun} {name!r}{also}. Looked for:\n"
-            f"  a directory {path.absolute()}: {place}\n"
-            f"  a {self.noun} of this name in the package: it has {', '.join(names)}\n"
+            f"There is no {self.noun} {name!r}{f' ({name} is a {other})' if other else ''}. "
+            f"Looked for:\n  a directory {path.absolute()}: {place}\n"
+            f"  a {self.noun} of this name in the package: it has {', '.join(self.names())}\n"
             f"Check the path; {self.advice}"
         )
 

@@ -100,11 +100,11 @@ class PretrainedBiLM(BiLM):
         if config.lexicon is not None or lexicon is not None:
             self.char_vocab = _lexicon_vocab(config, lexicon)
         num_lines = None if word_vocab is None else len(word_vocab)
-        sizes = [size for size in (num_lines, config.num_words, num_words) if size is not None]
-        if len(set(sizes)) > 1:
+        sizes = {num_lines, config.num_words, num_words} - {None}
+        if len(sizes) > 1 or (softmax_config is not None and not sizes):
             raise ValueError(
-                f"The vocabulary has {num_lines} words, the word embedding {config.num_words} and "
-                f"`num_words` is {num_words}; they must be the same number."
+                f"`word_vocab` has {num_lines} words, the word embedding {config.num_words} and "
+                f"`num_words` is {num_words}; they must be one number, and a softmax needs it."
             )
         self.word_vocab = word_vocab
         self.softmax_config = softmax_config
@@ -113,9 +113,9 @@ class PretrainedBiLM(BiLM):
         self.training_metadata = dict(training or {})
         self.softmax: Softmax | None = None
         if softmax_config is not None:
-            if not sizes:
-                raise ValueError("A softmax needs `word_vocab` (or `num_words`) to know its size.")
-            self.softmax = build_softmax(softmax_config, sizes[0], config.lstm.projection_dim)
+            (size,) = sizes
+            assert size is not None
+            self.softmax = build_softmax(softmax_config, size, config.lstm.projection_dim)
             if initialize:
                 self.softmax.reset_parameters(torch.Generator().manual_seed(0))
 
@@ -155,9 +155,9 @@ class PretrainedBiLM(BiLM):
             ValueError: if a word-input model has no vocabulary, or a string is no text.
             TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
         """
-        given = list(split_sentences(sentences, self.tokenize))
+        token_lists = list(split_sentences(sentences, self.tokenize))
         if self.config.char_cnn is not None:
-            return torch.from_numpy(self.char_vocab.encode(given, boundaries=boundaries))
+            return torch.from_numpy(self.char_vocab.encode(token_lists, boundaries=boundaries))
         vocab = self.word_vocab
         if vocab is None:
             raise InputError(
@@ -166,7 +166,7 @@ class PretrainedBiLM(BiLM):
             )
         edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
         form = self.config.char_vocab.normalization
-        encoded = (vocab.encode([normalize(word, form) for word in words]) for words in given)
+        encoded = (vocab.encode([normalize(word, form) for word in words]) for words in token_lists)
         rows = [np.concatenate((edge[0], word_ids, edge[1])) for word_ids in encoded]
         ids = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)  # (B, T)
         for row, word_ids in zip(ids, rows, strict=True):
@@ -191,7 +191,7 @@ class PretrainedBiLM(BiLM):
     def num_parameters(self) -> int:
         """Count the learned parameters of the biLM, without the softmax and the padding row."""
         padding = sum(  # a row of each embedding
-            one.embedding_dim for one in self.modules() if isinstance(one, nn.Embedding)
+            table.embedding_dim for table in self.modules() if isinstance(table, nn.Embedding)
         )
         softmax = 0 if self.softmax is None else sum(p.numel() for p in self.softmax.parameters())
         return sum(p.numel() for p in self.parameters()) - softmax - padding
@@ -252,7 +252,7 @@ class PretrainedBiLM(BiLM):
         """Round all parameters in place to numbers that ``dtype`` holds exactly.
 
         Raises:
-            ValueError: if a parameter is too large or not finite; names it.
+            ValueError: if a parameter is too large or not finite.
         """
         round_parameters(self, dtype)
 

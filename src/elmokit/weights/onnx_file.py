@@ -12,6 +12,7 @@ spellings.
 """
 
 import copy
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -45,18 +46,13 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
     `PretrainedBiLM.round_to` does. The runtime computes in fp32 in every case. Metadata of
     the file name the model's hash and tokenizer, how it normalizes words and cuts long ones, and
     the version of elmokit.
-
-    Raises:
-        MissingExtraError: if the library onnx is missing.
-        ValueError: if a weight is not finite, or too large for ``dtype``.
-        InputError: if the model reads characters and words by lists.
     """
     if model.config.lexicon is not None:
         raise InputError(
             "ONNX is written for models of bytes; this one reads characters and words by lists "
             "(config.json, `lexicon`)."
         )
-    onnx = _import_onnx()
+    onnx = _imported("onnx")
     reading = model.config.char_vocab
     made = {"normalization": reading.normalization, "truncation": reading.truncation}
     if isinstance(model, PretrainedBiLM):
@@ -87,8 +83,8 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=10,  # of opset 18's time: newer ones are refused by older runtimes
     )
-    for name, found in zip((LAYERS, MASK), outputs, strict=True):
-        proto.graph.node.append(onnx.helper.make_node("Identity", [found], [name]))
+    for name, output in zip((LAYERS, MASK), outputs, strict=True):
+        proto.graph.node.append(onnx.helper.make_node("Identity", [output], [name]))
     onnx.helper.set_model_props(proto, made | {"dtype": dtype})
     onnx.checker.check_model(proto)
     with atomic_file(Path(path)) as temp_path:
@@ -96,13 +92,8 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
 
 
 def read_onnx_metadata(path: Path) -> dict[str, str]:
-    """Return what a file written by `write_onnx` says of its model.
-
-    Raises:
-        MissingExtraError: if the library onnx is missing.
-        FormatError: if the file is damaged, or was not written by elmokit.
-    """
-    proto, data = _import_onnx().ModelProto(), path.read_bytes()
+    """Return what a file written by `write_onnx` says of its model."""
+    proto, data = _imported("onnx").ModelProto(), path.read_bytes()
     with damage(path, ADVICE, what="damaged, or not an ONNX file"):
         proto.ParseFromString(data)
     if proto.producer_name != PRODUCER:
@@ -111,26 +102,18 @@ def read_onnx_metadata(path: Path) -> dict[str, str]:
     return {"elmokit_version": proto.producer_version, **written}
 
 
-def _import_onnx() -> Any:
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingExtraError("onnx", extra="onnx") from error
-    return onnx
-
-
 def run_onnx(path: str | PathLike[str], ids: Tensor) -> Tensor:
-    """Return the layers (L, B, T, 2D) that ONNX Runtime computes for ids, on the CPU.
-
-    Raises:
-        MissingExtraError: if the library onnxruntime is missing.
-    """
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingExtraError("onnxruntime", extra="onnx") from error
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    """Return the layers (L, B, T, 2D) that ONNX Runtime computes for ids, on the CPU."""
+    runtime = _imported("onnxruntime")
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     return torch.from_numpy(session.run([LAYERS], {INPUT: ids.long().numpy()})[0])
+
+
+def _imported(library: str) -> Any:
+    try:
+        return import_module(library)
+    except ImportError as error:
+        raise MissingExtraError(library, extra="onnx") from error
 
 
 class _Graph:
@@ -209,7 +192,7 @@ def _network(graph: _Graph, model: BiLM) -> tuple[str, str]:
     pairs = [(tokens, tokens), *zip(*stacks, strict=True)]
     joined = [graph.add("Concat", *pair, axis=2) for pair in pairs]
     axis = graph.constant([0])
-    layers = graph.add("Concat", *(graph.add("Unsqueeze", one, axis) for one in joined), axis=0)
+    layers = graph.add("Concat", *(graph.add("Unsqueeze", layer, axis) for layer in joined), axis=0)
     return layers, mask
 
 
@@ -230,15 +213,15 @@ def _tokens(graph: _Graph, model: BiLM) -> str:
         maxima.append(graph.add("ReduceMax", answers, graph.constant([2]), keepdims=0))
     x = graph.add("Concat", *maxima, axis=1)  # (U, F)
     x = graph.add("Relu" if encoder.config.activation == "relu" else "Tanh", x)
-    one = graph.constant(torch.ones(()))
+    unit = graph.constant(torch.ones(()))
     for highway in encoder.highways:
         assert isinstance(highway, Highway)
         gate = graph.add("Sigmoid", graph.linear(x, highway.carry.weight, highway.carry.bias))
         change = graph.add(
             "Relu", graph.linear(x, highway.transform.weight, highway.transform.bias)
         )
-        kept = graph.add("Mul", graph.add("Sub", one, gate), x)
-        x = graph.add("Add", graph.add("Mul", gate, change), kept)
+        carried = graph.add("Mul", graph.add("Sub", unit, gate), x)
+        x = graph.add("Add", graph.add("Mul", gate, change), carried)
     if encoder.projection is not None:
         x = graph.linear(x, encoder.projection.weight, encoder.projection.bias)
     sizes = graph.add("Shape", INPUT, end=2)
@@ -257,6 +240,7 @@ def _lstm(graph: _Graph, layer: LSTMP, x: str, keep: str) -> str:
 
     config, weights = layer.config, layer.weights()
     products = graph.linear(x, weights.input, weights.bias)  # (B, T, 4H)
+    # the body of the scan may use names of the outer graph, such as these weights
     recurrent = graph.add("Transpose", graph.weight(weights.recurrent), perm=[1, 0])
     projection = None
     if weights.projection is not None:
@@ -264,9 +248,9 @@ def _lstm(graph: _Graph, layer: LSTMP, x: str, keep: str) -> str:
     body = _Graph("float32", prefix=f"{recurrent}_")
     gates = body.add("Add", "gates_in", body.add("MatMul", "hidden", recurrent))
     i, f, g, o = body.add("Split", gates, outputs=4, axis=1, num_outputs=4)
-    kept = body.add("Mul", body.add("Sigmoid", f), "cell")
+    remembered = body.add("Mul", body.add("Sigmoid", f), "cell")
     new = body.add("Mul", body.add("Sigmoid", i), body.add("Tanh", g))
-    cell = body.clip(body.add("Add", kept, new), config.cell_clip)
+    cell = body.clip(body.add("Add", remembered, new), config.cell_clip)
     hidden = body.add("Mul", body.add("Sigmoid", o), body.add("Tanh", cell))
     if projection is not None:
         hidden = body.clip(body.add("MatMul", hidden, projection), config.projection_clip)

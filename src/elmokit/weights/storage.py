@@ -46,21 +46,16 @@ def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
     check_choice(storage, Storage, name="storage")
     packed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
-            raise ValueError(
-                f"`{name}` holds numbers that are not finite, as after a training that diverged. "
-                "Save an earlier checkpoint."
-            )
         if storage in _INTEGERS and tensor.dim() >= 2:
             packed[name], packed[name + SCALE] = _rows(tensor, storage)
             restored = _product(packed[name], packed[name + SCALE])
         else:
             packed[name] = tensor.half() if storage == "float16" else tensor
             restored = packed[name].float()
-        if not torch.equal(tensor, restored):
+        if not tensor.isfinite().all() or not torch.equal(tensor, restored):
             raise ValueError(
-                f"`{name}` has digits that {storage} cannot hold. Call round_to({storage!r}) "
-                "first, or save as float32."
+                f"`{name}` has digits that {storage} cannot hold (call round_to({storage!r}) "
+                "first), or numbers that are not finite, as after a training that diverged."
             )
     return packed
 

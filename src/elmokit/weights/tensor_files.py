@@ -85,11 +85,11 @@ def read_tensors(path: Path, *, advice: str, dtypes: Collection[str] = FLOATS) -
     return tensors
 
 
-def check_dtype(found: str, name: str, path: Path, allowed: Collection[str] = FLOATS) -> None:
+def check_dtype(dtype: str, name: str, path: Path, allowed: Collection[str] = FLOATS) -> None:
     """Raise `FormatError` if a tensor is not of one of the allowed types."""
-    if found not in allowed:
+    if dtype not in allowed:
         raise FormatError(
-            f"{path}: tensor `{name}` is of type {found}, expected {' or '.join(allowed)}."
+            f"{path}: tensor `{name}` is of type {dtype}, expected {' or '.join(allowed)}."
         )
 
 

@@ -70,16 +70,6 @@ class TestRead:
         long_word = "가" * 17  # with one byte before it, cut after 48 inside a character
         assert model.encode([["a" + long_word]])[0, 1, 49] == 260
 
-    def test_261_and_262_characters_are_the_same(self, files):
-        options, weights = files
-        data = json.loads(options.read_text())
-        hashes = set()
-        for number in (261, 262, None):
-            data["char_cnn"]["n_characters"] = number
-            options.write_text(json.dumps(data))
-            hashes.add(read_bilm_tf(options, weights).model_hash())
-        assert len(hashes) == 1
-
     def test_bias_is_kept_as_stored(self, files):
         """Adding 1 to the forget gate and taking it off again would lose these bits."""
         name = "RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/B"
@@ -104,12 +94,6 @@ class TestRead:
         hidden, targets = torch.randn(3, 4), torch.tensor([1, 3, 5])
         assert torch.equal(again.softmax.nll(hidden, targets), model.softmax.nll(hidden, targets))
 
-    def test_softmax_in_the_weights_needs_no_vocabulary(self, tmp_path):
-        model = character_model(num_words=5, softmax_config=SoftmaxConfig(kind="full"))
-        again = read_bilm_tf(*written(model, tmp_path))
-        assert again.softmax.num_words == 5
-        assert again.word_vocab is None
-
     def test_what_is_no_part_of_a_bilm_is_passed_over_and_logged(self, files, caplog):
         change(files[1], **{"adagrad_accumulator/char_embed": np.ones(3), "global_step": 7})
         with caplog.at_level(logging.INFO):
@@ -132,22 +116,13 @@ class TestReadErrors:
         with pytest.raises(FileNotFoundError, match=r"none\.softmax"):
             read_bilm_tf(*files, softmax=tmp_path / "none.softmax")
 
-    def test_a_file_of_another_kind(self, files):
-        files[1].write_text("<html>Not found</html>")
-        with pytest.raises(FormatError, match=r"HDF5.*`char_embed`"):
-            read_bilm_tf(*files)
-
     @pytest.mark.parametrize(
         ("name", "expected"),
         [
             ("char_embed", ""),
             ("CNN/W_cnn_1", "(1, 2, 3, 5)"),
-            ("CNN/b_cnn_0", "(4,)"),
-            ("CNN_high_1/W_carry", "(9, 9)"),
             ("CNN_high_0/b_transform", "(9,)"),
             ("CNN_proj/W_proj", "(9, 4)"),
-            ("CNN_proj/b_proj", "(4,)"),
-            ("RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell/W_0", "(8, 32)"),
             ("RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/B", "(32,)"),
             ("RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0", "(8, 4)"),
         ],
@@ -176,25 +151,11 @@ class TestReadErrors:
         with pytest.raises(FormatError, match=r"`CNN/b_cnn_0`.*not finite"):
             read_bilm_tf(*files)
 
-    def test_weights_in_another_file_are_not_read(self, files):
-        (files[1].parent / "secret").write_bytes(b"x" * 16)
-        with h5py.File(files[1], "a") as file:
-            del file["CNN/b_cnn_0"]
-            external = [(str(files[1].parent / "secret"), 0, 16)]
-            file.create_dataset("CNN/b_cnn_0", (4,), "f4", external=external)
-        with pytest.raises(FormatError, match=r"`CNN/b_cnn_0`.*another file"):
-            read_bilm_tf(*files)
-
     def test_sizes_are_compared_with_the_file_before_memory_is_taken(self, files):
         data = json.loads(files[0].read_text())
         data["lstm"] |= {"dim": 65536, "projection_dim": 65536}
         files[0].write_text(json.dumps(data))
         with pytest.raises(FormatError, match=r"RNN_0|CNN_proj"):
-            read_bilm_tf(*files)
-
-    def test_a_group_in_place_of_a_dataset(self, files):
-        change(files[1], **{"CNN/b_cnn_0": None, "CNN/b_cnn_0/x": np.zeros(4, np.float32)})
-        with pytest.raises(FormatError, match=r"`CNN/b_cnn_0` .*\(4,\)"):
             read_bilm_tf(*files)
 
     @pytest.mark.parametrize(
@@ -225,21 +186,6 @@ class TestReadErrors:
         ):
             read_bilm_tf(*files)
 
-    def test_character_options_with_word_weights(self, files, tmp_path):
-        (tmp_path / "words").mkdir()
-        _, weights = written(word_model(), tmp_path / "words")
-        with pytest.raises(FormatError, match=r"/words/weights\.hdf5: .*`char_embed`"):
-            read_bilm_tf(files[0], weights)
-
-    def test_word_weights_without_embedding(self, tmp_path):
-        options, weights = written(word_model(), tmp_path)
-        change(weights, embedding=None)
-        with pytest.raises(FormatError, match=r"`embedding`.*missing"):
-            read_bilm_tf(options, weights)
-        change(weights, embedding=np.zeros(5, np.float32))
-        with pytest.raises(FormatError, match=r"`embedding`.*\(5,\)"):
-            read_bilm_tf(options, weights)
-
     def test_a_vocabulary_of_another_model(self, tmp_path):
         model = character_model(num_words=6, softmax_config=SoftmaxConfig(kind="full"))
         paths = written(model, tmp_path)
@@ -253,10 +199,6 @@ class TestReadErrors:
         change(paths[1], **{"softmax/W": None})
         with pytest.raises(FormatError, match=r"`softmax/W` .*missing"):
             read_bilm_tf(*paths)
-
-    def test_a_softmax_file_without_softmax(self, files):
-        with pytest.raises(FormatError, match=r"/weights\.hdf5: .*`softmax/W` "):
-            read_bilm_tf(*files, softmax=files[1])
 
 
 class TestWrite:
@@ -285,10 +227,6 @@ class TestWrite:
         model.softmax = None
         assert read_bilm_tf(*written(model, tmp_path)).softmax is None
 
-    def test_a_softmax_file_for_a_model_without_one(self, tmp_path):
-        with pytest.raises(ValueError, match=r"`softmax` .*/s'.*model\.softmax"):
-            write_bilm_tf(character_model(), tmp_path / "o", tmp_path / "w", softmax=tmp_path / "s")
-
     def test_what_is_lost_is_logged(self, tmp_path, caplog):
         config = BiLMConfig(char_cnn=CNN, lstm=LSTM)
         model = PretrainedBiLM(
@@ -300,11 +238,6 @@ class TestWrite:
         assert {record.levelname for record in caplog.records} == {"WARNING"}
         assert len(format_losses(model)) == 4
 
-    def test_nothing_is_logged_where_nothing_is_lost(self, tmp_path, caplog):
-        written(character_model(), tmp_path)
-        written(word_model(), tmp_path)
-        assert not caplog.records
-
     def test_options_that_are_not_unicode_come_back(self, files, tmp_path):
         options, weights = files
         data = json.loads(options.read_text()) | {"corpus": "\udce9t\udce9", "눈": "é"}
@@ -314,8 +247,3 @@ class TestWrite:
         (tmp_path / "again").mkdir()
         again, _ = written(load_model(tmp_path / "model"), tmp_path / "again")
         assert json.loads(again.read_bytes()) == data
-
-    def test_folders_are_made(self, tmp_path):
-        paths = tmp_path / "a" / "o.json", tmp_path / "b" / "w.hdf5"
-        write_bilm_tf(character_model(), *paths)
-        assert read_bilm_tf(*paths).config.lstm == LSTM

@@ -42,14 +42,6 @@ def test_the_card_says_what_the_model_is():
     assert "original_options" not in card
 
 
-def test_the_limit_is_that_of_a_word_without_its_two_boundaries():
-    model = PretrainedBiLM(CONFIG)
-    assert model.config.char_vocab.max_characters == 50
-    assert "at most 48 per word" in model.card()
-    assert not model.char_vocab.is_truncated("a" * 48)
-    assert model.char_vocab.is_truncated("a" * 49)
-
-
 def test_task_scores_have_a_table():
     scores = {"named entities (F1)": "71.5 ± 0.2", "a|b": 48.251}
     metadata = {"scores": scores, "limits": "small", "scores_note": "in percent"}
@@ -75,8 +67,3 @@ def test_what_is_not_known_is_said_to_be_not_stated():
     for name in ("Language", "License", "Perplexity"):
         assert f"| {name} | not stated |" in card
     assert "## Training\n\nNot stated." in card
-
-
-def test_word_input_is_named():
-    config = BiLMConfig(char_cnn=None, num_words=5, lstm=CONFIG.lstm)
-    assert "| Input | words (embedding table) |" in PretrainedBiLM(config).card()

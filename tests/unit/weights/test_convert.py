@@ -1,4 +1,3 @@
-import bz2
 import gzip
 import json
 import lzma
@@ -23,7 +22,6 @@ from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.readers.registry import FORMATS
 
 from ...builders import foreign_models as foreign
-from ...builders.training_models import lexicon_model
 from ...parity.oracles import read_datasets
 
 VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank"])
@@ -70,24 +68,6 @@ def test_there_and_back(original, tmp_path):
         assert (tmp_path / "again" / name).read_bytes() == (original / name).read_bytes()
 
 
-def test_word_input_without_vocabulary(tmp_path):
-    write_bilm_tf(build(words=True), tmp_path / "options.json", tmp_path / "weights.hdf5")
-    report = convert(tmp_path, tmp_path / "model")
-    assert report.vocabulary is None
-    assert report.num_tokens > 20
-    assert report.max_difference == 0
-
-
-def test_files_of_any_name_and_place(original, tmp_path):
-    options, weights = tmp_path / "o.json", tmp_path / "elmo.model"
-    (original / "options.json").rename(options)
-    (original / "weights.hdf5").rename(weights)
-    report = convert(weights, tmp_path / "model", options=options, vocab=original / "vocab.txt")
-    assert report.vocabulary == 5
-    convert(tmp_path / "model", tmp_path / "out", options="a.json", weights="b.h5", softmax="s.h5")
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {"a.json", "b.h5", "s.h5", "vocab.txt"}
-
-
 def test_what_gets_lost_is_reported(tmp_path):
     build(raw=False).save(tmp_path / "model")
     report = convert(tmp_path / "model", tmp_path / "out")
@@ -110,12 +90,6 @@ def test_a_difference_is_not_hidden(original, tmp_path, monkeypatch):
     assert report.max_difference > 1e-3
 
 
-def test_a_vocabulary_for_a_model_directory_is_refused(tmp_path):
-    build().save(tmp_path / "model")
-    with pytest.raises(ValueError, match=r"/model .*vocab"):
-        convert(tmp_path / "model", tmp_path / "out", vocab=tmp_path / "vocab.txt")
-
-
 @pytest.mark.parametrize("name", ["out.hdf5", "out.safetensors", "model.bin"])
 def test_a_folder_is_not_called_like_a_file(original, name, tmp_path):
     build().save(tmp_path / "model")
@@ -123,18 +97,6 @@ def test_a_folder_is_not_called_like_a_file(original, name, tmp_path):
         with pytest.raises(ValueError, match=r"name of a file.*without such an ending; only ONNX"):
             convert(source, tmp_path / name)
     assert not (tmp_path / name).exists()
-
-
-def test_a_model_that_cannot_be_written_leaves_the_older_export_whole(tmp_path):
-    build().save(tmp_path / "model")
-    (tmp_path / "out").mkdir()
-    for name in ("options.json", "weights.hdf5", "vocab.txt"):
-        (tmp_path / "out" / name).write_text(name)
-    lexicon_model().save(tmp_path / "lexicon")
-    with pytest.raises(InputError, match="lexicon"):
-        convert(tmp_path / "lexicon", tmp_path / "out", overwrite=True)
-    for name in ("options.json", "weights.hdf5", "vocab.txt"):
-        assert (tmp_path / "out" / name).read_text() == name
 
 
 def test_the_working_directory_is_converted(original, tmp_path, monkeypatch):
@@ -189,23 +151,14 @@ def test_an_export_replaces_all_files_of_an_older_one_or_none(original, tmp_path
         assert "options.json" not in files or files == before, "no set that can be read is mixed"
 
 
-@pytest.mark.parametrize("suffix", ["gz", "xz", "bz2"])
-def test_a_compressed_vocabulary_is_read_wherever_a_plain_one_is(original, tmp_path, suffix):
-    opener = {"gz": gzip, "xz": lzma, "bz2": bz2}[suffix].open
-    for name in ("vocab.txt", "words"):
-        path = original / f"{name}.{suffix}"
-        with opener(path, "wb") as file:
-            file.write("\n".join(VOCAB.words).encode())
-        (original / "vocab.txt").unlink(missing_ok=True)
-        for source, settings in (
-            (original, {}), (path, {}), (original, {"vocab": path}), (tmp_path / "a.zip", {})
-        ):  # fmt: skip
-            with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-                for file in original.iterdir():
-                    archive.write(file, file.name)
-            report = convert(source, tmp_path / "model", overwrite=True, **settings)
-            assert report.vocabulary == 5
-        path.unlink()
+@pytest.mark.parametrize("suffix", ["gz", "xz"])
+def test_a_compressed_vocabulary_is_read_where_a_plain_one_is(original, tmp_path, suffix):
+    path = original / f"vocab.txt.{suffix}"
+    with {"gz": gzip, "xz": lzma}[suffix].open(path, "wb") as file:
+        file.write((original / "vocab.txt").read_bytes())
+    (original / "vocab.txt").unlink()
+    for source in (original, path):
+        assert convert(source, tmp_path / "model", overwrite=True).vocabulary == 5
 
 
 def test_a_vocabulary_that_the_encoder_does_not_need_can_be_left_out(original, tmp_path):
@@ -228,27 +181,6 @@ def test_a_pointer_of_git_lfs_is_called_one(original, tmp_path, name):
     ):
         with pytest.raises(FormatError, match=rf"{name}: .*Git LFS.*git lfs pull"):
             read()
-
-
-def test_a_pointer_of_git_lfs_that_is_not_needed_is_passed_over(original, tmp_path):
-    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
-    (original / "other.hdf5").write_text(pointer)
-    report = convert(original / "weights.hdf5", tmp_path / "model")
-    assert "other.hdf5" in str(report)
-    with pytest.raises(FormatError, match=r"other\.hdf5: .*Git LFS"):
-        convert(original / "other.hdf5", tmp_path / "other")
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_options_of_a_windows_editor(original, tmp_path, encoding):
-    expected = convert(original, tmp_path / "a").model_hash
-    path = original / "options.json"
-    path.write_text(path.read_text(), encoding=encoding)
-    if encoding == "utf-16":
-        with pytest.raises(FormatError, match=r"options\.json: .*UTF-16.*iconv -f UTF-16"):
-            convert(original, tmp_path / "b")
-    else:
-        assert convert(original, tmp_path / "b").model_hash == expected
 
 
 class TestFindingFiles:
@@ -276,7 +208,7 @@ class TestFindingFiles:
             convert(original, tmp_path / "model")
         convert(original, tmp_path / "model", options="b.json")
         (original / "b.hdf5").write_bytes((original / "weights.hdf5").read_bytes())
-        with pytest.raises(FormatError, match=r"2 HDF5 files .*b\.hdf5, weights\.hdf5.*--weights"):
+        with pytest.raises(FormatError, match=r"2 files .*b\.hdf5, weights\.hdf5.*--weights"):
             convert(original, tmp_path / "other", options="b.json")
         (original / "below").mkdir()
         (original / "below" / "other.ckpt").write_bytes(foreign.table([]))
@@ -286,7 +218,7 @@ class TestFindingFiles:
         with pytest.raises(FileNotFoundError, match=r"no file other\.hdf5.*--weights"):
             convert(original, tmp_path / "model", weights="other.hdf5")
         (original / "options.json").unlink()
-        expected = r"no files of options.*HDF5: weights\.hdf5.*--options"
+        expected = r"no file of the options.*HDF5: weights\.hdf5.*--options"
         with pytest.raises(FormatError, match=expected):
             convert(original, tmp_path / "model")
 
@@ -300,12 +232,6 @@ class TestFindingFiles:
         for kind in FORMATS:
             assert kind.name in str(raised.value)
             assert kind.files in str(raised.value)
-
-    def test_messages_keep_the_names_of_a_relative_source(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "thesis.pdf").write_bytes(b"%PDF\0")
-        with pytest.raises(FormatError, match=r"\. is not a known .* other: thesis\.pdf"):
-            convert("thesis.pdf", "model")
 
     def test_several_kinds_ask_for_a_choice(self, original, tmp_path):
         arrays = read_datasets(original / "weights.hdf5")
@@ -322,18 +248,6 @@ class TestFindingFiles:
             assert (report.source_format, report.max_difference) == (kind, 0)
         report = convert(original / "model.ckpt-1250", tmp_path / "model", overwrite=True)
         assert report.source_format == "bilm-tf checkpoint"
-
-    def test_options_without_use_are_refused(self, original, tmp_path):
-        convert(original, tmp_path / "model")
-        for settings in ({"name": "x"}, {"encoder_only": True}):
-            with pytest.raises(InputError, match="model directory"):
-                convert(tmp_path / "model", tmp_path / "back", **settings)
-
-    def test_a_damaged_model_directory_is_no_foreign_model(self, original, tmp_path):
-        convert(original, tmp_path / "model")
-        (tmp_path / "model" / "config.json").write_text("{")
-        with pytest.raises(FormatError, match="not valid JSON"):
-            convert(tmp_path / "model", tmp_path / "back")
 
 
 class TestArchives:
@@ -361,13 +275,6 @@ class TestArchives:
         assert "partial" not in str(raised.value)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "original"]
 
-    def test_an_archive_that_leads_out_is_refused(self, tmp_path):
-        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-            archive.writestr("../options.json", "{}")
-        with pytest.raises(FormatError, match="leads out"):
-            convert(tmp_path / "a.zip", tmp_path / "model")
-        assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
-
 
 @pytest.mark.parametrize("names", [{"softmax": "weights.hdf5"}, {"options": "a", "weights": "a"}])
 def test_outputs_of_one_name_are_refused(original, tmp_path, names):
@@ -377,24 +284,8 @@ def test_outputs_of_one_name_are_refused(original, tmp_path, names):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_text_in_place_of_a_model_is_told(original, tmp_path):
-    for folder in (tmp_path, tmp_path / "alone"):
-        folder.mkdir(exist_ok=True)
-        (folder / "corpus.txt").write_text("the bank of the river\n")
-        (folder / "more.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
-        with pytest.raises(FormatError, match=r"corpus\.txt is a text file, not a model"):
-            convert(folder / "corpus.txt", tmp_path / "out")
-
-
-@pytest.mark.parametrize("name", ["options.json", "vocab.txt", "weights.hdf5"])
-def test_any_file_of_a_model_stands_for_the_model(original, name, tmp_path):
-    report = convert(original / name, tmp_path / "model")
-    assert report.same_bits
-    assert report.vocabulary == 5
-
-
-def test_the_options_that_are_given_are_those_that_are_read(original, tmp_path):
-    (original / "other.json").write_text('{"lstm": {}}')
-    assert convert(original / "options.json", tmp_path / "model").same_bits
-    with pytest.raises(FormatError, match=r"other\.json"):
-        convert(original / "other.json", tmp_path / "model2")
+@pytest.mark.parametrize("unused", [{"name": "x"}, {"encoder_only": True}, {"vocab": "vocab.txt"}])
+def test_what_a_model_directory_has_no_use_for_is_refused(tmp_path, unused):
+    build().save(tmp_path / "model")
+    with pytest.raises(InputError, match=f"/model .*`{next(iter(unused))}`"):
+        convert(tmp_path / "model", tmp_path / "back", **unused)

@@ -35,8 +35,9 @@ def check(model, path, ids):
     np.testing.assert_allclose(layers, expected.layers, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", STORAGES)
-@pytest.mark.parametrize("name", SENTENCES)
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*(("en", dtype) for dtype in STORAGES), ("ko", "float32")]
+)
 def test_a_packaged_model_computes_the_same_layers(name, dtype, tmp_path):
     model = load_model(name)
     write_onnx(model, tmp_path / "model.onnx", dtype=dtype)
@@ -74,14 +75,6 @@ def test_a_model_of_words_reads_their_ids(tmp_path):
     model = toy_model(words=True)
     write_onnx(model, tmp_path / "model.onnx")
     check(model, tmp_path / "model.onnx", np.array([[1, 4, 9, 2], [1, 2, 0, 0]]))
-
-
-def test_int8_is_a_quarter_of_the_file(tmp_path):
-    model, sizes = load_model("en"), {}
-    for dtype in ("float32", "int8"):
-        write_onnx(model, tmp_path / dtype, dtype=dtype)
-        sizes[dtype] = (tmp_path / dtype).stat().st_size
-    assert sizes["int8"] < 0.28 * sizes["float32"]
 
 
 def test_weights_that_are_not_finite_are_refused_in_int8(tmp_path):

@@ -3,9 +3,6 @@
 import pytest
 import torch
 
-from elmokit.evaluation.perplexity import perplexity
-from elmokit.weights.locate import PACKAGED_MODELS
-from elmokit.weights.model_dir import load_model
 from elmokit.weights.storage import SCALE, STORAGES, pack, round_to, unpack
 
 
@@ -56,33 +53,9 @@ def test_numbers_beyond_the_format_are_refused(weight, storage, value):
         round_to(weight, storage)
 
 
-def unround(model):
-    """Turn int8 weights into floats that int8 would round to them."""
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for weight in model.parameters():
-            if weight.ndim > 1:
-                steps = weight.abs().amax(dim=tuple(range(1, weight.ndim)), keepdim=True) / 127
-                weight += steps * (torch.rand(weight.shape, generator=generator) - 0.5)
-
-
-@pytest.mark.parametrize(("storage", "limit"), [("int8", 3e-3), ("int6", 1.5e-2)])
-def test_integers_cost_little_of_the_perplexity(storage, limit):
-    model = load_model(PACKAGED_MODELS / "en")
-    unround(model)
-    text = (PACKAGED_MODELS.parent / "demo" / "en.txt").read_text(encoding="utf-8")
-    sentences = [line.split() for line in text.splitlines()[:200]]
-    before = perplexity(model, sentences, precision="fp32").mean
-    model.round_to(storage)
-    after = perplexity(model, sentences, precision="fp32").mean
-    # `unround` raises the perplexity by up to 0.4 %, which rounding back to int8 may undo
-    assert before != after
-    assert 0.99 * before < after < (1 + limit) * before
-
-
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_of_a_training_that_diverged_are_called_that(weight, storage, value):
     weight[0, 0] = value
-    with pytest.raises(ValueError, match="`a` holds numbers that are not finite"):
+    with pytest.raises(ValueError, match=r"`a` .*not finite"):
         pack({"a": weight}, storage)

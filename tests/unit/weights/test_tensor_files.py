@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from elmokit.errors import FormatError
-from elmokit.weights.tensor_files import WithoutStorage, check_finite, mismatch, read_tensors
+from elmokit.weights.tensor_files import WithoutStorage, mismatch, read_tensors
 
 
 def test_tensors_come_back(tmp_path):
@@ -56,11 +56,6 @@ def test_damage_is_named_with_the_advice(tmp_path, content):
         (tmp_path / "w").write_bytes(content)
     with pytest.raises(FormatError, match=r"w.*Mend it\."):
         read_tensors(tmp_path / "w", advice="Mend it.")
-
-
-def test_nothing_to_check_in_integers_and_empty_tensors(tmp_path):
-    check_finite(torch.zeros(0), "a", tmp_path)
-    check_finite(torch.ones(2, dtype=torch.int64), "a", tmp_path)
 
 
 def test_modules_without_storage_take_the_tensors_that_are_assigned():

@@ -54,7 +54,7 @@ def recognizes(contents: Contents) -> bool:
 
 def read(contents: Contents) -> ImportedModel:
     """Read the only ELMo, or the one that was chosen by name."""
-    path = contents.only("PyTorch", "tensors (torch.save)", "weights")
+    path = contents.need("weights", "PyTorch")
     state = read_state(path)
     elmo = _find_elmo(state, contents.choices.name, path)
     arrays = _arrays(state, elmo, path)
@@ -118,21 +118,12 @@ def _arrays(state: Mapping[str, Tensor], elmo: _Elmo, path: Path) -> TorchArrays
 
 def _options_file(contents: Contents, elmo: _Elmo) -> Path | None:
     """Return the options that were given or archived; those of several go by the ELMo's name."""
-    if contents.choices.options is not None:
-        return contents.given(contents.choices.options, "options")
-    files = contents.of("options")
-    if not files:
-        contents.refuse_unreadable()
-        return None
-    if len(files) > 1:
-        language = elmo.name.rpartition("_")[2]
-        files = [path for path in files if path.name.rpartition(".")[2] == language] or files
-    if len(files) > 1:
-        raise FormatError(
-            f"{contents.folder} has several options files: {contents.listed(files)}. Choose one "
-            "with --options."
-        )
-    return files[0]
+    files, language = contents.of("options"), elmo.name.rpartition("_")[2]
+    own = [path for path in files if path.name.rpartition(".")[2] == language]
+    path = contents.find("options", own if len(files) > 1 and own else files)
+    if path is None:
+        contents.refuse_unread()
+    return path
 
 
 def _mixes(
@@ -159,7 +150,7 @@ def _mixes(
 
 def _layer_norm(contents: Contents) -> LayerNorm:
     """Return what the archive's configuration says of normalization before mixing."""
-    contents.refuse_unreadable("config.json")
+    contents.refuse_unread("config.json")
     tables = (table for path in contents.of("JSON") for table in _tables(settings(path)))
     normalizes = any(table.get("do_layer_norm", False) is True for table in tables)
     return "batch_with_boundaries" if normalizes else "none"

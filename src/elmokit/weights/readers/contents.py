@@ -1,6 +1,5 @@
 """The files of a model, told apart by what is in them: names in the wild mean little."""
 
-import codecs
 import json
 import re
 import zipfile
@@ -69,29 +68,42 @@ class Contents:
         """Return the files of some kinds, sorted by path."""
         return sorted(path for path, kind in self.kinds.items() if kind in kinds)
 
-    def only(self, kind: FileKind, what: str, option: Literal["options", "weights"]) -> Path:
-        """Return the file that was chosen by an option, or the only one of a kind."""
-        if (path := getattr(self.choices, option)) is not None:
-            return self.given(path, option)
-        paths = self.of(kind)
-        if len(paths) == 1:
-            return paths[0]
-        if not paths:
-            self.refuse_pointers()
-            if kind == "options":
-                self.refuse_unreadable()
-        raise FormatError(
-            f"{self.folder} has {len(paths) or 'no'} files of {what}; one was expected. It holds "
-            f"{self.summary()}. Say which is meant with --{option}."
+    def given(self, option: str) -> Path | None:
+        """Return the file that an option names, in the folder or by its path."""
+        name = getattr(self.choices, option)
+        if name is None:
+            return None
+        for path in (self.folder / name, name):
+            if path.exists():
+                return path
+        raise FileNotFoundError(
+            f"There is no file {name}, nor one of this name in {self.folder} (--{option})."
         )
 
-    def refuse_pointers(self) -> None:
-        """Raise the error of a file that Git LFS has not fetched; it may be the one missing."""
-        for path in self.of("Git LFS pointer"):
-            refuse_lfs_pointer(path)
+    def find(self, option: str, paths: list[Path]) -> Path | None:
+        """Return the file that an option names, or the only one of some; None if there is none."""
+        if (path := self.given(option)) is not None:
+            return path
+        if len(paths) > 1:
+            raise FormatError(
+                f"{self.folder} has {len(paths)} files that can be the {option}: "
+                f"{self.listed(paths)}. Choose one with --{option}."
+            )
+        return paths[0] if paths else None
 
-    def refuse_unreadable(self, *names: str) -> None:
-        """Raise the error of a JSON file that cannot be read; it may be the one that is missing.
+    def need(self, option: str, kind: FileKind) -> Path:
+        """Return the file that an option names, or the only one of a kind."""
+        path = self.find(option, self.of(kind))
+        if path is None:
+            self.refuse_unread()
+            raise FormatError(
+                f"{self.folder} has no file of the {option} ({kind}). It holds {self.summary()}. "
+                f"If it is elsewhere, give it with --{option}."
+            )
+        return path
+
+    def refuse_unread(self, *names: str) -> None:
+        """Raise the error of a file that could not be read, which may be the one that is missing.
 
         With ``names``, only of a file of one of these names.
         """
@@ -99,33 +111,15 @@ class Contents:
             if not names or path.name in names:
                 settings(path)
 
-    def given(self, chosen: Path, option: str) -> Path:
-        """Return the path of a file that was given by name or by path."""
-        for path in (self.folder / chosen, chosen):
-            if path.exists():
-                return path
-        raise FileNotFoundError(
-            f"There is no file {chosen}, nor one of this name in {self.folder} (--{option})."
-        )
-
     def vocabulary(self) -> Path | None:
         """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
 
         The file may be compressed. If only the encoder is wanted, it has to be given.
         """
-        if self.choices.vocab is not None:
-            return self.given(self.choices.vocab, "vocab")
-        if self.choices.encoder_only:
-            return None
         names = [f"vocab.txt{suffix}" for suffix in ("", *COMPRESSIONS)]
         usual = [path for path in self.kinds if path.name in names]
-        paths = usual if len(usual) == 1 else self.of("word list")
-        if len(paths) > 1:
-            raise FormatError(
-                f"{self.folder} has several vocabularies: {self.listed(paths)}. Choose one with "
-                "--vocab."
-            )
-        return paths[0] if paths else None
+        lists = usual if len(usual) == 1 else self.of("word list")
+        return self.find("vocab", [] if self.choices.encoder_only else lists)
 
     def relative(self, path: Path) -> str:
         """Return a path as it is seen from the folder."""
@@ -156,20 +150,13 @@ def settings(path: Path) -> dict[str, Any]:
 def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[Contents]:
     """Find out what the files of a folder, or of an archive, are.
 
-    Args:
-        source: A folder, a zip or tar archive, or a file in a folder, which then is the source.
-        choices: Kept in the result.
-        scratch: Folder on a disk with room, where archives are unpacked for the time.
+    ``source`` is a folder, a zip or tar archive, or a file in a folder, which then is the source;
+    ``scratch`` a folder on a disk with room, where archives are unpacked for the time.
     """
     with _unpacked(source, scratch, MAX_NESTED) as (folder, kinds):
         try:
             yield Contents(folder=folder, kinds=kinds, choices=choices)
         except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
-            if isinstance(error, FormatError) and _is_text(source):
-                raise FormatError(
-                    f"{source} is a text file, not a model. Give a file with weights, an archive, "
-                    "or the directory of a model."
-                ) from error
             if folder in (source, source.parent) or error.args[1:]:
                 raise
             # the user knows the archive, not the folder that it was unpacked to
@@ -266,19 +253,6 @@ def _is_torch_file(path: Path, head: bytes) -> bool:
             return any(name.endswith("/data.pkl") for name in archive.namelist())
     except Exception:  # a damaged archive raises nearly anything, and is no file of tensors
         return False
-
-
-def _is_text(path: Path) -> bool:
-    """Tell whether a path is a file of UTF-8 text, and no part of a model that is known."""
-    if not path.is_file() or kind_of(path) != "other":
-        return False
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return b"\0" not in head
 
 
 def _compressed_kind(path: Path) -> FileKind:

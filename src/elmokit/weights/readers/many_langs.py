@@ -16,15 +16,13 @@ import numpy as np
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMConfig
-from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.errors import FormatError
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES
 from elmokit.files.lines import read_whole, text_of_line
-from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, CharVocabConfig
+from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.text.lexicon import SPECIAL_CHARACTERS, SPECIAL_WORDS, Lexicon
 from elmokit.weights.bilm_tf import build_from_arrays
-from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, RELEASED_CLIP
+from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, RELEASED_CLIP, config_of_shapes
 from elmokit.weights.readers import ImportedModel
 from elmokit.weights.readers.contents import Contents, settings
 from elmokit.weights.readers.torch_arrays import TorchArrays
@@ -155,22 +153,18 @@ def _ordinary(ids: dict[str, int], *, one_character: bool = False) -> tuple[str,
 
 def _options(contents: Contents) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the network's configuration: the chosen one, or that which ``config.json`` names."""
-    if contents.choices.options is not None:
-        return settings(contents.given(contents.choices.options, "options")), ()
-    contents.refuse_unreadable("config.json")
+    if (path := contents.given("options")) is not None:
+        return settings(path), ()
+    contents.refuse_unread("config.json")
     tables = {path: settings(path) for path in contents.of("JSON")}
     files = [path for path, table in tables.items() if {"encoder", "token_embedder"} <= set(table)]
     if len(files) > 1:
         named = {str(table.get("config_path")).rpartition("/")[2] for table in tables.values()}
         files = [path for path in files if path.name in named] or files
-    if len(files) > 1:
-        raise FormatError(
-            f"{contents.folder} has several configurations: {contents.listed(files)}. Choose one "
-            "with --options."
-        )
-    if files:
-        return tables[files[0]], ()
-    contents.refuse_unreadable()
+    path = contents.find("options", files)
+    if path is not None:
+        return tables[path], ()
+    contents.refuse_unread()
     clips = {"cell_clip": RELEASED_CLIP, "proj_clip": RELEASED_CLIP}
     return {"encoder": clips, "token_embedder": {}}, (RELEASED_ASSUMED,)
 
@@ -187,29 +181,12 @@ def _config(options: dict[str, Any], arrays: TorchArrays, lexicon: Lexicon) -> B
                 f"{arrays.path}: its configuration has {table['name']!r}, expected "
                 f"{expected!r}: ELMoForManyLangs' other networks are not read."
             )
-    shapes = arrays.shapes()
-    kernels = [shapes[f"CNN/W_cnn_{i}"] for i in range(sum("W_cnn" in name for name in shapes))]
-    cells = [shape for name, shape in shapes.items() if name.endswith("/W_0")]
-    try:
-        return BiLMConfig(
-            char_vocab=CharVocabConfig(
-                max_characters=cnn.get("max_characters_per_token", DEFAULT_MAX_CHARACTERS),
-                normalization="none",
-            ),
-            char_cnn=CharCNNConfig(
-                embedding_dim=shapes["char_embed"][1],
-                filters=tuple((width, count) for _, width, _, count in kernels),
-                activation=cnn.get("activation", "relu"),
-                num_highway=sum("W_carry" in name for name in shapes),
-            ),
-            lexicon=lexicon.config(word_dim=shapes["word_embed"][1]),
-            lstm=LSTMConfig(
-                num_layers=len(cells) // 2,
-                cell_dim=cells[0][1] // 4,
-                projection_dim=cells[0][0] // 2,
-                cell_clip=encoder.get("cell_clip"),
-                projection_clip=encoder.get("proj_clip"),
-            ),
-        )
-    except ValueError as error:
-        raise FormatError(f"{arrays.path}: the network has {error}.") from error
+    return config_of_shapes(
+        arrays.shapes(),
+        source=arrays.path,
+        lexicon=lexicon.config(word_dim=arrays.shapes()["word_embed"][1]),
+        max_characters=cnn.get("max_characters_per_token", DEFAULT_MAX_CHARACTERS),
+        activation=cnn.get("activation", "relu"),
+        cell_clip=encoder.get("cell_clip"),
+        projection_clip=encoder.get("proj_clip"),
+    )

@@ -25,7 +25,6 @@ STATE_NAME = "checkpoint"
 """TensorFlow's own name of the file that says which checkpoint is the last."""
 _MAX_STATE_BYTES = 1 << 20
 _LATEST = re.compile(r'^model_checkpoint_path: "([^"\n]{1,4096})"', re.MULTILINE)
-_OPTIONS = "options (JSON with `lstm`)"
 _MIXTURE = "aggregation/weights"
 _MIXTURE_LEFT_OUT = "the module's mixture of layers (aggregation/*) is left out"
 _PARTS = {
@@ -50,30 +49,19 @@ def recognizes_release(contents: Contents) -> bool:
 
 def read_release(contents: Contents) -> ImportedModel:
     """Read the model, with the softmax of a separate file if there is one."""
-    options = contents.only("options", _OPTIONS, "options")
-    weights, softmax = _release_files(contents)
+    options = contents.need("options", "options")
+    outputs = [path for path in contents.of("HDF5") if is_softmax(path)]
+    others = [path for path in contents.of("HDF5") if path not in outputs]
+    weights, softmax = contents.find("weights", others), contents.given("softmax")
+    if weights is None:  # perhaps one that Git LFS has not fetched
+        contents.refuse_unread()
+        weights = contents.need("weights", "HDF5")
+    if contents.choices.encoder_only or contents.choices.weights is not None:
+        outputs = []
+    if softmax is None and len(outputs) == 1:
+        softmax = outputs[0]
     model = read_bilm_tf(options, weights, vocab=contents.vocabulary(), softmax=softmax)
     return ImportedModel(model=model, origin=contents.listed([options, weights]))
-
-
-def _release_files(contents: Contents) -> tuple[Path, Path | None]:
-    """Return the files of the biLM and of a separate softmax."""
-    choices, files = contents.choices, contents.of("HDF5")
-    softmax = None if choices.softmax is None else contents.given(choices.softmax, "softmax")
-    if choices.weights is not None:
-        return contents.given(choices.weights, "weights"), softmax
-    outputs = [path for path in files if is_softmax(path)]
-    weights = [path for path in files if path not in outputs]
-    if softmax is None and not choices.encoder_only and len(outputs) == 1 and len(weights) == 1:
-        softmax = outputs[0]
-    if len(weights) != 1:
-        contents.refuse_pointers()
-        raise FormatError(
-            f"{contents.folder} has {len(weights) or 'no'} HDF5 files with a biLM"
-            f"{': ' + contents.listed(weights) if weights else ''}. One is expected: say which "
-            "with --weights."
-        )
-    return weights[0], softmax
 
 
 def is_softmax(path: Path) -> bool:
@@ -99,7 +87,7 @@ def read_checkpoint(contents: Contents) -> ImportedModel:
     """Read the last checkpoint, or the one that was chosen."""
     index = _index(contents)
     variables = Variables(TensorBundle(index), with_softmax=not contents.choices.encoder_only)
-    options = contents.only("options", _OPTIONS, "options")
+    options = contents.need("options", "options")
     vocab = contents.vocabulary()
     if vocab is None and (softmax := variables.shapes().get(SOFTMAX_NAMES[0])):
         raise FormatError(
@@ -113,10 +101,10 @@ def read_checkpoint(contents: Contents) -> ImportedModel:
 
 def _index(contents: Contents) -> Path:
     """Return the index that was chosen, that the run names as its last, or of the most steps."""
-    if (weights := contents.choices.weights) is not None:
-        with_suffix = weights.with_name(weights.name + INDEX_SUFFIX)
-        is_prefix = any((folder / with_suffix).exists() for folder in (contents.folder, Path()))
-        return contents.given(with_suffix if is_prefix else weights, "weights")
+    if (name := contents.choices.weights) is not None:
+        index = name.with_name(name.name + INDEX_SUFFIX)  # of a prefix, which is no file
+        indices = [path for path in (contents.folder / index, index) if path.exists()]
+        return indices[0] if indices else contents.need("weights", "TensorFlow index")
     indices = contents.of("TensorFlow index")
     for state in (path for path in contents.kinds if path.name == STATE_NAME):
         text = read_bounded(state, _MAX_STATE_BYTES).decode("utf-8-sig", "replace")
@@ -150,16 +138,16 @@ def recognizes_hub(contents: Contents) -> bool:
 
 def read_hub(contents: Contents) -> ImportedModel:
     """Read the module's biLM."""
-    index = contents.only("TensorFlow index", "variables", "weights")
+    index = contents.need("weights", "TensorFlow index")
     variables, notes = Variables(TensorBundle(index)), [_MIXTURE_LEFT_OUT]
-    if contents.choices.options is None and not contents.of("options"):
-        contents.refuse_unreadable()
-        source, options = index, released_options(variables.shapes(), source=index)
+    source = contents.find("options", contents.of("options"))
+    if source is None:
+        contents.refuse_unread()
+        options = released_options(variables.shapes(), source=index)
         notes.append(RELEASED_ASSUMED)
     else:
-        source = contents.only("options", _OPTIONS, "options")
         options = read_options(source)
-    model = build_bilm(options, variables, source=source)
+    model = build_bilm(options, variables, source=source or index)
     return ImportedModel(model=model, origin=contents.relative(index), notes=tuple(notes))
 
 

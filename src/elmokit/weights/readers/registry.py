@@ -72,7 +72,7 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
         contents = _of_one_kind(contents)
         format_ = next((known for known in FORMATS if known.recognizes(contents)), None)
         if format_ is None:
-            contents.refuse_pointers()
+            contents.refuse_unread()
             kinds = "; ".join(f"{known.name} ({known.files})" for known in FORMATS)
             raise FormatError(
                 f"{contents.folder} is not a known model. It holds {contents.summary()}. What "
@@ -114,7 +114,7 @@ def _of_one_kind(contents: Contents) -> Contents:
     wanted = kinds.get(contents.folder / weights, "TensorFlow index")
     index = weights.with_name(weights.name + INDEX_SUFFIX)
     if wanted == "TensorFlow index" and not (contents.folder / index).exists():
-        wanted = kind_of(contents.given(weights, "weights"))
+        wanted = kind_of(contents.given("weights") or weights)
     kinds = {
         path: kind for path, kind in kinds.items() if kind == wanted or kind not in WEIGHT_KINDS
     }

@@ -95,19 +95,17 @@ class TensorBundle:
                 f"{where} is not numbers of float32 in one piece by {self.path.name}: damaged, no "
                 "weights, or cut into slices, which are not read. Save it whole with TensorFlow."
             )
-        size = self._shard_bytes(entry.shard)
-        if entry.offset + entry.num_bytes > size:
+        size, end = self._shard_bytes(entry.shard), entry.offset + entry.num_bytes
+        array = np.empty(0, entry.dtype)
+        if end <= size:  # nothing of a size that is only stated is made
+            with path.open("rb") as file:
+                file.seek(entry.offset)
+                array = np.fromfile(file, dtype=entry.dtype, count=count)
+        if end > size or crc32c(array) != _unmasked(entry.crc):
             raise FormatError(
-                f"{where} should end at byte {entry.offset + entry.num_bytes:,}, but the file has "
-                f"{size:,}: truncated, or of another checkpoint. Fetch it again."
-            )
-        with path.open("rb") as file:
-            file.seek(entry.offset)
-            array = np.fromfile(file, dtype=entry.dtype, count=count)
-        if crc32c(array) != _unmasked(entry.crc):
-            raise FormatError(
-                f"{where} has another checksum than {self.path.name} states: damaged, or of "
-                "another checkpoint. Fetch both again."
+                f"{where} should end at byte {end:,} of {size:,}, with the checksum that "
+                f"{self.path.name} states: truncated, damaged, or of another checkpoint. Fetch "
+                "both again."
             )
         return array.reshape(entry.shape)
 
@@ -170,10 +168,8 @@ def _block(data: bytes, handle: bytes) -> tuple[bytes, int]:
     if end + _TRAILER_BYTES > len(data) - _FOOTER_BYTES:
         raise ValueError(f"a block of {size:,} bytes at {offset:,} leads beyond the file")
     kind, crc = struct.unpack_from("<BI", data, end)
-    if crc32c(data[offset : end + 1]) != _unmasked(crc):
-        raise ValueError(f"the block at byte {offset:,} has another checksum than is stored")
-    if kind != 0:
-        raise ValueError(f"the block at byte {offset:,} is compressed (type {kind})")
+    if kind != 0 or crc32c(data[offset : end + 1]) != _unmasked(crc):
+        raise ValueError(f"the block at byte {offset:,} is compressed or has another checksum")
     return data[offset:end], offset
 
 
@@ -207,16 +203,14 @@ def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
 def _num_shards(name: bytes, header: bytes) -> int:
     """Return the number of data files by the header of the index."""
     fields = dict(_fields(header))
-    num_shards = fields.get(1, 1)
-    if name != b"":
+    num_shards, byte_order = fields.get(1, 1), fields.get(2, 0)
+    is_usual = name == b"" and byte_order == 0
+    if not is_usual or isinstance(num_shards, bytes) or not 1 <= num_shards <= MAX_SHARDS:
         raise ValueError(
-            "it has no header; checkpoints of version 1 are not read: save it again with "
-            "TensorFlow 1 (tf.train.Saver)"
+            f"its header {name!r} states {num_shards!r} data files; little-endian checkpoints of "
+            "version 2 are read, not those of big-endian machines or of version 1: load and save "
+            "it with TensorFlow (tf.train.Saver)"
         )
-    if fields.get(2, 0) != 0:
-        raise ValueError("it is of a big-endian machine; only little-endian ones are read")
-    if not isinstance(num_shards, int) or not 1 <= num_shards <= MAX_SHARDS:
-        raise ValueError(f"it states {num_shards!r} data files")
     return num_shards
 
 

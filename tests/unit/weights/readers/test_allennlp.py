@@ -138,12 +138,6 @@ def test_a_mixture_of_other_layers_is_refused(written, tmp_path):
         convert(save(tmp_path / "m.tar.gz", state), tmp_path / "model")
 
 
-def test_a_vocabulary_has_no_use(written, tmp_path):
-    path = save(tmp_path / "m.tar.gz", foreign.task_state({"elmo": written[0]}, []))
-    with pytest.raises(InputError, match="'AllenNLP archive', which has no use for --vocab"):
-        convert(path, tmp_path / "model", vocab="vocab.txt")
-
-
 def test_state_is_kept_to_the_bit_where_it_can_be(written, tmp_path):
     """The bias of the forget gate loses at most its last bits."""
     arrays, options = written
@@ -158,15 +152,6 @@ def test_state_is_kept_to_the_bit_where_it_can_be(written, tmp_path):
             np.testing.assert_allclose(array, back[name], rtol=0, atol=1.2e-7)
         else:
             assert array.tobytes() == back[name].tobytes(), name
-
-
-def test_options_of_a_model_of_words_are_refused(written, tmp_path):
-    arrays, options = written
-    words_only = {name: one for name, one in options.items() if name != "char_cnn"}
-    files = {"fta/options": json.dumps(words_only).encode()}
-    path = save(tmp_path / "m.tar.gz", foreign.task_state({"elmo": arrays}, []), files=files)
-    with pytest.raises(FormatError, match=r"`embedding`.*fta/options.*`char_cnn`"):
-        convert(path, tmp_path / "model")
 
 
 @pytest.mark.parametrize("content", [b"{ not JSON", b'{"a": ' * 100, b"{\xff}"])

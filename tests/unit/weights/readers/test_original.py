@@ -103,19 +103,3 @@ def test_a_checkpoint_of_another_model(tmp_path):
     (tmp_path / "run" / "options.json").write_text('{"lstm": {}}')
     with pytest.raises(FormatError, match=r"expected one variable `lm/char_embed`.*none.*bert/x"):
         convert(tmp_path / "run", tmp_path / "model")
-
-
-def test_options_of_another_model(run, written, tmp_path):
-    options = {**written[1], "lstm": {**written[1]["lstm"], "dim": 99}}
-    (run / "options.json").write_text(json.dumps(options))
-    with pytest.raises(FormatError, match=r"index: dataset .* the options say"):
-        convert(run, tmp_path / "model")
-
-
-def test_half_a_run(run, tmp_path):
-    (run / "model.ckpt-1250.data-00000-of-00001").unlink()
-    with pytest.raises(FormatError, match=r"data-00000-of-00001 is missing"):
-        convert(run, tmp_path / "model")
-    (run / "model.ckpt-1250.index").unlink()
-    with pytest.raises(FormatError, match="is not a known model"):
-        convert(run, tmp_path / "model")

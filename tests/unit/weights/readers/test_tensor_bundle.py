@@ -73,7 +73,7 @@ def test_a_damaged_tensor_is_noticed(prefix):
         data = bytearray(shard.read_bytes())
         data[len(data) // 2] ^= 1
         shard.write_bytes(data)
-    with pytest.raises(FormatError, match=r"another checksum than model\.ckpt-7\.index"):
+    with pytest.raises(FormatError, match=r"checksum .*model\.ckpt-7\.index"):
         read_all(prefix)
 
 
@@ -81,7 +81,7 @@ def test_a_damaged_tensor_is_noticed(prefix):
 def test_truncated_files(prefix, share):
     shard = shards_of(prefix)[-1]
     shard.write_bytes(shard.read_bytes()[: int(share * shard.stat().st_size)])
-    with pytest.raises(FormatError, match=r"should end at byte .* truncated"):
+    with pytest.raises(FormatError, match=r"should end at byte .*truncated"):
         read_all(prefix)
     index = index_of(prefix)
     index.write_bytes(index.read_bytes()[: int(share * index.stat().st_size)])
@@ -98,7 +98,7 @@ def test_a_missing_data_file_is_named(prefix):
 
 def test_big_endian_is_refused(tmp_path):
     foreign.write_bundle(tmp_path / "m", ARRAYS, big_endian=True)
-    with pytest.raises(FormatError, match="big-endian machine"):
+    with pytest.raises(FormatError, match="big-endian"):
         TensorBundle(tmp_path / "m.index")
 
 
