@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from elmokit.errors import MissingExtraError
-from elmokit.inference.batching import NUM_BOUNDARIES
-from elmokit.inference.distinct_words import DistinctTokens
+from elmokit.inference.batching import NUM_BOUNDARIES, DistinctTokens
 from elmokit.inference.word_cache import MAX_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize

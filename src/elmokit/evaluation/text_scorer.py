@@ -16,13 +16,12 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState, Direction
-from elmokit.bilm.device import pick_device
 from elmokit.errors import InputError
 from elmokit.field_checks import check_choice
-from elmokit.inference.batching import batch_by_length, fill_buffers
-from elmokit.inference.distinct_words import DistinctTokens
+from elmokit.inference.batching import DistinctTokens, batch_by_length, fill_buffers
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.target_scores import TargetScores
+from elmokit.inference.precision import pick_device
+from elmokit.inference.target_scores import DistributionTable, TargetScores, WordDistributions
 from elmokit.inference.warm_state import (
     inputs_of,
     targets_of,
@@ -30,7 +29,6 @@ from elmokit.inference.warm_state import (
     warm_state,
     warm_text,
 )
-from elmokit.inference.word_distributions import DistributionTable, WordDistributions
 from elmokit.kernels.inference import load_kernels
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import Tokenizer

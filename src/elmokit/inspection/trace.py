@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from elmokit.bilm.char_cnn import CharTokenEncoder
-from elmokit.bilm.highway import Highway
+from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
 from elmokit.errors import InputError
 from elmokit.text.char_vocab import CHAR_PADDING, WORD_BEGIN, WORD_END
 from elmokit.text.given_sentences import GivenSentence, split_sentence

@@ -3,8 +3,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from elmokit.bilm.char_cnn import PADDING_ID, CharCNNConfig, CharTokenEncoder
-from elmokit.bilm.highway import Highway
+from elmokit.bilm.char_cnn import PADDING_ID, CharCNNConfig, CharTokenEncoder, Highway
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.kernels.buffers import (
     MAX_INT8_INNER,

@@ -1,4 +1,7 @@
-"""The recurrence of `LSTMP`, forward and backward, in C and in PyTorch; time-major."""
+"""The recurrence of `LSTMP`, forward and backward, in C and in PyTorch; time-major.
+
+The definition of the cell and its other spellings: `elmokit.bilm.lstmp`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
