@@ -76,9 +76,6 @@ class TextScorer:
             ``auto`` uses it on CPUs where it is faster than fp32.
         top: Measure the distributions, too, and name this many of the likeliest words.
         hashed: Hash the model, for `metadata`.
-
-    Raises:
-        InputError: for an unknown option, or a model without vocabulary or softmax.
     """
 
     def __init__(

@@ -64,12 +64,7 @@ def pack_matrix(kernels: Library, weight: Tensor, kind: Kind) -> PackedMatrix:
     """Pack a matrix for products ``x @ weight.T``.
 
     int8 stores each row of ``weight`` as multiples of 1/127 of its largest absolute value. A row
-    with a non-finite value gives NaN.
-
-    Shape: weight (N, K).
-
-    Raises:
-        ValueError: if the sums of int8 products could exceed 32 bits.
+    with a non-finite value gives NaN. Shape: weight (N, K).
     """
     group, panel, dtype = group_size(kind), kernels.panel_width, DTYPES[kind]
     rows, inner = weight.shape

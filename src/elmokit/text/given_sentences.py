@@ -38,11 +38,6 @@ def split_sentences(
         sentences: Strings or lists of words.
         tokenize: Splits strings; none: they are refused.
         on_words: Called with every list of words that was given, not with those of strings.
-
-    Raises:
-        TypeError: at once if ``sentences`` is one string; later for a sentence that is neither a
-            string nor a list of strings, or a string without ``tokenize``.
-        InputError: for a string with NUL or half a surrogate pair.
     """
     check_is_list(sentences)
     return (

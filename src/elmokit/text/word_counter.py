@@ -112,11 +112,7 @@ class BuiltVocab:
 def build_vocab(
     sentences: Iterable[Sequence[str]], *, max_size: int | None = None, min_count: int = 1
 ) -> BuiltVocab:
-    """Count the words of a corpus and keep the frequent ones, ``max_size`` without specials.
-
-    Raises:
-        FormatError: if there is no word in it, or none as often as ``min_count`` says.
-    """
+    """Count the words of a corpus and keep the frequent ones, ``max_size`` without specials."""
     num_sentences, remaining = 0, iter(sentences)
     with WordCounter() as counter:
         # Counting many sentences at a time saves a fifth of the time of a whole command.

@@ -156,10 +156,6 @@ def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np
 
     Words must not be empty or contain a blank, line feed or NUL, in text also no tab; ``values`` is
     (len(words), S).
-
-    Raises:
-        InputError: for another suffix.
-        ValueError: for words that cannot be written.
     """
     is_binary = check_suffix(path) == ".bin"
     refused = " \n\0" if is_binary else " \t\n\0"

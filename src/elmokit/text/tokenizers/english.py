@@ -21,9 +21,6 @@ class EnglishTokenizer(ShownTokenizer):
     """Moses tokens by sacremoses, sentences by pySBD.
 
     Version 1, whose version string is that of the libraries, left out what pySBD loses.
-
-    Raises:
-        MissingExtraError: if one of the two is not installed.
     """
 
     name = "english"

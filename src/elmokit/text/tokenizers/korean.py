@@ -40,9 +40,6 @@ class KoreanTokenizer(ShownTokenizer):
     """Morphemes and sentences by Kiwi, which each process loads on first use (2 s).
 
     A line break ends a sentence, and so does every 5,000th character of a line without an end.
-
-    Raises:
-        MissingExtraError: if kiwipiepy is not installed.
     """
 
     name = "korean"

@@ -72,10 +72,6 @@ def build_tokenizer(config: TokenizerConfig | str) -> Tokenizer:
     """Return the tokenizer of a config or name (newest version), cached by name and version.
 
     Logs a warning, once, if the tokenizer cannot produce the tokens of the version in the config.
-
-    Raises:
-        ConfigError: for an unknown name.
-        MissingExtraError: if the library behind it is not installed.
     """
     if isinstance(config, str):
         config = TokenizerConfig(name=config)
