@@ -1,9 +1,8 @@
-"""Embedding beside what a user would run instead: tokens a second, ratios, share of the ceiling.
+"""Embedding beside what a user would run instead: tokens a second, ratios.
 
     python benchmarks/bench_embed.py --make-environments
     python benchmarks/bench_embed.py --preset tiny
-    python benchmarks/bench_embed.py --text wiki.txt --write
-    python benchmarks/bench_embed.py --text wiki.txt --sorted --write
+    python benchmarks/bench_embed.py --text wiki.txt [--sorted] > results.json
 
 Every program runs in a process of its own, the peers in virtual environments that
 --make-environments makes in the cache folder (the only step that needs a network; nothing is
@@ -28,25 +27,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from ceiling import Ceiling
-from common import (
-    Spread,
-    alternate,
-    describe,
-    markdown_page,
-    markdown_table,
-    speed_ratio,
-    speed_table,
-    write_page,
-)
-from peers import BILM_TF, EMBEDDERS, ENVIRONMENTS, PeerError, Worker, close_all, make_environment
-from shapes import CACHE_DIR, model_folder, needed_flop, shape_config
+from common import Spread, alternate, describe, speed_ratio, speed_table
+from peers import EMBEDDERS, ENVIRONMENTS, PeerError, Worker, close_all, make_environment
+from shapes import CACHE_DIR, model_folder
 from texts import Sentence, batches, num_tokens, read_text, take_words, text_metadata
 
-CEILING = "ceiling "
 NUM_CHECKED = 8
-CORPUS_ROWS = 128
-"""Sentences that step together in a corpus, for its ceiling."""
 
 
 @dataclass(frozen=True)
@@ -136,62 +122,35 @@ def measure_cell(
     programs: Programs,
     calls: Sequence[Sequence[Sentence]],
     *,
-    shape: str,
-    rows: int,
     repeats: int,
     only_ours: bool = False,
 ) -> dict[str, Any]:
     """Run all programs over the calls in turns."""
     programs.prepare(calls, keep_words=only_ours)
-    config = shape_config(shape)
-    flop = needed_flop(config, calls)
-    runs: dict[str, Callable[[], float]] = {}
-    for name, worker in programs.workers.items():
-        if EMBEDDERS[name].is_ours or not only_ours:
-            runs[name] = worker.run
-    for precision in ("fp32", "bf16", "int8"):
-        if f"elmokit {precision}" in runs and rows > 1:
-            limit = Ceiling(
-                precision,
-                rows=rows,
-                inner=config.lstm.projection_dim,
-                outer=4 * config.lstm.cell_dim,
-            )
-            runs[CEILING + precision] = lambda limit=limit: flop / limit.measure()
+    runs: dict[str, Callable[[], float]] = {
+        name: worker.run
+        for name, worker in programs.workers.items()
+        if EMBEDDERS[name].is_ours or not only_ours
+    }
     seconds = alternate(runs, repeats=repeats)
-    return {"tokens": num_tokens(calls), **summarize(seconds, num_tokens(calls), flop)}
+    return {"tokens": num_tokens(calls), **summarize(seconds, num_tokens(calls))}
 
 
-def summarize(seconds: dict[str, list[float]], tokens: int, flop: int) -> dict[str, Any]:
-    """Turn seconds into throughputs, ratios to every peer and shares of the ceiling."""
-    programs = {name: times for name, times in seconds.items() if not name.startswith(CEILING)}
-    ours = [name for name in programs if EMBEDDERS[name].is_ours]
-    peers = [name for name in programs if name not in ours]
+def summarize(seconds: dict[str, list[float]], tokens: int) -> dict[str, Any]:
+    """Turn seconds into throughputs and ratios to every peer."""
+    ours = [name for name in seconds if EMBEDDERS[name].is_ours]
+    peers = [name for name in seconds if name not in ours]
     comparable = [p for p in peers if EMBEDDERS[p].equal and not EMBEDDERS[p].knows_words]
     speeds = {
-        name: Spread.of([tokens / second for second in times]) for name, times in programs.items()
-    }
-    limits = {
-        name.removeprefix(CEILING): times
-        for name, times in seconds.items()
-        if name.startswith(CEILING)
+        name: Spread.of([tokens / second for second in times]) for name, times in seconds.items()
     }
     return {
-        "seconds": programs,
+        "seconds": seconds,
         "tokens_per_second": {name: asdict(speed) for name, speed in speeds.items()},
         "fastest_peer": max(comparable, key=lambda name: speeds[name].median, default=None),
         "ratios": {
             name: {peer: asdict(speed_ratio(seconds[name], seconds[peer])) for peer in peers}
             for name in ours
-        },
-        "flop_per_token": round(flop / tokens),
-        "ceiling_gflops": {
-            precision: round(Spread.of([flop / time for time in times]).median / 1e9, 1)
-            for precision, times in limits.items()
-        },
-        "share_of_ceiling": {
-            f"elmokit {precision}": asdict(speed_ratio(seconds[f"elmokit {precision}"], times))
-            for precision, times in limits.items()
         },
     }
 
@@ -201,43 +160,6 @@ def cell_table(cell: dict[str, Any]) -> str:
     with_vocabulary = [name for name in cell["seconds"] if EMBEDDERS[name].knows_words]
     compared = list(dict.fromkeys(["AllenNLP", cell["fastest_peer"] or "peers", *with_vocabulary]))
     return speed_table(cell, compared)
-
-
-def page(description: dict[str, Any]) -> str:
-    """Return the results as a Markdown page."""
-    sizes, results = description["sizes"], description["results"]
-    order = "by length for every program" if sizes["sorted"] else "in text order"
-    parts = [
-        f"Text: {sizes['text']['text']}, {sizes['text']['words']:,} words, "
-        f"{sizes['text']['words_per_sentence']} a sentence; sentences {order}. "
-        f"Threads: {sizes['threads']}; medians of {sizes['repeats']} turns. Weights are random. "
-        "Tokens are words and the two boundaries of each sentence. × is the median of the ratios "
-        "within a turn; the second × is to the fastest peer of the same vectors that is not "
-        "told the words before (vocab_to_cache is, and that work is not counted). The ceiling is "
-        "the quickest matrix product (batch × projection × 4 cell) measured in the same turn; the "
-        "share counts the operations that cannot be avoided (LSTMs for every token, the CNN "
-        "once a distinct word of a call).\n"
-    ]
-    for shape, found in results["shapes"].items():
-        for cell in found["cells"]:
-            parts.append(f"## {shape}, {cell['name']}\n\n{cell_table(cell)}")
-        rows = [[name, f"{value:.1e}"] for name, value in found["differences"].items()]
-        parts.append(f"Largest difference to elmokit fp32, {shape}:\n")
-        parts.append(markdown_table(["program", "difference"], rows))
-        rows = [[name, f"{size:,}"] for name, size in found["peak_mb"].items()]
-        parts.append(f"Peak memory, {shape}:\n\n{markdown_table(['program', 'MB'], rows)}")
-        rows = [
-            [name, reason.replace("\n", " ")[:300]] for name, reason in found["skipped"].items()
-        ]
-        parts.append("Not run:\n")
-        parts.append(markdown_table(["program", "why"], [*rows, ["bilm-tf", BILM_TF]]))
-    versions = [
-        [name, ", ".join(f"{package} {version}" for package, version in found.items())]
-        for name, found in results["versions"].items()
-    ]
-    parts.append(f"## Versions\n\n{markdown_table(['program', 'packages'], versions)}")
-    title = "Embedding, sentences by length" if sizes["sorted"] else "Embedding"
-    return markdown_page(title, description, "\n".join(parts))
 
 
 def measure(options: argparse.Namespace, text: list[Sentence]) -> dict[str, Any]:
@@ -255,22 +177,13 @@ def measure(options: argparse.Namespace, text: list[Sentence]) -> dict[str, Any]
                 count = options.sentences or num_sentences(plan, shape, batch)
                 chosen = ordered([text[i % len(text)] for i in range(count)], options.sorted)
                 calls = batches(chosen, batch, count)
-                cell = measure_cell(
-                    programs, calls, shape=shape, rows=batch, repeats=options.repeats
-                )
+                cell = measure_cell(programs, calls, repeats=options.repeats)
                 name = f"{batch} sentence{'s' if batch > 1 else ''} a call ({count} in all)"
                 cells.append({"name": name, **cell})
                 say(f"{shape}, {name}\n{cell_table(cell)}")
             if options.corpus:
                 corpus = ordered(take_words(text, plan.corpus_words), options.sorted)
-                cell = measure_cell(
-                    programs,
-                    [corpus],
-                    shape=shape,
-                    rows=CORPUS_ROWS,
-                    repeats=options.repeats,
-                    only_ours=True,
-                )
+                cell = measure_cell(programs, [corpus], repeats=options.repeats, only_ours=True)
                 cells.append({"name": f"one call with {plan.corpus_words:,} words", **cell})
                 say(f"{shape}, {cells[-1]['name']}\n{cell_table(cell)}")
             peaks = {n: worker.ask("peak")["bytes"] for n, worker in programs.workers.items()}
@@ -330,7 +243,6 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=CACHE_DIR, help="weights")
     parser.add_argument("--environments", type=Path, default=CACHE_DIR / "environments")
     parser.add_argument("--make-environments", action="store_true", help="make them and stop")
-    parser.add_argument("--write", action="store_true", help="keep the table in results/")
     options = parser.parse_args()
     options.repeats = options.repeats or PLANS[options.preset].repeats
     return options
@@ -353,11 +265,8 @@ def main() -> None:
         "sorted": options.sorted,
         "ours": dict(options.ours),
     }
-    subject = "-".join(["embed", *(["sorted"] * options.sorted), *(options.shapes or [])])
-    description = describe(subject, sizes, measure(options, text))
+    description = describe("embed", sizes, measure(options, text))
     print(json.dumps(description, indent=2, ensure_ascii=False))
-    if options.write:
-        say(f"written: {write_page(subject, description, page(description))}")
 
 
 if __name__ == "__main__":

@@ -1,45 +1,43 @@
-"""`elmokit serve` under load: one client, 64 of them, half of what it can do, four times that.
+"""`elmokit serve` under load: capacity, half of it, four times of it, and requests of unlike size.
 
-    python benchmarks/bench_server.py [--model en] [--text wiki.txt] [--seconds 20] [--write]
+    python benchmarks/bench_server.py [--model en] [--text wiki.txt] [--seconds 20]
 
-The server runs in a process of its own with one thread; this one is the clients (keep-alive
-connections, POST /embed with one sentence). 1. Capacity: 64 clients ask, each again as soon as it
-has its answer, in turns with one `Embedder.embed_sentences` call of the same sentences in a third
-process; the ratio is taken within a turn, in seconds of the clock and in seconds of the processor
-that each process used. The clock counts the clients, too, where they share the server's cores; the
-processor's seconds do not depend on other programs. 2. One client, each request after the answer to
-the last. 3. Half load: requests begin at random (Poisson) at half the capacity; times are from when
-a request should have begun. 4. Overload: the same at four times the capacity.
+The server runs in a process of its own with one thread; this one is the clients. Part by part:
+
+1. Capacity: 64 clients ask for a sentence each, again as soon as they have their answer, in turns
+   with one `Embedder.embed_sentences` call of the same sentences in a third process. The ratio is
+   taken within a turn, in seconds of the clock and of the processor that each process used.
+2. One client, each request after the answer to the last.
+3. Half and four times the capacity: requests begin at random (Poisson); times are from when a
+   request should have begun.
+4. Goodput: 18 requests at once that together need three times the limit of time.
+5. Fairness: 16 clients that ask for 2,000 words again and again beside 4 that ask for six.
 """
 
 import argparse
 import asyncio
+import itertools
 import json
-import os
 import random
+import statistics
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
-from common import (
-    Spread,
-    alternate,
-    describe,
-    markdown_page,
-    markdown_table,
-    speed_ratio,
-    write_page,
-)
+from common import Spread, alternate, print_result, speed_ratio
 from texts import read_text, text_metadata
 
 NUM_CLIENTS = 64
+NUM_REQUESTS, OVERLOAD = 18, 3
+LONG_WORDS, SHORT_WORDS = 2000, 6
+NUM_LONG_CLIENTS, NUM_SHORT_CLIENTS = 16, 4
 HEAD = (
     "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
 )
@@ -56,218 +54,217 @@ for line in sys.stdin:
 
 
 @dataclass
-class Seen:
-    """Answers, and how long they took."""
+class Answers:
+    """Statuses, and the seconds of each answer."""
 
     statuses: Counter[int] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)
-    """Of those with status 200."""
+    seconds: dict[int, list[float]] = field(default_factory=dict)
 
     def add(self, status: int, seconds: float) -> None:
         """Note an answer."""
         self.statuses[status] += 1
-        if status == 200:
-            self.seconds.append(seconds)
+        self.seconds.setdefault(status, []).append(seconds)
 
-    def percentile(self, share: float) -> float:
-        """Return so much of the distribution, in milliseconds."""
-        return (
-            1000 * sorted(self.seconds)[min(int(share * len(self.seconds)), len(self.seconds) - 1)]
-        )
+    def percentile(self, percent: int, status: int = 200) -> float | None:
+        """Return so much of the distribution of a status, in seconds."""
+        ordered = sorted(self.seconds.get(status, ()))
+        return ordered[(len(ordered) - 1) * percent // 100] if ordered else None
 
 
 class Client:
-    """Connections to the server, kept and used again."""
+    """Asks with connections that are kept and used again."""
 
-    def __init__(self, port: int, texts: Sequence[str]) -> None:
+    def __init__(self, port: int) -> None:
         self._port = port
-        bodies = [json.dumps({"inputs": text}).encode() for text in texts]
-        self._requests = [f"{HEAD}{len(body)}\r\n\r\n".encode() + body for body in bodies]
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def ask(self, number: int) -> int:
-        """Ask for a sentence; return the status."""
-        pair = self._idle.pop() if self._idle else None
-        reader, writer = pair or await asyncio.open_connection("127.0.0.1", self._port)
-        writer.write(self._requests[number % len(self._requests)])
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-        await reader.readexactly(int(length))
-        self._idle.append((reader, writer))
-        return int(head[9:12])
+    async def ask(self, texts: Sequence[str], answers: Answers, begun: float | None = None) -> int:
+        """Ask for vectors and note the answer; a broken connection has status 0."""
+        begun = time.perf_counter() if begun is None else begun
+        body = json.dumps({"inputs": list(texts)}).encode()
+        try:
+            pair = self._idle.pop() if self._idle else None
+            reader, writer = pair or await asyncio.open_connection("127.0.0.1", self._port)
+            writer.write(f"{HEAD}{len(body)}\r\n\r\n".encode() + body)
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+            await reader.readexactly(int(length))
+            self._idle.append((reader, writer))
+            status = int(head[9:12])
+        except (ConnectionError, asyncio.IncompleteReadError):
+            status = 0
+        answers.add(status, time.perf_counter() - begun)
+        return status
 
-    async def mean_batch(self) -> float:
-        """Return how many sentences the server's batches had so far."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        text = (await reader.read()).decode()
-        writer.close()
-        values = dict(line.rpartition(" ")[::2] for line in text.splitlines())
-        name = "te_batch_next_size"
-        return float(values[f"{name}_sum"]) / float(values[f"{name}_count"])
+    async def in_a_row(self, texts: Sequence[str], *, num_clients: int = NUM_CLIENTS) -> Answers:
+        """Let some clients ask for all texts, each one after the other."""
+        answers, rest = Answers(), iter(texts)
+
+        async def client() -> None:
+            for text in rest:
+                await self.ask([text], answers)
+
+        await asyncio.gather(*(client() for _ in range(num_clients)))
+        self.close()
+        return answers
+
+    async def at_random(self, texts: Sequence[str], per_second: float, seconds: float) -> Answers:
+        """Begin requests at a rate, whether others are answered or not."""
+        answers, due = Answers(), random.Random(1)
+        started = at = time.perf_counter()
+        requests: list[asyncio.Task[int]] = []
+        for text in itertools.cycle(texts):
+            at += due.expovariate(per_second)
+            if at > started + seconds:
+                break
+            if (left := at - time.perf_counter()) > 0 or len(requests) % 8 == 0:
+                await asyncio.sleep(max(left, 0))
+            requests.append(asyncio.create_task(self.ask([text], answers, at)))
+        await asyncio.gather(*requests)
+        self.close()
+        return answers
+
+    async def at_once(self, requests: Sequence[Sequence[str]]) -> Answers:
+        """Begin all requests at the same time."""
+        answers = Answers()
+        await asyncio.gather(*(self.ask(texts, answers) for texts in requests))
+        self.close()
+        return answers
+
+    async def for_a_while(self, sizes: Sequence[str], seconds: float) -> list[Answers]:
+        """Let one client for each text ask for it again and again."""
+        until = time.perf_counter() + seconds
+
+        async def client(text: str) -> Answers:
+            answers = Answers()
+            while time.perf_counter() < until:
+                if await self.ask([text], answers) != 200:
+                    await asyncio.sleep(0.1)
+            return answers
+
+        every = await asyncio.gather(*map(client, sizes))
+        self.close()
+        return every
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, which belong to the event loop that ends."""
         for _, writer in self._idle:
             writer.close()
         self._idle.clear()
 
-    async def in_a_row(self, num_texts: int, *, num_clients: int = NUM_CLIENTS) -> Seen:
-        """Let some clients ask for all sentences, each one after the other."""
-        seen, numbers = Seen(), iter(range(num_texts))
-
-        async def one() -> None:
-            for number in numbers:
-                begun = time.perf_counter()
-                status = await self.ask(number)
-                seen.add(status, time.perf_counter() - begun)
-
-        await asyncio.gather(*(one() for _ in range(num_clients)))
-        self.close()
-        return seen
-
-    async def at_random(self, per_second: float, seconds: float) -> tuple[Seen, float]:
-        """Begin requests at a rate, whether others are answered or not; return the real rate."""
-        seen, due = Seen(), random.Random(1)
-        started = at = time.perf_counter()
-        asked: list[asyncio.Task[None]] = []
-
-        async def one(number: int, begun: float) -> None:
-            try:
-                status = await self.ask(number)
-            except (ConnectionError, asyncio.IncompleteReadError):
-                status = 0
-            seen.add(status, time.perf_counter() - begun)
-
-        while at < started + seconds:
-            at += due.expovariate(per_second)
-            if (left := at - time.perf_counter()) > 0:
-                await asyncio.sleep(left)
-            elif len(asked) % 8 == 0:
-                await asyncio.sleep(0)
-            asked.append(asyncio.create_task(one(len(asked), at)))
-        rate = len(asked) / (time.perf_counter() - started)
-        await asyncio.gather(*asked)
-        self.close()
-        return seen, rate
-
 
 @contextmanager
-def server(model: str) -> Iterator[tuple[psutil.Process, int]]:
-    """Start `elmokit serve` on a free port."""
-    command = [
-        sys.executable,
-        "-m",
-        "elmokit",
-        "serve",
-        "-m",
-        model,
-        "--port",
-        "0",
-        "--threads",
-        "1",
-    ]
+def served(model: str, *options: str) -> Iterator[tuple[psutil.Process, Client]]:
+    """Start `elmokit serve` with one thread on a free port."""
+    command = [sys.executable, "-m", "elmokit", "serve", "-m", model, "--port", "0"]
+    command += ["--threads", "1", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             line = next(line for line in process.stderr if line.startswith("http://"))
-            yield psutil.Process(process.pid), int(line.split("/")[2].rpartition(":")[2])
+            port = int(line.split("/")[2].rpartition(":")[2])
+            yield psutil.Process(process.pid), Client(port)
         finally:
             process.terminate()
 
 
-def used(process: psutil.Process) -> float:
-    """Return the seconds of the processor that a process has used."""
-    times = process.cpu_times()
-    return times.user + times.system
-
-
-def measure(options: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any]:
-    """Run all three parts."""
+def capacity(options: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any]:
+    """Compare the server with one call, and load it with half and four times its capacity."""
     processor: dict[str, list[float]] = {"server": [], "one call": []}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     command = [sys.executable, "-c", EMBED, options.model]
     with (
-        server(options.model) as (process, port),
+        served(options.model) as (process, client),
         subprocess.Popen(command, text=True, **pipes) as alone,
     ):
-        client = Client(port, texts)
 
         def one_call() -> float:
             alone.stdin.write(json.dumps(list(texts)) + "\n")
             alone.stdin.flush()
-            clock, own = map(float, alone.stdout.readline().split())
-            processor["one call"].append(own)
+            clock, used = map(float, alone.stdout.readline().split())
+            processor["one call"].append(used)
             return clock
 
         def clients() -> float:
-            before, begun = used(process), time.perf_counter()
-            seen = asyncio.run(client.in_a_row(len(texts)))
+            before, begun = sum(process.cpu_times()[:2]), time.perf_counter()
+            answers = asyncio.run(client.in_a_row(texts))
             seconds = time.perf_counter() - begun
-            assert seen.statuses == {200: len(texts)}, seen.statuses
-            processor["server"].append(used(process) - before)
+            assert answers.statuses == {200: len(texts)}, answers.statuses
+            processor["server"].append(sum(process.cpu_times()[:2]) - before)
             return seconds
 
         programs: dict[str, Callable[[], float]] = {"server": clients, "one call": one_call}
         clock = alternate(programs, repeats=options.repeats)
         alone.stdin.close()
-        batch_size = asyncio.run(client.mean_batch())
-        one_client = asyncio.run(client.in_a_row(min(200, len(texts)), num_clients=1))
-        capacity = len(texts) / Spread.of(clock["server"]).median
-        found: dict[str, Any] = {
-            "one_client_p50_ms": one_client.percentile(0.5),
-            "capacity_per_second": capacity,
-            "sentences_per_batch": batch_size,
-            "share_of_one_call": speed_ratio(clock["server"], clock["one call"]),
-            "share_of_one_call_processor": speed_ratio(
-                processor["server"][1:], processor["one call"][1:]
-            ),
-            "milliseconds_of_processor": {
-                name: 1000 * Spread.of(times[1:]).median / len(texts)
-                for name, times in processor.items()
-            },
+        per_second = len(texts) / Spread.of(clock["server"]).median
+        ratio = speed_ratio(processor["server"][1:], processor["one call"][1:])
+        results: dict[str, Any] = {
+            "capacity_per_second": per_second,
+            "share_of_one_call": asdict(speed_ratio(clock["server"], clock["one call"])),
+            "share_of_one_call_processor": asdict(ratio),
+            "one_client_p50_seconds": asyncio.run(
+                client.in_a_row(texts[:200], num_clients=1)
+            ).percentile(50),
         }
-        for name, times in (("half", 0.5), ("four times", 4.0)):
-            load = os.getloadavg()[0]
-            seen, rate = asyncio.run(client.at_random(times * capacity, options.seconds))
-            found[name] = {
-                "asked_per_second": rate, "statuses": dict(seen.statuses), "load": load,
-                "answered_per_second": len(seen.seconds) / options.seconds,
-                "p50_ms": seen.percentile(0.5), "p99_ms": seen.percentile(0.99),
-            }  # fmt: skip
-        assert process.is_running()
-    return found
+        for name, times in (("half", 0.5), ("four_times", 4.0)):
+            answers = asyncio.run(client.at_random(texts, times * per_second, options.seconds))
+            results[name] = {
+                "statuses": dict(answers.statuses),
+                "p50_seconds": answers.percentile(50),
+                "p99_seconds": answers.percentile(99),
+            }
+    return results
 
 
-def page(found: dict[str, Any]) -> str:
-    """Return the results as Markdown."""
-    shares = {
-        "clock": found["share_of_one_call"], "processor": found["share_of_one_call_processor"]
-    }  # fmt: skip
-    spent = found["milliseconds_of_processor"]
-    text = f"One client: {found['one_client_p50_ms']:.1f} ms a request (median). "
-    text += f"Capacity with {NUM_CLIENTS} clients: {found['capacity_per_second']:.0f} sentences/s, "
-    text += f"{found['sentences_per_batch']:.1f} in a batch.\n\n"
-    text += markdown_table(
-        ["seconds of the", "share of one call", "lowest–highest"],
-        [[k, f"{s.median:.2f}", f"{s.low:.2f}–{s.high:.2f}"] for k, s in shares.items()],
-    )
-    text += f"\nProcessor per sentence: server {spent['server']:.2f} ms, one call "
-    text += f"{spent['one call']:.2f} ms.\n\n"
-    headers = ["load", "asked/s", "answered/s", "statuses", "p50 ms", "p99 ms", "others' load"]
-    rows = []
-    for name in ("half", "four times"):
-        one = found[name]
-        statuses = ", ".join(f"{status}: {n:,}" for status, n in sorted(one["statuses"].items()))
-        rows.append([
-            name, f"{one['asked_per_second']:.0f}", f"{one['answered_per_second']:.0f}", statuses,
-            f"{one['p50_ms']:.0f}", f"{one['p99_ms']:.0f}", f"{one['load']:.1f}",
-        ])  # fmt: skip
-    return text + markdown_table(headers, rows)
+def goodput(model: str, words: Iterator[str], rate: float, limit: float) -> dict[str, Any]:
+    """Ask for three times what can be computed in the limit, all at once."""
+    num_words = int(OVERLOAD * rate * limit / NUM_REQUESTS)
+    requests = [texts_of(words, num_words) for _ in range(NUM_REQUESTS)]
+    settings = ("--timeout", str(limit), "--max-texts", "100000", "--max-words", "100000")
+    with served(model, *settings) as (_, client):
+        answers = asyncio.run(client.at_once(requests))
+    return {
+        "words_a_request": num_words,
+        "limit_seconds": limit,
+        "statuses": dict(answers.statuses),
+        "latest_answer_seconds": answers.percentile(100),
+        "median_refusal_seconds": answers.percentile(50, 503),
+    }
+
+
+def fairness(model: str, words: Iterator[str], seconds: float) -> dict[str, Any]:
+    """Let long and short requests compete; a text of 2,000 words cannot be divided."""
+    sizes = [LONG_WORDS] * NUM_LONG_CLIENTS + [SHORT_WORDS] * NUM_SHORT_CLIENTS
+    texts = [" ".join(itertools.islice(words, size)) for size in sizes]
+    with served(model) as (_, client):
+        every = asyncio.run(client.for_a_while(texts, seconds))
+    results = {}
+    for name, part in (("long", every[:NUM_LONG_CLIENTS]), ("short", every[NUM_LONG_CLIENTS:])):
+        answered = sorted(itertools.chain(*(one.seconds.get(200, ()) for one in part)))
+        results[name] = {
+            "requests": len(answered),
+            "p50_seconds": statistics.median(answered),
+            "p95_seconds": answered[int(0.95 * len(answered))],
+        }
+    return results
+
+
+def texts_of(words: Iterator[str], num_words: int, *, a_text: int = 25) -> list[str]:
+    """Return the next words as texts of the length of a sentence."""
+    taken = list(itertools.islice(words, num_words))
+    return [" ".join(taken[start : start + a_text]) for start in range(0, num_words, a_text)]
+
+
+def words_per_second(model: str, words: Iterator[str]) -> float:
+    """Return how fast the server computes one large request, after a first one."""
+    with served(model, "--max-texts", "100000", "--max-words", "100000") as (_, client):
+        for num_words in (2000, 20_000):
+            answers = asyncio.run(client.at_once([texts_of(words, num_words)]))
+    return 20_000 / answers.seconds[200][0]
 
 
 def main() -> None:
-    """Parse, measure, print."""
+    """Measure part by part and print one JSON object."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -275,19 +272,22 @@ def main() -> None:
     parser.add_argument("--text", type=Path, help="one sentence per line; default: the demo's text")
     parser.add_argument("--sentences", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of half load and of overload")
-    parser.add_argument("--write", action="store_true", help="keep the page of results")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of parts 3 and 5")
+    parser.add_argument("--limit", type=float, default=10.0, help="seconds, of part 4")
+    parser.add_argument("--only", choices=["capacity", "overload"], help="parts 1–3 or 4–5")
     options = parser.parse_args()
     sentences = read_text(options.text)[: options.sentences]
-    texts = [" ".join(words) for words in sentences]
-    found = measure(options, texts)
+    words = itertools.cycle([word for sentence in sentences for word in sentence])
+    results: dict[str, Any] = {}
+    if options.only != "overload":
+        results |= capacity(options, [" ".join(words) for words in sentences])
+    if options.only != "capacity":
+        rate = words_per_second(options.model, words)
+        results["words_per_second"] = rate
+        results["goodput"] = goodput(options.model, words, rate, options.limit)
+        results["fairness"] = fairness(options.model, words, options.seconds)
     sizes = {"model": options.model, **text_metadata(sentences, options.text)}
-    description = describe("server", sizes, found)
-    body = page(found)
-    print(body)
-    if options.write:
-        written = markdown_page("Server under load", description, f"{json.dumps(sizes)}\n\n{body}")
-        print(write_page(f"server-{options.model}", description, written))
+    print_result("server", sizes, results)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Training beside what a user would run instead: tokens a second, ratios, share of the ceiling.
+"""Training beside what a user would run instead: tokens a second, ratios.
 
     python benchmarks/bench_embed.py --make-environments
     python benchmarks/bench_train.py --preset tiny
-    python benchmarks/bench_train.py --text wiki.txt --write
+    python benchmarks/bench_train.py --text wiki.txt > results.json
 
 Ours is `elmokit.training.pretraining.pretrain` whole, with its data preparation; it stops between
 two updates while another program works. The plain stack is `nn.LSTM(proj_size=…)` under PyTorch's
@@ -27,19 +27,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from ceiling import Ceiling
-from common import (
-    Spread,
-    alternate,
-    describe,
-    markdown_page,
-    markdown_table,
-    speed_ratio,
-    speed_table,
-    write_page,
-)
+from common import Spread, alternate, describe, speed_ratio, speed_table
 from peers import TRAINERS, PeerError, Program, Worker, close_all
-from shapes import CACHE_DIR, cnn_flop, lstm_flop
+from shapes import CACHE_DIR
 from texts import Sentence, read_text, text_metadata
 
 from elmokit import CharVocab, WordVocab
@@ -50,11 +40,8 @@ from elmokit.text.char_vocab import CHAR_PADDING
 from elmokit.training.pretraining.presets import pretrain_config
 from elmokit.training.pretraining.pretrain import PretrainConfig
 
-CEILING = "ceiling "
-BACKWARD = 3
-"""Forward and backward together cost three times the forward products."""
 NUM_WINDOWS = 4
-"""Written out for bilm-tf, and counted for the operations."""
+"""Written out for bilm-tf."""
 OURS_FIRST = "elmokit fp32"
 TABLE_PEERS = ("plain nn.LSTM stack", "plain, distinct words", "bilm-tf (in simple_elmo)")
 
@@ -91,13 +78,10 @@ PLANS = {
 PRESETS = {"full": ("small", "original", "tiny"), "tiny": ("trial",)}
 
 
-def write_task(folder: Path, text: Sequence[Sentence], plan: Plan, config: PretrainConfig) -> int:
+def write_task(folder: Path, text: Sequence[Sentence], plan: Plan, config: PretrainConfig) -> None:
     """Write what all programs read: shards, vocabulary, and for bilm-tf windows and options.
 
     A text with fewer distinct words than the vocabulary is to have is filled up with made-up ones.
-
-    Returns:
-        The operations of the products of one window's training.
     """
     shards = write_shards(
         text,
@@ -124,7 +108,6 @@ def write_task(folder: Path, text: Sequence[Sentence], plan: Plan, config: Pretr
     (folder / "bilm_tf_options.json").write_text(
         json.dumps(bilm_tf_options(plan, config)), encoding="utf-8"
     )
-    return sum(window_flop(window, config) for window in windows) // NUM_WINDOWS
 
 
 def bilm_tf_windows(windows: Sequence[WindowBatch]) -> dict[str, np.ndarray]:
@@ -174,24 +157,6 @@ def bilm_tf_options(plan: Plan, config: PretrainConfig) -> dict[str, Any]:
     }
 
 
-def window_flop(window: WindowBatch, config: PretrainConfig) -> int:
-    """Operations of training's products: LSTMs, softmax, and the CNN once a distinct word."""
-    char_cnn, lstm = config.model.char_cnn, config.model.lstm
-    assert char_cnn is not None
-    lengths = (window.char_ids != CHAR_PADDING + 1).sum(axis=1)
-    cnn = sum(
-        cnn_flop(
-            char_cnn,
-            num_bytes=int(length) - 2,
-            output_dim=lstm.projection_dim,
-            max_characters=config.model.char_vocab.max_characters,
-        )
-        for length in lengths
-    )
-    softmax = 2 * 2 * lstm.projection_dim * config.softmax.num_samples
-    return BACKWARD * (cnn + window.num_targets * (lstm_flop(lstm) + softmax))
-
-
 def start(
     program: Program, options: argparse.Namespace, folder: Path, plan: Plan, *, dropout: float
 ) -> tuple[Worker, dict[str, Any]]:
@@ -229,7 +194,7 @@ def measure_shape(
     """Run all programs on one shape in turns."""
     plan = PLANS[name]
     config = pretrain_config(plan.preset, overrides=plan.overrides)
-    flop = write_task(folder, text, plan, config) * plan.steps
+    write_task(folder, text, plan, config)
     losses = first_losses(options, folder, plan)
     workers: dict[str, Worker] = {}
     versions, skipped = {}, {}
@@ -247,16 +212,6 @@ def measure_shape(
             key: lambda worker=worker: worker.ask("run", steps=plan.steps)["seconds"]
             for key, worker in workers.items()
         }
-        for precision in ("fp32", "bf16"):
-            if f"elmokit {precision}" not in workers:
-                continue
-            limit = Ceiling(
-                precision,
-                rows=plan.batch_size,
-                inner=config.model.lstm.projection_dim,
-                outer=4 * config.model.lstm.cell_dim,
-            )
-            runs[CEILING + precision] = lambda limit=limit: flop / limit.measure()
         seconds = alternate(runs, repeats=options.repeats)
     finally:
         close_all(list(workers.values()))
@@ -264,45 +219,30 @@ def measure_shape(
     return {
         "settings": {"dropout": config.model.dropout, **asdict(plan)},
         "first_losses": losses,
-        "flop_per_token": round(flop / tokens),
         "skipped": skipped,
         "versions": versions,
-        **summarize(seconds, tokens, flop),
+        **summarize(seconds, tokens),
     }
 
 
-def summarize(seconds: dict[str, list[float]], tokens: int, flop: int) -> dict[str, Any]:
-    """Turn seconds into throughputs, ratios to peers and to fp32, and shares of the ceiling."""
-    programs = {name: times for name, times in seconds.items() if not name.startswith(CEILING)}
-    ours = [name for name in programs if TRAINERS[name].is_ours]
-    others = [name for name in programs if name not in ours]
-    speeds = {
-        name: asdict(Spread.of([tokens / second for second in times]))
-        for name, times in programs.items()
-    }
-    ratios = {
-        name: {
-            other: asdict(speed_ratio(seconds[name], seconds[other]))
-            for other in [*others, OURS_FIRST]
-            if other in programs and other != name
-        }
-        for name in ours
-    }
-    shares = {}
-    for name in ours:
-        ceiling = seconds[CEILING + name.removeprefix("elmokit ")]
-        shares[name] = asdict(speed_ratio(programs[name], ceiling))
-    gflops = {
-        name.removeprefix(CEILING): round(Spread.of([flop / t for t in times]).median / 1e9, 1)
-        for name, times in seconds.items()
-        if name.startswith(CEILING)
-    }
+def summarize(seconds: dict[str, list[float]], tokens: int) -> dict[str, Any]:
+    """Turn seconds into throughputs and ratios to peers and to fp32."""
+    ours = [name for name in seconds if TRAINERS[name].is_ours]
+    others = [name for name in seconds if name not in ours]
     return {
-        "seconds": programs,
-        "tokens_per_second": speeds,
-        "ratios": ratios,
-        "ceiling_gflops": gflops,
-        "share_of_ceiling": shares,
+        "seconds": seconds,
+        "tokens_per_second": {
+            name: asdict(Spread.of([tokens / second for second in times]))
+            for name, times in seconds.items()
+        },
+        "ratios": {
+            name: {
+                other: asdict(speed_ratio(seconds[name], seconds[other]))
+                for other in [*others, OURS_FIRST]
+                if other in seconds and other != name
+            }
+            for name in ours
+        },
     }
 
 
@@ -310,35 +250,6 @@ def shape_table(found: dict[str, Any]) -> str:
     """Return a shape as a table, a row each program."""
     compared = [*TABLE_PEERS, OURS_FIRST]
     return speed_table(found, compared)
-
-
-def page(description: dict[str, Any]) -> str:
-    """Return the results as a Markdown page."""
-    sizes, results = description["sizes"], description["results"]
-    parts = [
-        f"Text: {sizes['text']['text']}, {sizes['text']['words']:,} words. Threads: "
-        f"{sizes['threads']}; medians of {sizes['repeats']} turns. A token is a word that both "
-        "directions predict. × is the median of the ratios within a turn. The ceiling is the "
-        "quickest matrix product (batch × projection × 4 cell) of the precision, measured in the "
-        "same turn.\n"
-    ]
-    for shape, found in results.items():
-        settings = found["settings"]
-        parts.append(
-            f"## {shape}\n\nBatch {settings['batch_size']} × 20, {settings['num_samples']:,} "
-            f"samples, vocabulary {settings['vocab']:,}, dropout {settings['dropout']}.\n"
-        )
-        parts.append(shape_table(found))
-        parts.append("First losses without dropout:\n")
-        losses = [[name, f"{loss:.6f}"] for name, loss in found["first_losses"].items()]
-        parts.append(markdown_table(["program", "loss"], losses))
-        if found["skipped"]:
-            rows = [[name, why.replace("\n", " ")[:300]] for name, why in found["skipped"].items()]
-            parts.append(f"Not run:\n\n{markdown_table(['program', 'why'], rows)}")
-    versions = next(iter(results.values()))["versions"]
-    rows = [[n, ", ".join(f"{p} {v}" for p, v in found.items())] for n, found in versions.items()]
-    parts.append(f"## Versions\n\n{markdown_table(['program', 'packages'], rows)}")
-    return markdown_page("Training", description, "\n".join(parts))
 
 
 def parse_options() -> argparse.Namespace:
@@ -355,7 +266,6 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--environments", type=Path, default=CACHE_DIR / "environments")
-    parser.add_argument("--write", action="store_true", help="keep the table in results/")
     return parser.parse_args()
 
 
@@ -376,10 +286,6 @@ def main() -> None:
     }
     description = describe("train", sizes, results)
     print(json.dumps(description, indent=2, ensure_ascii=False))
-    if options.write:
-        subject = "-".join(["train", *(options.shapes or [])])
-        path = write_page(subject, description, page(description))
-        print(f"written: {path}", file=sys.stderr)
 
 
 if __name__ == "__main__":

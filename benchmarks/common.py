@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import re
 import statistics
 import subprocess
 import sys
@@ -13,8 +12,6 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
-
-RESULTS_DIR = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -126,30 +123,6 @@ def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def markdown_page(title: str, description: Mapping[str, Any], body: str) -> str:
-    """Return a page of results that says by what command and on what machine they came about."""
-    hardware, versions = description["hardware"], description["versions"]
-    metadata = [
-        ["command", f"`{description['command']}`"],
-        ["hardware", f"{hardware['processor']}, {hardware['cores']} cores"],
-        ["versions", ", ".join(f"{name} {version}" for name, version in versions.items())],
-        ["commit", description["commit"]],
-        ["date", description["date"]],
-    ]
-    return f"# {title}\n\n{markdown_table(['', ''], metadata)}\n{body}"
-
-
-def write_page(subject: str, description: Mapping[str, Any], page: str) -> Path:
-    """Keep a page of results under its subject, hardware and month."""
-    hardware = description["hardware"]
-    processor = re.sub(r"\W+", "-", hardware["processor"].lower()).strip("-")
-    month = description["date"][:7]
-    path = RESULTS_DIR / f"{subject}_{processor}-{hardware['cores']}-cores_{month}.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(page, encoding="utf-8")
-    return path
-
-
 def _command() -> str:
     """Return the command line; of folders outside the repository only the last name."""
     words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
@@ -178,19 +151,17 @@ def _processor() -> str:
 
 
 def speed_table(found: Mapping[str, Any], compared: Sequence[str]) -> str:
-    """Return measured programs as a table: tokens per second, ratios, share of the ceiling."""
-    headers = ["program", "tokens/s", "lowest–highest", *(f"× {c}" for c in compared), "of ceiling"]
+    """Return measured programs as a table: tokens per second, ratios."""
+    headers = ["program", "tokens/s", "lowest–highest", *(f"× {c}" for c in compared)]
     rows = []
     for name, speed in found["tokens_per_second"].items():
         ratios = found["ratios"].get(name, {})
-        share = found["share_of_ceiling"].get(name)
         rows.append(
             [
                 name,
                 f"{speed['median']:,.0f}",
                 f"{speed['low']:,.0f}–{speed['high']:,.0f}",
                 *(f"{ratios[c]['median']:.1f}" if c in ratios else "–" for c in compared),
-                "–" if share is None else f"{share['median']:.0%}",
             ]
         )
     return markdown_table(headers, rows)

@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MAX_KILLS_IN_A_ROW = 6
 FREQUENT = {
     ("elmokit.embed.job", "PART_SENTENCES"): 40,
-    ("elmokit.tasks.runs.saved_training", "CHECKPOINT_SECONDS"): 0.0,
+    ("elmokit.tasks.runs.train_task", "CHECKPOINT_SECONDS"): 0.0,
 }
 """(Module, name) -> value, in the processes that are killed and in the one that is not."""
 

@@ -41,11 +41,6 @@ class Program:
         return Worker(python, self.script, threads=threads, variables=self.variables)
 
 
-BILM_TF = (
-    "bilm-tf itself is not run: it needs TensorFlow 1.15, which exists up to Python 3.7, and is on "
-    "no package index; simple_elmo is its graph on TensorFlow 2"
-)
-
 EMBEDDERS = {
     **{
         f"elmokit {precision}": Program(

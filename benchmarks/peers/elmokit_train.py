@@ -12,12 +12,11 @@ from protocol import open_channel, versions
 
 from elmokit import WordVocab
 from elmokit.training.pretraining.presets import pretrain_config
-from elmokit.training.pretraining.pretrain import pretrain
+from elmokit.training.pretraining.pretrain import RunOptions, pretrain
 from elmokit.training.pretraining.run import TrainingEvent
-from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.schedules import Limits
 
-ENDLESS = 10**12
+ENDLESS = 10**11
 
 
 def main() -> None:

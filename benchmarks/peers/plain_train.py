@@ -20,7 +20,7 @@ from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.stream import WindowStream
 from elmokit.corpus.windows import WindowBatch
-from elmokit.training.dropout import derived_seed
+from elmokit.training.loop import derived_seed
 from elmokit.training.pretraining.presets import pretrain_config
 from elmokit.training.pretraining.pretrain import new_model
 

@@ -17,6 +17,9 @@ from elmokit.embed.formats.registry import read_metadata
 from elmokit.embed.job import embed_files
 from elmokit.embed.part_store import PartStore
 from elmokit.embed.vector_sequence import open_vectors
+from elmokit.jobs.identity import Identity
+from elmokit.jobs.job import Pieces, open_job
+from elmokit.jobs.metrics_log import read_log
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs.config import TaskRunConfig
@@ -25,10 +28,7 @@ from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.checkpoints import load_checkpoint, save_checkpoint
-from elmokit.training.metrics_log import read_log
 from elmokit.training.pretraining.pretrain import PretrainConfig
-from elmokit.training.pretraining.start import FIXED_SETTINGS
-from elmokit.training.run_dir import check_run, record_run
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -143,17 +143,12 @@ def embedded(suffix: str) -> Callable[[Path], Target]:
 
 
 def parts(folder: Path) -> Target:
-    output = folder.with_name("out.h5")
-    folder.rmdir()
-    store, settings = PartStore(folder), {"layers": "all"}
-    store.start(settings, output=output)
+    store = PartStore(folder)
     block = Block([0, 1], ["a b", ""], [["a", "b"], []], [np.ones((2, 2, 4)), np.ones((2, 0, 4))])
     store.add(0, block, BiLMState(torch.ones(1, 2, 1, 4), torch.ones(1, 2, 1, 8)))
 
     def read() -> None:
-        opened = PartStore(folder)
-        opened.resume(settings, output=output)
-        _ = list(opened.texts()), list(opened.blocks()), opened.num_words(), opened.last_state()
+        _ = list(store.texts()), list(store.blocks()), store.last_state()
 
     return Target("parts", folder, read)
 
@@ -164,21 +159,25 @@ def checkpoint(folder: Path) -> Target:
     layer(torch.ones(1, 2)).sum().backward()
     optimizer.step()
     metadata = {"progress": {"step": 1}, "best": float("inf")}
-    path = save_checkpoint(
-        folder, 1, model=layer.state_dict(), optimizer=optimizer, carry={}, metadata=metadata
+    pieces = Pieces(folder)
+    save_checkpoint(
+        pieces, 1, model=layer.state_dict(), optimizer=optimizer, carry={}, metadata=metadata
     )
-    return Target("checkpoint", folder, lambda: load_checkpoint(path))
+    return Target("checkpoint", folder, lambda: load_checkpoint(pieces))
 
 
 def run_record(folder: Path) -> Target:
     origin = {"corpus": ["a.txt"], "valid": [], "vocab": "counted"}
-    record_run(folder, PretrainConfig(), origin)
+    identity = Identity(PretrainConfig(), origin)
+    with open_job(folder, "pretrain", identity, resume=False) as job:
+        job.begin()
     rows = [{"step": step, "loss": 1.5} for step in range(4)]
     log = folder / "metrics.jsonl"
     log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
     def read() -> None:
-        check_run(folder, PretrainConfig(), origin, resume=True, fixed=FIXED_SETTINGS)
+        with open_job(folder, "pretrain", identity, resume=True):
+            pass
         assert all(isinstance(row["step"], int) for row in read_log(log))
 
     return Target("run record", folder, read)

@@ -276,7 +276,7 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
     from elmokit.tasks.formats.splits import find_split
     from elmokit.tasks.inputs.settings import InputSettings
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.runs.scoring import predict
+    from elmokit.tasks.runs.examples import predict
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.tasks.runs.training import TaskTraining
 
@@ -515,7 +515,7 @@ def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, 
     monkeypatch.setattr(TaskTraining, "run", stop_after_two)
     with pytest.raises(KeyboardInterrupt) as caught:
         run_task(task, data, tmp_path / "run", model_dir, epochs=5)
-    assert "is safe in" in caught.value.__notes__[0]
+    assert "--resume" in caught.value.__notes__[0]
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
     assert TaskRun.load(tmp_path / "run").labels
 

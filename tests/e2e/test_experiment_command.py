@@ -104,7 +104,7 @@ def test_a_signal_stops_a_training_with_a_checkpoint(folder, tmp_path):
     arguments = ("figure2", "--tasks", "ner", *OPTIONS, output)
     before = """
 import os, signal
-from elmokit.tasks.runs.saved_training import SavedTraining
+from elmokit.tasks.runs.train_task import SavedTraining
 save = SavedTraining._save
 def once(self):
     save(self)

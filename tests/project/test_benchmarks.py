@@ -7,8 +7,8 @@ import sys
 import pytest
 
 MODULES = (
-    "common", "ceiling", "shapes", "texts", "peers", "peers.client", "peers.environments",
-    "bench_embed", "bench_train", "bench_quality", "bench_linear",
+    "common", "shapes", "texts", "peers", "peers.client", "peers.environments",
+    "bench_embed", "bench_train",
 )  # fmt: skip
 
 
@@ -56,21 +56,17 @@ def test_embedding_cells_compare_with_the_fastest_peer_of_equal_vectors(harness)
         "AllenNLP + vocab_to_cache": [2.0, 2.0],
         "simple_elmo": [4.0, 4.0],
         "MiniLM-L6": [0.1, 0.1],
-        "ceiling fp32": [0.5, 0.5],
     }
-    cell = bench.summarize(seconds, tokens=100, flop=10**9)
+    cell = bench.summarize(seconds, tokens=100)
     assert cell["fastest_peer"] == "simple_elmo"
     assert cell["ratios"]["elmokit fp32"]["AllenNLP"]["median"] == 11.0
     assert cell["tokens_per_second"]["AllenNLP"]["high"] == 10.0
-    assert cell["share_of_ceiling"]["elmokit fp32"]["median"] == 0.5
-    assert cell["ceiling_gflops"] == {"fp32": 2.0}
     table = bench.cell_table(cell).splitlines()
     assert table[0] == (
         "| program | tokens/s | lowest–highest | × AllenNLP | × simple_elmo "
-        "| × AllenNLP + vocab_to_cache | of ceiling |"
+        "| × AllenNLP + vocab_to_cache |"
     )
-    assert table[2] == "| elmokit fp32 | 100 | 100–100 | 11.0 | 4.0 | 2.0 | 50% |"
-    assert "ceiling fp32" not in bench.cell_table(cell)
+    assert table[2] == "| elmokit fp32 | 100 | 100–100 | 11.0 | 4.0 | 2.0 |"
 
 
 def test_training_compares_with_peers_and_with_fp32(harness):
@@ -79,45 +75,21 @@ def test_training_compares_with_peers_and_with_fp32(harness):
         "elmokit fp32": [2.0],
         "elmokit bf16": [1.0],
         "plain nn.LSTM stack": [20.0],
-        "ceiling fp32": [1.0],
-        "ceiling bf16": [0.5],
     }
-    found = bench.summarize(seconds, tokens=40, flop=10**9)
+    found = bench.summarize(seconds, tokens=40)
     assert found["ratios"]["elmokit bf16"]["elmokit fp32"]["median"] == 2.0
     assert found["ratios"]["elmokit fp32"]["plain nn.LSTM stack"]["median"] == 10.0
-    assert found["share_of_ceiling"]["elmokit bf16"]["median"] == 0.5
-    assert "| elmokit bf16 | 40 | 40–40 | 20.0 | – | – | 2.0 | 50% |" in bench.shape_table(found)
+    assert "| elmokit bf16 | 40 | 40–40 | 20.0 | – | – | 2.0 |" in bench.shape_table(found)
 
 
-def test_a_page_says_command_hardware_and_date_and_is_kept_under_them(
+def test_results_name_command_and_hardware_without_places_of_this_machine(
     harness, tmp_path, monkeypatch
 ):
-    common = harness("common")
     monkeypatch.setattr(sys, "argv", ["benchmarks/bench_x.py", "--text", str(tmp_path / "a.txt")])
-    monkeypatch.setattr(common, "RESULTS_DIR", tmp_path)
-    description = common.describe("x", {}, {})
+    description = harness("common").describe("x", {}, {})
     assert description["command"] == "python benchmarks/bench_x.py --text a.txt"
-    description["hardware"] = {"processor": "AMD EPYC(tm) 9", "cores": 2}
-    description["date"] = "2026-11-20"
-    page = common.markdown_page("X", description, "body\n")
-    path = common.write_page("x", description, page)
-    assert path.name == "x_amd-epyc-tm-9-2-cores_2026-11.md"
-    assert "| hardware | AMD EPYC(tm) 9, 2 cores |" in path.read_text(encoding="utf-8")
+    assert description["hardware"]["cores"] > 0
     assert json.dumps(description)
-
-
-def test_counted_operations_are_those_of_the_released_models(harness):
-    shapes = harness("shapes")
-    assert shapes.lstm_flop(shapes.shape_config("original").lstm) == 150_994_944
-    assert shapes.lstm_flop(shapes.shape_config("small").lstm) == 9_437_184
-    small = shapes.shape_config("small")
-    dims = {"output_dim": 128, "max_characters": 50}
-    long = shapes.cnn_flop(small.char_cnn, num_bytes=60, **dims)
-    one = shapes.cnn_flop(small.char_cnn, num_bytes=1, **dims)
-    assert one < long == pytest.approx(37e6, rel=0.1)
-    two_calls = shapes.needed_flop(small, [[["a", "b"]], [["a", "b"]]])
-    one_call = shapes.needed_flop(small, [[["a", "b"], ["a", "b"]]])
-    assert two_calls - one_call == 4 * one  # both words and both boundaries
 
 
 def test_texts_are_cut_and_repeated(harness):
@@ -160,7 +132,7 @@ def test_all_programs_of_this_environment_give_the_same_vectors(harness, tiny_mo
         sentences = [["a", "bank", "of", "the", "river"], ["배"]]
         differences = programs.differences(sentences)
         assert differences["plain nn.LSTM stack"] < 2e-5
-        cell = bench.measure_cell(programs, [sentences], shape="tiny", rows=2, repeats=1)
+        cell = bench.measure_cell(programs, [sentences], repeats=1)
         assert cell["tokens"] == 10
         assert set(cell["tokens_per_second"]) == set(programs.workers)
     finally:
@@ -178,12 +150,3 @@ def test_a_program_that_fails_says_why(harness, tmp_path):
             worker.ask("load", folder=str(tmp_path), threads=1, max_batch=1, settings={})
     finally:
         worker.close()
-
-
-def test_cosines_see_direction_only(harness):
-    import numpy as np
-
-    bench = harness("bench_quality")
-    a = np.array([[[1.0, 0.0], [0.0, 2.0]]])
-    b = np.array([[[3.0, 0.0], [2.0, 0.0]]])
-    assert bench.cosines([a], [b]).tolist() == [[1.0, 0.0]]

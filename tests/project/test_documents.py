@@ -198,20 +198,23 @@ def test_ci_runs_the_test_command_of_the_readme():
     assert printed.stdout.strip() == marked_command(readme, "test")
 
 
-def doors(readme):
-    """The rows of the table of a README: what, command, page."""
-    text = (ROOT / readme).read_text(encoding="utf-8")
+def doors(index):
+    """The rows of the table of an index page: what, command, page."""
+    text = (ROOT / index).read_text(encoding="utf-8")
     table = re.search(r"<!-- doors: begin -->\n(.*?)<!-- doors: end -->", text, re.DOTALL)[1]
     return [re.split(r" *\| *", line.strip("| ")) for line in table.splitlines()[2:]]
 
 
 def test_every_door_has_a_page_in_both_languages_with_an_example():
-    english, korean = doors("README.md"), doors("README.ko.md")
+    english, korean = doors("docs/index.md"), doors("docs/ko/index.md")
     assert [row[1] for row in english] == [row[1] for row in korean]
     assert len(english) == 16
-    for row in (*english, *korean):
+    for folder, row in [
+        *(("docs", row) for row in english),
+        *(("docs/ko", row) for row in korean),
+    ]:
         page, _, anchor = re.search(r"\(([^)]+)\)", row[2])[1].partition("#")
-        text = (ROOT / page).read_text(encoding="utf-8")
+        text = (ROOT / folder / page).read_text(encoding="utf-8")
         assert FENCE.search(text), page
         titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
         plain = {re.sub(r"[^\w\- ]", "", one.lower()).strip().replace(" ", "-") for one in titles}

@@ -49,9 +49,8 @@ COVERED_BY = {
         " weights/readers/tf_hub weights/readers/torch_layout weights/readers/variables"
     ),
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
-    "unit/integrations/test_transformers.py": (
-        "integrations/transformers_folder integrations/transformers_tokenizer"
-    ),
+    "contracts/test_keyed_embeddings.py": "embed/keyed_lines",
+    "unit/integrations/test_transformers.py": "integrations/transformers_tokenizer",
     "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
     "unit/embed/test_job.py": "embed/line_embedder embed/sif",
     # Parts of one computation: a wrong one gives the whole another result.
@@ -63,7 +62,6 @@ COVERED_BY = {
     "unit/explorer/test_export.py": "explorer/text_rules",
     "unit/server/test_routes.py": "server/answers server/computations server/limits",
     "unit/experiments/test_inputs.py": "tasks/sampling",
-    "unit/probes/test_wsd.py": "probes/sense_answers",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
@@ -71,13 +69,10 @@ COVERED_BY = {
     "unit/inference/test_elmo.py": "bilm/layer_mixes inference/packed_weights",
     "unit/kernels/test_layers.py": "kernels/inference kernels/matrices",
     "unit/kernels/test_training.py": "kernels/library",
-    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm tasks/runs/train_task",
+    "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
     "unit/tasks/runs/test_training.py": "tasks/runs/examples",
     "unit/text/test_word_vocab.py": "text/word_counter",
     "unit/training/pretraining/test_finetune.py": "training/pretraining/vocab_transfer",
-    "unit/training/pretraining/test_pretrain.py": (
-        "training/pretraining/run_config training/pretraining/start"
-    ),
     "unit/training/pretraining/test_run.py": "training/pretraining/updates",
     "unit/weights/test_convert.py": (
         "weights/readers/bilm_tf_release weights/readers/contents weights/readers/registry"

@@ -52,13 +52,7 @@ def test_small_presets_build(preset):
 WRONG = {
     "annotated_names": ("names.conll", "missing"),
     "build_wheels": ("plainfile",),
-    "package_model": (
-        "missing", "xx", "--license", "CC0", "--text", "none", "--trained", "no",
-        "--valid", "plainfile",
-    ),
-    "package_tagger": ("pos-en", "--data", "missing", "--work", "runs", "--vectors", "plainfile"),
-    "publish_results": ("missing",),
-    "widen_model": ("missing", "wide", "--cell", "8", "--projection", "4"),
+    "publish": ("results", "missing"),
     "word_index": ("missing", "-o", "words.parquet"),
     "../benchmarks/overlap": ("--corpus", "plainfile", "--task", "nli", "--data", "missing.jsonl"),
 }  # fmt: skip

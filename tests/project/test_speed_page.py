@@ -52,15 +52,10 @@ def test_ratios_are_to_the_fastest_alternative(row):
 
 
 @pytest.mark.parametrize("readme", ["README.md", "README.ko.md"])
-def test_the_readme_names_the_fastest_alternative_and_the_version_first(readme):
-    text = (ROOT / readme).read_text(encoding="utf-8")
-    by_cell = {row[0]: row for row in fastest_rows()}
-    embedding, one_sentence, training = re.findall(
-        r"^\|.* \| .*(?:23,400|1,780|3,650).* \| (.*?) \| .* \|$", text, re.MULTILINE
-    )
-    assert all(ratio.rstrip("×") in embedding for ratio in by_cell["small, 64"][3:5])
-    assert by_cell["original, 1"][1] in one_sentence
-    assert f"{float(by_cell['original, 1'][5].rstrip('×')):.0f}" in one_sentence
-    assert "bilm-tf" in training
-    assert "4.1" in training
+def test_the_readme_names_the_fastest_alternative_and_the_version(readme):
+    text = " ".join((ROOT / readme).read_text(encoding="utf-8").split())
+    small = next(row for row in fastest_rows() if row[0] == "small, 64")
+    assert all(ratio.rstrip("×") in text for ratio in small[3:5])
+    assert small[1].split()[0] in text
+    assert "4.1" in text
     assert "elmokit 0.1.0" in text

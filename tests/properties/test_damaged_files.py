@@ -1,8 +1,7 @@
 """Whatever is damaged, reading it succeeds or ends in an error of elmokit that says so.
 
 Some seconds over all kinds of files. ``ELMOKIT_FUZZ_SECONDS`` gives each kind so many seconds,
-``ELMOKIT_FUZZ_SEED`` other inputs; run with ``-s`` to see their numbers. `benchmarks/fuzz.py` does
-the same in processes of their own, a million times.
+``ELMOKIT_FUZZ_SEED`` other inputs; run with ``-s`` to see their numbers.
 """
 
 import os

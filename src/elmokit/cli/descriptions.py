@@ -17,11 +17,15 @@ from elmokit.explorer.catalog import CATALOG_NAME
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
 from elmokit.files.location import quoted
-from elmokit.tasks.runs.card import HELD_OUT
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, WEIGHTS_FILE, read_metadata, run_hash
+from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE
+from elmokit.tasks.runs.run_dir import (
+    CONFIG_FILE,
+    HELD_OUT,
+    WEIGHTS_FILE,
+    read_metadata,
+    run_hash,
+)
 from elmokit.text.word_vocab import WordVocab
-from elmokit.training.metrics_log import RUN_FILE
-from elmokit.training.run_dir import NOT_RESUMABLE
 from elmokit.vectors.training import METADATA_KEYS
 from elmokit.vectors.vector_files import read_vectors
 from elmokit.weights.convert import OPTIONS_NAME

@@ -1,48 +1,29 @@
-"""Progress of training runs on stderr, and how to resume one that ends early."""
+"""Progress of training runs on stderr."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmokit.cli.error_messages import note_what_is_safe
 from elmokit.cli.progress import progress_bar
 from elmokit.files.location import counted
 
 if TYPE_CHECKING:
     from elmokit.corpus.text_shards import Preparation
     from elmokit.tasks.runs.training import EpochReport, TaskStep
+    from elmokit.training.pretraining.pretrain import RunOptions
     from elmokit.training.pretraining.run import TrainingEvent
-    from elmokit.training.pretraining.start import RunOptions
 
 
 @contextmanager
-def watch_training(
-    description: str, run_dir: Path, options: "RunOptions"
-) -> "Iterator[RunOptions]":
-    """Yield the options with a progress bar attached; if the run ends early, say how to resume."""
-    with note_what_is_safe(lambda: _what_is_safe(run_dir)), progress_bar(description) as update:
+def watch_training(description: str, options: "RunOptions") -> "Iterator[RunOptions]":
+    """Yield the options with a progress bar attached."""
+    with progress_bar(description) as update:
         shown = Listeners(description, update)
         yield replace(
             options, save_on_signals=True, on_preparation=shown.on_preparation,
             on_event=shown.on_event, on_validation=shown.on_validation,
         )  # fmt: skip
-
-
-def _what_is_safe(run_dir: Path) -> str:
-    from elmokit.training.checkpoints import latest_checkpoint
-    from elmokit.training.run_dir import CHECKPOINTS, is_recorded
-
-    checkpoint = latest_checkpoint(run_dir / CHECKPOINTS)
-    if checkpoint is not None:
-        return f"{checkpoint} is complete; continue from it with the same command and --resume."
-    if is_recorded(run_dir):
-        return (
-            "There is no checkpoint yet. The same command with --resume trains from the start on "
-            f"the prepared text in {run_dir}."
-        )
-    return f"The text is not prepared yet: the same command starts over in {run_dir}."
 
 
 class Listeners:

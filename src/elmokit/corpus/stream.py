@@ -19,8 +19,8 @@ from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable
 from elmokit.errors import ConfigError, InputError
 from elmokit.field_checks import check_ranges
-from elmokit.files.changes import changes
 from elmokit.files.damage import damage
+from elmokit.jobs.identity import changes
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
 from elmokit.wording import counted

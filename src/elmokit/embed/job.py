@@ -6,7 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,16 @@ import numpy as np
 from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.block import Block
-from elmokit.embed.formats.registry import OutputFormat, read_metadata, write_embeddings
+from elmokit.embed.formats.registry import (
+    HDF5_SUFFIXES,
+    OutputFormat,
+    read_metadata,
+    write_embeddings,
+)
 from elmokit.embed.line_embedder import LineEmbedder, OwnLines
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.embed.options import EmbedOptions
-from elmokit.embed.part_store import PartStore, check_same_job
+from elmokit.embed.part_store import PartStore
 from elmokit.embed.sif import (
     SIF,
     common_direction,
@@ -34,6 +39,8 @@ from elmokit.files.hashing import text_sha256
 from elmokit.files.location import counted, shown
 from elmokit.files.sources import Paths, is_read_once
 from elmokit.files.temporary import remove_leftovers
+from elmokit.jobs.identity import Identity
+from elmokit.jobs.job import Job, open_job
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 
 logger = logging.getLogger(__name__)
@@ -93,9 +100,9 @@ def embed_files(
         FileExistsError: if the output or parts of it exist and neither ``resume`` nor ``overwrite``
             is set; if another process works on the same output.
         InputError: for an invalid option, if the output is one of the texts, and if ``resume``
-            finds another job or another text.
-        FormatError: for a line that cannot be read, if there is no line at all, and if finished
-            sentences were removed while the job ran.
+            finds another text.
+        ConfigError: if ``resume`` finds another job; names the differences.
+        FormatError: for a line that cannot be read, and if there is no line at all.
     """
     options = options or EmbedOptions()
     return embed_lines(OwnLines(embedder, options), texts, output, options, on_progress=on_progress)
@@ -121,35 +128,44 @@ def embed_lines(
     """Do the work of `embed_files` with any `LineEmbedder`, which has the same options."""
     path = Path(output)
     output_format = options.check(path, num_layers=embedder.num_layers)
-    metadata, lines = embedder.metadata(), NumberedLines(texts, exclude=output_paths(path))
+    metadata = embedder.metadata()
+    lines = NumberedLines(
+        texts,
+        exclude=output_paths(path),
+        id_field=options.id_field,
+        text_field=options.text_field,
+        keys_are_paths=path.suffix.lower() in HDF5_SUFFIXES,
+    )
+    if lines.keys is not None:
+        metadata["keys"] = options.id_field or "FASTA"
+        if options.file_format != "elmokit":
+            raise InputError(
+                f"Files of the format {options.file_format} have numbers as keys, not ids: use "
+                "the format elmokit."
+            )
     may_replace = options.resume or options.overwrite
     check_target(path, inputs=lines.files, overwrite=may_replace)
-    store = PartStore(_parts_of(path))
-    with store.held():
+    probabilities: dict[str, float] = {}
+    if options.pool == SIF:
+        probabilities = _word_probabilities(lines, embedder.splitter)
+        metadata["sif_words_sha256"] = text_sha256(json.dumps(sorted(probabilities.items())))
+    parts = PartStore(_parts_of(path))
+    with open_job(
+        parts.folder, "embed", Identity(metadata), resume=options.resume,
+        overwrite=options.overwrite, pieces=parts,
+    ) as job:  # fmt: skip
         check_target(path, inputs=lines.files, overwrite=may_replace)  # another may have finished
-        if store.exists and not may_replace:
-            raise FileExistsError(
-                f"{store.directory} holds sentences of an unfinished job. Continue it with "
-                "--resume, or start over with --overwrite."
-            )
-        probabilities: dict[str, float] = {}
-        if options.pool == SIF:
-            probabilities = _word_probabilities(lines, embedder.splitter)
-            metadata["sif_words_sha256"] = text_sha256(json.dumps(sorted(probabilities.items())))
-        share = lines.share(*options.shard)
-        job = _Job(
-            embedder, lines, share, path, store, output_format, metadata, probabilities,
-            overwrite=options.overwrite,
-        )  # fmt: skip
-        for folder in (path.parent, store.directory):
+        for folder in (path.parent, parts.folder):
             remove_leftovers(folder)
-        if options.resume:
-            if store.is_finished(path):
-                return job.already_done()
-            store.resume(metadata, output=path)
-        else:
-            store.start(metadata, output=path)
-        return job.run(on_progress or (lambda *_: None))
+        work = _Embedding(
+            embedder, lines, lines.share(*options.shard), path, job, parts, output_format,
+            metadata, probabilities,
+        )  # fmt: skip
+        is_finished = not job.record or job.record.get("finished")
+        if options.resume and path.exists() and is_finished:
+            return work.already_done()
+        job.begin()
+        return work.run(on_progress or (lambda *_: None))
 
 
 def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) -> dict[str, float]:
@@ -159,8 +175,7 @@ def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) ->
             'pool="sif" reads the text twice, first to count its words: give files, not standard '
             "input or a pipe."
         )
-    text = NumberedLines(lines.files)
-    return word_probabilities(splitter.tokenize(line) for _, line in text)
+    return word_probabilities(splitter.tokenize(line) for _, line in lines.again())
 
 
 def _block(rows: list[_Row]) -> Block:
@@ -173,30 +188,30 @@ def _block(rows: list[_Row]) -> Block:
 
 
 @dataclass
-class _Job:
+class _Embedding:
     """One run of `embed_lines`, with checked options."""
 
     embedder: LineEmbedder
     text: NumberedLines
     lines: LineShare
     path: Path
-    store: PartStore
+    job: Job
+    parts: PartStore
     output_format: OutputFormat
     metadata: dict[str, Any]
     probabilities: dict[str, float]
     """Of the words of the text, for SIF."""
-    overwrite: bool
-    """Whether --overwrite was given; the command that resumes must leave it out."""
+    num_words: int = 0
+    """In the finished sentences."""
     started: float = field(default_factory=time.monotonic)
-    is_text_at_fault: bool = False
-    """Whether a line of the text could not be read."""
 
     def already_done(self) -> EmbedReport:
         """Report on a complete output, after checking that it is from this job and this text."""
         stored = read_metadata(self.path)
         counts = [stored.pop(name, 0) for name in _COUNTS]
         text_hash = stored.pop(_TEXT_HASH, None)
-        check_same_job(stored, self.metadata, where=str(self.path))
+        advice = "Repeat the original command, or start over with --overwrite."
+        Identity(self.metadata).refuse_changes({"config": stored}, self.path, advice)
         for _ in self.lines:
             pass
         if text_hash != self.lines.sha256():
@@ -207,71 +222,82 @@ class _Job:
                 "over with --overwrite."
             )
         self.metadata = self.metadata | {_TEXT_HASH: text_hash}
-        self.store.remove()  # if killed just after the rename
+        self.job.forget()  # if killed just before that
         logger.info("%s is already complete", self.path)
         return self._report(counts[0], counts[1], resumed=counts[0], new_words=0)
 
     def run(self, on_progress: OnProgress) -> EmbedReport:
         """Embed the remaining lines, then merge the parts."""
+        self.parts.drop_after_gap()
         resumed = self._skip_finished()
-        try:
-            new_words = self._embed(resumed, on_progress)
-        except BaseException as error:
-            self._note_what_is_safe(error)
-            raise
+        resumed_words = self.num_words
+        self._embed(resumed, on_progress)
         on_progress(self.text.num_bytes, None, f"writing {self.path.name}")
-        try:
-            sentences, words = self._finish()
-        except (OSError, FormatError, KeyboardInterrupt) as error:
-            self._note_what_is_safe(error)
-            raise
-        return self._report(sentences, words, resumed=resumed, new_words=new_words)
+        sentences = self.parts.num_sentences
+        if not self.lines.count and not self.text.num_bytes:
+            names = ", ".join(str(path) for path in self.text.files)
+            raise FormatError(f"{names}: no line to embed. Give files with one sentence per line.")
+        if sentences != self.lines.count:
+            raise self.parts.removed(sentences, self.lines.count)
+        self.metadata = self.metadata | {_TEXT_HASH: self.lines.sha256()}
+        counts = (sentences, self.num_words)
+        with atomic_file(self.path) as temp_path:
+            write_embeddings(
+                temp_path,
+                self._blocks(),
+                output_format=self.output_format,
+                metadata=self.metadata | dict(zip(_COUNTS, counts, strict=True)),
+                num_bytes=sum(path.stat().st_size for path in self.parts.paths()),
+            )
+        # Said before the parts go: a kill among them must not look like a job half done.
+        self.job.begin(finished=True)
+        self.job.forget()
+        new_words = self.num_words - resumed_words
+        return self._report(*counts, resumed=resumed, new_words=new_words)
 
     def _skip_finished(self) -> int:
         """Read and compare the finished lines; return their number."""
         count = 0
-        for done in self.store.texts():
+        for index, text, num_words in self.parts.texts():
             line = next(self.lines, None)
-            if line != done:
-                found = "the text ends before it" if line is None else f"it is now {shown(line[1])}"
+            if line != (index, text):
+                now = "the text ends before it" if line is None else f"it is now {shown(line[1])}"
                 raise InputError(
-                    f"Cannot resume: the text has changed. Line {done[0] + 1} was "
-                    f"{shown(done[1])} when it was embedded, {found}. Give the same files in the "
-                    "same order, or start over with --overwrite."
+                    f"Cannot resume: the text has changed. Line {index + 1} was {shown(text)} when "
+                    f"it was embedded, {now}. Give the same files in the same order, or start over "
+                    "with --overwrite."
                 )
             count += 1
+            self.num_words += num_words
         return count
 
-    def _embed(self, num_done: int, on_progress: OnProgress) -> int:
-        """Embed and store the remaining lines; return their number of words."""
+    def _embed(self, first: int, on_progress: OnProgress) -> None:
+        """Embed and store the remaining lines; ``first`` is the number of the next one."""
         pending: deque[tuple[int, str]] = deque()
 
         def lines() -> Iterator[str]:
-            try:
-                for index, text in self.lines:
-                    pending.append((index, text))
-                    yield text
-            except FormatError:
-                self.is_text_at_fault = True
-                raise
+            for index, text in self.lines:
+                pending.append((index, text))
+                yield text
 
-        stream = self.embedder.stream(lines(), initial_state=self.store.last_state())
-        total_bytes = self.text.total_bytes
+        stream = self.embedder.stream(lines(), initial_state=self.parts.last_state())
+        total_bytes, words_before = self.text.total_bytes, self.num_words
         rows: list[_Row] = []
         last: tuple[int, BiLMState | None] = (0, None)  # rows so far and the state after them
-        first, num_bytes, num_words = num_done, 0, 0
-        with closing(stream), self.store.writer(num_done) as writer:
+        num_bytes = 0
+        with closing(stream), self.parts.writer() as writer:
             try:
                 for words, vectors, state in stream:
                     stored = self._stored(vectors, words)
                     rows.append((*pending.popleft(), words, stored))
                     last = (len(rows), state)  # at once: Ctrl-C may come between any two lines
                     num_bytes += stored.nbytes
-                    num_words += len(words)
+                    self.num_words += len(words)
                     if num_bytes >= PART_BYTES or len(rows) >= PART_SENTENCES:
                         writer.add(_block(rows), state)
                         rows, last, first, num_bytes = [], (0, None), writer.end, 0
-                    speed = num_words / max(time.monotonic() - self.started, 1e-9)
+                    seconds = max(time.monotonic() - self.started, 1e-9)
+                    speed = (self.num_words - words_before) / seconds
                     status = f"{counted(writer.end + len(rows), 'sentence')}, {speed:,.0f} words/s"
                     on_progress(self.text.num_bytes, total_bytes, status)
             except OSError:
@@ -279,9 +305,9 @@ class _Job:
             except BaseException:  # a bad line or Ctrl-C: keep what was computed before
                 if writer.end == first:  # else these rows were just written
                     writer.add(_block(rows[: last[0]]), last[1])
+                    writer.wait()
                 raise
             writer.add(_block(rows), last[1])
-        return num_words
 
     def _stored(self, vectors: np.ndarray, words: list[str]) -> np.ndarray:
         if self.metadata.get("pool") != SIF:
@@ -290,53 +316,21 @@ class _Job:
         return pooled.astype(self.metadata["dtype"], copy=False)
 
     def _blocks(self) -> Iterator[Block]:
-        """Yield what is written: the parts, with SIF without the direction that all share."""
-        if self.metadata.get("pool") != SIF or not self.store.parts:
-            yield from self.store.blocks()
+        """Yield what is written: the parts with their keys, and as the pooling wants them."""
+        keys = self.text.keys
+        for block in self._pooled_blocks():
+            names = None if keys is None else [keys[index] for index in block.indices]
+            yield replace(block, keys=names)
+
+    def _pooled_blocks(self) -> Iterator[Block]:
+        """Yield the parts, with SIF without the direction that all share."""
+        if self.metadata.get("pool") != SIF or self.parts.latest is None:
+            yield from self.parts.blocks()
             return
-        direction = common_direction(np.stack(block.vectors) for block in self.store.blocks())
-        for block in self.store.blocks():
-            vectors = [without_common(one, direction).astype(one.dtype) for one in block.vectors]
+        direction = common_direction(np.stack(block.vectors) for block in self.parts.blocks())
+        for block in self.parts.blocks():
+            vectors = [without_common(v, direction).astype(v.dtype) for v in block.vectors]
             yield replace(block, vectors=vectors)
-
-    def _finish(self) -> tuple[int, int]:
-        """Merge the parts into the output; return its number of sentences and of words."""
-        if not self.lines.count and not self.text.num_bytes:
-            self.store.remove()
-            names = ", ".join(str(path) for path in self.text.files)
-            raise FormatError(f"{names}: no line to embed. Give files with one sentence per line.")
-        counts = (self.store.num_sentences, self.store.num_words())  # reads every part
-        assert counts[0] == self.lines.count, "a sentence was embedded but not stored"
-        self.metadata = self.metadata | {_TEXT_HASH: self.lines.sha256()}
-        metadata = self.metadata | dict(zip(_COUNTS, counts, strict=True))
-        with atomic_file(self.path) as temp_path:
-            write_embeddings(
-                temp_path,
-                self._blocks(),
-                output_format=self.output_format,
-                metadata=metadata,
-                num_bytes=sum(part.path.stat().st_size for part in self.store.parts),
-            )
-        self.store.remove()
-        return counts
-
-    def _note_what_is_safe(self, error: BaseException) -> None:
-        """Add to the error what is on disk; remove the directory of parts if it is empty."""
-        if num_safe := self.store.num_safe:
-            repair = ""
-            if self.is_text_at_fault:
-                repair = (
-                    "repair the file first (or leave it out, if its first line is already bad); "
-                    "then "
-                )
-            instead = " instead of --overwrite" if self.overwrite else ""
-            error.add_note(
-                f"{counted(num_safe, 'sentence')} safe in {self.store.directory}; {repair}the same "
-                f"command with --resume{instead} continues there."
-            )
-        else:
-            with suppress(InputError, FormatError):  # files of others; the first error is reported
-                self.store.remove()
 
     def _report(self, sentences: int, words: int, *, resumed: int, new_words: int) -> EmbedReport:
         seconds = time.monotonic() - self.started

@@ -15,8 +15,8 @@ from elmokit.embed.job import PART_BYTES, PART_SENTENCES
 from elmokit.embed.vector_sequence import VectorSequence, open_vectors
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
-from elmokit.files.changes import changes
 from elmokit.files.location import counted
+from elmokit.jobs.identity import changes
 
 _OF_ONE_SHARD = ("shard", "num_sentences", "num_words", "text_sha256")
 _REQUIRED = ("format", "layers", "num_layers", "dim", "dtype", "num_words", "text_sha256")
@@ -140,15 +140,22 @@ def _blocks(shards: Sequence[VectorSequence]) -> Iterator[Block]:
     for shard in shards:
         texts |= shard.texts()
     streams = [iter(shard) for shard in shards]
-    block, num_bytes = Block([], [], [], []), 0
+    keys = [shard.keys() for shard in shards] if "keys" in shards[0].metadata else None
+
+    def empty() -> Block:
+        return Block([], [], [], [], None if keys is None else [])
+
+    block, num_bytes = empty(), 0
     for line in range(sum(map(len, shards))):
         tokens, vectors = next(streams[line % len(streams)])
         block.indices.append(line)
+        if keys is not None and block.keys is not None:
+            block.keys.append(keys[line % len(keys)][line // len(keys)])
         block.texts.append(texts.get(line))
         block.tokens.append(tokens)
         block.vectors.append(vectors)
         num_bytes += vectors.nbytes
         if num_bytes >= PART_BYTES or len(block.indices) >= PART_SENTENCES:
             yield block
-            block, num_bytes = Block([], [], [], []), 0
+            block, num_bytes = empty(), 0
     yield block

@@ -33,6 +33,11 @@ class EmbedOptions:
     """Used instead of the model's own tokenizer, with a warning if it differs."""
     shard: tuple[int, int] = (0, 1)
     """``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers."""
+    id_field: str | None = None
+    """Field of tables and JSON lines that holds the key of each sentence; default: no such files,
+    FASTA aside, whose headers hold the keys."""
+    text_field: str | None = None
+    """Field of such files that holds the sentence; default: ``text``."""
     batch_tokens: int = DEFAULT_BATCH_TOKENS
     """As in `Embedder.embed`."""
     resume: bool = False
@@ -77,6 +82,8 @@ class EmbedOptions:
                 'pool="sif" weighs words by their counts in the whole text, which a part of it '
                 f"does not have: leave out `shard`, got {index}/{count}."
             )
+        if self.text_field is not None and self.id_field is None:
+            raise InputError("`text_field` needs `id_field`: the field of the keys.")
         if self.resume and self.overwrite:
             raise InputError(
                 "Give either `resume` or `overwrite` (--resume, --overwrite), not both."

@@ -30,11 +30,13 @@ from elmokit.experiments.inputs import (
 from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.experiments.runs import FileScore, RunResult, RunStore, provenance
 from elmokit.files.temporary import remove_whole
+from elmokit.jobs.job import checkpoints_of
+from elmokit.jobs.metrics_log import METRICS_FILE, read_log
 from elmokit.probes.data import SplitFiles, find_sense_inventory
 from elmokit.probes.layer_weights import read_layer_weights
 from elmokit.probes.neighbors import Occurrence, nearest_words
 from elmokit.probes.probe import plain_score
-from elmokit.probes.sense_examples import neighbors_of_query, occurrences_in_senses, queries_of
+from elmokit.probes.sense_neighbors import neighbors_of_query, occurrences_in_senses, queries_of
 from elmokit.probes.vector_sources import VectorSource, layer_sources, static_source
 from elmokit.tasks.formats.senses import read_sense_inventory
 from elmokit.tasks.runs.config import TaskRunConfig
@@ -42,9 +44,6 @@ from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import EpochReport
-from elmokit.training.checkpoints import latest_checkpoint
-from elmokit.training.metrics_log import METRICS_FILE, read_log
-from elmokit.training.run_dir import CHECKPOINTS
 from elmokit.vectors.vector_files import read_vectors
 
 QUERY_WORD = "play"
@@ -104,7 +103,7 @@ class TaskRuns:
             use.on_work(f"layers of {done:,} of {total:,} sentences")
 
         files = self._files_of(run)
-        has_checkpoint = latest_checkpoint(run_dir / CHECKPOINTS) is not None
+        has_checkpoint = checkpoints_of(run_dir).latest is not None
         if run_dir.exists() and not has_checkpoint:
             remove_whole(run_dir)
         trained = train_task(

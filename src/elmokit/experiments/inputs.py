@@ -33,7 +33,7 @@ from elmokit.tasks.formats.splits import find_split
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.scoring import check_labels
+from elmokit.tasks.runs.examples import check_labels
 from elmokit.tasks.sampling import DataFile
 from elmokit.weights.locate import PACKAGED_MODELS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model

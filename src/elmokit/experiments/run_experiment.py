@@ -37,12 +37,12 @@ from elmokit.experiments.tuning import (
     read_tuned_rates,
     tuning_runs,
 )
-from elmokit.files.changes import changes
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.location import counted
 from elmokit.files.locks import directory_lock
 from elmokit.files.pictures import check_matplotlib
+from elmokit.jobs.identity import changes
 
 log = logging.getLogger(__name__)
 

@@ -25,9 +25,9 @@ from elmokit.files.arrays import open_archive
 from elmokit.files.atomic import atomic_directory, atomic_file
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.location import counted
+from elmokit.jobs.job import CHECKPOINTS
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.task import TaskScore
-from elmokit.training.run_dir import CHECKPOINTS
 
 RESULT_FILE, COUNTS_FILE, DIVERGED_FILE = "result.json", "counts.npz", "diverged.json"
 ARRAYS = ("counts", "sampling_units")

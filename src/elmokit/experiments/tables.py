@@ -19,11 +19,10 @@ from elmokit.experiments.comparison import (
 from elmokit.experiments.definitions import RANDOM, ProbeSettings
 from elmokit.metrics.bootstrap import CONFIDENCE
 from elmokit.metrics.significance import SeedSummary, approximate_randomization, summarize_seeds
-from elmokit.probes.gains import training_gains
 from elmokit.probes.layer_weights import POSITIONS
-from elmokit.probes.probe import Probe
-from elmokit.probes.sense_scores import TIE_TOLERANCE
+from elmokit.probes.probe import Probe, training_gains
 from elmokit.probes.vector_sources import UNTRAINED
+from elmokit.probes.wsd import TIE_TOLERANCE
 from elmokit.tasks.inputs.settings import MixPosition
 
 NOTHING = "–"

@@ -11,8 +11,7 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 from elmokit.files.remote import AnyFile
-from elmokit.probes.neighbors import is_same_text
-from elmokit.probes.rows import batched, unit_rows
+from elmokit.probes.neighbors import batched, is_same_text, unit_rows
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM
 

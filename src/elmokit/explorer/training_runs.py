@@ -10,9 +10,9 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.json_files import read_json
 from elmokit.files.location import quoted
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
-from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, read_log
+from elmokit.jobs.job import MARK, RUN_FILE, command_of
+from elmokit.jobs.metrics_log import METRICS_FILE, read_log
 from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
-from elmokit.training.run_dir import MARK, command_of
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
 
 NGRAM_NAME = "ngram.json"

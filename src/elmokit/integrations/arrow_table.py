@@ -33,9 +33,6 @@ class TableEmbedder:
         options: Layers, state policy, dtype and tokenizer; not ``carry`` and
             not SIF, because tables are split; nor what is for files: shard, resume, overwrite.
         precision, device, threads: As for `Embedder.load`.
-
-    Raises:
-        InputError: for invalid options.
     """
 
     def __init__(
@@ -80,13 +77,12 @@ class TableEmbedder:
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if str(kind) not in ("string", "large_string", "string_view", "null"):
             raise InputError(f"The column {self.column!r} must hold strings, got {kind}.")
-        given = table.column(self.column).to_pylist()
-        texts = ["" if text is None else text for text in given]
+        texts = ["" if text is None else text for text in table.column(self.column).to_pylist()]
         for number, text in enumerate(texts):
             check_text(text, where=f"row {number} of the column {self.column!r}")
         lines = list(self._lines.stream(texts))
-        numbers, words = list(range(len(lines))), [line.words for line in lines]
-        block = Block(numbers, [None] * len(lines), [*words], [line.vectors for line in lines])
+        words, vectors = [line.words for line in lines], [line.vectors for line in lines]
+        block = Block(list(range(len(lines))), [None] * len(lines), [*words], vectors)
         added = record_batch(block, schema_of(self._lines.metadata()))
         for name in self.schema.names:
             table = table.append_column(self.schema.field(name), added.column(name))

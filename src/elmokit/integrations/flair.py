@@ -13,7 +13,7 @@ import torch
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import MissingExtraError
 from elmokit.inference.results import Layers, check_layers, check_one_layer
-from elmokit.integrations.stored_model import embedder_of, files_of
+from elmokit.integrations.shared import embedder_of, files_of
 from elmokit.weights.model_dir import PretrainedBiLM
 
 try:

@@ -11,7 +11,7 @@ import numpy as np
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers, check_one_layer
-from elmokit.integrations.word_stream import words_and_vectors
+from elmokit.integrations.shared import words_and_vectors
 from elmokit.text.given_sentences import GivenSentence, check_words
 from elmokit.text.normalization import normalize
 
@@ -52,19 +52,17 @@ def keyed_vectors(
         TypeError, ValueError: as `Embedder.embed`.
     """
     check_one_layer(layers)
-    if words is None and sentences is None:
-        raise InputError("Give `words`, `sentences` or both: there is no vocabulary to embed.")
     wanted = None if words is None else list(dict.fromkeys(check_words(words)))
-    names: dict[str, list[str]] = {}  # of the wanted words, by what the model reads
-    if wanted == []:
-        raise InputError("`words` is empty. Give the words, or None for those of `sentences`.")
-    for word in wanted or ():
-        names.setdefault(normalize(word, embedder.normalization), []).append(word)
+    if not wanted and (sentences is None or wanted is not None):
+        raise InputError(
+            "Give `words`, `sentences` or both: there is no vocabulary to embed. An empty list of "
+            "`words` is none; None stands for those of `sentences`."
+        )
+    rows = _rows_of(embedder, wanted) if wanted is not None else {}
     if sentences is None:
-        sentences = [[spellings[0]] for spellings in names.values()]
-    rows: dict[str, int] = {word: row for row, word in enumerate(names)}
-    sums = np.zeros((max(len(rows), 1024), embedder.dim))  # float64, doubled when full
-    counts = np.zeros(len(sums), dtype=np.int64)
+        sentences = [[word] for word in rows]
+    sums: list[np.ndarray] = [np.zeros(embedder.dim) for _ in rows]
+    counts = [0] * len(rows)
     for tokens, vectors in words_and_vectors(embedder, sentences, layers=layers):
         for word, vector in zip(tokens, vectors, strict=True):
             if wanted is not None:
@@ -74,27 +72,33 @@ def keyed_vectors(
             if row is None:
                 continue
             if row == len(sums):
-                sums = np.concatenate([sums, np.zeros_like(sums)])
-                counts = np.concatenate([counts, np.zeros_like(counts)])
+                sums.append(np.zeros(embedder.dim))  # float64: a sum of many vectors
+                counts.append(0)
             sums[row] += vector
             counts[row] += 1
-    if wanted is not None:
-        rows = {word: rows[read] for read, spellings in names.items() for word in spellings}
-        rows = {word: rows[word] for word in wanted}
-    found = [word for word, row in rows.items() if counts[row] >= max(min_count, 1)]
-    if not found:
-        raise InputError(f"No word occurs {max(min_count, 1)} or more times in `sentences`.")
     if wanted is None:
-        found.sort(key=lambda word: -counts[rows[word]])
-    elif len(found) < len(wanted):
-        missing = next(word for word in wanted if counts[rows[word]] < max(min_count, 1))
+        row_of = dict(sorted(rows.items(), key=lambda pair: -counts[pair[1]]))
+    else:
+        row_of = {word: rows[normalize(word, embedder.normalization)] for word in wanted}
+    least = max(min_count, 1)
+    frequent = [word for word, row in row_of.items() if counts[row] >= least]
+    if not frequent:
+        raise InputError(f"No word occurs {least} or more times in `sentences`.")
+    if wanted is not None and len(frequent) < len(wanted):
         log.warning(
             "%d of %d words are left out: they occur less than %d times in the sentences, such as "
-            "%r", len(wanted) - len(found), len(wanted), max(min_count, 1), missing,
+            "%r", len(wanted) - len(frequent), len(wanted), least,
+            next(word for word, row in row_of.items() if counts[row] < least),
         )  # fmt: skip
-    chosen = [rows[word] for word in found]
+    means = [sums[row_of[word]] / counts[row_of[word]] for word in frequent]
     keyed = KeyedVectors(embedder.dim, count=0, dtype=np.float32)
-    keyed.add_vectors(found, (sums[chosen] / counts[chosen, None]).astype(np.float32))
-    for word, count in zip(found, counts[chosen], strict=True):
-        keyed.set_vecattr(word, "count", int(count))
+    keyed.add_vectors(frequent, np.array(means, dtype=np.float32))
+    for word in frequent:
+        keyed.set_vecattr(word, "count", counts[row_of[word]])
     return keyed
+
+
+def _rows_of(embedder: Embedder, words: Iterable[str]) -> dict[str, int]:
+    """Return a row for each word as the model reads it: spellings that it reads alike share one."""
+    read = dict.fromkeys(normalize(word, embedder.normalization) for word in words)
+    return {word: row for row, word in enumerate(read)}

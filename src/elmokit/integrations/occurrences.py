@@ -16,7 +16,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.results import Layers, check_one_layer
-from elmokit.integrations.word_stream import words_and_vectors
+from elmokit.integrations.shared import words_and_vectors
 from elmokit.text.alignment import align
 from elmokit.text.given_sentences import check_is_list, check_words
 from elmokit.text.normalization import normalize
@@ -61,12 +61,11 @@ def occurrence_batches(
     if rows < 1:
         raise InputError(f"`rows` must be at least 1, got {rows}.")
     check_is_list(texts, name="texts")
-    schema = _schema(embedder, layers)
     wanted = None
     if words is not None:
         wanted = frozenset(normalize(word, embedder.normalization) for word in check_words(words))
-    found = _occurrences(embedder, texts, layers, wanted)
-    return _batches(found, schema, rows)
+    occurrences = _occurrences(embedder, texts, layers, wanted)
+    return _batches(occurrences, _schema(embedder, layers), rows)
 
 
 def write_occurrences(
@@ -93,9 +92,9 @@ def write_occurrences(
 def _occurrences(
     embedder: Embedder, texts: Iterable[str], layers: Layers | str, wanted: frozenset[str] | None
 ) -> Iterator[tuple[object, ...]]:
-    given, kept = itertools.tee(texts)
-    pairs = words_and_vectors(embedder, _only_strings(given), layers=layers)
-    for number, (text, (words, vectors)) in enumerate(zip(kept, pairs, strict=True)):
+    texts, read_ahead = itertools.tee(_only_strings(texts))
+    pairs = words_and_vectors(embedder, read_ahead, layers=layers)
+    for number, (text, (words, vectors)) in enumerate(zip(texts, pairs, strict=True)):
         if wanted is not None and wanted.isdisjoint(words):
             continue
         offsets = align(words, text) or [(None, None)] * len(words)
@@ -115,10 +114,10 @@ def _only_strings(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _batches(
-    found: Iterator[tuple[object, ...]], schema: pyarrow.Schema, rows: int
+    occurrences: Iterator[tuple[object, ...]], schema: pyarrow.Schema, rows: int
 ) -> Iterator[pyarrow.RecordBatch]:
     vector = schema.field("vector").type
-    while block := list(itertools.islice(found, rows)):
+    while block := list(itertools.islice(occurrences, rows)):
         *columns, vectors = zip(*block, strict=True)
         arrays = [
             pyarrow.array(column, field.type)

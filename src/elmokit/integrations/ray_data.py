@@ -19,9 +19,9 @@ from elmokit.embed.line_embedder import EmbeddedLine, OwnLines, splitter_for
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.streaming import BATCHES_PER_BUFFER
 from elmokit.errors import ElmokitError, InputError, MissingExtraError
-from elmokit.files.changes import changes
 from elmokit.inference.precision import check_precision
 from elmokit.integrations.arrow_table import TableEmbedder
+from elmokit.jobs.identity import changes
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.worker_processes import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.weights.locate import find_model
@@ -36,11 +36,13 @@ except ImportError as error:
 
 CHARACTERS_A_WORD = 4
 """To guess the words of a block; English words with a space have more, Korean morphemes fewer."""
+AnyModel = str | PathLike[str] | PretrainedBiLM | None
+"""As for `Embedder.load`; it is sent to the actors."""
 
 
 def embed_dataset(
     dataset: "ray.data.Dataset",
-    model: str | PathLike[str] | PretrainedBiLM | None = None,
+    model: AnyModel = None,
     *,
     column: str = "text",
     options: EmbedOptions | None = None,
@@ -76,14 +78,10 @@ def embed_dataset(
         "device": _device(num_gpus), "threads": num_cpus,
     }  # fmt: skip
     return dataset.map_batches(
-        TableEmbedder,
-        fn_constructor_kwargs=settings,
-        batch_format="pyarrow",
-        batch_size=batch_size,
+        TableEmbedder, fn_constructor_kwargs=settings, batch_format="pyarrow",
+        batch_size=batch_size, num_cpus=num_cpus, num_gpus=num_gpus or None,
         compute=ray.data.ActorPoolStrategy(min_size=fewest, max_size=most),
-        num_cpus=num_cpus,
-        num_gpus=num_gpus or None,
-    )
+    )  # fmt: skip
 
 
 class RayLines:
@@ -96,20 +94,17 @@ class RayLines:
 
     Args:
         model: As for `Embedder.load`; it is sent to the actors.
-        options: As for `elmokit.embed.job.embed_files`.
+        options: As for `elmokit.embed.job.embed_files`; not ``state="carry"``.
         precision: As for `Embedder.load`.
         num_actors: Actors; default: 2.
         address: As for ``ray.init``; default: ``RAY_ADDRESS``, else a new cluster on this machine.
         num_cpus: Cores of each actor, and its CPU threads.
         num_gpus: GPUs of each; 0.25 lets four share one.
-
-    Raises:
-        InputError: for invalid options, ``state="carry"``, and if there is no such cluster.
     """
 
     def __init__(
         self,
-        model: str | PathLike[str] | PretrainedBiLM | None = None,
+        model: AnyModel = None,
         options: EmbedOptions | None = None,
         *,
         precision: str = "fp32",
@@ -124,21 +119,22 @@ class RayLines:
                 'state="carry" reads the text as one stream, which one process must do: leave out '
                 "--engine ray, or give another state."
             )
-        check_precision(precision)
         loaded = _loaded(model)
+        check_precision(precision)  # here, before a cluster is started for nothing
         self.options.check_values(num_layers=loaded.num_layers)
         self.num_layers, self.num_actors = loaded.num_layers, num_actors
-        normalization = loaded.config.char_vocab.normalization
         self.splitter: NormalizingTokenizer = splitter_for(
-            loaded.tokenizer, normalization, self.options
+            loaded.tokenizer, loaded.config.char_vocab.normalization, self.options
         )
         self._is_own = _connect(address, num_actors * num_cpus, num_actors * num_gpus)
         actor_class = ray.remote(_BlockEmbedder).options(
             num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1
         )
-        self._model = ray.put(loaded)  # kept: an actor that starts again reads it again
-        settings = self.options, precision, _device(num_gpus), num_cpus
-        self.actors = [actor_class.remote(self._model, *settings) for _ in range(num_actors)]
+        self._model = ray.put(loaded)  # stays there: an actor that starts again reads it again
+        load = {"precision": precision, "device": _device(num_gpus), "num_threads": num_cpus}
+        self.actors = [
+            actor_class.remote(self._model, self.options, load) for _ in range(num_actors)
+        ]
         self._metadata: dict[str, Any] = _result(lambda: ray.get(self.actors[0].metadata.remote()))
 
     def __enter__(self) -> "RayLines":
@@ -157,11 +153,7 @@ class RayLines:
     def stream(
         self, lines: Iterable[str], *, initial_state: BiLMState | None = None
     ) -> Generator[EmbeddedLine, None, None]:
-        """Yield words and vectors of the lines, in order; some blocks are read ahead.
-
-        Raises:
-            InputError: if an actor computes otherwise than the first.
-        """
+        """Yield words and vectors of the lines, in order; some blocks are read ahead."""
         pool = ActorPool(self.actors)
         characters = BATCHES_PER_BUFFER * self.options.batch_tokens * CHARACTERS_A_WORD
         waiting = 0
@@ -169,12 +161,12 @@ class RayLines:
             pool.submit(lambda actor, texts: actor.embed.remote(texts), block)
             waiting += 1
             if waiting > BLOCKS_AHEAD * self.num_actors:
-                yield from self._checked(pool)
+                yield from self._next_lines(pool)
                 waiting -= 1
         while pool.has_next():
-            yield from self._checked(pool)
+            yield from self._next_lines(pool)
 
-    def _checked(self, pool: Any) -> list[EmbeddedLine]:
+    def _next_lines(self, pool: Any) -> list[EmbeddedLine]:
         metadata, host, lines = _result(pool.get_next)
         if differences := changes(self._metadata, metadata):
             raise InputError(
@@ -188,20 +180,12 @@ class RayLines:
 class _BlockEmbedder:
     """What an actor holds; built by its first call, since Ray hides errors of constructors."""
 
-    def __init__(
-        self,
-        model: PretrainedBiLM,
-        options: EmbedOptions,
-        precision: str,
-        device: str,
-        threads: int,
-    ) -> None:
-        self._model, self._options = model, options
-        self._settings: Any = {"precision": precision, "device": device, "num_threads": threads}
+    def __init__(self, model: PretrainedBiLM, options: EmbedOptions, load: dict[str, Any]) -> None:
+        self._model, self._options, self._load = model, options, load
 
     @cached_property
     def _lines(self) -> OwnLines:
-        return OwnLines(Embedder.load(self._model, **self._settings), self._options)
+        return OwnLines(Embedder.load(self._model, **self._load), self._options)
 
     def metadata(self) -> dict[str, Any]:
         return self._lines.metadata()
@@ -217,14 +201,15 @@ def _connect(address: str | None, num_cpus: int, num_gpus: float) -> bool:
         address = address or os.environ.get("RAY_ADDRESS") or "local"
         is_new = address == "local"
         _init(address, max(os.cpu_count() or 1, num_cpus) if is_new else None)
-    has = ray.cluster_resources()
-    if has.get("GPU", 0) < num_gpus or has.get("CPU", 0) < num_cpus:
+    resources = ray.cluster_resources()
+    cpus, gpus = resources.get("CPU", 0), resources.get("GPU", 0)
+    if gpus < num_gpus or cpus < num_cpus:
         if not was_connected:
             ray.shutdown()
         raise InputError(  # a worker without room would be waited for without end
             f"The workers need {num_cpus} CPUs and {num_gpus:g} GPUs, but the cluster has "
-            f"{has.get('CPU', 0):g} and {has.get('GPU', 0):g}. Give fewer --workers, --threads or "
-            "--gpus, or the --address of a larger cluster."
+            f"{cpus:g} and {gpus:g}. Give fewer --workers, --threads or --gpus, or the --address "
+            "of a larger cluster."
         )
     return is_new
 
@@ -252,7 +237,7 @@ def _result(get: Any) -> Any:
         raise cause if isinstance(cause, ElmokitError) else error from None
 
 
-def _loaded(model: str | PathLike[str] | PretrainedBiLM | None) -> PretrainedBiLM:
+def _loaded(model: AnyModel) -> PretrainedBiLM:
     return model if isinstance(model, PretrainedBiLM) else load_model(find_model(model))
 
 

@@ -140,11 +140,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
 
 
 def _texts(X: Any) -> Any:
-    """Return the texts of a column, as scikit-learn passes columns of a table.
-
-    Raises:
-        InputError: for a table of several columns, and for rows without a text.
-    """
+    """Return the texts of a column, as scikit-learn passes columns of a table."""
     shape = getattr(X, "shape", ())
     if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
         raise InputError(
@@ -152,17 +148,16 @@ def _texts(X: Any) -> Any:
             "ColumnTransformer name the column as a string, not as a list."
         )
     X = np.asarray(X).ravel() if shape else X if isinstance(X, Sized) else list(X)
-    missing = [
-        row
-        for row, text in enumerate(X)
-        if text is None
-        or (isinstance(text, Real) and math.isnan(text))
-        or type(text).__name__ == "NAType"  # of pandas, which need not be installed
-    ]
-    if missing:
+    if missing := [row for row, text in enumerate(X) if _is_missing(text)]:
         rows = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
         raise InputError(
             f"{len(missing):,} of {len(X):,} texts are missing (None, NaN or NA), in rows {rows} "
             'counted from 0. Fill them with "", whose vector is zeros, or leave the rows out.'
         )
     return X
+
+
+def _is_missing(text: object) -> bool:
+    if isinstance(text, Real):
+        return math.isnan(text)
+    return text is None or type(text).__name__ == "NAType"  # pandas need not be installed

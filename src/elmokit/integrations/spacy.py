@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, no_type_check
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.inference.results import Layers, check_layers
-from elmokit.integrations.stored_model import embedder_of, files_of
+from elmokit.inference.results import Layers, check_layers, check_one_layer
+from elmokit.integrations.shared import embedder_of, files_of
 from elmokit.weights.model_dir import load_model
 
 try:
@@ -79,9 +78,11 @@ class ElmoComponent:
     The vector of a span or document is the mean of its tokens that are read.
     """
 
-    def __init__(self, name: str, *, model: str | None, layers: Layers, batch_size: int) -> None:
+    def __init__(
+        self, name: str, *, model: str | None, layers: Layers | str, batch_size: int
+    ) -> None:
         self.name = name
-        self.layers: Layers = layers
+        self.layers = layers
         self.batch_size = batch_size
         self.bilm = StoredBiLM(model)
 
@@ -138,15 +139,11 @@ def make_elmo(
         layers: ``"average"``, ``"top"`` or the number of a layer.
         batch_size: Documents that are computed together, at most.
     """
-    number = int(layers) if str(layers).isdecimal() else layers
-    if number not in ("average", "top") and not (isinstance(number, int) and number >= 0):
-        raise InputError(
-            f'`layers` must give one vector per token: "average", "top" or the number of a layer, '
-            f"got {layers!r}."
-        )
+    layer: Any = int(layers) if str(layers).isdecimal() else layers
+    check_one_layer(layer)
     if batch_size < 1:
         raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
-    return ElmoComponent(name, model=model, layers=number, batch_size=batch_size)  # pyright: ignore[reportArgumentType]
+    return ElmoComponent(name, model=model, layers=layer, batch_size=batch_size)
 
 
 def add_vector_hooks(doc: Doc) -> Doc:
@@ -191,7 +188,7 @@ def _cosine(one: Any, other: Any) -> float:
     return float(np.dot(one.vector, other.vector) / norms) if norms else 0.0
 
 
-def _rows(embedder: Embedder, docs: list[Doc], layers: Layers) -> list[np.ndarray]:
+def _rows(embedder: Embedder, docs: list[Doc], layers: Layers | str) -> list[np.ndarray]:
     """Return the vectors of all tokens: (W, 2D) each, or (W, L, 2D) with all layers."""
     layers = check_layers(layers, embedder.num_layers)
     pieces = [
@@ -200,11 +197,13 @@ def _rows(embedder: Embedder, docs: list[Doc], layers: Layers) -> list[np.ndarra
         for piece in (doc.sents if doc.has_annotation("SENT_START") else [doc])
     ]
     middle = (embedder.num_layers,) if layers == "all" else ()
-    found = {id(doc): np.zeros((len(doc), *middle, embedder.dim), dtype=np.float32) for doc in docs}
+    tensors = {
+        id(doc): np.zeros((len(doc), *middle, embedder.dim), dtype=np.float32) for doc in docs
+    }
     stream = embedder.embed_stream(([t.text for t in piece] for _, piece in pieces), layers=layers)
     for (doc, tokens), vectors in zip(pieces, stream, strict=True):
-        found[id(doc)][[token.i for token in tokens]] = np.moveaxis(vectors, -2, 0)
-    return [found[id(doc)] for doc in docs]
+        tensors[id(doc)][[token.i for token in tokens]] = np.moveaxis(vectors, -2, 0)
+    return [tensors[id(doc)] for doc in docs]
 
 
 @spacy.registry.architectures("elmokit.Tok2Vec.v1")  # pyright: ignore[reportPrivateImportUsage]
@@ -243,7 +242,7 @@ def _mix_forward(
     layers = [model.ops.asarray(rows) for rows in _rows(_embedder_of(model), docs, "all")]  # pyright: ignore[reportArgumentType]
     scores, gamma = model.get_param("mix_weights"), model.get_param("gamma")
     weights = model.ops.softmax(scores.reshape(1, -1))[0]  # pyright: ignore[reportCallIssue]
-    mixed = [_mixed(weights, rows) for rows in layers]
+    mixed = [(weights[:, None] * rows).sum(axis=1) for rows in layers]  # (W, E) each
 
     def backprop(gradients: list[Any]) -> list[Doc]:
         pairs = list(zip(gradients, layers, strict=True))
@@ -256,11 +255,5 @@ def _mix_forward(
     return [gamma[0] * x for x in mixed], backprop
 
 
-def _mixed(weights: Float[Any, " L"], rows: Float[Any, "W L E"]) -> Float[Any, "W E"]:
-    return (weights[:, None] * rows).sum(axis=1)
-
-
 def _embedder_of(model: Model) -> Embedder:
-    stored = model.shims[0]
-    assert isinstance(stored, StoredBiLM)
-    return stored.embedder
+    return model.shims[0].embedder  # pyright: ignore[reportAttributeAccessIssue]

@@ -22,13 +22,13 @@ from elmokit.bilm.masking import mask_of
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.inference.packed_weights import PackedWeights
-from elmokit.integrations.transformers_folder import (
+from elmokit.integrations.transformers_tokenizer import (
     CODE_NAME,
+    ElmoTokenizer,
     OwnCode,
     convertible,
     write_code,
 )
-from elmokit.integrations.transformers_tokenizer import ElmoTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -178,9 +178,8 @@ class ElmoModel(OwnCode, PreTrainedModel):
             input_ids = input_ids * (keep.unsqueeze(2) if input_ids.dim() == 3 else keep)
         mask = mask_of(input_ids)
         layers = self._layers(input_ids) * mask.unsqueeze(2)  # (L, B, T, 2D)
-        wanted = self.config.output_hidden_states if output_hidden_states is None else (
-            output_hidden_states
-        )  # fmt: skip
+        wanted = output_hidden_states
+        wanted = self.config.output_hidden_states if wanted is None else wanted
         output = BaseModelOutput(
             last_hidden_state=layers[-1],  # pyright: ignore[reportArgumentType]
             hidden_states=tuple(layers) if wanted else None,  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""The tokenizer of an `ElmoModel` (extra ``transformers``)."""
+"""The tokenizer of an `ElmoModel`, and what both write into a folder (extra ``transformers``)."""
 
 # pyright: reportMissingImports=false
 
@@ -11,12 +11,7 @@ import numpy as np
 
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.integrations.transformers_folder import (
-    CODE_NAME,
-    OwnCode,
-    convertible,
-    write_code,
-)
+from elmokit.files.atomic import atomic_file
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
@@ -24,7 +19,7 @@ from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 try:
     from transformers import BatchEncoding, PreTrainedTokenizer
@@ -32,8 +27,44 @@ try:
 except ImportError as error:
     raise MissingExtraError("transformers", extra="transformers") from error
 
+CODE_NAME = "elmokit_model.py"
+"""The file of code in a saved folder."""
+_CODE = """\
+\"\"\"Classes of this model; needs: pip install "elmokit[transformers]".\"\"\"
+
+from elmokit.integrations.transformers import ElmoConfig, ElmoModel, ElmoTokenizer
+
+__all__ = ["ElmoConfig", "ElmoModel", "ElmoTokenizer"]
+"""
 _PAD = "<pad>"
 _ONE_SENTENCE = "ELMo reads single sentences; `text_pair` is not supported."
+
+
+class OwnCode:
+    """Keeps transformers from copying our source files into folders; we write `CODE_NAME`."""
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: object = None) -> None:
+        """Do nothing: ``auto_map`` names `CODE_NAME` in any case."""
+
+
+def write_code(directory: str | os.PathLike[str]) -> str:
+    """Write the file of code into a folder; return its path."""
+    path = Path(directory) / CODE_NAME
+    with atomic_file(path) as temp_path:
+        Path(temp_path).write_text(_CODE, encoding="utf-8")
+    return str(path)
+
+
+def convertible(model: PretrainedBiLM | str | os.PathLike[str] | None) -> PretrainedBiLM:
+    """Return a model, its directory or name; InputError for one that cannot be converted."""
+    source = model if isinstance(model, PretrainedBiLM) else load_model(model)
+    if source.config.lexicon is not None:
+        raise InputError(
+            "A model with lists of characters and words (ELMoForManyLangs) cannot be converted to "
+            "transformers; elmokit.Embedder and elmokit.ELMo read it."
+        )
+    return source
 
 
 class ElmoEncoding(BatchEncoding):
@@ -120,8 +151,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         """Return the ids of one word or of several."""
         if tokens == _PAD:
             return 0
-        found = self._ids([tokens] if isinstance(tokens, str) else tokens)
-        return found[0] if isinstance(tokens, str) else found
+        return self._ids([tokens])[0] if isinstance(tokens, str) else self._ids(tokens)
 
     def _ids(self, words: Sequence[str]) -> list[Any]:
         if self._words is None:
@@ -181,6 +211,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             raise InputError("`return_overflowing_tokens` is not supported. Leave it out.")
         is_words = is_split_into_words and all(isinstance(word, str) for word in text)
         is_single = isinstance(text, str) or is_words
+        texts: Any = [text] if is_single else list(text)
         edges = self._boundaries() if add_special_tokens else None
         cut = truncation_strategy is not None and truncation_strategy.value != "do_not_truncate"
         room = max_length - 2 * (edges is not None) if cut and max_length is not None else None
@@ -188,8 +219,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             raise InputError(
                 f"`max_length` must be at least 2, for the sentence's boundaries, got {max_length}."
             )
-        batch: dict[str, list[Any]] = {"input_ids": []} | ({"length": []} if return_length else {})
-        texts: Any = [text] if is_single else list(text)
+        batch: dict[str, list[Any]] = {"input_ids": []}
         word_ids: list[list[int | None]] = []
         places: list[Sequence[tuple[int, int]]] = []
         for raw, words in zip(texts, split_sentences(texts, self._splitter.tokenize), strict=True):
@@ -197,18 +227,17 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             if room is not None and self.truncation_side == "left":
                 start = max(0, len(words) - room)
             part = slice(start, None if room is None else start + room)
-            rows, numbers = self._ids(words[part]), range(len(words))[part]
+            rows, numbers = self._ids(words[part]), [*range(len(words))[part]]
             if return_offsets_mapping:
                 places.append(_places(words, raw))
-            if edges is not None:
-                rows = [edges[0], *rows, edges[1]]
-            batch["input_ids"].append(rows)
-            word_ids.append([None, *numbers, None] if edges else list(numbers))
-            if return_special_tokens_mask:
-                mask = [int(number is None) for number in word_ids[-1]]
-                batch.setdefault("special_tokens_mask", []).append(mask)
-            if return_length:
-                batch["length"].append(len(rows))
+            batch["input_ids"].append(rows if edges is None else [edges[0], *rows, edges[1]])
+            word_ids.append([None, *numbers, None] if edges else [*numbers])
+        if return_special_tokens_mask:
+            batch["special_tokens_mask"] = [
+                [int(number is None) for number in numbers] for numbers in word_ids
+            ]
+        if return_length:
+            batch["length"] = [len(rows) for rows in batch["input_ids"]]
         padded = self.pad(
             batch, padding=padding_strategy.value, max_length=max_length,
             pad_to_multiple_of=pad_to_multiple_of, padding_side=padding_side,
@@ -224,21 +253,26 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
                 for numbers, spans in zip(word_ids, places, strict=True)
             ]
         if return_tensors is not None:
-            if len({len(rows) for rows in padded["input_ids"]}) > 1:
-                raise InputError("Sentences of different lengths make no tensor: set padding=True.")
-            arrays = {name: np.array(rows) for name, rows in padded.items()}  # faster than rows
-            if not arrays["input_ids"].size:  # no token: nothing tells the number of characters
-                shape = (len(padded["input_ids"]), 0)
-                row = () if self._words is not None else (self._chars.config.max_characters,)
-                masks = ["attention_mask"] * (return_attention_mask is not False)
-                masks += ["special_tokens_mask"] * return_special_tokens_mask
-                arrays |= {name: np.zeros(shape, np.int64) for name in masks}
-                arrays["input_ids"] = np.zeros((*shape, *row), np.int64)
-                if return_offsets_mapping:
-                    arrays["offset_mapping"] = np.zeros((*shape, 2), np.int64)
-            return ElmoEncoding(arrays, word_ids, tensor_type=return_tensors)
+            if not texts and return_attention_mask is not False:
+                padded["attention_mask"] = []
+            return ElmoEncoding(self._arrays(padded), word_ids, tensor_type=return_tensors)
         values = {name: rows[0] for name, rows in padded.items()} if is_single else dict(padded)
         return ElmoEncoding(values, word_ids)
+
+    def _arrays(self, padded: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return arrays (B, T, …), also where there is no token to tell the shape."""
+        lengths = {len(rows) for rows in padded["input_ids"]} or {0}
+        if len(lengths) > 1:
+            raise InputError("Sentences of different lengths make no tensor: set padding=True.")
+        shape = len(padded["input_ids"]), *lengths
+        row = () if self._words is not None else (self._chars.config.max_characters,)
+        shapes = {
+            "input_ids": (*shape, *row), "offset_mapping": (*shape, 2), "length": shape[:1],
+        }  # fmt: skip
+        return {
+            name: np.array(rows, np.int64).reshape(shapes.get(name, shape))
+            for name, rows in padded.items()
+        }
 
     def pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Pad an encoded text, or a batch of them, as every tokenizer of transformers does."""

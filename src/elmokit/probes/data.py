@@ -72,12 +72,7 @@ SenseData = SenseParts[list[SenseSentence], SenseInventory]
 
 
 def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
-    """Return the files ``…train…`` and ``…dev…`` of a directory.
-
-    Raises:
-        FileNotFoundError: if one is missing.
-        InputError: if several files match.
-    """
+    """Return the files ``…train…`` and ``…dev…`` of a directory."""
     train, dev = (find_split(data, split, suffixes) for split in ("train", "dev"))
     return Splits(train=train, dev=dev)
 
@@ -88,11 +83,6 @@ def read_pos_data(
     """Read the CoNLL-U files ``…train….conllu`` and ``…dev….conllu`` of a directory.
 
     ``column`` has the tags of words; morphemes have theirs in columns 3 and 5 (`read_morphemes`).
-
-    Raises:
-        FileNotFoundError: if one is missing.
-        FormatError: if one is damaged.
-        InputError: if several files match.
     """
     files = find_splits(data, (".conllu",)) if isinstance(data, Path) else data
     train, dev = (
@@ -108,10 +98,6 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
     It has ``semcor.data.xml`` and ``semcor.gold.key.txt``, the same two files of a test set, and
     the inventory, ``…senses.tsv``; each may be compressed. ``test`` names the test set
     (``semeval2007``) if there are several.
-
-    Raises:
-        FileNotFoundError: if one is missing.
-        InputError: if there are several test sets and none is named, or not this one.
     """
     train = find_sense_corpus(data)
     tests = sorted(
@@ -136,20 +122,12 @@ def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> Sens
 
 
 def find_sense_corpus(data: Path) -> AnnotatedText:
-    """Return ``semcor.data.xml`` and its keys.
-
-    Raises:
-        FileNotFoundError: if one is missing.
-    """
+    """Return ``semcor.data.xml`` and its keys."""
     return _annotated(data, _TRAINING)
 
 
 def find_sense_inventory(data: Path) -> Path:
-    """Return the file ``…senses.tsv``.
-
-    Raises:
-        FileNotFoundError: if there is not exactly one.
-    """
+    """Return the file ``…senses.tsv``."""
     found = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
     if len(found) != 1:
         raise FileNotFoundError(
@@ -160,13 +138,7 @@ def find_sense_inventory(data: Path) -> Path:
 
 
 def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
-    """Read the pairs of WiC and MCL-WiC (offsets) or KoBEST (marks), told apart by their columns.
-
-    Raises:
-        FileNotFoundError: if the train or dev file is missing.
-        FormatError: if one is damaged.
-        InputError: if several files match.
-    """
+    """Read pairs of WiC and MCL-WiC (offsets) or KoBEST (marks), told apart by their columns."""
     files = find_splits(data, (LABELS_APART,)) if isinstance(data, Path) else data
     return Splits(train=_read_pairs(files.train), dev=_read_pairs(files.dev))
 

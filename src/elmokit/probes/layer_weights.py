@@ -96,12 +96,8 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
 def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
     """Draw a heat map: a column per run, a row per layer, a panel per position.
 
-    Raises:
-        InputError: if there is no run, or the path does not end in .png, .pdf or .svg.
-        MissingExtraError: without matplotlib.
+    ``runs`` are one or more; the path ends in .png, .pdf or .svg.
     """
-    if not runs:
-        raise InputError("`runs` must have at least one run, got none.")
     check_picture_name(path)
     panels: list[MixPosition] = [
         position for position in POSITIONS if any(_weights_at(run, position) for run in runs)

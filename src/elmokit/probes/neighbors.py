@@ -4,19 +4,21 @@ Source: Peters et al. 2018, section 5.3 and table 4.
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from itertools import islice
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from jaxtyping import Float
 
 from elmokit.errors import InputError
 from elmokit.inference.results import check_one_layer
-from elmokit.probes.rows import batched, unit_rows
 from elmokit.text.given_sentences import split_sentences
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 Layers = Literal["top", "average"] | int
+Item = TypeVar("Item")
 
 _SENTENCES_TOGETHER = 1024
 _COSINES_TOGETHER = 1 << 22
@@ -82,11 +84,7 @@ class Neighborhood:
 
 
 def occurrence_in(tokens: Sequence[str], word: str | Sequence[str]) -> Occurrence:
-    """Return the first occurrence of ``word``, or of its parts, in a sentence.
-
-    Raises:
-        InputError: if there is none.
-    """
+    """Return the first occurrence of ``word``, or of its parts, in a sentence."""
     parts = _parts(word)
     index = _index_of(tuple(tokens), parts)
     if index is None:
@@ -135,23 +133,20 @@ def find_occurrences(
     """Return the first occurrences of ``word`` or of its parts, one per distinct sentence.
 
     Sentences are lists of words; those that repeat the sentence ``query`` are left out.
-
-    Raises:
-        InputError: if the word has no parts.
     """
     parts = _parts(word)
     if not parts:
         raise InputError("`word` must have at least one part, got none.")
-    found: dict[tuple[str, ...], Occurrence] = {}
+    occurrences: dict[tuple[str, ...], Occurrence] = {}
     for tokens in map(tuple, split_sentences(sentences, None)):
-        if parts[0] in tokens and tokens not in found:
+        if parts[0] in tokens and tokens not in occurrences:
             index = _index_of(tokens, parts)
             if index is None or (query is not None and is_same_text(query, tokens)):
                 continue
-            found[tokens] = Occurrence(tokens, index, num_tokens=len(parts))
-            if len(found) == limit:
+            occurrences[tokens] = Occurrence(tokens, index, num_tokens=len(parts))
+            if len(occurrences) == limit:
                 break
-    return list(found.values())
+    return list(occurrences.values())
 
 
 def find_neighbors(
@@ -168,10 +163,6 @@ def find_neighbors(
 
     ``word`` may be the parts into which the tokenizer divides it. At most ``limit`` occurrences are
     compared; sentences that repeat the query's are taken out of the text.
-
-    Raises:
-        InputError: if the text has too few occurrences of the word, ``layers`` are all, or
-            ``num_neighbors`` or ``limit`` is too small.
     """
     check_one_layer(layers)
     least = 2 if query is None else 1
@@ -180,29 +171,19 @@ def find_neighbors(
             f"`limit` must be at least {least}: occurrences are compared, got {limit}."
         )
     asked = None if query is None else query.tokens
-    found = find_occurrences(sentences, word, limit=limit, query=asked)
-    if query is not None:
-        found = [query, *found]
-    if len(found) < 2:
-        alone = "Only one distinct sentence" if found else "No sentence"
-        raise _too_few("No other sentence" if query else alone, _parts(word))
+    others = find_occurrences(sentences, word, limit=limit, query=asked)
+    occurrences = others if query is None else [query, *others]
+    if len(occurrences) < 2:
+        which = "Only one distinct" if others else "No" if query is None else "No other"
+        raise InputError(
+            f"{which} sentence of the text contains {' '.join(_parts(word))!r}, as the "
+            "tokenizer splits the word, which `elmokit tokenize` shows. Give more text or another "
+            "word."
+        )
     return neighborhoods(
-        embedder, found, of_first=None if query is None else 1, layers=layers,
+        embedder, occurrences, of_first=None if query is None else 1, layers=layers,
         num_neighbors=num_neighbors,
     )  # fmt: skip
-
-
-def _too_few(which: str, parts: tuple[str, ...]) -> InputError:
-    """Return the error for a word that occurs in ``which`` of the text."""
-    if len(parts) == 1:
-        return InputError(
-            f"{which} of the text contains {parts[0]!r}. Give more text or another word."
-        )
-    return InputError(
-        f"{which} of the text contains the tokens {' '.join(parts)!r}, into which the tokenizer "
-        "splits the word. It may split the word differently in a sentence, which `elmokit "
-        "tokenize` shows. Give more text or another word."
-    )
 
 
 def neighborhoods(
@@ -217,14 +198,8 @@ def neighborhoods(
 
     The mean of all vectors, usually of one word, is subtracted first: what the occurrences share
     does not distinguish them. Not of two, whose cosine would be -1 whatever they are.
-
-    Raises:
-        InputError: if ``num_neighbors`` is below 1.
-        ValueError: if there are fewer than two occurrences.
     """
     _check_count(num_neighbors)
-    if len(occurrences) < 2:
-        raise ValueError(f"Neighbors need at least two occurrences, got {len(occurrences)}.")
     vectors = np.stack([
         one.vector(sentence)
         for block in batched(occurrences, _SENTENCES_TOGETHER)
@@ -234,12 +209,12 @@ def neighborhoods(
         vectors = vectors - vectors.mean(axis=0)
     vectors = unit_rows(vectors)
     count = min(num_neighbors, len(vectors) - 1)
-    found: list[Neighborhood] = []
+    nearest_of_each: list[Neighborhood] = []
     for rows in batched(range(len(vectors))[:of_first], max(1, _COSINES_TOGETHER // len(vectors))):
         similarity = vectors[rows] @ vectors.T  # (R, O)
         similarity[range(len(rows)), rows] = -np.inf
         order = (-similarity).argsort(axis=1, kind="stable")[:, :count]
-        found += [
+        nearest_of_each += [
             Neighborhood(
                 occurrences[row],
                 tuple(occurrences[k] for k in nearest),
@@ -247,7 +222,7 @@ def neighborhoods(
             )
             for row, own, nearest in zip(rows, similarity, order.tolist(), strict=True)
         ]
-    return found
+    return nearest_of_each
 
 
 def nearest_occurrences(
@@ -262,9 +237,6 @@ def nearest_occurrences(
 
     Each sentence contributes its nearest word. Repeated sentences are skipped, and those that are
     or contain the query's, whatever their case and punctuation.
-
-    Raises:
-        InputError: if ``num_neighbors`` is below 1.
     """
     _check_count(num_neighbors)
     (own,) = _embed(embedder, [query], layers)
@@ -279,9 +251,8 @@ def nearest_occurrences(
             entry = (float(cosines[index]), number, Occurrence(start.tokens, index))
             if len(best) == num_neighbors and entry < best[0]:
                 continue
-            if any(entry[2] == kept for _, _, kept in best):
-                continue
-            if is_same_text(query.tokens, start.tokens):
+            is_repeated = any(entry[2] == occurrence for _, _, occurrence in best)
+            if is_repeated or is_same_text(query.tokens, start.tokens):
                 continue
             heapq.heappush(best, entry)
             if len(best) > num_neighbors:
@@ -293,11 +264,7 @@ def nearest_occurrences(
 def nearest_words(
     static: StaticVectors, word: str, *, num_neighbors: int = 10
 ) -> list[tuple[str, float]]:
-    """Return the words with the nearest static vectors, and their cosines.
-
-    Raises:
-        InputError: if the word has no vector.
-    """
+    """Return the words with the nearest static vectors, and their cosines."""
     own = static.id_of(word)
     if own == UNKNOWN_ID:
         raise InputError(f"The static vectors have no vector for {word!r}.")
@@ -308,17 +275,33 @@ def nearest_words(
     return [(static.words[k - 2], float(cosines[k])) for k in order.tolist()]
 
 
-def spread(found: Sequence[Neighborhood], count: int) -> list[Neighborhood]:
+def spread(neighborhoods: Sequence[Neighborhood], count: int) -> list[Neighborhood]:
     """Return ``count`` of them, from that with the nearest neighbor to that with the farthest."""
-    ranked = sorted(found, key=lambda one: -one.similarities[0])
+    ranked = sorted(neighborhoods, key=lambda one: -one.similarities[0])
     places = np.linspace(0, len(ranked) - 1, min(count, len(ranked)))
     return [ranked[round(place)] for place in places.tolist()]
 
 
-def share_of_same_sense(found: Sequence[Neighborhood], *, among: int = 1) -> float:
+def share_of_same_sense(neighborhoods: Sequence[Neighborhood], *, among: int = 1) -> float:
     """Return the share of the ``among`` nearest neighbors with the occurrence's sense."""
-    hits = [other.sense == one.occurrence.sense for one in found for other in one.neighbors[:among]]
+    hits = [
+        neighbor.sense == one.occurrence.sense
+        for one in neighborhoods
+        for neighbor in one.neighbors[:among]
+    ]
     return sum(hits) / len(hits)
+
+
+def unit_rows(x: Float[np.ndarray, "*A X"]) -> Float[np.ndarray, "*A X"]:
+    """Return rows of length 1; zero rows stay zero."""
+    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
+
+
+def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield lists of ``size`` items; the last may be shorter."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch
 
 
 def _check_count(num_neighbors: int) -> None:

@@ -1,5 +1,10 @@
 """Parts of speech by a linear classifier on a frozen layer: how much syntax a layer captures.
 
+The classifier is a softmax trained to convergence: all that this probe may learn. Every
+representation is treated alike: features standardized to mean 0 and variance 1, the same Gaussian
+prior, L-BFGS until the gradient vanishes. The loss is convex, so the result does not depend on a
+seed, an order or a stopping time.
+
 Source: Peters et al. 2018, section 5.3 and table 6.
 """
 
@@ -8,14 +13,17 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
+import torch
+from jaxtyping import Int, Integer, Num
 from numpy.typing import NDArray
+from torch import Tensor
 
 from elmokit.bilm.device import pick_device
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import find_splits, read_pos_data
-from elmokit.probes.linear import fit_linear
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.conll import TaggedSentence
@@ -24,6 +32,13 @@ log = logging.getLogger(__name__)
 
 MAJORITY = "majority tag"
 """Baseline: a word's most frequent tag; for unseen words, the most frequent tag of all."""
+MAX_ITERATIONS = 500
+GRADIENT_TOLERANCE = 1e-4
+"""Largest derivative of the mean loss (nats) that counts as zero."""
+_HISTORY = 20
+_MIN_DEVIATION = 1e-6
+"""Features that vary less are constant."""
+_BLOCK = 1 << 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +71,7 @@ def probe_pos(
     *,
     device: str = "auto",
 ) -> tuple[PosScore, ...]:
-    """Train `elmokit.probes.linear` on each representation; score it on ``dev``.
+    """Train a linear classifier on each representation; score it on ``dev``.
 
     Tags that are not in training count as wrong. ``device`` is that of the classifiers, see
     `pick_device`.
@@ -65,75 +80,67 @@ def probe_pos(
         The baseline `MAJORITY`, then a score per name, in the order of the sources.
 
     Raises:
-        InputError: if two representations have the same name, or there is none.
-        ValueError: if ``train`` or ``dev`` has no words, or there is no such device.
+        ValueError: if ``train`` or ``dev`` has no words.
     """
     check_names(sources)
-    chosen = pick_device(device)
-    data = _Data(train, dev)
-    scores = [data.score(MAJORITY, _majority_tags(train, dev), started=time.perf_counter())]
+    torch_device = pick_device(device)
+    tags = _flat(sentence.tags for sentence in train)
+    if not tags or not any(sentence.tokens for sentence in dev):
+        raise ValueError("`train` and `dev` must have at least one word each.")
+    names = sorted(set(tags))
+    ids = {tag: number for number, tag in enumerate(names)}
+    labels = np.array([ids[tag] for tag in tags], dtype=np.int64)
+    started = time.perf_counter()
+    scores = [_score(MAJORITY, _majority_tags(train, dev), train, dev, started)]
     for source in sources:
         train_vectors = source.keep([sentence.tokens for sentence in train])
         dev_vectors = source.keep([sentence.tokens for sentence in dev])
         for way, name in enumerate(source.names):
             started = time.perf_counter()
-            rows = _rows(train_vectors, way)
-            probe = fit_linear(rows, data.train_ids, len(data.tags), device=chosen)
-            if not probe.converged:
+            rows = np.concatenate([vectors[way] for vectors in train_vectors])
+            classifier = fit_linear(rows, labels, len(names), device=torch_device)
+            if not classifier.converged:
                 log.warning(
                     "%s: the classifier did not converge in %d iterations",
-                    name, probe.num_iterations,
+                    name, classifier.num_iterations,
                 )  # fmt: skip
-            found = probe.predict(_rows(dev_vectors, way)).tolist()
-            predicted = [data.tags[number] for number in found]
-            scores.append(data.score(name, predicted, started, probe.num_iterations))
+            answers = classifier.predict(np.concatenate([vectors[way] for vectors in dev_vectors]))
+            predicted = [names[number] for number in answers.tolist()]
+            scores.append(_score(name, predicted, train, dev, started, classifier.num_iterations))
     return tuple(scores)
 
 
-class _Data:
-    """Tags as numbers, and which words are unseen."""
+def _score(
+    name: str,
+    predicted: Sequence[str],
+    train: Sequence[TaggedSentence],
+    dev: Sequence[TaggedSentence],
+    started: float,
+    num_iterations: int = 0,
+) -> PosScore:
+    known = set(_flat(sentence.tokens for sentence in train))
+    unseen = np.array([word not in known for word in _flat(one.tokens for one in dev)])
+    right = np.array(predicted) == np.array(_flat(sentence.tags for sentence in dev))
+    sentence_of_word = np.repeat(np.arange(len(dev)), [len(one.tokens) for one in dev])
 
-    def __init__(self, train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> None:
-        tags = _flat(sentence.tags for sentence in train)
-        words = set(_flat(sentence.tokens for sentence in train))
-        if not tags or not any(sentence.tokens for sentence in dev):
-            raise ValueError(
-                "`train` and `dev` must have at least one word each, got "
-                f"{len(tags)} and {sum(len(sentence.tokens) for sentence in dev)}."
-            )
-        self.tags = sorted(set(tags))
-        ids = {tag: number for number, tag in enumerate(self.tags)}
-        self.train_ids = np.array([ids[tag] for tag in tags], dtype=np.int64)
-        self._gold = np.array(_flat(sentence.tags for sentence in dev))
-        self._sentences = np.repeat(np.arange(len(dev)), [len(one.tokens) for one in dev])
-        self._num_sentences = len(dev)
-        dev_words = _flat(sentence.tokens for sentence in dev)
-        self._unseen = np.array([word not in words for word in dev_words])
-
-    def score(
-        self, name: str, predicted: Sequence[str], started: float, num_iterations: int = 0
-    ) -> PosScore:
-        right = np.array(predicted) == self._gold
-        counts = self._counts(right, np.ones_like(self._unseen))
-        unseen_counts = self._counts(right, self._unseen)
-        totals, unseen_totals = counts.sum(axis=0), unseen_counts.sum(axis=0)
-        return PosScore(
-            name=name,
-            accuracy=float(accuracy_of(totals)),
-            seen=float(accuracy_of(totals - unseen_totals)),
-            unseen=float(accuracy_of(unseen_totals)),
-            num_words=int(totals[1]), num_unseen=int(unseen_totals[1]),
-            seconds=time.perf_counter() - started, num_iterations=num_iterations,
-            counts=counts, unseen_counts=unseen_counts,
-        )  # fmt: skip
-
-    def _counts(self, right: NDArray[np.bool_], among: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return correct and all words per sentence, among some of the words: (sentences, 2)."""
+    def count(among: NDArray[np.bool_]) -> NDArray[np.float64]:  # (sentences, 2)
         columns = [
-            np.bincount(self._sentences, weights=values, minlength=self._num_sentences)
+            np.bincount(sentence_of_word, weights=values, minlength=len(dev))
             for values in (right & among, among)
         ]
         return np.stack(columns, axis=1).astype(np.float64)
+
+    counts, unseen_counts = count(np.ones_like(unseen)), count(unseen)
+    totals, unseen_totals = counts.sum(axis=0), unseen_counts.sum(axis=0)
+    return PosScore(
+        name=name,
+        accuracy=float(accuracy_of(totals)),
+        seen=float(accuracy_of(totals - unseen_totals)),
+        unseen=float(accuracy_of(unseen_totals)),
+        num_words=int(totals[1]), num_unseen=int(unseen_totals[1]),
+        seconds=time.perf_counter() - started, num_iterations=num_iterations,
+        counts=counts, unseen_counts=unseen_counts,
+    )  # fmt: skip
 
 
 def _majority_tags(train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> list[str]:
@@ -146,13 +153,78 @@ def _majority_tags(train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence
     return [best.get(word, overall) for word in _flat(sentence.tokens for sentence in dev)]
 
 
-def _rows(vectors: Sequence[np.ndarray], way: int) -> np.ndarray:
-    """Return the vectors of all words for one name of the source: (N, X)."""
-    return np.concatenate([one[way] for one in vectors])
-
-
 def _flat(lists: Iterable[Sequence[str]]) -> list[str]:
-    return [item for one in lists for item in one]
+    return list(chain.from_iterable(lists))
+
+
+@dataclass(frozen=True)
+class LinearClassifier:
+    """A trained softmax over standardized features."""
+
+    mean: Tensor
+    """Of each feature in training (X,)."""
+    deviation: Tensor
+    weight: Tensor
+    """(X, K)."""
+    bias: Tensor
+    num_iterations: int
+    converged: bool
+    """Whether the gradient vanished within `MAX_ITERATIONS`."""
+
+    def predict(self, features: Num[np.ndarray, "N X"]) -> Int[np.ndarray, " N"]:
+        """Return the label with the highest score for each row."""
+        labels = [np.zeros(0, dtype=np.int64)]
+        for at in range(0, len(features), _BLOCK):
+            x = torch.tensor(features[at : at + _BLOCK]).to(self.mean)
+            scores = ((x - self.mean) / self.deviation) @ self.weight + self.bias
+            labels.append(scores.argmax(dim=1).cpu().numpy())
+        return np.concatenate(labels)
+
+
+def fit_linear(
+    features: Num[np.ndarray, "N X"],
+    labels: Integer[np.ndarray, " N"],
+    num_labels: int,
+    *,
+    device: torch.device | str = "cpu",
+) -> LinearClassifier:
+    """Train on all rows: mean cross-entropy and a Gaussian prior ``|weight|^2 / 2N``.
+
+    ``labels`` are 0 to ``num_labels`` - 1.
+    """
+    x = torch.tensor(features, dtype=torch.float32, device=device)  # a copy, modified below
+    mean = x.mean(dim=0)
+    x -= mean
+    deviation = x.std(dim=0, correction=0)
+    deviation[deviation < _MIN_DEVIATION] = 1.0
+    x /= deviation
+    gold = torch.from_numpy(labels.astype(np.int64)).to(device).unsqueeze(1)
+    weight, bias = x.new_zeros(x.shape[1], num_labels), x.new_zeros(num_labels)
+
+    def loss_and_gradients() -> float:
+        # The gradient by hand: probability minus truth needs no graph over all rows.
+        log_probs = torch.addmm(bias, x, weight).log_softmax(dim=1)  # (N, K)
+        loss = -log_probs.gather(1, gold).mean() + weight.square().sum() / (2 * len(x))
+        error = log_probs.exp_()
+        error.scatter_add_(1, gold, torch.full_like(error[:, :1], -1.0))
+        error /= len(x)
+        weight.grad = x.T @ error + weight / len(x)
+        bias.grad = error.sum(dim=0)
+        return float(loss)
+
+    optimizer = torch.optim.LBFGS(
+        [weight, bias], max_iter=MAX_ITERATIONS, max_eval=2 * MAX_ITERATIONS,
+        tolerance_grad=GRADIENT_TOLERANCE, tolerance_change=0.0,
+        history_size=_HISTORY, line_search_fn="strong_wolfe",
+    )  # fmt: skip
+    optimizer.step(loss_and_gradients)
+    loss_and_gradients()  # where the optimizer stopped
+    steepest = max(float(one.grad.abs().max()) for one in (weight, bias) if one.grad is not None)
+    return LinearClassifier(
+        mean=mean, deviation=deviation, weight=weight, bias=bias,
+        num_iterations=optimizer.state[weight]["n_iter"],
+        converged=steepest <= GRADIENT_TOLERANCE,
+    )  # fmt: skip
 
 
 PROBE = Probe(

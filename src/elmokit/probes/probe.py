@@ -4,14 +4,24 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from elmokit.errors import InputError
 from elmokit.evaluation.text_scorer import StartState
 from elmokit.inference.results import Layers
+from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
 from elmokit.metrics.significance import Counts, ScoreFunction
 from elmokit.probes.registry import find_probe
-from elmokit.probes.vector_sources import OnSentence, VectorSource, layer_sources, static_source
+from elmokit.probes.vector_sources import (
+    TRAINED,
+    UNTRAINED,
+    OnSentence,
+    VectorSource,
+    layer_sources,
+    static_source,
+)
 from elmokit.tasks.inputs.word_units import TREEBANK_UNITS, usual_units, warn_of_units
 from elmokit.tasks.task import Units
 from elmokit.text.given_sentences import Tokenize
@@ -109,56 +119,47 @@ def run_probe(
     ``test`` the test set of ``wsd``, ``device`` that of layers and classifiers, ``cache_dir`` a
     cache of layers for ``pos``. ``units`` is what a token of ``pos`` is, by default what the
     model's tokenizer makes (`usual_units`). For the other arguments see `layer_sources`.
-
-    Raises:
-        FileNotFoundError: if a file or the model is missing.
-        FormatError: if one is damaged.
-        InputError: if there is no such probe, or an argument is not allowed.
     """
     probe: Probe = find_probe(name)
-    if test is not None and not probe.has_test_sets:
-        raise InputError(f"The probe {name} has no test sets to choose from.")
+    for option, value, is_used in (
+        ("test", test, probe.has_test_sets), ("units", units, probe.has_units),
+    ):  # fmt: skip
+        if value is not None and not is_used:
+            raise InputError(f"The probe {name} has no {option} to choose from, got {value!r}.")
     if cache_dir is not None and not probe.keeps_layers:
         log.warning("a cache of layers has no effect on %s", name)
-    if units is not None and not probe.has_units:
-        raise InputError(f"The probe {name} has no units to choose from.")
-    chosen: Units | None = None if units is None else _check_units(units)
+    if units not in (None, *TREEBANK_UNITS):
+        raise InputError(f"units={units!r}: choose one of {', '.join(TREEBANK_UNITS)}.")
     layered = layer_sources(
         model, layers=layers, random_seed=seed if random else None, state=state, device=device,
         precision=precision, cache_dir=cache_dir, on_sentence=on_sentence,
     )  # fmt: skip
     tokenizer = layered[0].embedder.tokenizer
     files = probe.find(data, test)
-    if chosen is None:
-        chosen = usual_units(files.train, tokenizer) if probe.has_units else "words"
-        if chosen == "morphemes":
+    if units is None:
+        units = usual_units(files.train, tokenizer) if probe.has_units else "words"
+        if units == "morphemes":
             log.info("%s is read by morphemes, as the model's tokenizer splits text", data)
-    found = probe.read(files, tokenizer.tokenize, chosen)
+    examples = probe.read(files, tokenizer.tokenize, cast(Units, units))
     if probe.is_tokenized:
-        sentences = getattr(found, "train", found)
+        sentences = getattr(examples, "train", examples)
         words = (word for sentence in sentences for word in sentence.tokens)
         option = "--units morphemes" if probe.has_units else ""
-        warn_of_units(data, words, chosen, tokenizer, has_bilm=True, option=option)
+        warn_of_units(data, words, cast(Units, units), tokenizer, has_bilm=True, option=option)
     sources: list[VectorSource] = [*layered]
     if vectors is not None:
-        sources.append(static_source(vectors, probe.words(found)))
+        sources.append(static_source(vectors, probe.words(examples)))
     first = layered[0]
     metadata = first.embedder.metadata(layers=first.layers, state=first.state)
     del metadata["dtype"]  # layers that are kept are float16
-    chosen_by = {
+    metadata |= {
         "seed": seed,
         "test": files.test.name if probe.has_test_sets else None,
-        "units": chosen if probe.has_units else None,
+        "units": units if probe.has_units else None,
     }
     if vectors is not None:
-        chosen_by["vectors_sha256"] = VectorsReference.of(vectors).sha256
-    return ProbeResult(probe.measure(sources, found, seed, device), metadata | chosen_by)
-
-
-def _check_units(units: str) -> Units:
-    if units not in TREEBANK_UNITS:
-        raise InputError(f"units={units!r}: choose one of {', '.join(TREEBANK_UNITS)}.")
-    return units  # pyright: ignore[reportReturnType]
+        metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
+    return ProbeResult(probe.measure(sources, examples, seed, device), metadata)
 
 
 def plain_score(score: Any) -> dict[str, Any]:
@@ -169,3 +170,59 @@ def plain_score(score: Any) -> dict[str, Any]:
 def words_of(*parts: Sequence[Any]) -> set[str]:
     """Return the words of sentences with ``tokens``."""
     return {word for sentences in parts for sentence in sentences for word in sentence.tokens}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingGain:
+    """What training gave a layer: its score minus that of the same layer untrained, in points."""
+
+    name: str
+    """Of the trained layer."""
+    untrained: str
+    """Name of the other."""
+    figure: str
+    """Field of the score, one of `Probe.figures`."""
+    difference: float
+    low: float | None
+    """Lower end of the interval (`bootstrap.CONFIDENCE`); none: it has no ends."""
+    high: float | None
+    num_units: int
+    """What was drawn: sentences of a test set, documents of SemCor, lemmas, pairs."""
+
+    @property
+    def interval(self) -> str:
+        """The interval as text."""
+        if self.low is None or self.high is None:
+            return "–"
+        return f"[{self.low:+.2f}, {self.high:+.2f}]"
+
+
+def gains_of(probe: Probe, scores: Sequence[Any]) -> list[TrainingGain]:
+    """Return the gains of all layers with an untrained counterpart among the scores."""
+    return training_gains(probe, {one.name: [getattr(one, probe.counts)] for one in scores})
+
+
+def training_gains(probe: Probe, counts: Mapping[str, Sequence[Counts]]) -> list[TrainingGain]:
+    """Return the gains from the counts of each representation, one for each seed of random weights.
+
+    The intervals are over units, and over the seeds of random weights if there are several. The
+    trained biLM is the one that is examined, no draw of seeds.
+    """
+    gains = []
+    for name, own in counts.items():
+        first, _, layer = name.partition(" ")
+        untrained = f"{UNTRAINED} {layer}"
+        if first != TRAINED or untrained not in counts:
+            continue
+        for figure in probe.figures:
+            new, reference = (
+                np.stack([figure.counts(run) for run in side]) for side in (own, counts[untrained])
+            )
+            test = bootstrap_gain(
+                RunCounts(new, reference, new_is_fixed=True), score=figure.score, seed=0
+            )
+            gains.append(TrainingGain(
+                name=name, untrained=untrained, figure=figure.name, difference=test.difference,
+                low=test.low, high=test.high, num_units=new.shape[1],
+            ))  # fmt: skip
+    return gains

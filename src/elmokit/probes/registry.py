@@ -18,11 +18,7 @@ PROBES = {
 
 
 def find_probe(name: str) -> Any:
-    """Import the `elmokit.probes.probe.Probe` of this name.
-
-    Raises:
-        InputError: if there is none.
-    """
+    """Import the `elmokit.probes.probe.Probe` of this name."""
     if name not in PROBES:
         raise InputError(f"There is no probe {name!r}; choose one of {', '.join(PROBES)}.")
     return import_module(f"elmokit.probes.{PROBES[name][0]}").PROBE

@@ -1,12 +1,14 @@
 """Do the nearest occurrences of a word share its sense and its part of speech?
 
 For a sample of ambiguous lemmas, each occurrence is compared with all others of its lemma. The
-share of its k nearest with its sense, or its part of speech, is compared with chance.
+share of its k nearest with its sense, or its part of speech, is compared with chance. Table 4 also
+shows examples: occurrences of a word in two senses, and the occurrences nearest to them.
 
-Source: the automatic form of Peters et al. 2018, table 4.
+Source: Peters et al. 2018, section 5.3 and table 4; the shares are its automatic form.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,11 +18,21 @@ from numpy.typing import NDArray
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import find_sense_corpus
-from elmokit.probes.occurrences import lemma_of, occurrence_vectors
+from elmokit.probes.neighbors import (
+    Neighborhood,
+    Occurrence,
+    SentenceEmbedder,
+    is_same_text,
+    neighborhoods,
+    unit_rows,
+)
 from elmokit.probes.probe import Figure, Probe, words_of
-from elmokit.probes.rows import unit_rows
+from elmokit.probes.senses import lemma_of, occurrence_vectors
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
+
+READABLE_WORDS = range(8, 31)
+"""Lengths of sentences that are preferred as queries."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +74,6 @@ def precision_at_k(
 
     Returns:
         A score per name, in the order of the sources.
-
-    Raises:
-        InputError: if representations share a name or there is none, ``k`` or a limit is too small,
-            or no lemma has several senses.
     """
     check_names(sources)
     if k < 1 or num_lemmas < 1 or max_occurrences <= k:
@@ -106,8 +114,8 @@ def _draw_lemmas(
     sample = []
     for number in sorted(random.permutation(len(fit))[:num_lemmas].tolist()):
         words = by_lemma[fit[number]]
-        chosen = random.permutation(len(words))[:max_occurrences]
-        sample.append([words[index] for index in sorted(chosen.tolist())])
+        drawn = random.permutation(len(words))[:max_occurrences]
+        sample.append([words[index] for index in sorted(drawn.tolist())])
     return sample
 
 
@@ -121,50 +129,109 @@ def _nearest(x: Float[np.ndarray, "N X"], k: int) -> NDArray[np.int64]:
 def _score(
     name: str, lemmas: Sequence[Sequence[SenseOccurrence]], nearest: Sequence[NDArray[np.int64]]
 ) -> NeighborScore:
-    senses, parts = _Tally(), _Tally()
-    for words, neighbors in zip(lemmas, nearest, strict=True):
-        senses.add(_same_sense(words), neighbors)
-        tags = np.array([word.pos for word in words])
-        if len(set(tags.tolist())) > 1:
-            parts.add(tags[:, None] == tags, neighbors)
+    has_several = [len({word.pos for word in words}) > 1 for words in lemmas]
+    sense, sense_chance, sense_counts = _precision(map(_same_sense, lemmas), nearest)
+    with_several = [words for words, several in zip(lemmas, has_several, strict=True) if several]
+    pos, pos_chance, pos_counts = _precision(
+        map(_same_pos, with_several),
+        [rows for rows, several in zip(nearest, has_several, strict=True) if several],
+    )
     return NeighborScore(
-        name=name, k=nearest[0].shape[1],
-        sense=senses.precision, sense_chance=senses.chance,
-        pos=parts.precision, pos_chance=parts.chance,
-        num_queries=senses.num_queries, num_pos_queries=parts.num_queries,
-        sense_counts=np.array(senses.counts).reshape(-1, 2),
-        pos_counts=np.array(parts.counts).reshape(-1, 2),
+        name=name, k=nearest[0].shape[1], sense=sense, sense_chance=sense_chance,
+        pos=pos, pos_chance=pos_chance, num_queries=sum(map(len, lemmas)),
+        num_pos_queries=sum(map(len, with_several)),
+        sense_counts=sense_counts, pos_counts=pos_counts,
     )  # fmt: skip
 
 
 def _same_sense(words: Sequence[SenseOccurrence]) -> Bool[np.ndarray, "N N"]:
     keys = [set(word.sense_keys) for word in words]
-    return np.array([[not one.isdisjoint(other) for other in keys] for one in keys])
+    return np.array([[not own.isdisjoint(other) for other in keys] for own in keys])
 
 
-class _Tally:
-    """Counts hits, lemma by lemma."""
+def _same_pos(words: Sequence[SenseOccurrence]) -> Bool[np.ndarray, "N N"]:
+    tags = np.array([word.pos for word in words])
+    return tags[:, None] == tags
 
-    def __init__(self) -> None:
-        self.counts: list[tuple[float, float]] = []
-        self.num_queries = 0
-        self._expected = 0.0
 
-    def add(self, same: Bool[np.ndarray, "N N"], nearest: NDArray[np.int64]) -> None:
-        hits = np.take_along_axis(same, nearest, axis=1)  # (N, k)
-        self.counts.append((float(hits.sum()), float(hits.size)))
-        others = same.sum(axis=1) - 1
-        self._expected += float(others.sum()) / (len(same) - 1)
-        self.num_queries += len(same)
+def _precision(
+    matches: Iterable[Bool[np.ndarray, "N N"]], nearest: Sequence[NDArray[np.int64]]
+) -> tuple[float, float, NDArray[np.float64]]:
+    """Return precision and chance in percent, and a row per lemma: hits, neighbors."""
+    counts: list[tuple[float, float]] = []
+    expected, num_queries = 0.0, 0
+    for same, neighbors in zip(matches, nearest, strict=True):
+        hits = np.take_along_axis(same, neighbors, axis=1)  # (N, k)
+        counts.append((float(hits.sum()), float(hits.size)))
+        expected += float((same.sum(axis=1) - 1).sum()) / (len(same) - 1)  # without themselves
+        num_queries += len(same)
+    rows = np.array(counts).reshape(-1, 2)
+    chance = 100 * expected / num_queries if num_queries else 0.0
+    return float(accuracy_of(rows.sum(axis=0))), chance, rows
 
-    @property
-    def precision(self) -> float:
-        return float(accuracy_of(np.array(self.counts).reshape(-1, 2).sum(axis=0)))
 
-    @property
-    def chance(self) -> float:
-        """Mean share of the other occurrences that match."""
-        return 100 * self._expected / self.num_queries if self.num_queries else 0.0
+def occurrences_in_senses(
+    sentences: Sequence[SenseSentence], lemma: str, *, pos: str | None = None
+) -> list[Occurrence]:
+    """Return the annotated occurrences of a lemma of one word, with their sense keys.
+
+    One per distinct sentence, of any part of speech or one; several keys of an occurrence are
+    joined by spaces.
+    """
+    occurrences: dict[tuple[str, ...], Occurrence] = {}
+    for sentence in sentences:
+        for word in sentence.occurrences:
+            is_wanted = lemma_of(word) == lemma and pos in (None, word.pos)
+            if is_wanted and word.end == word.start + 1:
+                keys = " ".join(word.sense_keys)
+                occurrence = Occurrence(sentence.tokens, word.start, sense=keys)
+                occurrences.setdefault(sentence.tokens, occurrence)
+    return list(occurrences.values())
+
+
+def queries_of(occurrences: Sequence[Occurrence], word: str) -> tuple[Occurrence, Occurrence]:
+    """Return an occurrence of ``word`` in each of two senses that are far apart.
+
+    They are the most frequent senses of the two most frequent supersenses. Of a sense, the first
+    occurrence in a readable sentence is taken.
+    """
+    possible = [one for one in occurrences if one.word == word and " " not in one.sense]
+    supersenses = Counter(supersense(one.sense) for one in possible).most_common(2)
+    if len(supersenses) < 2:
+        raise InputError(
+            f"The corpus has no two senses of {word!r} that are far apart. Give SemCor."
+        )
+    first, second = (
+        _first_of_most_frequent([one for one in possible if supersense(one.sense) == name])
+        for name, _ in supersenses
+    )
+    return first, second
+
+
+def supersense(key: str) -> str:
+    """Return the coarse class of a WordNet sense key, its part of speech and lexicographer file.
+
+    ``1:04`` (nouns of acts) of ``play%1:04:05::``; a key of another form is its own class.
+    """
+    return ":".join(key.partition("%")[2].split(":")[:2]) or key
+
+
+def _first_of_most_frequent(occurrences: Sequence[Occurrence]) -> Occurrence:
+    ((sense, _),) = Counter(one.sense for one in occurrences).most_common(1)
+    own = [one for one in occurrences if one.sense == sense]
+    return min(own, key=lambda one: len(one.tokens) not in READABLE_WORDS)
+
+
+def neighbors_of_query(
+    embedder: SentenceEmbedder,
+    query: Occurrence,
+    occurrences: Sequence[Occurrence],
+    *,
+    num_neighbors: int = 3,
+) -> Neighborhood:
+    """Return the nearest of the occurrences by the top layer, never one in the query's own text."""
+    others = [one for one in occurrences if not is_same_text(query.tokens, one.tokens)]
+    return neighborhoods(embedder, [query, *others], of_first=1, num_neighbors=num_neighbors)[0]
 
 
 PROBE = Probe(

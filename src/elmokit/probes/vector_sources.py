@@ -49,9 +49,6 @@ class LayerSource:
 
     ``label`` is the first word of the names, ``state`` what every sentence starts from. `keep`
     stores layers in ``cache_dir``, by default the user's cache.
-
-    Raises:
-        InputError: if the biLM has no such layers.
     """
 
     def __init__(
@@ -84,10 +81,10 @@ class LayerSource:
         """Return an array (S, W, 2D) for each sentence; the layers stay on disk as float16."""
         report = self._on_sentence
         on_progress = None if report is None else lambda *_: report()
-        kept = keep_layers(
+        cache = keep_layers(
             self.embedder, sentences, self._cache_dir, state=self.state, on_progress=on_progress
         )
-        return [self._pick(kept[index].transpose(1, 0, 2)) for index in range(len(kept))]
+        return [self._pick(cache[index].transpose(1, 0, 2)) for index in range(len(cache))]
 
     def _pick(self, layers: np.ndarray) -> np.ndarray:
         """Select from all layers: (L, W, 2D) -> (S, W, 2D)."""
@@ -130,11 +127,6 @@ def layer_sources(
 
     ``model`` None is the model in the package; for ``device`` and ``precision`` see `Embedder`, for
     the other arguments `LayerSource`.
-
-    Raises:
-        FileNotFoundError: if there is no such model.
-        FormatError: if it is damaged.
-        InputError: if the biLM has no such layers, or there is no such state, device or precision.
     """
     path = find_model(model)
     sources: list[LayerSource] = []
@@ -152,25 +144,15 @@ def layer_sources(
 
 
 def static_source(vectors: Path, words: Collection[str] | None = None) -> StaticSource:
-    """Return the static vectors of a file, of these words or (None) of all.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        FormatError: if it is damaged.
-        InputError: if it has none of the words.
-    """
+    """Return the static vectors of a file, of these words or (None) of all."""
     return StaticSource(read_vectors(vectors) if words is None else read_vectors_of(vectors, words))
 
 
 def check_names(sources: Sequence[VectorSource]) -> list[str]:
-    """Return the names of all sources.
-
-    Raises:
-        InputError: if there is no source, or a name occurs twice.
-    """
+    """Return the names of all sources."""
     names = [name for source in sources for name in source.names]
-    if not names:
-        raise InputError("`sources` must have at least one source of vectors, got none.")
-    if len(set(names)) < len(names):
-        raise InputError(f"Names of vectors must be distinct, got {', '.join(names)}.")
+    if not names or len(set(names)) < len(names):
+        raise InputError(
+            f"`sources` must have vectors of distinct names, got {', '.join(names) or 'none'}."
+        )
     return names

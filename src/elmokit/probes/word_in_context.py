@@ -4,7 +4,7 @@ Source: Pilehvar & Camacho-Collados 2019 (WiC), the threshold model; MCL-WiC and
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import SplitFiles, Splits, find_splits, read_wic_data
+from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe
-from elmokit.probes.rows import unit_rows
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.word_in_context import LABELS_APART, ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.task import Units
 from elmokit.text.alignment import align, covering_words
-
-WordSpan = tuple[Sentence, int, int]
-"""A sentence, and ``[first, last)`` of some of its words."""
+from elmokit.text.given_sentences import Tokenize
 
 log = logging.getLogger(__name__)
 
@@ -47,59 +45,66 @@ class WicScore:
     """A row per pair: correct or not, 1; for `elmokit.metrics.significance` with `accuracy_of`."""
 
 
-class FoundPairs:
-    """Pairs as words, with the places of the target words, None where not found; see `find_words`.
+@dataclass(frozen=True)
+class LocatedPairs:
+    """Pairs of texts as words, with the places of the target words; see `find_words`."""
 
-    ``found`` tells for each pair whether the word is in both texts; ``sentences`` are the texts of
-    the found pairs, two by two.
-    """
-
-    def __init__(
-        self, places: Sequence[tuple[WordSpan | None, WordSpan | None]], same_sense: Sequence[bool]
-    ) -> None:
-        self.same_sense = np.array(same_sense, dtype=bool)
-        self.found = np.array([a is not None and b is not None for a, b in places], dtype=bool)
-        kept = [place for pair in places if None not in pair for place in pair if place is not None]
-        self.sentences = [sentence for sentence, _, _ in kept]
-        self._spans = [(first, last) for _, first, last in kept]
+    same_sense: NDArray[np.bool_]
+    """(N,) whether the word means the same in both."""
+    is_located: NDArray[np.bool_]
+    """(N,) whether the word was found in both."""
+    sentences: list[Sentence]
+    """The texts of the located pairs, two by two."""
+    spans: list[tuple[int, int]]
+    """``[first, last)`` of the target word in each of them."""
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.same_sense)
 
     def cosines(self, source: VectorSource) -> Float[np.ndarray, "S N"]:
-        """Return the cosine of each found pair, for each name of the source."""
+        """Return the cosine of each located pair, for each name of the source."""
         stream = source.stream(self.sentences)
-        both = [
+        words = [
             vectors[:, first:last].mean(axis=1)
-            for (first, last), vectors in zip(self._spans, stream, strict=True)
+            for (first, last), vectors in zip(self.spans, stream, strict=True)
         ]
-        x = unit_rows(np.stack(both, axis=1))  # (S, 2N, X)
+        x = unit_rows(np.stack(words, axis=1))  # (S, 2N, X)
         return (x[:, ::2] * x[:, 1::2]).sum(axis=2)
 
 
-def find_words(pairs: Sequence[ContextPair], tokenize: Callable[[str], list[str]]) -> FoundPairs:
+def find_words(pairs: Sequence[ContextPair], tokenize: Tokenize) -> LocatedPairs:
     """Split the texts with the model's tokenizer and find the target words.
 
-    Raises:
-        InputError: if none is found.
+    A pair whose word does not match the tokenizer's words is counted in a warning; InputError if
+    that is so of all of them.
     """
     places = [(_locate(one.first, tokenize), _locate(one.second, tokenize)) for one in pairs]
-    found = FoundPairs(places, [pair.same_sense for pair in pairs])
-    if not found.found.any():
-        raise InputError(
-            f"None of the {2 * len(pairs)} target words matches the tokenizer's words. Is the "
-            "tokenizer right for this language?"
-        )
-    if not found.found.all():
-        log.warning(
-            "%d of %d pairs: the target word does not match the tokenizer's words",
-            int((~found.found).sum()), len(found),
-        )  # fmt: skip
-    return found
+    is_located = np.array([None not in pair for pair in places], dtype=bool)
+    num_lost = int((~is_located).sum())
+    message = (
+        f"{num_lost} of {len(pairs)} pairs: the target word does not match the tokenizer's words"
+    )
+    if num_lost == len(pairs):
+        raise InputError(f"{message}. Is the tokenizer right for this language?")
+    if num_lost:
+        log.warning("%s", message)
+    located = [place for pair in places if None not in pair for place in pair if place is not None]
+    same_sense = np.array([pair.same_sense for pair in pairs], dtype=bool)
+    return LocatedPairs(
+        same_sense, is_located, [words for words, _ in located], [span for _, span in located]
+    )
+
+
+def _locate(word: WordInContext, tokenize: Tokenize) -> tuple[Sentence, tuple[int, int]] | None:
+    """Return the text as words, and ``[first, last)`` of the target word."""
+    words = tuple(tokenize(word.text))
+    offsets = align(words, word.text)
+    span = None if offsets is None else covering_words(offsets, word.start, word.end)
+    return None if span is None else (words, span)
 
 
 def word_in_context(
-    sources: Sequence[VectorSource], train: FoundPairs, dev: FoundPairs
+    sources: Sequence[VectorSource], train: LocatedPairs, dev: LocatedPairs
 ) -> tuple[WicScore, ...]:
     """Classify the pairs of ``dev`` by the cosine of the word's two vectors.
 
@@ -108,24 +113,23 @@ def word_in_context(
 
     Returns:
         A score per name, in the order of the sources.
-
-    Raises:
-        InputError: if two representations have the same name, or there is none.
     """
     check_names(sources)
     scores: list[WicScore] = []
     for source in sources:
         train_cosines, dev_cosines = train.cosines(source), dev.cosines(source)
         for way, name in enumerate(source.names):
-            threshold, accuracy = best_threshold(train_cosines[way], train.same_sense[train.found])
+            threshold, accuracy = best_threshold(
+                train_cosines[way], train.same_sense[train.is_located]
+            )
             counts = np.zeros((len(dev), 2))
             counts[:, 1] = 1
             answers = dev_cosines[way] >= threshold
-            counts[dev.found, 0] = answers == dev.same_sense[dev.found]
+            counts[dev.is_located, 0] = answers == dev.same_sense[dev.is_located]
             score = WicScore(
                 name=name, accuracy=float(accuracy_of(counts.sum(axis=0))),
                 train_accuracy=accuracy, threshold=threshold,
-                num_pairs=len(dev), num_not_found=int((~dev.found).sum()), counts=counts,
+                num_pairs=len(dev), num_not_found=int((~dev.is_located).sum()), counts=counts,
             )  # fmt: skip
             scores.append(score)
     return tuple(scores)
@@ -149,19 +153,7 @@ def best_threshold(
     return float(edges[best]), float(100 * right[best] / len(values))
 
 
-def _locate(word: WordInContext, tokenize: Callable[[str], list[str]]) -> WordSpan | None:
-    """Return the text as words, and ``[first, last)`` of the target word."""
-    words = tuple(tokenize(word.text))
-    offsets = align(words, word.text)
-    if offsets is None:
-        return None
-    place = covering_words(offsets, word.start, word.end)
-    return None if place is None else (words, *place)
-
-
-def _read(
-    files: SplitFiles, tokenize: Callable[[str], list[str]], units: Units
-) -> Splits[FoundPairs]:
+def _read(files: SplitFiles, tokenize: Tokenize, units: Units) -> Splits[LocatedPairs]:
     pairs = read_wic_data(files)
     return Splits(train=find_words(pairs.train, tokenize), dev=find_words(pairs.dev, tokenize))
 

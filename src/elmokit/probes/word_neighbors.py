@@ -88,17 +88,11 @@ def neighbors_of_word(
         limit: Compare at most this many sentences with the word.
         vectors: File of static vectors, to name the neighbors of the word there.
         tokenizer: Splits the text instead of the model's own, with a warning if it differs.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        FormatError: if one is damaged.
-        InputError: if the word is empty, or occurs too rarely; for ``any_word`` without a sentence,
-            layers that the model does not have, or numbers that are too small.
     """
     if sentence is None and any_word:
         raise InputError("`any_word` needs `sentence`: the occurrence whose neighbors to find.")
     check_one_layer(layers)
-    chosen: Any = check_layers(layers, embedder.num_layers)
+    layer: Any = check_layers(layers, embedder.num_layers)
     form = embedder.normalization
     of_text = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
     splitter = NormalizingTokenizer(of_text, form)
@@ -109,16 +103,21 @@ def neighbors_of_word(
         query = occurrence_in(splitter.tokenize(sentence), parts)
     static = [] if vectors is None else _static_neighbors(vectors, word)
     sentences = read_sentences(text, of_text, normalization=form)
-    how: dict[str, Any] = {"layers": chosen, "num_neighbors": num_neighbors}
+    how: dict[str, Any] = {"layers": layer, "num_neighbors": num_neighbors}
     if query is not None and any_word:
-        found = [nearest_occurrences(embedder, query, sentences, **how)]
+        occurrences = [nearest_occurrences(embedder, query, sentences, **how)]
     else:
-        found = find_neighbors(embedder, sentences, parts, query=query, limit=limit, **how)
-    metadata = embedder.metadata(layers=chosen) | {"tokenizer": tokenizer_metadata(splitter)}
+        occurrences = find_neighbors(embedder, sentences, parts, query=query, limit=limit, **how)
+    metadata = embedder.metadata(layers=layer) | {"tokenizer": tokenizer_metadata(splitter)}
     if vectors is not None:
         metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
     return WordNeighbors(
-        word=word, parts=parts, layers=chosen, occurrences=found, static=static, metadata=metadata
+        word=word,
+        parts=parts,
+        layers=layer,
+        occurrences=occurrences,
+        static=static,
+        metadata=metadata,
     )
 
 
@@ -144,13 +143,13 @@ def _static_neighbors(vectors: Path, word: str) -> list[tuple[str, float]]:
     return nearest_words(read, word, num_neighbors=STATIC_NEIGHBORS)
 
 
-def _as_dict(found: Neighborhood) -> dict[str, Any]:
+def _as_dict(neighborhood: Neighborhood) -> dict[str, Any]:
+    own = neighborhood.occurrence
+    pairs = zip(neighborhood.neighbors, neighborhood.similarities, strict=True)
     return {
-        "tokens": found.occurrence.tokens,
-        "index": found.occurrence.index,
-        "num_tokens": found.occurrence.num_tokens,
+        "tokens": own.tokens, "index": own.index, "num_tokens": own.num_tokens,
         "neighbors": [
             {"tokens": other.tokens, "index": other.index, "similarity": similarity}
-            for other, similarity in zip(found.neighbors, found.similarities, strict=True)
+            for other, similarity in pairs
         ],
-    }
+    }  # fmt: skip

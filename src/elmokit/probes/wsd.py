@@ -6,30 +6,30 @@ methods: the nearest centroid, which is the mean vector of a sense; the nearest 
 
     cosine of its nearest word + w ln p(sense),
 
-p its share among the lemma's annotations (for w see `sense_answers`). Lemmas that the corpus lacks
-get the inventory's first sense. Words of a test set are compared with the whole corpus, and those
-of the corpus, SemCor, with all of its documents but their own.
+p its share among the lemma's annotations. The weight w is chosen on the corpus alone: for the test
+set, the best on the whole corpus; for a document of the corpus, the best on all other documents.
+Lemmas that the corpus lacks get the inventory's first sense. Words of a test set are compared with
+the whole corpus, and those of the corpus, SemCor, with all of its documents but their own.
 
 Source: Peters et al. 2018, section 5.3 and table 5 (centroids); candidates as in Raganato et al.
 2017.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
+from elmokit.files.atomic import named, reserve
+from elmokit.files.temporary import scratch_directory
 from elmokit.metrics.span_f1 import f1_of
 from elmokit.probes.data import find_sense_files, read_sense_data
+from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe, words_of
-from elmokit.probes.sense_answers import (
-    Answers,
-    answers_by_vectors,
-    first_senses,
-    most_frequent_senses,
-)
-from elmokit.probes.sense_words import SenseWords
+from elmokit.probes.senses import LemmaGroup, SenseWords, occurrence_vectors
 from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.tasks.formats.senses import SenseInventory, SenseSentence
 
@@ -42,6 +42,11 @@ FIGURES = tuple(
     ))
 )  # fmt: skip
 """By centroid, 1-NN and 1-NN with the prior: on the test set, then on the corpus."""
+PRIOR_WEIGHTS = (0.0, *(2.0**power for power in range(-8, 1)))
+"""Possible weights of ln p(sense) beside the cosine of 1-NN; with 0 there is no prior."""
+TIE_TOLERANCE = 1e-5
+"""Scores this close are equal: vectors are computed to about 1e-6, so less is rounding."""
+_QUERIES_TOGETHER = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,48 +97,213 @@ def disambiguate(
 
     A word with several senses is an example of each; any gold sense is correct; ties go to the
     sense that the inventory lists first. The vectors of one source at a time are in a temporary
-    file (`vector_table`).
+    file, in the system's folder for them (``TMPDIR``).
 
     Returns:
         `FIRST_SENSE` and `MOST_FREQUENT`, then a score per name, in the order of the sources.
-
-    Raises:
-        InputError: if two representations have the same name, or there is none.
-        OSError: if the disk has no room for the vectors.
     """
     check_names(sources)
     words = SenseWords(corpus, test, inventory)
-    answers = [first_senses(FIRST_SENSE, words), most_frequent_senses(MOST_FREQUENT, words)]
+    first, no_tie = words.first_is_gold[None], np.zeros((1, len(words)), dtype=bool)
+    frequent = _decide_all(words, (1,), lambda group: frequency_scores(group)[None])
+    scores = [
+        _score(words, FIRST_SENSE, first, no_tie, uses_corpus=False),
+        _score(words, MOST_FREQUENT, *frequent),
+    ]
     for source in sources:
-        answers += answers_by_vectors(source, words)
-    return tuple(_score(words, one) for one in answers)
+        scores += _scores_by_vectors(words, source)
+    return tuple(scores)
 
 
-def _score(words: SenseWords, answers: Answers) -> WsdScore:
-    """Score each method on both parts: the test set by sentence, the corpus by document."""
+def _scores_by_vectors(words: SenseWords, source: VectorSource) -> list[WsdScore]:
+    """Score each representation of a source, whose sentences are embedded once."""
+    weights = np.array(PRIOR_WEIGHTS)
+    num_names = len(source.names)
+
+    def score(group: LemmaGroup) -> NDArray[np.float64]:  # (S, 1 + weights, R, K)
+        if group.is_ambiguous:
+            x = np.asarray(table[:, group.rows])  # (S, R, X)
+            centroid, nearest = centroid_scores(x, group), nearest_scores(x, group)
+        else:  # every method takes the only sense, if there is one
+            only = frequency_scores(group)
+            centroid = nearest = np.broadcast_to(only, (num_names, *only.shape))
+        with_prior = nearest[:, None] + weights[:, None, None] * log_prior(group)
+        return np.concatenate([centroid[:, None], with_prior], axis=1)
+
+    with vector_table(source, words) as table:
+        decisions = _decide_all(words, (num_names, 1 + len(weights)), score)
+    scores = []
+    for name, is_right, is_tie in zip(source.names, *decisions, strict=True):
+        best, weight_of_word = _choose_weights(words, is_right[1:])
+        every = np.arange(len(words))
+        right, tie = (
+            np.stack([*part[:2], part[1 + weight_of_word, every]]) for part in (is_right, is_tie)
+        )
+        scores.append(_score(words, name, right, tie, prior_weight=PRIOR_WEIGHTS[best]))
+    return scores
+
+
+def _choose_weights(
+    words: SenseWords, is_right: Bool[np.ndarray, "P W"]
+) -> tuple[int, Int[np.ndarray, " W"]]:
+    """Return the weight of the prior for the test set, and for each word; the smallest of equals.
+
+    The weight for a document is the best on all others, so that it is not chosen on what it scores.
+    """
+    in_corpus = ~words.is_test
+    documents = words.units[in_corpus]
+    by_document = np.stack([
+        np.bincount(documents, weights=right[in_corpus], minlength=words.num_documents)
+        for right in is_right
+    ])  # (P, documents)  # fmt: skip
+    total = by_document.sum(axis=1)
+    best = int(total.argmax())
+    weight_of_word = np.full(len(words), best)
+    weight_of_word[in_corpus] = (total[:, None] - by_document).argmax(axis=0)[documents]
+    return best, weight_of_word
+
+
+def _decide_all(
+    words: SenseWords,
+    shape: tuple[int, ...],
+    score: Callable[[LemmaGroup], NDArray[np.float64]],
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which words are answered rightly, and which answers are ties: (*shape, W) each."""
+    is_right, is_tie = np.zeros((2, *shape, len(words)), dtype=bool)
+    for group in words.groups:
+        choice, is_tie[..., group.rows] = decide(score(group))
+        # one more column, for words without a candidate: the choice -1 is the last one
+        columns = [group.is_gold, words.first_is_gold[group.rows, None]]
+        is_gold = np.concatenate(columns, axis=1)
+        is_right[..., group.rows] = is_gold[np.arange(len(is_gold)), choice]
+    return is_right, is_tie
+
+
+def decide(
+    scores: Float[np.ndarray, "*A K"],
+) -> tuple[Int[np.ndarray, "*A"], Bool[np.ndarray, "*A"]]:
+    """Return the best candidate, -1 if there is none, and whether others equal it.
+
+    Of equal ones, within `TIE_TOLERANCE`, the first of the inventory is taken.
+    """
+    best = scores.max(axis=-1, keepdims=True, initial=-np.inf)
+    is_best = (scores >= best - TIE_TOLERANCE) & (scores > -np.inf)
+    if scores.shape[-1] == 0:
+        return np.full(scores.shape[:-1], -1), np.zeros(scores.shape[:-1], dtype=bool)
+    choice = np.where(is_best.any(axis=-1), is_best.argmax(axis=-1), -1)
+    return choice, is_best.sum(axis=-1) > 1
+
+
+def centroid_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[np.ndarray, "S R K"]:
+    """Return the cosine of each word with the mean vector of each sense.
+
+    Means are those of the other documents: the sums of a document are subtracted from the total.
+    A sense that no other document has scores -inf, here and below.
+    """
+    has_sense = group.is_gold.T.astype(x.dtype)  # (K, R)
+
+    def sums(rows: slice) -> Float[np.ndarray, "S K X"]:
+        return (has_sense[:, rows] @ x[:, rows]).astype(np.float64)
+
+    total = np.zeros((len(x), len(has_sense), x.shape[2]))  # (S, K, X)
+    for rows in group.document_runs():
+        if rows.start < group.num_corpus:
+            total += sums(rows)
+    scores = np.full((*x.shape[:2], len(has_sense)), -np.inf)
+    for rows in group.document_runs():
+        of_others = total - sums(rows) if rows.start < group.num_corpus else total
+        means = unit_rows(of_others).swapaxes(1, 2)  # (S, X, K)
+        scores[:, rows] = unit_rows(x[:, rows]) @ means
+    return np.where(group.frequencies > 0, scores, -np.inf)
+
+
+def nearest_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[np.ndarray, "S R K"]:
+    """Return the cosine of each word with the nearest word of each sense in other documents."""
+    units = unit_rows(x)
+    corpus = units[:, : group.num_corpus].swapaxes(1, 2)  # (S, X, N)
+    documents = group.documents[: group.num_corpus]
+    has_sense = group.is_gold[: group.num_corpus].T  # (K, N)
+    scores = np.full((*x.shape[:2], len(has_sense)), -np.inf)
+    for start in range(0, x.shape[1], _QUERIES_TOGETHER):
+        rows = slice(start, start + _QUERIES_TOGETHER)
+        is_own = group.documents[rows, None] == documents  # (B, N)
+        for way in range(len(x)):
+            cosines = np.where(is_own, -np.inf, units[way, rows] @ corpus[way])  # (B, N)
+            for sense, words in enumerate(has_sense):
+                scores[way, rows, sense] = cosines[:, words].max(axis=1, initial=-np.inf)
+    return scores
+
+
+def frequency_scores(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
+    """Return how often the other documents have each sense."""
+    return np.where(group.frequencies > 0, group.frequencies, -np.inf)
+
+
+def log_prior(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
+    """Return ln of the share of each sense among the annotations of the other documents."""
+    frequencies = group.frequencies
+    totals = np.maximum(frequencies.sum(axis=1, keepdims=True), 1)
+    return np.log(np.where(frequencies > 0, frequencies, totals) / totals)
+
+
+@contextmanager
+def vector_table(source: VectorSource, words: SenseWords) -> Iterator[Float[np.ndarray, "S W X"]]:
+    """Yield the vectors of the ambiguous words, float32, mapped from a temporary file.
+
+    The rows of other words are zeros; without ambiguous words, X is 0. Corpus and test set are
+    each embedded once.
+    """
+    with scratch_directory("elmokit-senses") as folder:
+        path = folder / "vectors"
+        table = np.zeros((len(source.names), len(words), 0), np.float32)
+        parts = (words.corpus_rows, words.corpus), (words.test_rows, words.test)
+        for rows, sentences in parts:
+            for word, vectors in occurrence_vectors(source, sentences, rows):
+                if not table.size:
+                    shape = *table.shape[:2], vectors.shape[1]
+                    path.touch()
+                    with named(path):  # a full disk is noticed before anything is written
+                        reserve(path, int(np.prod(shape)) * table.itemsize)
+                    table = np.memmap(path, dtype=np.float32, mode="r+", shape=shape)
+                table[:, rows[word.name]] = vectors
+        yield table
+
+
+def _score(
+    words: SenseWords,
+    name: str,
+    is_right: Bool[np.ndarray, "M W"],
+    is_tie: Bool[np.ndarray, "M W"],
+    *,
+    prior_weight: float | None = None,
+    uses_corpus: bool = True,
+) -> WsdScore:
+    """Score the answers of M methods: the test set by sentence, the corpus by document.
+
+    M is one, or three: centroid, 1-NN and 1-NN with the prior.
+    """
     num_test = len(words.test)
     rows = np.where(words.is_test, words.units, num_test + words.units)
-    is_known = words.has_candidates & answers.uses_corpus
+    is_known = words.has_candidates & uses_corpus
     is_answered = is_known | words.has_first
     counts = np.zeros((num_test + words.num_documents, 3 * len(FIGURES)))
     values: dict[str, float | None] = {figure.name: None for figure in FIGURES}
     num_ties: dict[str, int] = {}
     for is_part, figures in ((words.is_test, FIGURES[:3]), (~words.is_test, FIGURES[3:])):
-        methods = zip(figures, answers.is_right, answers.is_tie, strict=False)  # a baseline has one
-        for figure, is_right, is_tie in methods:
+        for figure, right, tie in zip(figures, is_right, is_tie, strict=False):
             columns = [
-                np.bincount(rows, weights=chosen & is_part, minlength=len(counts))
-                for chosen in (is_right & is_answered, is_answered, is_part)
+                np.bincount(rows, weights=counted & is_part, minlength=len(counts))
+                for counted in (right & is_answered, is_answered, is_part)
             ]
             counts[:, figure.part] = np.stack(columns, axis=1)
             values[figure.name] = float(f1_of(figure.counts(counts).sum(axis=0)))
-            num_ties[figure.name] = int((is_tie & is_part).sum())
+            num_ties[figure.name] = int((tie & is_part).sum())
     of_test, of_corpus = (
-        [int((part & chosen).sum()) for chosen in (True, ~is_known & is_answered, ~is_answered)]
+        [int((part & counted).sum()) for counted in (True, ~is_known & is_answered, ~is_answered)]
         for part in (words.is_test, ~words.is_test)
     )
     return WsdScore(
-        name=answers.name, **values, prior_weight=answers.prior_weight, num_ties=num_ties,
+        name=name, **values, prior_weight=prior_weight, num_ties=num_ties,
         num_instances=of_test[0], num_backed_off=of_test[1], num_unanswered=of_test[2],
         semcor_num_instances=of_corpus[0], semcor_num_backed_off=of_corpus[1],
         semcor_num_unanswered=of_corpus[2], counts=counts,

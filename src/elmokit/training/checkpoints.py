@@ -1,4 +1,4 @@
-"""Checkpoints: directories that are written atomically, without pickle.
+"""Checkpoints of trainings: directories that are written atomically, without pickle.
 
 They hold the tensors of model, optimizer, LSTM state and weight average, and metadata as JSON
 (progress, position in the corpus, best score). Random state needs no saving: candidates, dropout
@@ -6,7 +6,6 @@ and shuffling are functions of seed and step.
 """
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,13 +17,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files.atomic import atomic_directory, previous_of
+from elmokit.files.atomic import atomic_directory
 from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json
-from elmokit.files.temporary import remove_whole
+from elmokit.jobs.job import Pieces
 from elmokit.weights.tensor_files import FLOATS, read_tensors
 
-PREFIX = "step-"
+NUM_KEPT = 2
 METADATA = "metadata.json"
 
 
@@ -42,7 +41,7 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    folder: Path,
+    checkpoints: Pieces,
     step: int,
     *,
     model: Mapping[str, Tensor],
@@ -50,58 +49,41 @@ def save_checkpoint(
     carry: Mapping[str, Tensor],
     metadata: Mapping[str, Any],
     average: Mapping[str, Tensor] | None = None,
-    keep: int = 2,
-) -> Path:
-    """Write ``folder/step-N`` and remove all but the ``keep`` newest checkpoints.
+) -> None:
+    """Write ``step-N`` and remove all but the `NUM_KEPT` newest checkpoints.
 
     Only the optimizer's state is saved; its settings come from the configuration. ``carry`` is
     carried from step to step, ``metadata`` must be JSON-serializable.
     """
-    for name, path in _all(folder).items():
-        if path.name != name:
-            path.rename(folder / name)
-    for leftover in folder.glob(f".{PREFIX}*"):  # of runs killed while writing, on any machine
-        shutil.rmtree(leftover, ignore_errors=True)  # another process may still read it
-    target = folder / f"{PREFIX}{step:09d}"
+    checkpoints.tidy()
     files = {"model": model, "optimizer": _optimizer_tensors(optimizer), "carry": carry}
     if average:
         files["average"] = average
-    with atomic_directory(target) as temp_path:
+    with atomic_directory(checkpoints.folder / f"{checkpoints.prefix}{step:09d}") as temp_path:
         for name, tensors in files.items():
             own = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
             save_file(own, temp_path / f"{name}.safetensors")
         (temp_path / METADATA).write_text(json.dumps(dict(metadata)), encoding="utf-8")
-    for old in list(_all(folder).values())[:-keep]:
-        remove_whole(old)
-    return target
+    checkpoints.remove(newest_kept=NUM_KEPT)
 
 
-def latest_checkpoint(folder: Path) -> Path | None:
-    """Return the newest checkpoint, or none."""
-    return next(reversed(_all(folder).values()), None)
-
-
-def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint onto the CPU, so that its folder may go while the run goes on.
+def load_checkpoint(checkpoints: Pieces) -> Checkpoint | None:
+    """Read the newest checkpoint, if any, onto the CPU; its folder may then go.
 
     Raises:
         FormatError: if a file is missing or damaged.
     """
+    path = checkpoints.latest
+    if path is None:
+        return None
     advice = f"The checkpoint is damaged: delete {path} to resume from the one before it."
-    model, optimizer, carry, average = (
-        _copied(path / f"{name}.safetensors", advice=advice)
-        if name != "average" or (path / f"{name}.safetensors").exists()
-        else {}
-        for name in ("model", "optimizer", "carry", "average")
-    )
-    return Checkpoint(
-        path, model, optimizer, carry, read_json(path / METADATA, advice=advice), average
-    )
-
-
-def _copied(path: Path, *, advice: str) -> dict[str, Tensor]:
-    found = read_tensors(path, advice=advice, dtypes=(*FLOATS, "I64"))
-    return {name: tensor.clone() for name, tensor in found.items()}  # not mapped from the file
+    tensors: dict[str, dict[str, Tensor]] = {"average": {}}
+    for name in ("model", "optimizer", "carry", "average"):
+        file = path / f"{name}.safetensors"
+        if name != "average" or file.exists():
+            mapped = read_tensors(file, advice=advice, dtypes=(*FLOATS, "I64"))
+            tensors[name] = {key: tensor.clone() for key, tensor in mapped.items()}
+    return Checkpoint(path, metadata=read_json(path / METADATA, advice=advice), **tensors)
 
 
 @contextmanager
@@ -118,16 +100,15 @@ def restoring(checkpoint: Checkpoint) -> Iterator[None]:
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Load saved state into a new optimizer over the same parameters.
 
-    A parameter that was never updated has none, so all tensors of one may be absent.
-
-    Raises:
-        ValueError: if a parameter has only some of its tensors, or they belong to another model.
+    A parameter that was never updated has none, so all tensors of one may be absent. `ValueError`
+    if a parameter has only some of its tensors, or they belong to another model: PyTorch would
+    take them and compute nonsense.
     """
     saved: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         index, name = key.split(".", 1)
         saved.setdefault(int(index), {})[name] = tensor
-    shapes = [one.shape for group in optimizer.param_groups for one in group["params"]]
+    shapes = [p.shape for group in optimizer.param_groups for p in group["params"]]
     if len({frozenset(state) for state in saved.values()}) > 1 or any(
         index >= len(shapes) or tensor.shape not in ((), shapes[index])
         for index, state in saved.items()
@@ -140,11 +121,3 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     state = optimizer.state_dict()["state"]
     return {f"{index}.{name}": value for index in state for name, value in state[index].items()}
-
-
-def _all(folder: Path) -> dict[str, Path]:
-    """Return all checkpoints by name, oldest first, with one whose replacement a kill cut short."""
-    found = {path.name: path for path in folder.glob(f"{PREFIX}*")}
-    for path in folder.glob(previous_of(folder / f"{PREFIX}*").name):
-        found.setdefault(path.name.removeprefix(".").removesuffix(".previous"), path)
-    return dict(sorted(found.items()))

@@ -128,3 +128,13 @@ def agreed_share(budget: Budget, progress: Progress, world: World) -> float:
     if not budget.uses_clock:
         return share
     return float(world.from_main(torch.tensor(share, dtype=torch.float64, device=world.device)))
+
+
+def derived_seed(*parts: int) -> int:
+    """Hash integers into one 63-bit seed (the finalizer of splitmix64 over each part)."""
+    mixed = 0x9E3779B97F4A7C15
+    for part in parts:
+        mixed = (mixed ^ part) * 0xBF58476D1CE4E5B9 % 2**64
+        mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB % 2**64
+        mixed ^= mixed >> 31
+    return mixed >> 1

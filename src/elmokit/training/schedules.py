@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from elmokit.errors import InputError
+from elmokit.field_checks import check_ranges
 
 _MOST = 1e12
 """Minutes, epochs or tokens of a run."""
@@ -32,11 +33,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         limits = [limit for limit in (self.seconds, self.tokens, self.steps) if limit is not None]
-        if not limits or min(limits) <= 0:
-            raise ValueError(
-                "A budget needs at least one limit (`seconds`, `tokens` or `steps`), each above 0, "
-                f"got {limits}."
-            )
+        assert limits, "a budget needs a limit"
+        assert min(limits) > 0, limits
 
     def share(self, progress: Progress) -> float:
         """Return the share of the budget spent, 0 to 1."""
@@ -78,12 +76,7 @@ class ScheduleConfig:
     def __post_init__(self) -> None:
         if self.kind not in SCHEDULES:
             raise ValueError(f"`kind` must be one of {', '.join(SCHEDULES)}, got {self.kind!r}")
-        if not 0 <= self.warmup_share < 1:
-            raise ValueError(
-                f"`warmup_share` must be at least 0 and below 1, got {self.warmup_share}"
-            )
-        if not 0 <= self.final_factor <= 1:
-            raise ValueError(f"`final_factor` must be between 0 and 1, got {self.final_factor}")
+        check_ranges(self, warmup_share=(0.0, 0.999), final_factor=(0.0, 1.0))
 
     def factor(self, share: float) -> float:
         """Return the factor on the peak rate when ``share`` of the budget is spent."""
@@ -102,8 +95,7 @@ class Limits:
     tokens: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("minutes", "epochs", "tokens"):
-            value = getattr(self, name)
+        for name, value in vars(self).items():
             if value is not None and not 0 < value < _MOST:
                 raise InputError(
                     f"`{name}` (--{name}) must be above 0 and below {_MOST:g}, got {value}."
@@ -111,10 +103,10 @@ class Limits:
 
     def describe(self) -> str:
         """Return the options that give these limits."""
-        given = ((name, getattr(self, name)) for name in ("minutes", "epochs", "tokens"))
+        limits = vars(self).items()
         # twelve digits are all that a whole number below _MOST has
-        found = [f"--{name} {value:.12g}" for name, value in given if value is not None]
-        return " ".join(found) or "train.num_epochs"
+        texts = [f"--{name} {value:.12g}" for name, value in limits if value is not None]
+        return " ".join(texts) or "train.num_epochs"
 
     def budget(
         self,

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.files.changes import flattened
 from elmokit.files.json_files import read_json
-from elmokit.training.metrics_log import METRICS_FILE, RUN_FILE, GrowingLog, read_log
+from elmokit.jobs.identity import flattened
+from elmokit.jobs.job import RUN_FILE, is_begun
+from elmokit.jobs.metrics_log import METRICS_FILE, read_log
 
 POLL_SECONDS = 2.0
 
@@ -60,18 +61,16 @@ def run_rows(run_dir: Path, *, follow: bool = False) -> Iterator[tuple[int, dict
 
 def run_settings(run_dir: Path) -> dict[str, Any]:
     """Return the run's resolved settings by dotted names, as far as it has written them."""
-    path = run_dir / RUN_FILE
-    if not path.is_file():
+    if not is_begun(run_dir):
         return {}
-    record = read_json(path, advice="Copy the whole directory again.")
+    record = read_json(run_dir / RUN_FILE, advice="Copy the whole directory again.")
     return flattened(record.get("config", {}))
 
 
 def _rows(path: Path, *, follow: bool) -> Iterator[tuple[int, dict[str, float]]]:
     seen: set[tuple[int, frozenset[str]]] = set()
-    log = GrowingLog(path)
     while True:
-        for row in log.new_rows() if follow else read_log(path):
+        for row in read_log(path):
             columns = row["step"], frozenset(row)
             if columns not in seen:
                 seen.add(columns)

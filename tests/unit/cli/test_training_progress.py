@@ -1,18 +1,14 @@
 """What a training run shows while it goes on."""
 
-import errno
-import re
-
 import pytest
 
-from elmokit.cli.training_progress import Listeners, TaskListeners, watch_training
+from elmokit.cli.training_progress import Listeners, TaskListeners
 from elmokit.corpus.text_shards import Preparation
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.tasks.runs.training import EpochReport, TaskStep
 from elmokit.tasks.task import TaskScore
 from elmokit.training.loop import StepReport
 from elmokit.training.pretraining.run import TrainingEvent
-from elmokit.training.pretraining.start import RunOptions
 from elmokit.training.schedules import Progress
 
 VALIDATION = PerplexityReport(
@@ -80,22 +76,3 @@ def test_a_task_shows_updates_the_scoring_of_dev_and_the_last_score(shown):
     ]  # fmt: skip
     assert shown[0][1]["status"] == "epoch 1 · loss 0.5000"
     assert shown[2][1]["status"] == "epoch 2 · loss 0.2500 · dev accuracy 81.25 (best)"
-
-
-@pytest.mark.parametrize(
-    ("there", "words"),
-    [
-        ([], "not prepared yet"),
-        (["run.json"], "no checkpoint yet. .*--resume"),
-        (["run.json", "checkpoints/step-000000008"], "step-000000008 is complete; .*--resume"),
-    ],
-)
-@pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device", "x")]
-)
-def test_a_run_that_ends_early_says_how_to_go_on(there, words, error, tmp_path):
-    for name in there:
-        (tmp_path / name).mkdir(parents=True)
-    with pytest.raises(type(error)), watch_training("training", tmp_path, RunOptions()):
-        raise error
-    assert re.search(words, error.__notes__[-1])

@@ -15,10 +15,9 @@ from elmokit.experiments import run_experiment as module
 from elmokit.experiments.definitions import TASKS, find_experiment
 from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
 from elmokit.experiments.runs import RunStore
-from elmokit.tasks.runs import saved_training
-from elmokit.tasks.runs.saved_training import SavedTraining
-from elmokit.training.checkpoints import latest_checkpoint
-from elmokit.training.run_dir import CHECKPOINTS
+from elmokit.jobs.job import CHECKPOINTS, checkpoints_of
+from elmokit.tasks.runs import train_task
+from elmokit.tasks.runs.train_task import SavedTraining
 
 from ...builders.experiment_data import write_data, write_test_data, write_vectors
 from ...builders.task_models import toy_model
@@ -333,7 +332,7 @@ def test_an_interrupted_training_goes_on_as_if_it_had_not_been(options, tmp_path
     with pytest.raises(KeyboardInterrupt) as caught:
         run_experiment("table1", options("table1", **given), _stop("epoch 2"))
     (run_dir,) = (tmp_path / "table1/runs").iterdir()
-    checkpoint = latest_checkpoint(run_dir / CHECKPOINTS)
+    checkpoint = checkpoints_of(run_dir).latest
     assert any(str(checkpoint) in note and "--resume" in note for note in caught.value.__notes__)
     # the first part took an hour
     said = json.loads((checkpoint / "metadata.json").read_text("utf-8"))
@@ -425,7 +424,7 @@ def test_an_update_after_the_checkpoint_is_made_again(options, tmp_path, monkeyp
         save(training)
 
     monkeypatch.setattr(SavedTraining, "_save", killed)
-    monkeypatch.setattr(saved_training, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(train_task, "CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         run_experiment("table1", options("table1", **given))
     monkeypatch.setattr(SavedTraining, "_save", save)

@@ -105,7 +105,7 @@ def test_bad_input_is_refused(embedder):
         keyed_vectors(embedder)
     with pytest.raises(InputError, match="occurs 2 or more"):
         keyed_vectors(embedder, sentences=[["I", "sat"]], min_count=2)
-    with pytest.raises(InputError, match="`words` is empty"):
+    with pytest.raises(InputError, match="`words`, `sentences`"):
         keyed_vectors(embedder, [])
     with pytest.raises(InputError, match="one vector per word"):
         keyed_vectors(embedder, WORDS, layers="all")

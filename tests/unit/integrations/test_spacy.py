@@ -194,11 +194,11 @@ def test_the_gradients_of_the_mixture_are_right(folder):
 
 
 def test_bad_settings_and_data_are_refused(folder):
-    with pytest.raises(ValueError, match="one vector per token"):
+    with pytest.raises(ValueError, match="one vector per word"):
         pipeline(folder, layers="all")
     for layers in ("bogus", -1):
-        with pytest.raises(ValueError, match="one vector per token"):
-            pipeline(folder, layers=layers)
+        with pytest.raises(ValueError, match=f"`layers` .*{layers}"):
+            pipeline(folder, layers=layers)("a")
     with pytest.raises(ValueError, match="`batch_size`"):
         pipeline(folder, batch_size=0)
     with pytest.raises(ValueError, match="from 0"):

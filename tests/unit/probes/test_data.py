@@ -4,6 +4,16 @@ import lzma
 
 import pytest
 
+from elmokit.errors import InputError
+from elmokit.probes.data import (
+    find_sense_corpus,
+    find_sense_inventory,
+    find_splits,
+    read_pos_data,
+    read_sense_data,
+    read_wic_data,
+)
+
 CONLLU = "1\tcats\tcat\tNOUN\tNNS\t_\t0\troot\t_\t_\n\n"
 TEXT = (
     "<corpus><text id='d'><sentence id='d.s0'><wf lemma='the' pos='DET'>The</wf>"
@@ -24,8 +34,6 @@ def senses_dir(tmp_path):
 
 
 def test_tagged_sentences_are_found_by_split(tmp_path):
-    from elmokit.probes.data import read_pos_data
-
     for split in ("train", "dev"):
         (tmp_path / f"en-ud-{split}.conllu").write_text(CONLLU, encoding="utf-8")
     data = read_pos_data(tmp_path)
@@ -34,8 +42,6 @@ def test_tagged_sentences_are_found_by_split(tmp_path):
 
 
 def test_senses_are_text_keys_and_an_inventory(senses_dir):
-    from elmokit.probes.data import find_sense_corpus, read_sense_data
-
     data = read_sense_data(senses_dir)
     assert data.train[0].tokens == data.test[0].tokens == ("The", "bank")
     assert data.inventory.first_sense("bank", "NOUN") == "bank%1"
@@ -43,9 +49,6 @@ def test_senses_are_text_keys_and_an_inventory(senses_dir):
 
 
 def test_of_several_test_sets_one_is_chosen(senses_dir):
-    from elmokit.errors import InputError
-    from elmokit.probes.data import read_sense_data
-
     (senses_dir / "senseval2.data.xml").write_text(TEXT.replace("The", "A"), encoding="utf-8")
     (senses_dir / "senseval2.gold.key.txt").write_text(KEYS, encoding="utf-8")
     assert read_sense_data(senses_dir, test="senseval2").test[0].tokens == ("A", "bank")
@@ -56,14 +59,6 @@ def test_of_several_test_sets_one_is_chosen(senses_dir):
 
 
 def test_what_is_missing_is_named(senses_dir, tmp_path):
-    from elmokit.probes.data import (
-        find_sense_corpus,
-        find_sense_inventory,
-        find_splits,
-        read_pos_data,
-        read_sense_data,
-    )
-
     for read in (read_sense_data, find_sense_corpus, read_pos_data):
         with pytest.raises(FileNotFoundError, match="/none"):
             read(tmp_path / "none")
@@ -87,8 +82,6 @@ def test_what_is_missing_is_named(senses_dir, tmp_path):
 
 
 def test_pairs_are_told_by_their_columns(tmp_path):
-    from elmokit.probes.data import read_wic_data
-
     korean = "ID\tTarget\tSENTENCE1\tSENTENCE2\tANSWER\n1\t배\t[배]를 타다\t[배]를 먹다\tFalse\n"
     english = (
         '{"id": 1, "lemma": "bank", "sentence1": "a bank", "start1": 2, "end1": 6, '

@@ -1,7 +1,26 @@
 """Nearest neighbors in context."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+
+from elmokit.errors import InputError
+from elmokit.probes import neighbors
+from elmokit.probes.neighbors import (
+    Occurrence,
+    batched,
+    find_neighbors,
+    find_occurrences,
+    nearest_occurrences,
+    nearest_words,
+    neighborhoods,
+    occurrence_in,
+    share_of_same_sense,
+    spread,
+    unit_rows,
+)
+from elmokit.vectors.static_vectors import StaticVectors
 
 VECTORS = {"money": (1, 0.1), "cash": (1, 0), "river": (-1, 0.1), "water": (-1, 0)}
 
@@ -23,17 +42,13 @@ class WordEmbedder:
 
 @pytest.fixture
 def occurrences():
-    from elmokit.probes.neighbors import Occurrence
-
     senses = {"money": "m", "cash": "m", "river": "r", "water": "r"}
     return [Occurrence((first, "bank", "."), 1, sense) for first, sense in senses.items()]
 
 
 @pytest.fixture
 def found(occurrences, monkeypatch):
-    from elmokit.probes import neighbors
-
-    return neighbors.neighborhoods(FakeEmbedder(), occurrences, num_neighbors=2)
+    return neighborhoods(FakeEmbedder(), occurrences, num_neighbors=2)
 
 
 def test_the_nearest_is_the_one_in_like_context(found):
@@ -47,28 +62,22 @@ def test_an_occurrence_is_not_its_own_neighbor(found):
 
 
 def test_the_share_of_same_sense_counts_neighbors(found):
-    from elmokit.probes.neighbors import share_of_same_sense
-
     assert share_of_same_sense(found) == 1.0
     assert share_of_same_sense(found, among=2) == 0.5
 
 
 def test_two_occurrences_have_their_plain_cosine(occurrences):
-    from elmokit.probes import neighbors
-
     pairs = [(occurrences[0], occurrences[1]), (occurrences[0], occurrences[2])]
-    near, far = (neighbors.neighborhoods(FakeEmbedder(), pair)[0].similarities[0] for pair in pairs)
+    near, far = (neighborhoods(FakeEmbedder(), pair)[0].similarities[0] for pair in pairs)
     a, b = (FakeEmbedder().embed([one.tokens], layers="top")[0][1] for one in pairs[1])
     assert far == pytest.approx(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
     assert near > far > -1
 
 
 def test_neighbors_are_the_same_in_pieces_and_of_the_first_only(occurrences, found, monkeypatch):
-    from elmokit.probes import neighbors
-
     monkeypatch.setattr(neighbors, "_COSINES_TOGETHER", 1)
-    in_pieces = neighbors.neighborhoods(FakeEmbedder(), occurrences, num_neighbors=2)
-    first = neighbors.neighborhoods(FakeEmbedder(), occurrences, of_first=1, num_neighbors=2)
+    in_pieces = neighborhoods(FakeEmbedder(), occurrences, num_neighbors=2)
+    first = neighborhoods(FakeEmbedder(), occurrences, of_first=1, num_neighbors=2)
     for some, whole in ((in_pieces, found), (first, found[:1])):
         assert [one.neighbors for one in some] == [one.neighbors for one in whole]
         for one, other in zip(some, whole, strict=True):
@@ -76,10 +85,6 @@ def test_neighbors_are_the_same_in_pieces_and_of_the_first_only(occurrences, fou
 
 
 def test_a_query_is_compared_in_little_memory():
-    import tracemalloc
-
-    from elmokit.probes.neighbors import find_neighbors, occurrence_in
-
     query = occurrence_in(["money", "bank"], "bank")
     text = [["cash", "bank", str(number)] for number in range(3000)]
     tracemalloc.start()
@@ -89,24 +94,13 @@ def test_a_query_is_compared_in_little_memory():
     assert peak < 4 * len(text) ** 2 / 2
 
 
-def test_a_single_occurrence_has_no_neighbors(occurrences):
-    from elmokit.probes import neighbors
-
-    with pytest.raises(ValueError, match=r" 1\b"):
-        neighbors.neighborhoods(FakeEmbedder(), occurrences[:1])
-
-
 def test_occurrences_are_found_once_a_sentence_up_to_a_limit():
-    from elmokit.probes.neighbors import find_occurrences
-
     sentences = [["a", "bank"], ["no"], ["a", "bank"], ["bank", "bank"], ["the", "bank"]]
     found = find_occurrences(sentences, "bank", limit=2)
     assert [(o.tokens, o.index) for o in found] == [(("a", "bank"), 1), (("bank", "bank"), 0)]
 
 
 def test_copies_of_the_query_do_not_use_up_the_limit():
-    from elmokit.probes.neighbors import find_occurrences
-
     text = [["Money", "bank"], ["money", "bank", "."], ["river", "bank"]]
     found = find_occurrences(text, "bank", limit=1, query=["money", "bank"])
     assert [one.tokens for one in found] == [("river", "bank")]
@@ -119,8 +113,6 @@ def test_the_word_is_marked_within_its_context(occurrences):
 
 
 def test_neighbors_of_one_occurrence_are_those_of_its_word():
-    from elmokit.probes.neighbors import find_neighbors, occurrence_in
-
     query = occurrence_in(["money", "bank", "."], "bank")
     text = [["water", "bank"], ["cash", "bank"], ["money", "bank", "."], ["river", "tree"]]
     (found,) = find_neighbors(FakeEmbedder(), text, "bank", query=query)
@@ -129,8 +121,6 @@ def test_neighbors_of_one_occurrence_are_those_of_its_word():
 
 
 def test_neighbors_of_all_occurrences_of_a_word():
-    from elmokit.probes.neighbors import find_neighbors, spread
-
     text = [[first, "bank"] for first in VECTORS]
     found = find_neighbors(FakeEmbedder(), text, "bank", num_neighbors=1)
     assert [one.neighbors[0].tokens[0] for one in found] == ["cash", "money", "water", "river"]
@@ -146,13 +136,11 @@ def test_neighbors_of_all_occurrences_of_a_word():
 
 @pytest.mark.parametrize("together", [1, 1024])
 def test_the_nearest_words_of_a_text_are_one_a_sentence_and_none_twice(monkeypatch, together):
-    from elmokit.probes import neighbors
-
     monkeypatch.setattr(neighbors, "_SENTENCES_TOGETHER", together)
-    query = neighbors.Occurrence(("river", "money"), 1)
+    query = Occurrence(("river", "money"), 1)
     text = [["river", "money"], [], ["cash", "water"], ["water"], ["river", "cash", "money"],
             ["cash", "water"], ["river"]]  # fmt: skip
-    found = neighbors.nearest_occurrences(WordEmbedder(), query, text, num_neighbors=3)
+    found = nearest_occurrences(WordEmbedder(), query, text, num_neighbors=3)
     assert [one.marked() for one in found.neighbors] == [
         "river cash [money]", "[cash] water", "[river]",
     ]  # fmt: skip
@@ -160,8 +148,6 @@ def test_the_nearest_words_of_a_text_are_one_a_sentence_and_none_twice(monkeypat
 
 
 def test_of_equally_near_words_the_first_are_kept():
-    from elmokit.probes.neighbors import Occurrence, nearest_occurrences
-
     text = [["cash"], ["cash", "water"], ["cash", "river"]]
     query = Occurrence(("cash", "cash"), 0)
     found = nearest_occurrences(WordEmbedder(), query, text, num_neighbors=2)
@@ -169,10 +155,6 @@ def test_of_equally_near_words_the_first_are_kept():
 
 
 def test_static_neighbors_are_words():
-    from elmokit.errors import InputError
-    from elmokit.probes.neighbors import nearest_words
-    from elmokit.vectors.static_vectors import StaticVectors
-
     static = StaticVectors(list(VECTORS), np.array(list(VECTORS.values()), "f4"))
     found = nearest_words(static, "Cash", num_neighbors=2)
     assert [word for word, _ in found] == ["money", "river"]
@@ -182,37 +164,38 @@ def test_static_neighbors_are_words():
         nearest_words(static, "tree")
 
 
-def test_what_cannot_be_found_is_told():
-    from elmokit.errors import InputError
-    from elmokit.probes.neighbors import find_neighbors, nearest_occurrences, occurrence_in
+MONEY = Occurrence(("money", "bank"), 1)
 
+
+@pytest.mark.parametrize(
+    ("word", "options", "message"),
+    [
+        ("bank", {}, "^Only one distinct sentence .*'bank'"),
+        ("tree", {}, "^No sentence .*'tree'"),
+        ("bank", {"query": MONEY}, "^No other sentence .*'bank'"),
+        ("bank", {"limit": 1}, "`limit` must be at least 2"),
+        ("bank", {"query": MONEY, "limit": 0}, "`limit` must be at least 1"),
+        (["가", "었", "다"], {}, r"^No sentence .*'가 었 다'.*`elmokit tokenize`"),
+    ],
+)
+def test_what_cannot_be_found_is_told(word, options, message):
+    text = [["money", "bank"], ["money", "bank"]]
+    with pytest.raises(InputError, match=message):
+        find_neighbors(FakeEmbedder(), text, word, **options)
+
+
+def test_no_neighbors_are_refused():
     with pytest.raises(InputError, match=r"'bank'.*'the river'"):
         occurrence_in(["the", "river"], "bank")
-    text = [["money", "bank"], ["money", "bank"]]
-    with pytest.raises(InputError, match=r"^Only one distinct sentence .*'bank'"):
-        find_neighbors(FakeEmbedder(), text, "bank")
-    with pytest.raises(InputError, match=r"^No sentence .*'tree'"):
-        find_neighbors(FakeEmbedder(), text, "tree")
-    with pytest.raises(InputError, match=r"^No other sentence .*'bank'"):
-        find_neighbors(FakeEmbedder(), text, "bank", query=occurrence_in(text[0], "bank"))
-    with pytest.raises(InputError, match="`limit` must be at least 2"):
-        find_neighbors(FakeEmbedder(), text, "bank", limit=1)
-    with pytest.raises(InputError, match="`limit` must be at least 1"):
-        find_neighbors(FakeEmbedder(), text, "bank", query=occurrence_in(text[0], "bank"), limit=0)
+    text = [["money", "bank"], ["cash", "bank"]]
     for count in (0, -1):
         with pytest.raises(InputError, match=rf"`num_neighbors` must be at least 1, got {count}"):
-            find_neighbors(FakeEmbedder(), [*text, ["cash", "bank"]], "bank", num_neighbors=count)
+            find_neighbors(FakeEmbedder(), text, "bank", num_neighbors=count)
         with pytest.raises(InputError, match=rf"`num_neighbors` must be at least 1, got {count}"):
-            nearest_occurrences(
-                FakeEmbedder(), occurrence_in(text[0], "bank"), text, num_neighbors=count
-            )
-    with pytest.raises(InputError, match=r"^No sentence .*'가 었 다'.*`elmokit tokenize`"):
-        find_neighbors(FakeEmbedder(), text, ["가", "었", "다"])
+            nearest_occurrences(FakeEmbedder(), MONEY, text, num_neighbors=count)
 
 
 def test_a_word_that_the_tokenizer_divides_is_found_by_its_parts():
-    from elmokit.probes.neighbors import find_occurrences, neighborhoods, occurrence_in
-
     text = [["cash", "money"], ["money", "cash", "money"], ["river", "cash", "water", "money"]]
     found = find_occurrences(text, ["cash", "money"])
     assert [(one.tokens, one.index, one.end) for one in found] == [
@@ -233,8 +216,6 @@ def test_a_word_that_the_tokenizer_divides_is_found_by_its_parts():
     ],
 )
 def test_a_query_is_never_its_own_neighbor(repeated, monkeypatch):
-    from elmokit.probes.neighbors import Occurrence, find_neighbors, nearest_occurrences
-
     for word in ("River", "WATER", ",", "."):
         monkeypatch.setitem(VECTORS, word, (0, 1))
     query = Occurrence(("river", "money", "cash", "water", "river"), 1)
@@ -243,3 +224,9 @@ def test_a_query_is_never_its_own_neighbor(repeated, monkeypatch):
     assert [list(one.tokens) for one in found.neighbors] == others
     (found,) = find_neighbors(WordEmbedder(), [repeated, *others], "money", query=query)
     assert [list(one.tokens) for one in found.neighbors] == others[:1]
+
+
+def test_rows_get_length_1_and_batches_lose_nothing():
+    np.testing.assert_allclose(unit_rows(np.array([[3.0, 4.0], [0, 0]])), [[0.6, 0.8], [0, 0]])
+    assert list(batched(range(5), 2)) == [[0, 1], [2, 3], [4]]
+    assert list(batched([], 2)) == []

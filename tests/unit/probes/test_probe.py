@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from elmokit.errors import InputError
+from elmokit.metrics.accuracy import accuracy_of
+from elmokit.probes import pos, registry, vector_sources
+from elmokit.probes.probe import Figure, Probe, gains_of, run_probe, training_gains
+from elmokit.probes.registry import PROBES, find_probe
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import load_model
 
 from ...builders.task_models import toy_model
@@ -37,8 +44,6 @@ def write_splits(folder, text, suffix):
 
 
 def test_parts_of_speech_of_all_that_is_compared(model_dir, data, tmp_path):
-    from elmokit.probes.probe import run_probe
-
     write_splits(data, CONLLU, ".conllu")
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("i 1 0\nsat 0 1\nunused 5 5\n", encoding="utf-8")
@@ -56,17 +61,11 @@ def test_parts_of_speech_of_all_that_is_compared(model_dir, data, tmp_path):
 
 
 def test_a_test_set_that_is_the_only_one_is_named(model_dir, senses_dir):
-    from elmokit.probes.probe import run_probe
-
     found = run_probe("wsd", senses_dir, model_dir, layers="top")
     assert found.metadata["test"] == "semeval2007"
 
 
 def test_the_device_is_that_of_layers_and_classifiers(model_dir, data, tmp_path, monkeypatch):
-    from elmokit.errors import InputError
-    from elmokit.probes import pos, vector_sources
-    from elmokit.probes.probe import run_probe
-
     write_splits(data, CONLLU, ".conllu")
     with pytest.raises(InputError, match=r"'gpu'.*'auto', 'cpu', 'cuda'"):
         run_probe("pos", data, model_dir, device="gpu")
@@ -86,16 +85,12 @@ def test_the_device_is_that_of_layers_and_classifiers(model_dir, data, tmp_path,
 
 
 def test_words_in_context_are_split_by_the_models_tokenizer(model_dir, data):
-    from elmokit.probes.probe import run_probe
-
     write_splits(data, WIC, ".tsv")
     (score,) = run_probe("wic", data, model_dir, layers="top").scores
     assert (score.name, score.accuracy) == ("layer top", 100)
 
 
 def test_a_place_for_layers_that_are_not_kept_is_told(model_dir, data, tmp_path, caplog):
-    from elmokit.probes.probe import run_probe
-
     write_splits(data, WIC, ".tsv")
     run_probe("wic", data, model_dir, layers=0, cache_dir=tmp_path / "layers")
     assert "no effect on wic" in caplog.text
@@ -103,9 +98,6 @@ def test_a_place_for_layers_that_are_not_kept_is_told(model_dir, data, tmp_path,
 
 
 def test_what_cannot_be_probed_is_told(model_dir, data):
-    from elmokit.errors import InputError
-    from elmokit.probes.probe import run_probe
-
     with pytest.raises(InputError, match=r"'syntax'.*pos, wsd, neighbors, wic"):
         run_probe("syntax", data, model_dir)
     with pytest.raises(InputError, match="probe pos "):
@@ -119,12 +111,7 @@ def test_what_cannot_be_probed_is_told(model_dir, data):
 
 
 def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
-    from typer.testing import CliRunner
-
     from elmokit.cli import app
-    from elmokit.metrics.accuracy import accuracy_of
-    from elmokit.probes import registry
-    from elmokit.probes.probe import Figure, Probe
 
     @dataclass
     class Length:
@@ -164,8 +151,6 @@ def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
 
 @pytest.mark.parametrize("name", ["pos", "wsd", "neighbors", "wic"])
 def test_every_probe_shows_fields_that_its_score_has(name):
-    from elmokit.probes.registry import PROBES, find_probe
-
     probe = find_probe(name)
     assert name in PROBES
     assert probe.counts
@@ -181,10 +166,6 @@ KOREAN = (
 
 def test_a_treebank_is_read_in_the_units_of_the_tokenizer(data, tmp_path, caplog):
     pytest.importorskip("kiwipiepy")
-    from elmokit.errors import InputError
-    from elmokit.probes.probe import run_probe
-    from elmokit.text.tokenizers.registry import TokenizerConfig
-
     model = toy_model()
     model.tokenizer = TokenizerConfig(name="korean")
     model.save(tmp_path / "ko")
@@ -202,3 +183,54 @@ def test_a_treebank_is_read_in_the_units_of_the_tokenizer(data, tmp_path, caplog
     write_splits(data, WIC, ".tsv")
     with pytest.raises(InputError, match="no units"):
         run_probe("wic", data, str(tmp_path / "ko"), units="words")
+
+
+@dataclass
+class Score:
+    name: str
+    counts: np.ndarray = field(repr=False)
+
+
+@pytest.fixture
+def probe():
+    return Probe(
+        find=lambda data, test: None, read=lambda files, tokenize, units: None,
+        words=lambda data: set(), measure=lambda *given: (), columns={"a": "A", "b": "B"},
+        note="", counts="counts",
+        figures=(Figure("a", accuracy_of, slice(0, 2)), Figure("b", accuracy_of, slice(2, 4))),
+    )  # fmt: skip
+
+
+def counts(*right):
+    """The first two units are those of a, the others those of b."""
+    return np.array([[*right[:1], 1, 0, 0], [right[1], 1, 0, 0], [0, 0, right[2], 1]], "f8")
+
+
+def test_layers_are_compared_with_the_same_layers_untrained(probe):
+    scores = [
+        Score("baseline", counts(1, 1, 1)), Score("layer 0", counts(1, 1, 0)),
+        Score("layer 1", counts(1, 1, 1)), Score("random 1", counts(1, 0, 1)),
+        Score("static", counts(1, 1, 1)),
+    ]  # fmt: skip
+    gains = gains_of(probe, scores)
+    assert [(one.name, one.untrained, one.figure) for one in gains] == [
+        ("layer 1", "random 1", "a"), ("layer 1", "random 1", "b"),
+    ]  # fmt: skip
+    assert [(one.difference, one.num_units) for one in gains] == [(50, 2), (0, 1)]
+    assert gains[0].low < 0 < 50 < gains[0].high
+
+
+def test_several_untrained_bilms_are_averaged_and_only_they_vary(probe):
+    runs = {"layer 1": [counts(1, 1, 1)], "random 1": [counts(1, 1, 1), counts(0, 0, 1)]}
+    first, second = training_gains(probe, runs)
+    assert (first.difference, second.difference) == (50, 0)
+    assert first.low < 0 < 50 < first.high
+    assert (second.low, second.high, second.interval) == (None, None, "–")  # one unit, no variance
+
+    def same_in_every_unit(right):
+        return np.array([[right, 100, right, 100]] * 5, "f8")
+
+    untrained = [same_in_every_unit(right) for right in (40, 42, 44)]
+    gain = training_gains(probe, {"layer 1": [same_in_every_unit(50)], "random 1": untrained})[0]
+    width = 2 * 4.303 * 2 * (1 / 3) ** 0.5  # t with 2 degrees of freedom
+    assert gain.high - gain.low == pytest.approx(width, rel=0.1)

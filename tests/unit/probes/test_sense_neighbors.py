@@ -1,7 +1,16 @@
-"""Precision of neighbors, worked by hand."""
+"""Precision of neighbors, worked by hand; examples of a word in two senses."""
 
 import numpy as np
 import pytest
+
+from elmokit.errors import InputError
+from elmokit.probes.sense_neighbors import (
+    neighbors_of_query,
+    occurrences_in_senses,
+    precision_at_k,
+    queries_of,
+    supersense,
+)
 
 from ...builders.probe_sources import TableSource, annotated
 
@@ -22,8 +31,6 @@ PLAYS = [
 
 
 def score(sentences, *, table=VECTORS, **options):
-    from elmokit.probes.sense_neighbors import precision_at_k
-
     return precision_at_k([TableSource(table)], sentences, **options)[0]
 
 
@@ -74,8 +81,6 @@ def test_vectors_that_say_nothing_are_at_chance():
 
 
 def test_the_sample_is_bounded_and_follows_the_seed():
-    from elmokit.probes.sense_neighbors import precision_at_k
-
     sentences = [
         annotated(f"s{n}", "abcde"[n % 5], (0, 1, f"lemma{n % 20}", "NOUN", str(n % 3)))
         for n in range(400)
@@ -97,8 +102,6 @@ def test_the_sample_is_bounded_and_follows_the_seed():
 
 
 def test_every_source_sees_the_same_sample():
-    from elmokit.probes.sense_neighbors import precision_at_k
-
     sources = [TableSource(VECTORS, (name,)) for name in ("one", "two")]
     scores = precision_at_k(sources, PLAYS, k=1, max_occurrences=4)
     assert sources[0].read == sources[1].read
@@ -114,7 +117,72 @@ def test_every_source_sees_the_same_sample():
     ],
 )
 def test_what_cannot_be_measured_is_told(options, message):
-    from elmokit.errors import InputError
-
     with pytest.raises(InputError, match=message):
         score(PLAYS, **options)
+
+
+DRAMA, SHOW, ACT, VERB = "play%1:10:01::", "play%1:10:03::", "play%1:04:05::", "play%2:33:00::"
+LONG = "was of the kind that everybody here likes"
+
+
+def example(name, text, *senses, pos="NOUN"):
+    index = next(n for n, word in enumerate(text.split()) if word.startswith("play"))
+    return annotated(name, text, (index, index + 1, "play", pos, *senses))
+
+
+EXAMPLES = [
+    example("1", "play !", DRAMA),
+    example("2", f"a play {LONG}", DRAMA),
+    example("3", f"the plays {LONG}", DRAMA),
+    example("4", f"this play {LONG}", SHOW),
+    example("5", f"they play {LONG}", VERB, pos="VERB"),
+    example("6", f"his play {LONG}", ACT),
+    example("7", f"another play {LONG}", ACT, DRAMA),
+    example("8", f"a play {LONG}", ACT),
+    annotated("9", f"a play off {LONG}", (1, 3, "play_off", "NOUN", "play_off%1:04:00::")),
+]
+
+
+class Embedder:
+    """The vector of each word depends on the word before it."""
+
+    def embed(self, sentences, *, layers):
+        assert layers == "top"
+        table = {"a": [1, 0], "the": [0.9, 0.1], "this": [0.8, 0.3], "his": [0, 1]}
+        return [
+            np.array([[9, 9], *(table.get(word, [5, 5]) for word in words[:-1])], "f4")
+            for words in sentences
+        ]
+
+
+def test_occurrences_have_their_senses_and_each_sentence_counts_once():
+    every = occurrences_in_senses(EXAMPLES, "play")
+    senses = [DRAMA, DRAMA, DRAMA, SHOW, VERB, ACT, f"{ACT} {DRAMA}"]
+    assert [one.sense for one in every] == senses
+    assert {one.word for one in every} == {"play", "plays"}
+    nouns = occurrences_in_senses(EXAMPLES, "play", pos="NOUN")
+    assert [one.sense for one in nouns] == [sense for sense in senses if sense != VERB]
+
+
+def test_the_queries_are_in_different_senses():
+    first, second = queries_of(occurrences_in_senses(EXAMPLES, "play", pos="NOUN"), "play")
+    assert (first.sense, second.sense) == (DRAMA, ACT)
+    assert (first.tokens[0], second.tokens[0]) == ("a", "his")  # the first is too short to tell
+    with pytest.raises(InputError, match="no two senses of 'play'"):
+        queries_of(occurrences_in_senses(EXAMPLES[:4], "play"), "play")
+    assert [supersense(key) for key in (DRAMA, ACT, VERB, "odd")] == ["1:10", "1:04", "2:33", "odd"]
+
+
+def test_no_neighbor_is_the_query_or_repeats_it():
+    quoted = example("10", f"`` A play {LONG} ''", SHOW)
+    occurrences = occurrences_in_senses([*EXAMPLES, quoted], "play")
+    for query in queries_of(occurrences, "play"):
+        nearest = neighbors_of_query(Embedder(), query, occurrences)
+        assert nearest.occurrence == query
+        assert len(nearest.neighbors) == 3
+        assert text_of(query) not in map(text_of, nearest.neighbors)
+        assert all(one.sense for one in nearest.neighbors)
+
+
+def text_of(occurrence):
+    return [word.casefold() for word in occurrence.tokens if word.isalpha()]

@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError
+from elmokit.probes.vector_sources import LayerSource, check_names, layer_sources, static_source
+
 from ...builders.task_models import toy_model
 
 SENTENCES = [("I", "sat", "by", "the", "bank"), ("배", "를"), ("the", "river", ".")]
@@ -10,8 +14,6 @@ SENTENCES = [("I", "sat", "by", "the", "bank"), ("배", "를"), ("the", "river",
 
 @pytest.fixture
 def embedder():
-    from elmokit.embed.embedder import Embedder
-
     return Embedder(toy_model())
 
 
@@ -38,34 +40,23 @@ def vectors_path(tmp_path):
     ],
 )
 def test_kept_layers_are_those_of_the_stream_in_half_precision(embedder, tmp_path, layers, names):
-    from elmokit.probes.vector_sources import LayerSource
-
     source = LayerSource(embedder, layers=layers, cache_dir=tmp_path)
     assert source.names == names
     streamed, kept = list(source.stream(SENTENCES)), source.keep(SENTENCES)
     expected = embedder.embed([list(words) for words in SENTENCES], layers=layers)
     for one, other, vectors in zip(streamed, kept, expected, strict=True):
-        assert (
-            one.shape
-            == other.shape
-            == (len(names), len(vectors[0] if layers == "all" else vectors), 16)
-        )
+        num_words = len(vectors[0] if layers == "all" else vectors)
+        assert one.shape == other.shape == (len(names), num_words, 16)
         np.testing.assert_allclose(one, vectors.reshape(one.shape), atol=1e-6)
         np.testing.assert_allclose(other, one, atol=2e-3)
 
 
 def test_layers_that_a_model_lacks_are_refused(embedder):
-    from elmokit.errors import InputError
-    from elmokit.probes.vector_sources import LayerSource
-
     with pytest.raises(InputError, match=r"`layers` .* 0 .* 2 .* 3\b"):
         LayerSource(embedder, layers=3)
 
 
 def test_sentences_start_from_the_state_that_is_asked_for(embedder, tmp_path):
-    from elmokit.errors import InputError
-    from elmokit.probes.vector_sources import LayerSource
-
     source = LayerSource(embedder, state="warm", cache_dir=tmp_path)
     expected = embedder.embed([list(words) for words in SENTENCES], state="warm")
     zero = LayerSource(embedder, cache_dir=tmp_path).keep(SENTENCES)
@@ -79,8 +70,6 @@ def test_sentences_start_from_the_state_that_is_asked_for(embedder, tmp_path):
 
 
 def test_progress_counts_sentences_that_are_computed(embedder, tmp_path):
-    from elmokit.probes.vector_sources import LayerSource
-
     done = []
     source = LayerSource(embedder, cache_dir=tmp_path, on_sentence=lambda: done.append(1))
     list(source.stream(SENTENCES))
@@ -91,8 +80,6 @@ def test_progress_counts_sentences_that_are_computed(embedder, tmp_path):
 
 
 def test_static_vectors_do_not_know_the_sentence(vectors_path):
-    from elmokit.probes.vector_sources import static_source
-
     source = static_source(vectors_path, {"the", "bank", "sat"})
     (vectors,) = source.stream([("The", "bank", "sat")])
     assert vectors.tolist() == [[[1, 2], [3, 4], [0, 0]]]
@@ -100,23 +87,16 @@ def test_static_vectors_do_not_know_the_sentence(vectors_path):
 
 
 def test_static_vectors_of_other_words_are_refused(vectors_path):
-    from elmokit.errors import InputError
-    from elmokit.probes.vector_sources import static_source
-
     with pytest.raises(InputError, match=r"/vectors.txt "):
         static_source(vectors_path, {"배"})
 
 
 def test_trained_layers_come_before_random_ones(model_dir):
-    from elmokit.probes.vector_sources import check_names, layer_sources
-
     sources = layer_sources(model_dir, layers="top", random_seed=1)
     assert check_names(sources) == ["layer top", "random top"]
 
 
 def test_random_weights_are_those_of_the_seed(model_dir):
-    from elmokit.probes.vector_sources import layer_sources
-
     def top(seed):
         trained, random = layer_sources(model_dir, layers="top", random_seed=seed)
         return next(trained.stream(SENTENCES)), next(random.stream(SENTENCES))
@@ -128,9 +108,6 @@ def test_random_weights_are_those_of_the_seed(model_dir):
 
 
 def test_representations_need_names_of_their_own(embedder):
-    from elmokit.errors import InputError
-    from elmokit.probes.vector_sources import LayerSource, check_names
-
     with pytest.raises(InputError, match=r"`sources` .* none"):
         check_names([])
     with pytest.raises(InputError, match="layer 0, layer 0"):

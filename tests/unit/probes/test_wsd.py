@@ -1,8 +1,17 @@
 """Senses by vectors of annotated words, worked by hand."""
 
+import errno
 import json
+import os
+import tempfile
 
+import numpy as np
 import pytest
+
+from elmokit.probes import wsd
+from elmokit.probes.probe import plain_score
+from elmokit.probes.senses import SenseWords
+from elmokit.probes.wsd import FIGURES, decide, disambiguate, log_prior, vector_table
 
 from ...builders.probe_sources import TableSource, annotated, inventory
 
@@ -28,36 +37,38 @@ TRAINING = [
     bank("t3", "shore", "bank%river"),
     bank("t4", "tilt", "bank%lean", pos="VERB"),
 ]
+EVEN = [bank("t1", "shore", "bank%river"), bank("t2", "cash", "bank%money")]
+ODD = [bank("t5", "odd", "bank%river"), bank("t6", "odd", "bank%river")]
 
 
 def answer(test, training=TRAINING, **senses):
     """F1 of first sense, most frequent sense and vectors, for one word."""
-    from elmokit.probes.wsd import disambiguate
-
     scores = disambiguate([TableSource(VECTORS)], training, [test], inventory(**SENSES, **senses))
     return [score.f1 for score in scores]
 
 
-def test_the_nearest_centroid_wins():
-    # money has the mean (0.9, 0.3), river (0, 1)
-    assert answer(bank("q", "shore", "bank%river")) == [0, 0, 100]
-    assert answer(bank("q", "cash", "bank%money")) == [100, 100, 100]
-
-
-def test_only_senses_of_the_part_of_speech_are_candidates():
-    # as a noun, the verb's centroid (0.9, 0) would be nearest
-    assert answer(bank("q", "tilt", "bank%money")) == [100, 100, 100]
-
-
-def test_of_equally_near_senses_the_inventorys_first_is_taken():
-    training = [bank("t1", "shore", "bank%river"), bank("t2", "cash", "bank%money")]
-    assert answer(bank("q", "between", "bank%money"), training) == [100, 100, 100]
-    assert answer(bank("q", "between", "bank%river"), training) == [0, 0, 0]
+@pytest.mark.parametrize(
+    ("test", "training", "expected"),
+    [
+        # money has the mean (0.9, 0.3), river (0, 1)
+        (bank("q", "shore", "bank%river"), TRAINING, [0, 0, 100]),
+        (bank("q", "cash", "bank%money"), TRAINING, [100, 100, 100]),
+        # as a noun, the verb's centroid (0.9, 0) would be nearest
+        (bank("q", "tilt", "bank%money"), TRAINING, [100, 100, 100]),
+        # of equally near senses, the inventory's first
+        (bank("q", "between", "bank%money"), EVEN, [100, 100, 100]),
+        (bank("q", "between", "bank%river"), EVEN, [0, 0, 0]),
+        # the most frequent sense is that of the corpus
+        (bank("q", "odd", "bank%river"), [*TRAINING, *ODD], [0, 100, 100]),
+        # any of several gold senses is right
+        (bank("q", "shore", "bank%blood", "bank%river"), TRAINING, [0, 0, 100]),
+    ],
+)
+def test_the_nearest_centroid_wins(test, training, expected):
+    assert answer(test, training) == expected
 
 
 def test_a_lemma_that_the_corpus_lacks_gets_the_first_sense():
-    from elmokit.probes.wsd import disambiguate
-
     test = [annotated("q", "the odd", (1, 2, "Fly", "NOUN", "fly%insect"))]
     scores = disambiguate([TableSource(VECTORS)], TRAINING, test, inventory(**SENSES))
     assert [score.f1 for score in scores] == [100, 100, 100]
@@ -65,8 +76,6 @@ def test_a_lemma_that_the_corpus_lacks_gets_the_first_sense():
 
 
 def test_a_lemma_that_nobody_knows_is_not_answered():
-    from elmokit.probes.wsd import disambiguate
-
     test = [
         annotated("q", "the odd", (1, 2, "blorp", "NOUN", "blorp%1")),
         bank("r", "cash", "bank%money"),
@@ -97,18 +106,7 @@ def test_an_occurrence_of_two_senses_contributes_to_both():
     assert answer(seen, training)[2] == 100
 
 
-def test_the_most_frequent_sense_is_counted_in_the_corpus():
-    training = [*TRAINING, bank("t5", "odd", "bank%river"), bank("t6", "odd", "bank%river")]
-    assert answer(bank("q", "odd", "bank%river"), training)[:2] == [0, 100]
-
-
-def test_any_of_several_gold_senses_is_right():
-    assert answer(bank("q", "shore", "bank%blood", "bank%river"))[2] == 100
-
-
 def test_every_way_of_every_source_is_scored_and_little_is_read():
-    from elmokit.probes.wsd import disambiguate
-
     two = TableSource({word: [x, x[::-1]] for word, x in VECTORS.items()}, ("plain", "swapped"))
     other = TableSource(VECTORS, ("other",))
     rock = annotated("u", "the stones", (1, 2, "rock", "NOUN", "rock%stone"))
@@ -131,8 +129,6 @@ def test_the_nearest_word_wins_by_1nn():
 
 
 def scores_of(test, training=TRAINING):
-    from elmokit.probes.wsd import disambiguate
-
     return disambiguate([TableSource(VECTORS)], training, test, inventory(**SENSES))
 
 
@@ -166,8 +162,6 @@ def test_a_lemma_of_no_other_document_gets_the_first_sense():
 
 
 def test_ties_are_counted_and_rounding_does_not_decide_them():
-    from elmokit.probes.wsd import disambiguate
-
     words = [f"w{number}" for number in range(6)]
     table = {word: [1.0 + 1e-7 * number, 1.0] for number, word in enumerate(words)}
     corpus = [
@@ -207,8 +201,6 @@ def test_the_test_set_does_not_choose_the_weight():
 
 
 def test_baselines_have_one_answer_and_scores_are_json():
-    from elmokit.probes.probe import plain_score
-
     first, frequent, table = scores_of([bank("q", "cash", "bank%money")])
     for score in (first, frequent):
         assert score.nearest_f1 is score.prior_f1 is score.prior_weight is None
@@ -220,10 +212,109 @@ def test_baselines_have_one_answer_and_scores_are_json():
 
 
 def test_figures_follow_from_the_counts():
-    from elmokit.probes.wsd import FIGURES
-
     (*_, score) = scores_of([bank("q", "cash", "bank%money"), bank("r", "odd", "bank%river")])
     for figure in FIGURES:
         total = figure.counts(score.counts).sum(axis=0)
         assert float(figure.score(total)) == getattr(score, figure.name)
     assert [len(figure.counts(score.counts)) for figure in FIGURES] == [2, 2, 2, 1, 1, 1]
+
+
+@pytest.fixture
+def group():
+    random, senses = np.random.default_rng(3), ["s%0", "s%1", "s%2"]
+    corpus = [
+        annotated(
+            f"c{n}", "w", (0, 1, "w", "NOUN", *random.choice(senses, random.integers(1, 3), False)),
+            document=f"d{n // 4}",
+        )
+        for n in range(30)
+    ]  # fmt: skip
+    test = [annotated(f"q{n}", "w", (0, 1, "w", "NOUN", "s%1")) for n in range(5)]
+    (group,) = SenseWords(corpus, test, inventory(w_n=senses)).groups
+    return group
+
+
+def cosine(a, b):
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+@pytest.mark.parametrize(
+    ("score", "fit"),
+    [
+        (wsd.centroid_scores, lambda own, others: cosine(own, np.mean(others, axis=0))),
+        (wsd.nearest_scores, lambda own, others: max(cosine(own, one) for one in others)),
+    ],
+)
+def test_scores_are_those_of_every_word_by_itself(group, monkeypatch, score, fit):
+    monkeypatch.setattr(wsd, "_QUERIES_TOGETHER", 8)
+    x = np.random.default_rng(4).normal(size=(2, 35, 7)).astype("f4")
+    expected = np.full((2, 35, 3), -np.inf)
+    for way, row, sense in np.ndindex(expected.shape):
+        others = [
+            x[way, n].astype(np.float64)
+            for n in range(group.num_corpus)
+            if group.is_gold[n, sense] and group.documents[n] != group.documents[row]
+        ]
+        if others:
+            expected[way, row, sense] = fit(x[way, row].astype(np.float64), others)
+    np.testing.assert_allclose(score(x, group), expected, atol=1e-6)
+
+
+def test_the_prior_is_the_share_of_the_annotations(group):
+    possible = np.where(group.frequencies > 0, np.exp(log_prior(group)), 0)
+    expected = group.frequencies / group.frequencies.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(possible, expected)
+
+
+def test_a_decision_takes_the_first_of_equal_ones():
+    no = -np.inf
+    scores = [[0.2, 0.9, 0.1], [0.9, 0.9 + 1e-7, 0.1], [no, no, no], [no, 0.5, 0.5], [0, 1e-3, 0]]
+    choice, is_tie = decide(np.array(scores))
+    assert choice.tolist() == [1, 0, -1, 1, 1]
+    assert is_tie.tolist() == [False, True, False, True, False]
+    choice, is_tie = decide(np.zeros((4, 2, 0)))
+    assert choice.tolist() == [[-1, -1]] * 4
+    assert is_tie.shape == (4, 2)
+    assert not is_tie.any()
+
+
+TABLE = {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}
+
+
+@pytest.fixture
+def few_words():
+    corpus = [
+        annotated("1", "a", (0, 1, "x", "NOUN", "x%1")),
+        annotated("2", "b a", (0, 2, "x", "NOUN", "x%2"), (1, 2, "y", "NOUN", "y%1")),
+        annotated("3", "b", (0, 1, "y", "NOUN", "y%1")),
+    ]
+    return SenseWords(corpus, [annotated("1", "b", (0, 1, "x", "NOUN", "x%1"))], inventory())
+
+
+def test_each_ambiguous_word_has_its_row_in_a_file_that_is_gone_afterwards(
+    few_words, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    source = TableSource(TABLE, ("one", "two"))
+    with vector_table(source, few_words) as table:
+        assert table.shape == (2, 5, 2)
+        assert table[0].tolist() == [[1, 2], [3, 4], [5, 6], [0, 0], [0, 0]]
+        assert table[1, 1].tolist() == [5, 6]
+        assert source.read == [("a",), ("b", "a"), ("b",)]
+        assert list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
+    only = SenseWords([annotated("1", "a", (0, 1, "x", "NOUN", "x%1"))], [], inventory())
+    with vector_table(TableSource(TABLE, ("one", "two")), only) as table:
+        assert table.shape == (2, 1, 0)  # nothing is ambiguous
+
+
+def test_a_full_disk_is_told_before_vectors_are_written(few_words, monkeypatch):
+    def full(path, num_bytes):
+        assert num_bytes == 2 * 5 * 2 * 4
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(wsd, "reserve", full)
+    table = vector_table(TableSource(TABLE, ("one", "two")), few_words)
+    with pytest.raises(OSError, match="vectors") as error, table:
+        pass
+    assert error.value.errno == errno.ENOSPC

@@ -1,7 +1,6 @@
 """Checkpoints: whole or absent, and equal to what was saved."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,9 @@ import torch
 
 from elmokit.errors import FormatError
 from elmokit.files import atomic
+from elmokit.jobs.job import Pieces
 from elmokit.training import checkpoints as checkpoint_module
 from elmokit.training.checkpoints import (
-    latest_checkpoint,
     load_checkpoint,
     restore_optimizer,
     save_checkpoint,
@@ -39,16 +38,20 @@ def trained(module, *, name="adamw"):
     return optimizer
 
 
-def save(folder, number, module, optimizer, **arguments):
-    return save_checkpoint(
-        folder,
+def latest(folder):
+    return Pieces(folder).latest
+
+
+def save(folder, number, module, optimizer):
+    save_checkpoint(
+        Pieces(folder),
         number,
         model=module.state_dict(),
         optimizer=optimizer,
         carry={"hidden": torch.arange(4.0)},
         metadata={"number": number, "best": float("inf")},
-        **arguments,
     )
+    return Pieces(folder)
 
 
 @pytest.mark.parametrize("name", ["adamw", "adagrad"])
@@ -113,23 +116,19 @@ def test_an_optimizer_of_another_model_is_refused(module, tmp_path, name, change
 
 
 class TestFolder:
-    def test_the_newest_is_found_and_old_ones_go(self, module, tmp_path):
+    def test_only_the_newest_are_kept(self, module, tmp_path):
         optimizer = trained(module)
-        assert latest_checkpoint(tmp_path / "none") is None
         for number in (5, 20, 100):
             save(tmp_path, number, module, optimizer)
-        assert sorted(path.name for path in tmp_path.iterdir()) == [
-            "step-000000020",
-            "step-000000100",
-        ]
-        assert latest_checkpoint(tmp_path) == tmp_path / "step-000000100"
+        names = sorted(path.name for path in tmp_path.iterdir())
+        assert names == ["step-000000020", "step-000000100"]
 
     def test_the_same_step_can_be_saved_again(self, module, tmp_path):
         optimizer = trained(module)
         save(tmp_path, 5, module, optimizer)
         step(module, optimizer)
         save(tmp_path, 5, module, optimizer)
-        saved = load_checkpoint(latest_checkpoint(tmp_path)).model
+        saved = load_checkpoint(Pieces(tmp_path)).model
         assert torch.equal(saved["0.weight"], module[0].weight)
 
     @pytest.mark.parametrize("kill_at", [0, 1, 2, 3])
@@ -154,42 +153,14 @@ class TestFolder:
             patch.setattr(atomic, "_force_to_disk", dies(os.fspath))
             with pytest.raises(KeyboardInterrupt):
                 save(tmp_path, 9, module, optimizer)
-        assert latest_checkpoint(tmp_path) == tmp_path / "step-000000005"
-        load_checkpoint(latest_checkpoint(tmp_path))
+        assert latest(tmp_path) == tmp_path / "step-000000005"
+        load_checkpoint(Pieces(tmp_path))
 
         save(tmp_path, 12, module, optimizer)
         assert sorted(path.name for path in tmp_path.iterdir()) == [
             "step-000000005",
             "step-000000012",
         ]
-
-    def test_a_kill_while_an_old_one_is_removed_leaves_no_half(self, module, tmp_path, monkeypatch):
-        optimizer = trained(module)
-        save(tmp_path, 5, module, optimizer)
-
-        def dies(path, *_, **__):
-            for file in Path(path).rglob("model.safetensors"):
-                if "step-000000005" in str(file):
-                    file.unlink()
-                    raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(shutil, "rmtree", dies)
-            with pytest.raises(KeyboardInterrupt):
-                save(tmp_path, 9, module, optimizer, keep=1)
-        assert [load_checkpoint(path).path.name for path in tmp_path.glob("step-*")] == [
-            "step-000000009"
-        ]
-
-    @pytest.mark.parametrize("name", ["previous", "0123456789ab.partial"])
-    def test_leftovers_of_runs_that_were_killed_on_any_machine_are_removed(
-        self, module, tmp_path, name
-    ):
-        optimizer = trained(module)
-        save(tmp_path, 5, module, optimizer)
-        (tmp_path / f".step-000000005.{name}").mkdir()
-        save(tmp_path, 9, module, optimizer, keep=1)
-        assert [path.name for path in tmp_path.iterdir()] == ["step-000000009"]
 
     def test_a_kill_while_the_same_step_is_replaced_hides_none(self, module, tmp_path, monkeypatch):
         optimizer = trained(module)
@@ -207,27 +178,15 @@ class TestFolder:
             with pytest.raises(KeyboardInterrupt):
                 save(tmp_path, 5, module, optimizer)
         assert not (tmp_path / "step-000000005").exists()
-        assert load_checkpoint(latest_checkpoint(tmp_path)).metadata["number"] == 5
+        assert load_checkpoint(Pieces(tmp_path)).metadata["number"] == 5
 
         save(tmp_path, 9, module, optimizer)
-        assert latest_checkpoint(tmp_path).name == "step-000000009"
+        assert latest(tmp_path).name == "step-000000009"
         save(tmp_path, 12, module, optimizer)
         assert sorted(path.name for path in tmp_path.iterdir()) == [
             "step-000000009",
             "step-000000012",
         ]
-
-    def test_a_leftover_that_cannot_be_removed_ends_no_training(
-        self, module, tmp_path, monkeypatch
-    ):
-        (tmp_path / ".step-000000005.previous").mkdir()
-
-        def busy(path, *_, **__):
-            raise OSError(16, "Device or resource busy")
-
-        monkeypatch.setattr(os, "rmdir", busy)
-        save(tmp_path, 9, module, trained(module))
-        assert (tmp_path / "step-000000009").exists()
 
 
 class TestDamage:
@@ -237,10 +196,11 @@ class TestDamage:
     )
     @pytest.mark.parametrize("damage", ["cut", "missing"])
     def test_is_named_with_the_cure(self, module, tmp_path, name, damage):
-        path = save(tmp_path, 5, module, trained(module))
+        pieces = save(tmp_path, 5, module, trained(module))
+        path = pieces.latest
         if damage == "missing":
             (path / name).unlink()
         else:
             (path / name).write_bytes((path / name).read_bytes()[:-9])
         with pytest.raises(FormatError, match=r"/step-000000005/\w+.*: .*/step-000000005\b"):
-            load_checkpoint(path)
+            load_checkpoint(pieces)

@@ -1,14 +1,16 @@
-"""Optimizers by name."""
+"""Optimizers by name, and the moving average of the weights."""
 
 import pytest
 import torch
 
-from elmokit.config import from_dict
-from elmokit.errors import ConfigError
 from elmokit.training import optimizers
-from elmokit.training.optimizers import OPTIMIZERS, OptimizerConfig
+from elmokit.training.optimizers import (
+    OPTIMIZERS,
+    UPDATES_TOGETHER,
+    OptimizerConfig,
+    WeightAverage,
+)
 from elmokit.training.pretraining.presets import pretrain_config
-from elmokit.training.pretraining.run_config import RunConfig
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -34,6 +36,54 @@ def test_a_new_optimizer_is_a_function_and_a_line(monkeypatch):
     assert isinstance(config.optimizer.build(torch.nn.Linear(1, 1)), torch.optim.SGD)
 
 
-def test_an_unknown_optimizer_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"`optimizer\.name`: .*adamw, adagrad, .*'sgd'"):
-        from_dict(RunConfig, {"optimizer": {"name": "sgd"}})
+def moved(module, generator):
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator))
+    return module
+
+
+def averages_of(num_updates, *, decay=0.999, pause=None):
+    """The average after so many updates; a pause writes and reads its state."""
+    module, generator = torch.nn.Linear(3, 2), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        module.weight.zero_()
+        module.bias.zero_()
+    average = WeightAverage(module, decay)
+    history = []
+    for step in range(1, num_updates + 1):
+        average.update(moved(module, generator), step)
+        history.append(module.weight.detach().clone())
+        if step == pause:
+            state = {name: value.clone() for name, value in average.state_dict().items()}
+            average = WeightAverage(torch.nn.Linear(3, 2), decay)
+            average.load_state_dict(state)
+    return average.model.weight, history
+
+
+def test_follows_its_formula():
+    average, history = averages_of(4 * UPDATES_TOGETHER, decay=0.9)
+    expected = history[0]
+    for number in range(1, 5):
+        updates = number * UPDATES_TOGETHER
+        kept = min(0.9, (1 + updates) / (10 + updates)) ** UPDATES_TOGETHER
+        expected = kept * expected + (1 - kept) * history[updates - 1]
+    torch.testing.assert_close(average, expected)
+
+
+def test_begins_with_the_weights_of_the_first_update():
+    average, history = averages_of(1)
+    assert torch.equal(average, history[0])
+
+
+@pytest.mark.parametrize("pause", [1, UPDATES_TOGETHER, UPDATES_TOGETHER + 3])
+def test_goes_on_bit_for_bit_from_its_state(pause):
+    whole, _ = averages_of(30)
+    assert torch.equal(averages_of(30, pause=pause)[0], whole)
+
+
+def test_begins_anew_with_given_weights():
+    module, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    average = WeightAverage(module, 0.99)
+    average.restart(other)
+    assert torch.equal(average.model.weight, other.weight)

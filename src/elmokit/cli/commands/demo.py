@@ -80,8 +80,7 @@ def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> Lang
     from elmokit.embed.embedder import Embedder
     from elmokit.probes.neighbors import neighborhoods, share_of_same_sense
     from elmokit.training.pretraining.presets import pretrain_config
-    from elmokit.training.pretraining.pretrain import pretrain
-    from elmokit.training.pretraining.start import RunOptions
+    from elmokit.training.pretraining.pretrain import RunOptions, pretrain
     from elmokit.training.schedules import Limits
 
     config = pretrain_config("toy", overrides=['text.tokenizer.name="whitespace"', *SETTINGS])

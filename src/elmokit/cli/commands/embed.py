@@ -72,6 +72,16 @@ def embed(
             help="Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.",
         ),
     ] = None,
+    id_field: Annotated[
+        str | None,
+        typer.Option(
+            help="Field of .tsv, .csv or .jsonl with the key of each sentence in OUT; FASTA files "
+            "have ids of their own. Default: the line number."
+        ),
+    ] = None,
+    text_field: Annotated[
+        str | None, typer.Option(help="With --id-field: field of the sentences; default: text.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted job, or start one.")
     ] = False,
@@ -99,8 +109,10 @@ def embed(
     """Write contextual vectors of a text to a file, for each word or, with --pool, each sentence.
 
     Each line of TEXT is read as one sentence, even if it is a paragraph; its key is its line
-    number, counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use
-    does not depend on their number. Finished sentences are kept in OUT.parts until OUT is complete.
+    number, counted from 0. A blank line is an empty sentence. FASTA (.fasta, .fa, .faa, …) is read
+    letter by letter, and ids are the keys. Lines are streamed, so memory use does not depend on
+    their number (ids are kept in memory). Finished sentences are kept in OUT.parts until OUT is
+    complete.
     """
     from elmokit.embed.job import embed_lines, output_paths
     from elmokit.embed.options import EmbedOptions
@@ -111,7 +123,7 @@ def embed(
         layers=None if layers is None else options.layers_of(layers), pool=pool, state=state,
         dtype=dtype, file_format=format_,
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
-        resume=resume, overwrite=overwrite,
+        id_field=id_field, text_field=text_field, resume=resume, overwrite=overwrite,
     )  # fmt: skip
     exclude = [] if as_address(output) else output_paths(output)
     files, on_ray = find_files(texts, exclude=exclude), options.uses_ray(engine, address)

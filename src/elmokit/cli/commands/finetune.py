@@ -63,7 +63,7 @@ def finetune(
     from elmokit.text.worker_processes import Workers
     from elmokit.training.pretraining.finetune import finetune as run
     from elmokit.training.pretraining.presets import finetune_config
-    from elmokit.training.pretraining.start import RunOptions
+    from elmokit.training.pretraining.pretrain import RunOptions
     from elmokit.training.schedules import Limits
 
     overrides = [*options.as_settings({"text.field": text_field}), *(set_ or [])]
@@ -80,7 +80,7 @@ def finetune(
         reader=reader,
     )  # fmt: skip
     choose_threads(threads)
-    with watch_training("fine-tuning", output, run_options) as watched:
+    with watch_training("fine-tuning", run_options) as watched:
         result = run(
             config, model, corpus, output, watched,
             general=general or [], count_vocab=vocab == "corpus",

@@ -64,8 +64,8 @@ def pretrain(
     from elmokit.text.word_vocab import WordVocab
     from elmokit.text.worker_processes import Workers
     from elmokit.training.pretraining.presets import pretrain_config
+    from elmokit.training.pretraining.pretrain import RunOptions
     from elmokit.training.pretraining.pretrain import pretrain as run
-    from elmokit.training.pretraining.start import RunOptions
     from elmokit.training.schedules import Limits
 
     own = {"text.tokenizer.name": tokenizer, "text.field": text_field}
@@ -81,7 +81,7 @@ def pretrain(
         workers=Workers(workers),
     )  # fmt: skip
     choose_threads(threads)
-    with watch_training("training", output, run_options) as watched:
+    with watch_training("training", run_options) as watched:
         result = run(config, corpus, output, watched)
     if is_main_process():
         _print(result, as_json=json)

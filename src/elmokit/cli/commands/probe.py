@@ -50,8 +50,7 @@ def probe(
     Trains at most a linear classifier or a threshold.
     """
     from elmokit.metrics.bootstrap import CONFIDENCE
-    from elmokit.probes.gains import gains_of
-    from elmokit.probes.probe import plain_score, run_probe
+    from elmokit.probes.probe import gains_of, plain_score, run_probe
 
     choose_threads(threads)
     done = count(1)

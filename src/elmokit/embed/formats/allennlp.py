@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import h5py
-
 from elmokit.embed.formats import hdf5
 from elmokit.embed.formats.block import Block
 from elmokit.embed.formats.hdf5 import Reader, read_metadata
@@ -30,7 +28,5 @@ class Writer(hdf5.Writer):
 
     def close(self) -> None:
         """Write the index of the lines and finish the file."""
-        text = h5py.string_dtype(encoding="utf-8")
-        data = self.file.create_dataset(hdf5.TEXTS_KEY, (1,), dtype=text)
-        data[0] = json.dumps(self._index_of)
+        self.add_text(hdf5.TEXTS_KEY, json.dumps(self._index_of))
         super().close()

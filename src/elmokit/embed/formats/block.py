@@ -6,8 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from elmokit.errors import InputError
+from elmokit.files.location import shown
+from elmokit.weights.result_metadata import METADATA_KEY
+
 TOKENS_KEY = "tokens"
 """Name under which files hold the words of a sentence, as JSON where there are no lists."""
+LINES_KEY = "line_numbers"
+"""Name under which files whose keys are ids hold JSON: the line number of each id."""
 READ_ADVICE = "Embed the text again, or fetch the file again."
 """How errors about a damaged file end."""
 
@@ -45,6 +51,25 @@ def sentence_names(
     return np.arange(len(names)), names
 
 
+def names_of_lines(table: str, names: Iterable[str]) -> tuple[np.ndarray, list[str]]:
+    """Return the line numbers of sentences, rising, and their ids, from JSON of `LINES_KEY`."""
+    lines = json.loads(table)
+    if set(lines) != set(names) or not all(type(line) is int for line in lines.values()):
+        raise ValueError(f"`{LINES_KEY}` does not fit the sentences")
+    keys = sorted(lines, key=lines.__getitem__)
+    return np.array([lines[key] for key in keys], dtype=np.int64), keys
+
+
+def check_key(key: str, *, is_path: bool, where: str = "") -> None:
+    """Raise `InputError` for an id that cannot name an array; ``is_path``: ``/`` makes groups."""
+    reserved = (LINES_KEY, METADATA_KEY, f"{TOKENS_KEY}/")
+    if key.startswith(reserved) or (is_path and ("/" in key or key == ".")):
+        raise InputError(
+            f"{where}the id {shown(key)} cannot be a name in this kind of file"
+            f"{': HDF5 makes groups of names with `/`; use .npz or .parquet' if is_path else ''}."
+        )
+
+
 def _is_number(name: str) -> bool:
     return name.isascii() and name.isdecimal() and len(name) < 19  # int64
 
@@ -61,12 +86,19 @@ class Block:
     """The words of each line; None where they are not known."""
     vectors: list[np.ndarray]
     """(L, W, 2D) or (W, 2D), pooled (L, 2D) or (2D,); in the dtype of the file."""
+    keys: list[str] | None = None
+    """Ids of the sentences; None if their line numbers are their keys."""
 
-    def rows(self) -> Iterator[tuple[int, bytes | None, np.ndarray]]:
-        """Yield the index of each sentence, its words as JSON, if they are known, and its vectors.
+    def rows(self) -> Iterator[tuple[str, bytes | None, np.ndarray]]:
+        """Yield the key of each sentence, its words as JSON, if they are known, and its vectors.
 
         What UTF-8 cannot encode becomes ``?``.
         """
-        for index, tokens, vectors in zip(self.indices, self.tokens, self.vectors, strict=True):
+        keys = map(str, self.indices) if self.keys is None else self.keys
+        for key, tokens, vectors in zip(keys, self.tokens, self.vectors, strict=True):
             text = None if tokens is None else json.dumps(tokens, ensure_ascii=False)
-            yield index, None if text is None else text.encode("utf-8", "replace"), vectors
+            yield key, None if text is None else text.encode("utf-8", "replace"), vectors
+
+    def lines_of_keys(self) -> dict[str, int]:
+        """Return the line number of every id."""
+        return {} if self.keys is None else dict(zip(self.keys, self.indices, strict=True))

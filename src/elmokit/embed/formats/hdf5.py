@@ -15,9 +15,12 @@ import h5py
 import numpy as np
 
 from elmokit.embed.formats.block import (
+    LINES_KEY,
     TOKENS_KEY,
     Block,
     Sentence,
+    check_key,
+    names_of_lines,
     sentence_names,
     tokens_from_json,
 )
@@ -42,11 +45,15 @@ class Writer:
         cache.initial_size, cache.min_size, cache.max_size = 2**20, 2**20, 2**21
         self.file.id.set_mdc_config(cache)
         self.file.attrs[METADATA_KEY] = json.dumps(metadata)
+        self._lines: dict[str, int] = {}
 
     def write(self, block: Block) -> None:
         """Append sentences."""
-        for index, tokens, vectors in block.rows():
-            dataset = self.file.create_dataset(str(index), data=vectors)
+        self._lines |= block.lines_of_keys()
+        for key, tokens, vectors in block.rows():
+            if block.keys is not None:
+                check_key(key, is_path=True)
+            dataset = self.file.create_dataset(key, data=vectors)
             text = tokens or b""
             for start in range(0, len(text), MAX_ATTRIBUTE_BYTES):
                 piece = text[start : start + MAX_ATTRIBUTE_BYTES]
@@ -54,8 +61,15 @@ class Writer:
                 name = _attribute(start // MAX_ATTRIBUTE_BYTES)
                 dataset.attrs.create(name, np.array(piece, dtype=kind))
 
+    def add_text(self, name: str, text: str) -> None:
+        """Write a dataset of one text."""
+        dataset = self.file.create_dataset(name, (1,), dtype=h5py.string_dtype("utf-8"))
+        dataset[0] = text
+
     def close(self) -> None:
         """Finish the file."""
+        if self._lines:
+            self.add_text(LINES_KEY, json.dumps(self._lines))
         self.file.close()
 
 
@@ -65,8 +79,14 @@ class Reader:
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_hdf5(path))
-            datasets = [name for name in self._file.names() if name != TEXTS_KEY]
-            self.indices, self.names = sentence_names(datasets, self._is_vectors)
+            tables = (TEXTS_KEY, LINES_KEY)
+            datasets = [name for name in self._file.names() if name not in tables]
+            lines = self._file.text(LINES_KEY)
+            self.indices, self.names = (
+                sentence_names(datasets, self._is_vectors)
+                if lines is None
+                else names_of_lines(lines, datasets)
+            )
             self._opened = stack.pop_all()
 
     def read(self, position: int) -> Sentence:

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.formats.block import (
+    LINES_KEY,
     READ_ADVICE,
     TOKENS_KEY,
     Block,
     Sentence,
+    check_key,
+    names_of_lines,
     sentence_names,
     tokens_from_json,
 )
@@ -30,16 +33,22 @@ class Writer:
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         self._file = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
         self._add(METADATA_KEY, np.array(json.dumps(metadata)))
+        self._lines: dict[str, int] = {}
 
     def write(self, block: Block) -> None:
         """Append sentences."""
-        for index, tokens, vectors in block.rows():
-            self._add(str(index), vectors)
+        self._lines |= block.lines_of_keys()
+        for key, tokens, vectors in block.rows():
+            if block.keys is not None:
+                check_key(key, is_path=False)
+            self._add(key, vectors)
             if tokens is not None:
-                self._add(_tokens_name(index), np.array(tokens.decode()))
+                self._add(_tokens_name(key), np.array(tokens.decode()))
 
     def close(self) -> None:
         """Finish the file."""
+        if self._lines:
+            self._add(LINES_KEY, np.array(json.dumps(self._lines)))
         self._file.close()
 
     def _add(self, name: str, array: np.ndarray) -> None:
@@ -56,8 +65,13 @@ class Reader:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_archive(path, advice=READ_ADVICE))
             words = _tokens_name("")
-            arrays = [n for n in self._file if n != METADATA_KEY and not n.startswith(words)]
-            self.indices, self.names = sentence_names(arrays, self._is_vectors)
+            others = (METADATA_KEY, LINES_KEY)
+            arrays = [n for n in self._file if n not in others and not n.startswith(words)]
+            self.indices, self.names = (
+                names_of_lines(self._file[LINES_KEY].item(), arrays)
+                if LINES_KEY in self._file and METADATA_KEY in self._file
+                else sentence_names(arrays, self._is_vectors)
+            )
             self._opened = stack.pop_all()
 
     def read(self, position: int) -> Sentence:

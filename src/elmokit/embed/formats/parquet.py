@@ -1,5 +1,7 @@
 """Parquet: a row per sentence with ``id``, ``tokens`` and a column per layer. Needs pyarrow.
 
+The ``id`` is the line number; texts with ids of their own have these in the column ``key``.
+
 A layer is a list (words) of fixed-size lists (dimensions), or of pooled sentences one such list.
 The columns are ``layer_0``, … or only ``top``, ``average`` or ``layer_k``. The schema holds the
 metadata.
@@ -25,6 +27,7 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", extra="arrow") from error
 
 _ROWS_TOGETHER = 64
+_KEY = "key"
 
 
 def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
@@ -34,6 +37,8 @@ def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
     vector = pa.list_(value, metadata["dim"])
     layer = vector if metadata.get("pool") is not None else pa.list_(vector)
     fields = [("id", pa.int64()), (TOKENS_KEY, pa.list_(pa.string()))]
+    if "keys" in metadata:
+        fields.insert(1, (_KEY, pa.string()))
     fields += [(f"layer_{k}" if isinstance(k, int) else k, layer) for k in numbers]
     return pa.schema(fields, metadata={METADATA_KEY: json.dumps(metadata)})
 
@@ -45,8 +50,10 @@ def record_batch(block: Block, schema: pa.Schema) -> pa.RecordBatch:
         for words in block.tokens
     ]
     arrays: list[Any] = [pa.array(block.indices, pa.int64())]
+    if _KEY in schema.names:
+        arrays.append(pa.array(block.keys, pa.string()))
     arrays.append(pa.array(tokens, pa.list_(pa.binary())).cast(pa.list_(pa.string())))
-    for k, field in enumerate(list(schema)[2:]):
+    for k, field in enumerate(list(schema)[len(arrays) :]):
         is_pooled = pa.types.is_fixed_size_list(field.type)
         vector = field.type if is_pooled else field.type.value_type
         dims = 2 if is_pooled else 3  # with all layers
@@ -112,10 +119,12 @@ class Reader:
             self._count(group, id_columns)
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
         self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])
-        self.names = None
+        keyed = groups if _KEY in self._file.schema_arrow.names else ()
+        keys = [self._file.read_row_group(k, columns=[_KEY]).column(0).to_pylist() for k in keyed]
+        self.names = [key for group in keys for key in group] if keyed else None
         self._ends = np.cumsum([len(part) for part in ids])
         self._layers = [
-            name for name in self._file.schema_arrow.names if name not in ("id", TOKENS_KEY)
+            name for name in self._file.schema_arrow.names if name not in ("id", _KEY, TOKENS_KEY)
         ]
         self._group: tuple[int, Any] | None = None
 

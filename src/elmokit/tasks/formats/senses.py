@@ -18,8 +18,9 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import read_records
 
 _INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
-_WORD_ELEMENTS = ("wf", "instance")
-_ELEMENTS = {"corpus": "", "text": "corpus", "sentence": "text"}  # each with its parent
+_PARENTS = {
+    "corpus": "", "text": "corpus", "sentence": "text", "wf": "sentence", "instance": "sentence",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,9 +80,9 @@ class SenseInventory:
 
         ``pos`` is ``NOUN``, ``VERB``, ``ADJ`` or ``ADV``, or ``n``, ``v``, ``a`` or ``r``.
         """
-        found = self._senses.get((_lemma_key(lemma), _INVENTORY_POS.get(pos, pos)), [])
+        senses = self._senses.get((_lemma_key(lemma), _INVENTORY_POS.get(pos, pos)), [])
         written = lemma.replace("_", " ")
-        return sorted(found, key=lambda sense: (sense.lemma != written, sense.rank))
+        return sorted(senses, key=lambda sense: (sense.lemma != written, sense.rank))
 
     def first_sense(self, lemma: str, pos: str) -> str | None:
         """Return the key of the most frequent sense, None if the lemma is unknown."""
@@ -95,28 +96,22 @@ def read_senses(
     """Yield the sentences with annotated words from XML and a file of gold keys.
 
     The report counts annotated words; a sentence with an empty word is skipped and counts as one.
-
-    Raises:
-        FileNotFoundError: at once, if a file does not exist.
-        FormatError: while reading, for invalid XML, an instance without id, lemma or part of
-            speech, a line without key, a repeated id, or a file without annotated words.
     """
-    found_keys = existing_file(keys_path, what="sense keys")
+    keys_path = existing_file(keys_path, what="sense keys")
+
+    def sentences(path: Path, report: ExampleReport) -> Iterator[SenseSentence]:
+        parser = _SentenceParser(path, _read_keys(keys_path), report)
+        for piece in read_pieces(path):
+            yield from parser.parse(piece)
+        yield from parser.parse(b"", is_last=True)  # what expat put off until it knew the end
+
     return read_examples(
-        path,
-        lambda path, report: _sense_sentences(path, found_keys, report),
-        report,
-        size=lambda sentence: len(sentence.occurrences),
-    )
+        path, sentences, report, size=lambda sentence: len(sentence.occurrences)
+    )  # fmt: skip
 
 
 def read_sense_inventory(path: StrPath) -> SenseInventory:
-    """Read a table with the columns lemma, pos, rank, sense_key, synset and gloss.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        FormatError: for missing columns, a rank that is not a number, or a file without senses.
-    """
+    """Read a table with the columns lemma, pos, rank, sense_key, synset and gloss."""
     senses: dict[tuple[str, str], list[Sense]] = {}
     for record in read_examples(path, lambda path, _: read_records(path), None):
         sense = Sense(
@@ -158,100 +153,48 @@ def _separate(keys: str) -> Iterator[str]:
         yield key if "%" in key or key is first else f"{lemma}%{key}"
 
 
-def _sense_sentences(path: Path, keys_path: Path, report: ExampleReport) -> Iterator[SenseSentence]:
-    keys = _read_keys(keys_path)
-    for raw in _XmlReader(path).sentences():
-        tokens: list[str] = []
-        occurrences: list[SenseOccurrence] = []
-        num_empty = 0
-        for word in raw.words:
-            start = len(tokens)
-            tokens += word.text.split()
-            num_empty += len(tokens) == start
-            if word.name is None:
-                continue
-            if word.name not in keys:
-                report.skip("no_gold_key", word.location)
-                continue
-            occurrence = SenseOccurrence(
-                name=word.name, start=start, end=len(tokens),
-                lemma=word.lemma, pos=word.pos, sense_keys=keys[word.name],
-            )  # fmt: skip
-            occurrences.append(occurrence)
-        if num_empty:
-            report.skip("empty_token", raw.location)
-        elif occurrences:
-            yield SenseSentence(
-                tokens=tuple(tokens), occurrences=tuple(occurrences),
-                location=raw.location, document=raw.document,
-            )  # fmt: skip
+class _SentenceParser:
+    """Reads the XML in pieces. Locations need expat: other parsers hide the line of an element."""
 
-
-@dataclass
-class _Word:
-    """A <wf> or, with a name, an <instance>."""
-
-    location: Location
-    name: str | None
-    lemma: str
-    pos: str
-    text: str = ""
-
-
-@dataclass
-class _RawSentence:
-    location: Location
-    document: str
-    words: list[_Word]
-
-
-class _XmlReader:
-    """Reads the XML in pieces and records line numbers."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._parser = expat.ParserCreate()
-        self._parser.buffer_text = True
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._characters
-        self._parser.EntityDeclHandler = self._entity
+    def __init__(
+        self, path: Path, keys: Mapping[str, tuple[str, ...]], report: ExampleReport
+    ) -> None:
+        self._path, self._keys, self._report = path, keys, report
+        self._expat = expat.ParserCreate()
+        self._expat.buffer_text = True
+        self._expat.StartElementHandler = self._start
+        self._expat.EndElementHandler = self._end
+        self._expat.CharacterDataHandler = self._characters
+        self._expat.EntityDeclHandler = self._entity
         self._open: list[str] = []
         self._document, self._num_documents = "", 0
-        self._sentence: _RawSentence | None = None
-        self._word: _Word | None = None
-        self._finished: list[_RawSentence] = []
         self._names: set[str] = set()
+        self._finished: list[SenseSentence] = []
 
-    def sentences(self) -> Iterator[_RawSentence]:
-        for piece in read_pieces(self.path):
-            self._parse(piece, False)
-            yield from self._finished
-            self._finished = []
-        self._parse(b"", True)
-        yield from self._finished  # what the parser put off until it knew the end
-
-    def _parse(self, piece: bytes, is_last: bool) -> None:
+    def parse(self, piece: bytes, *, is_last: bool = False) -> list[SenseSentence]:
+        """Return the sentences that end in this piece."""
+        self._finished = []
         try:
-            self._parser.Parse(piece, is_last)
+            self._expat.Parse(piece, is_last)
         except expat.ExpatError as error:
-            raise Location(path=self.path, line=error.lineno).error(
+            raise Location(path=self._path, line=error.lineno).error(
                 f"invalid XML at column {error.offset}: {expat.ErrorString(error.code)}. Is the "
                 f"file truncated or empty? Copy it again."
             ) from error
+        return self._finished
 
-    def _location(self) -> Location:
-        return Location(path=self.path, line=self._parser.CurrentLineNumber)
+    def _here(self) -> Location:
+        return Location(path=self._path, line=self._expat.CurrentLineNumber)
 
     def _entity(self, *_: object) -> None:
-        raise self._location().error("entity declarations are not allowed in task data.")
+        # entities that name each other can make gigabytes of a small file
+        raise self._here().error("entity declarations are not allowed in task data.")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         parent = self._open[-1] if self._open else ""
-        expected = "sentence" if name in _WORD_ELEMENTS else _ELEMENTS.get(name)
-        if expected is None or parent != expected:
+        if _PARENTS.get(name) != parent:
             where = f"in <{parent}>" if parent else "at the top"
-            raise self._location().error(
+            raise self._here().error(
                 f"<{name}> {where} is not allowed. Expected: <corpus> with <text> with <sentence> "
                 f"with <wf> and <instance>."
             )
@@ -260,33 +203,51 @@ class _XmlReader:
             self._num_documents += 1
             self._document = attributes.get("id") or str(self._num_documents)
         elif name == "sentence":
-            self._sentence = _RawSentence(self._location(), self._document, words=[])
-        elif name == "wf" and self._sentence is not None:
-            self._word = _Word(location=self._sentence.location, name=None, lemma="", pos="")
-        elif name == "instance":
-            self._word = self._instance(attributes)
+            self._sentence_location, self._has_empty = self._here(), False
+            self._tokens: list[str] = []
+            self._occurrences: list[SenseOccurrence] = []
+        elif parent == "sentence":
+            self._word_location, self._text = self._here(), ""
+            self._instance = self._checked(attributes) if name == "instance" else None
 
-    def _instance(self, attributes: dict[str, str]) -> _Word:
-        location = self._location()
+    def _checked(self, attributes: dict[str, str]) -> dict[str, str]:
         missing = [name for name in ("id", "lemma", "pos") if not attributes.get(name)]
-        if missing:
-            raise location.error(f"an <instance> lacks {', '.join(missing)}.")
-        name = attributes["id"]
-        if name in self._names:
-            raise location.error(f"the instance {shown(name)} occurs twice.")
-        self._names.add(name)
-        return _Word(location=location, name=name, lemma=attributes["lemma"], pos=attributes["pos"])
+        if missing or attributes["id"] in self._names:
+            fault = f"lacks {', '.join(missing)}" if missing else "occurs twice"
+            raise self._here().error(f"the <instance> {shown(attributes.get('id'))} {fault}.")
+        self._names.add(attributes["id"])
+        return attributes
 
     def _end(self, name: str) -> None:
         self._open.pop()
-        if name == "sentence" and self._sentence is not None:
-            self._finished.append(self._sentence)
-        elif name in _WORD_ELEMENTS and self._sentence is not None and self._word is not None:
-            self._sentence.words.append(self._word)
-            self._word = None
+        if name in ("wf", "instance"):
+            self._end_word()
+        elif name == "sentence" and self._has_empty:
+            self._report.skip("empty_token", self._sentence_location)
+        elif name == "sentence" and self._occurrences:
+            sentence = SenseSentence(
+                tokens=tuple(self._tokens), occurrences=tuple(self._occurrences),
+                location=self._sentence_location, document=self._document,
+            )  # fmt: skip
+            self._finished.append(sentence)
+
+    def _end_word(self) -> None:
+        start, word = len(self._tokens), self._instance
+        self._tokens += self._text.split()
+        self._has_empty |= len(self._tokens) == start
+        if word is None:
+            return
+        if word["id"] not in self._keys:
+            self._report.skip("no_gold_key", self._word_location)
+            return
+        occurrence = SenseOccurrence(
+            name=word["id"], start=start, end=len(self._tokens), lemma=word["lemma"],
+            pos=word["pos"], sense_keys=self._keys[word["id"]],
+        )  # fmt: skip
+        self._occurrences.append(occurrence)
 
     def _characters(self, text: str) -> None:
-        if self._word is not None:
-            self._word.text += text
+        if self._open[-1] in ("wf", "instance"):
+            self._text += text
         elif text.strip():
-            raise self._location().error(f"text outside <wf> and <instance>: {shown(text)}.")
+            raise self._here().error(f"text outside <wf> and <instance>: {shown(text)}.")

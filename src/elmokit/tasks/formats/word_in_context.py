@@ -40,12 +40,8 @@ def read_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[
     """Yield pairs of ``lemma`` (or ``word``), ``sentence1, start1, end1, sentence2, …, label``.
 
     They are records, as in SuperGLUE, or the files of MCL-WiC and of WiC as they are distributed:
-    ``NAME.data…`` with the labels in ``NAME.gold…`` beside it. Pairs with
-    a span that is empty or outside its text are skipped.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for missing or wrong fields, or a file without pairs.
+    ``NAME.data…`` with the labels in ``NAME.gold…`` beside it. Pairs with a span that is empty or
+    outside its text are skipped.
     """
 
     def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
@@ -61,10 +57,6 @@ def read_kobest_wic(path: StrPath, *, report: ExampleReport | None = None) -> It
     """Yield pairs of KoBEST, where ``[ ]`` marks the word; the texts come without marks.
 
     Pairs with an unmarked text are skipped; the first of several marks counts.
-
-    Raises:
-        FileNotFoundError: at once, if there is no such file.
-        FormatError: while reading, for missing or wrong fields, or a file without pairs.
     """
 
     def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
@@ -120,15 +112,13 @@ def _from_row(path: Path, number: int, line: str) -> Record:
 def _by_offsets(record: Record, number: str) -> WordInContext | None:
     text = record.text(f"sentence{number}")
     start, end = record.integer(f"start{number}"), record.integer(f"end{number}")
-    if not 0 <= start < end <= len(text):
-        return None
-    return WordInContext(text=text, start=start, end=end)
+    return WordInContext(text=text, start=start, end=end) if 0 <= start < end <= len(text) else None
 
 
 def _by_marks(marked: str, report: ExampleReport) -> WordInContext | None:
-    before, opened, rest = marked.partition("[")
+    before, _, rest = marked.partition("[")
     word, closed, after = rest.partition("]")
-    if not opened or not closed or not word.strip():
+    if not closed or not word.strip():
         return None
     if "[" in after:
         report.repaired["several_targets"] += 1
@@ -144,10 +134,11 @@ def _pair(
     report: ExampleReport,
 ) -> Iterator[ContextPair]:
     """Yield the pair if the word is found in both texts."""
-    (first, second), lemma, same_sense = words, record.text(lemma), record.truth(label)
+    (first, second), location = words, record.location
+    name, same_sense = record.text(lemma), record.truth(label)
     if first is None or second is None:
-        report.skip("target_not_in_text", record.location)
-        return
-    yield ContextPair(
-        lemma=lemma, first=first, second=second, same_sense=same_sense, location=record.location
-    )
+        report.skip("target_not_in_text", location)
+    else:
+        yield ContextPair(
+            lemma=name, first=first, second=second, same_sense=same_sense, location=location
+        )

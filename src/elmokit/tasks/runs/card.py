@@ -9,18 +9,9 @@ from elmokit.tasks.registry import find_task
 from elmokit.weights.card import UNKNOWN, cell, plain
 
 NOT_LISTED = (
-    "name",
-    "language",
-    "license",
-    "example",
-    "label_meanings",
-    "score",
-    "scores",
-    "scored",
-)
+    "name", "language", "license", "example", "label_meanings", "score", "scores", "scored"
+)  # fmt: skip
 """Entries that the list under "Training" leaves out."""
-HELD_OUT = "held-out"
-"""The dev file in ``data``, for runs whose epoch was chosen on a part of the training set."""
 
 
 def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int) -> str:

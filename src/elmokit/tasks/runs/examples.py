@@ -1,16 +1,24 @@
-"""The examples of a data set with the layers of their sentences, and their batches."""
+"""The examples of a data set with the layers of their sentences: batches, predictions, scores."""
 
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from elmokit.errors import InputError
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
+from elmokit.tasks.inputs.word_units import warn_of_units
+from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import Task
+from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +28,67 @@ BATCHES_SORTED_TOGETHER = 20
 """Training batches whose examples are sorted by length together, to reduce padding."""
 PREDICTION_WORDS = 4000
 """Most padded words in a batch in prediction, and in any batch of a document's sentences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFiles:
+    """Files that the training of a task reads."""
+
+    train: Path
+    dev: Path
+    test: Path | None = None
+    vectors: Path | None = None
+    """Static word vectors."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TaskExamples:
+    """Examples of the files, and the labels to learn."""
+
+    train: list[Any]
+    """With those added in lower case."""
+    num_given: int
+    """Training examples in the file."""
+    dev: list[Any]
+    test: list[Any] | None
+    labels: list[str]
+    """Of the training set."""
+
+
+def read_examples(
+    task: Task[Any], config: TaskRunConfig, files: TaskFiles, bilm: TaskBiLM
+) -> TaskExamples:
+    """Read all examples; refuse those of another task, and labels that teach nothing."""
+    tokenize = bilm.tokenizer.tokenize
+    train = task.read(files.train, training=True, tokenize=tokenize)
+    dev = task.read(files.dev, training=False, tokenize=tokenize)
+    test = None
+    if files.test is not None:
+        test = task.read(files.test, training=False, tokenize=tokenize)
+    for path, examples in ((files.train, train), (files.dev, dev)):
+        if not any(any(task.sentences(example)) for example in examples):
+            raise InputError(
+                f"{path}: no example has a word; all texts are empty for the tokenizer. Is this "
+                "the right file?"
+            )
+    num_given = len(train)
+    train += lowercase_copies(
+        task, train, share=config.train.lowercase_share, seed=config.train.seed
+    )
+    labels = task.labels(train)
+    if task.labels_are_answers and len(labels) == 1:
+        raise InputError(
+            f"{files.train}: every example has the label {labels[0]!r}: there is nothing to learn."
+        )
+    check_labels(files.dev, task, labels, dev)
+    if files.test is not None and test is not None:
+        check_labels(files.test, task, labels, test)
+    warn_of_units(
+        files.train, task.words(train), config.units, bilm.tokenizer,
+        has_bilm=bilm.reference is not None,
+        option="--set units=morphemes" if "morphemes" in task.all_units else "",
+    )  # fmt: skip
+    return TaskExamples(train=train, num_given=num_given, dev=dev, test=test, labels=labels)
 
 
 class Examples:
@@ -84,11 +153,7 @@ def choose_examples(training: Examples, *, share: float, seed: int) -> list[int]
 def lowercase_copies(
     task: Task[Any], training: Sequence[Any], *, share: float, seed: int
 ) -> list[Any]:
-    """Return copies of a share of the training examples in lower case, if that changes them.
-
-    Raises:
-        InputError: if copies are wanted, and the task does not tag words.
-    """
+    """Return copies of a share of the training examples in lower case, if that changes them."""
     if not share:
         return []
     task = check_tags_words(task, wanted=LOWERCASE_SHARE)
@@ -139,3 +204,83 @@ def _by_padded_words(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentenc
             start, longest = end, len(words)
     if start < len(sentences):
         yield sentences[start:]
+
+
+OnScored = Callable[[int, int], None]
+"""Called with the number of examples done and in total."""
+
+
+def predict(
+    model: TaskModel,
+    maker: BatchMaker,
+    examples: Examples,
+    on_scored: OnScored = lambda done, total: None,
+    *,
+    with_probs: bool = False,
+) -> list[Any]:
+    """Return the prediction for each example, in order; ``with_probs`` as the model's method."""
+    model.eval()
+    results: list[Any] = [None] * len(examples)
+    done = 0
+    on_scored(done, len(examples))
+    with torch.no_grad():
+        for batch in prediction_batches(examples):
+            chosen = [examples.examples[index] for index in batch]
+            answer = model.predict_with_probs if with_probs else model.predict
+            answers = answer(examples.batch(maker, batch), chosen)
+            for index, answer in zip(batch, answers, strict=True):
+                results[index] = answer
+            done += len(batch)
+            on_scored(done, len(examples))
+    return results
+
+
+def score_model(
+    model: TaskModel,
+    maker: BatchMaker,
+    examples: Examples,
+    on_scored: OnScored = lambda done, total: None,
+) -> TaskScore:
+    """Score the predictions for examples with gold answers; note their sampling units."""
+    task = examples.task
+    gold = [task.gold(example) for example in examples.examples]
+    answers = predict(model, maker, examples, on_scored)
+    pairs = zip(examples.examples, answers, strict=True)
+    score = task.score(gold, [task.in_units_of_gold(*pair) for pair in pairs])
+    return replace(score, sampling_units=task.number_sampling_units(examples.examples))
+
+
+def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:
+    """Return gold answers that the model cannot give; for spans, their types."""
+    if not task.labels_are_answers:
+        return []
+    unknown = set(task.labels(examples)) - set(labels)
+    return sorted({task.shown_label(label) for label in unknown})
+
+
+def check_labels(path: Path, task: Task[Any], labels: Labels, examples: Sequence[Any]) -> None:
+    """Warn, once, of labels of a file that the training set lacks.
+
+    `InputError` if it lacks all of them: the file is of another task or language.
+    """
+    unknown = missing_labels(task, labels, examples)
+    present = {task.shown_label(label) for label in task.labels(examples)} - {""}
+    if unknown and present <= set(unknown):
+        known = sorted({task.shown_label(label) for label in labels} - {""})
+        raise InputError(
+            f"{path} has none of the labels that the training set has ({_some(known)}), but "
+            f"{_some(unknown)}: it belongs to another task, or has other labels."
+        )
+    if unknown:
+        _warn(
+            f"{path} has labels that the training set lacks ({_some(unknown)}): they count as wrong"
+        )
+
+
+@cache
+def _warn(message: str) -> None:
+    log.warning("%s", message)
+
+
+def _some(labels: Sequence[str]) -> str:
+    return ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")

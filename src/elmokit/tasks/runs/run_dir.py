@@ -1,4 +1,4 @@
-"""The directory of a task run.
+"""The directory of a task run: written, read, and checked against its biLM.
 
 ``task.json``: resolved configuration, labels, biLM. ``model.safetensors``: weights of the best
 epoch. ``metrics.jsonl``: one row per epoch. ``vectors.txt``: words of the static vectors that are
@@ -7,15 +7,18 @@ that `save_run` wrote has weights in a smaller format and a card, ``README.md``,
 resumed.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
 
+from elmokit.bilm.device import pick_device
 from elmokit.config import from_dict, parse_record
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_directory, atomic_file
@@ -24,16 +27,20 @@ from elmokit.files.damage import damage
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import json_bytes, read_json
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
-from elmokit.tasks.inputs.task_bilm import BiLMReference
-from elmokit.tasks.runs.training import EpochReport
-from elmokit.tasks.task import TaskModel
+from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM
+from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs.config import TaskRunConfig, build_network
+from elmokit.tasks.task import Task, TaskModel
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
-from elmokit.weights.locate import RUN_CONFIG_NAME
+from elmokit.weights.locate import MODELS, PACKAGED_RUNS, RUN_CONFIG_NAME, path_of
 from elmokit.weights.model_files import CARD_NAME, check_replaceable
 from elmokit.weights.storage import Storage, pack, unpack_all
-from elmokit.weights.tensor_files import FLOATS, mismatch, read_tensors
-from elmokit.weights.versions import newer_version_hint
+from elmokit.weights.tensor_files import FLOATS, read_tensors
+from elmokit.weights.versions import adding_version_hint, newer_version_hint
+
+log = logging.getLogger(__name__)
 
 CONFIG_FILE = RUN_CONFIG_NAME
 WEIGHTS_FILE, WORDS_FILE = "model.safetensors", "vectors.txt"
@@ -42,8 +49,9 @@ SAVED_FILES = (CONFIG_FILE, WEIGHTS_FILE, WORDS_FILE, CARD_NAME)
 STATIC_WEIGHT = "inputs.static.weight"
 KEEPS_VECTORS = "keeps_vectors"
 """Key of `task.json`: whether the run holds all static vectors of their file."""
+HELD_OUT = "held-out"
+"""The dev file in ``data``, for runs whose epoch was chosen on a part of the training set."""
 _ADVICE = "Copy the whole directory again, or train the task again."
-_TRAIN_AGAIN = "Train the task again."
 
 
 def write_best(
@@ -74,12 +82,7 @@ def save_run(
     card: str,
     dtype: Storage,
 ) -> None:
-    """Write a run whole or not at all, without what resumes it.
-
-    Raises:
-        FileExistsError: if ``directory`` exists and holds anything but a saved run.
-        ValueError: if ``dtype`` cannot hold a parameter exactly.
-    """
+    """Write a run whole or not at all, without what resumes it; see `TaskRun.save`."""
     parameters = network.state_dict().items()
     tensors = pack({n: t.detach().to("cpu").contiguous() for n, t in parameters}, dtype)
     check_replaceable(directory, noun="task run", names=SAVED_FILES, mark=CONFIG_FILE)
@@ -96,41 +99,6 @@ def _lines(words: list[str]) -> bytes:
     return "".join(f"{word}\n" for word in words).encode()
 
 
-def epoch_row(report: EpochReport, step: int) -> dict[str, Any]:
-    """Return the row of an epoch in the metrics log; ``step`` is its last update."""
-    return {
-        "epoch": report.epoch, "step": step, "loss": report.loss,
-        "seconds": round(report.seconds, 2),
-        "metric": report.dev.metric, "dev": report.dev.value, **report.dev.details,
-    }  # fmt: skip
-
-
-def read_metadata(run_dir: Path) -> dict[str, Any]:
-    """Return the metadata that `write_best` wrote.
-
-    Raises:
-        FileNotFoundError: if there is no run.
-        FormatError: if it is damaged, or holds an unknown key.
-    """
-    path = run_dir / CONFIG_FILE
-    if not run_dir.exists():
-        raise FileNotFoundError(f"{run_dir} is not a task run: there is no such directory.")
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{run_dir} is not a task run: it has no {CONFIG_FILE}. `elmokit train TASK --data D "
-            "--model M -o RUN` makes one; a run stopped in its first epoch has no model."
-        )
-    required = ("config", "labels", "bilm", "vectors")
-    metadata = read_json(path, advice=_TRAIN_AGAIN, required=required)
-    parse_record(_TaskRecord, metadata, source=path, advice=_advice_for_settings(metadata))
-    return metadata
-
-
-def _advice_for_settings(metadata: Mapping[str, Any]) -> str:
-    """Return what to do if a setting is unknown or missing."""
-    return newer_version_hint(metadata.get("elmokit_version", "")) or _TRAIN_AGAIN
-
-
 @dataclass(frozen=True, kw_only=True)
 class _DataRecord:
     train: Any = ""  # paths are text, but perhaps no Unicode
@@ -140,13 +108,13 @@ class _DataRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class _TaskRecord:
-    """``task.json``; `input_settings_of` and `vectors_of` read its tables."""
+    """``task.json``."""
 
     elmokit_version: str = ""
     config: dict[str, Any]
     labels: tuple[str, ...]
     bilm: BiLMReference | None
-    vectors: Any
+    vectors: VectorsReference | None
     data: _DataRecord | None = None
     dev: Any = None
     card: Any = None
@@ -160,34 +128,42 @@ class _TaskRecord:
             raise ValueError("`labels` must be distinct")
 
 
+def read_metadata(run_dir: Path) -> dict[str, Any]:
+    """Return the metadata that `write_best` wrote.
+
+    Raises:
+        FileNotFoundError: if there is no run.
+        FormatError: if it is damaged, or holds an unknown key.
+    """
+    path = run_dir / CONFIG_FILE
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{run_dir} is not a task run: there is no {path}. `elmokit train TASK --data D "
+            "--model M -o RUN` makes one; a run stopped in its first epoch has no model."
+        )
+    required = ("config", "labels", "bilm", "vectors")
+    metadata = read_json(path, advice=_ADVICE, required=required)
+    parse_record(_TaskRecord, metadata, source=path, advice=_advice_for_settings(metadata))
+    return metadata
+
+
+def _advice_for_settings(metadata: Mapping[str, Any]) -> str:
+    """Return what to do if a setting is unknown or missing."""
+    return newer_version_hint(metadata.get("elmokit_version", "")) or _ADVICE
+
+
 def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
     """Return what a run reads at each word; FormatError if ``metadata`` is not complete."""
     inputs = metadata["config"].get("inputs", {})
-    if isinstance(inputs, dict):
-        inputs = UNRECORDED | inputs
-    _check_complete(inputs, "inputs", InputSettings, run_dir, _advice_for_settings(metadata))
-    return from_dict(InputSettings, inputs, source=str(run_dir / CONFIG_FILE))
-
-
-def vectors_of(metadata: dict[str, Any], run_dir: Path) -> VectorsReference | None:
-    """Return the source of a run's static vectors, if any; FormatError if it is not complete."""
-    vectors = metadata["vectors"]
-    if vectors is None:
-        return None
-    _check_complete(vectors, "vectors", VectorsReference, run_dir, _advice_for_settings(metadata))
-    return from_dict(VectorsReference, vectors, source=str(run_dir / CONFIG_FILE))
-
-
-def _check_complete(table: object, key: str, kind: type, run_dir: Path, advice: str) -> None:
-    """Refuse a table in which a field of a dataclass is missing or null."""
-    known = table if isinstance(table, dict) else {}
-    names = sorted(field.name for field in fields(kind))
-    missing = [f"{key}.{name}" for name in names if known.get(name) is None]
+    known = UNRECORDED | (inputs if isinstance(inputs, dict) else {})
+    # A missing setting must not become its default in silence: the run would read other inputs.
+    missing = [field.name for field in fields(InputSettings) if known.get(field.name) is None]
     if missing:
         raise FormatError(
-            f"{run_dir / CONFIG_FILE} does not say {', '.join(missing)}: it is damaged or of "
-            f"another version. {advice}"
+            f"{run_dir / CONFIG_FILE} does not say inputs.{', inputs.'.join(missing)}: it is "
+            f"damaged or of another version. {_advice_for_settings(metadata)}"
         )
+    return from_dict(InputSettings, known, source=str(run_dir / CONFIG_FILE))
 
 
 def run_hash(run_dir: Path) -> str | None:
@@ -204,70 +180,135 @@ def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch
     """
     path = run_dir / WEIGHTS_FILE
     stored = read_tensors(path, advice=_ADVICE, dtypes=(*FLOATS, "I8"))
-    if sha256 is not None and (found := file_sha256(path)) != sha256:
+    if sha256 is not None and (actual := file_sha256(path)) != sha256:
         raise FormatError(
-            f"{path}: damaged, or of another run: its SHA-256 is {found[:12]}…, but {CONFIG_FILE} "
+            f"{path}: damaged, or of another run: its SHA-256 is {actual[:12]}…, but {CONFIG_FILE} "
             f"says {sha256[:12]}…. {_ADVICE}"
         )
     with damage(path, _ADVICE):
         return unpack_all(stored)
 
 
-def check_sizes(
+def _read_static(run_dir: Path, tensors: dict[str, torch.Tensor]) -> StaticVectors | None:
+    """Return the static vectors of a run, if it has any."""
+    path, values = run_dir / WORDS_FILE, tensors.get(STATIC_WEIGHT)
+    if path.exists() != (values is not None):
+        raise FormatError(
+            f"{path} and the vectors of its words in {WEIGHTS_FILE} belong together, but one of "
+            f"them is missing. {_ADVICE}"
+        )
+    if values is None:
+        return None
+    with damage(path, _ADVICE):
+        words = read_bounded(path, MAX_WORD_LIST_BYTES).decode().split("\n")[:-1]
+        return StaticVectors(words, values[2:].numpy())
+
+
+def _check_sizes(
     labels: Sequence[str],
     hidden_dims: Sequence[int],
     tensors: Mapping[str, torch.Tensor],
     run_dir: Path,
 ) -> None:
-    """Check sizes of ``task.json`` against the weights before a network is built of them.
+    """Refuse sizes that do not fit the weights, before a network takes the memory for them.
 
     Every recurrent layer of width H has more than 3 H² weights, and every label its own.
-
-    Raises:
-        FormatError: if the weights are too few.
     """
     num_weights = sum(tensor.numel() for tensor in tensors.values())
     needed = 3 * sum(dim * dim for dim in hidden_dims)
     if len(labels) + needed > num_weights or min(hidden_dims, default=1) < 1:
         raise FormatError(
             f"{run_dir / CONFIG_FILE}: {len(labels):,} `labels` and `config.hidden_dims`="
-            f"{list(hidden_dims)} do not fit the {num_weights:,} numbers in {WEIGHTS_FILE}: the "
-            "files are damaged or of different runs. Train the task again."
+            f"{list(hidden_dims)} do not fit the {num_weights:,} numbers in {WEIGHTS_FILE}. "
+            f"{_ADVICE}"
         )
 
 
-def check_tensors(network: TaskModel, tensors: Mapping[str, torch.Tensor], run_dir: Path) -> None:
-    """Check names and shapes of the weights against the network that ``task.json`` describes.
+@dataclass(frozen=True)
+class RunParts:
+    """What `TaskRun` is made of."""
 
-    Raises:
-        FormatError: for the first tensor that is missing, of another shape, or not in the network.
-    """
-    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    found = {name: tuple(value.shape) for name, value in tensors.items()}
-    if fault := mismatch(expected, found):
-        raise FormatError(
-            f"{run_dir / WEIGHTS_FILE} does not fit the network and labels in {CONFIG_FILE}: "
-            f"{fault}. {_ADVICE}"
+    task: Task[Any]
+    network: TaskModel
+    labels: list[str]
+    maker: BatchMaker
+    bilm: TaskBiLM
+    vectors: VectorsReference | None
+    metadata: dict[str, Any]
+
+
+def load_parts(
+    run_dir: Path,
+    *,
+    model: str | None,
+    vectors: str | PathLike[str] | None,
+    device: str,
+    cache_dir: str | PathLike[str] | None,
+) -> RunParts:
+    """Load the parts of a run; see `TaskRun.load`, which has the arguments and errors."""
+    metadata = read_metadata(run_dir)
+    labels = metadata["labels"]
+    reference = metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"])
+    vectors_file = metadata["vectors"] and from_dict(VectorsReference, metadata["vectors"])
+    with adding_version_hint(metadata.get("elmokit_version", "")):
+        config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
+        task = find_task(config.task).in_units(config.units, config.columns)
+        config = replace(config, inputs=input_settings_of(metadata, run_dir))
+    if vectors is not None and metadata.get(KEEPS_VECTORS):
+        log.warning("%s has no effect: %s keeps its own vectors", vectors, run_dir)
+    elif vectors is not None and vectors_file is not None:
+        vectors_file = replace(vectors_file, path=str(Path(vectors).absolute()))
+    config = config.resolved(with_static=vectors_file is not None)
+    needs_bilm = config.inputs.sources.needs_bilm
+    if model is not None and not (reference or needs_bilm):
+        log.warning("the biLM %s has no effect: %s was trained without one", model, run_dir)
+        model = None
+    path = model or (_recorded_bilm(reference, run_dir) if reference else None)
+    torch_device = pick_device(device)
+    bilm = TaskBiLM.open(
+        config.inputs, path, precision=reference.precision if reference else "fp32",
+        finetune=config.train.finetune_bilm, device=torch_device,
+        cache_dir=None if cache_dir is None else Path(cache_dir),
+    )  # fmt: skip
+    if reference and bilm.reference:
+        difference = reference.difference(bilm.reference, is_needed=needs_bilm)
+        if difference:
+            raise FormatError(
+                f"{path} is not the biLM that {run_dir} was trained with: {difference}. "
+                f"{_advice_for_other_bilm(run_dir, model, metadata)}"
+            )
+    tensors = read_weights(run_dir, sha256=metadata.get("weights_sha256"))
+    _check_sizes(labels, config.hidden_dims, tensors, run_dir)
+    static = _read_static(run_dir, tensors)
+    with damage(run_dir / WEIGHTS_FILE, _ADVICE, what=f"does not fit {CONFIG_FILE}"):
+        network = build_network(task, config, labels, bilm, static)
+        network.load_state_dict(tensors)
+    network.eval().to(torch_device)
+    maker = BatchMaker(
+        config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=torch_device
+    )
+    return RunParts(task, network, labels, maker, bilm, vectors_file, metadata)
+
+
+def _recorded_bilm(reference: BiLMReference, run_dir: Path) -> str:
+    """Return the path of the biLM that a run was trained with."""
+    try:
+        return str(MODELS.find(path_of(reference.path)))
+    except FileNotFoundError as error:
+        error.add_note(
+            f"{run_dir} was trained with this biLM. If it has moved: `elmokit predict` and "
+            "`evaluate` take --model DIR, in Python TaskRun.load(…, model=DIR)."
         )
+        raise
 
 
-def read_static(run_dir: Path, tensors: dict[str, torch.Tensor]) -> StaticVectors | None:
-    """Return the static vectors of a run, if it has any.
-
-    Raises:
-        FormatError: if their words or their values are missing, or the words are damaged.
-    """
-    path, values = run_dir / WORDS_FILE, tensors.get(STATIC_WEIGHT)
-    if not path.exists():
-        if values is None:
-            return None
-        raise FormatError(
-            f"{path} is missing: it has the words of the vectors in {WEIGHTS_FILE}. {_ADVICE}"
+def _advice_for_other_bilm(run_dir: Path, model: str | None, metadata: Mapping[str, Any]) -> str:
+    if model is not None:
+        return "Give the right one with --model."
+    if run_dir.parent == PACKAGED_RUNS:
+        return (
+            "This installation mixes files of different versions: reinstall elmokit, or train the "
+            "task again (`elmokit train`)."
         )
-    if values is None:
-        raise FormatError(
-            f"{run_dir / WEIGHTS_FILE} has no vectors for the words in {WORDS_FILE}. {_ADVICE}"
-        )
-    with damage(path, _ADVICE):
-        words = read_bounded(path, MAX_WORD_LIST_BYTES).decode().split("\n")[:-1]
-        return StaticVectors(words, values[2:].numpy())
+    version = metadata.get("elmokit_version", "")
+    return f"The run is from elmokit {version}. Give the right biLM with --model, or train again."

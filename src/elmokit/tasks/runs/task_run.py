@@ -13,10 +13,8 @@ from elmokit.tasks.formats.columns import Columns
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.card import run_card
-from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.loading import load_parts
-from elmokit.tasks.runs.run_dir import KEEPS_VECTORS, save_run
-from elmokit.tasks.runs.scoring import check_labels, predict, score_model
+from elmokit.tasks.runs.examples import Examples, check_labels, predict, score_model
+from elmokit.tasks.runs.run_dir import KEEPS_VECTORS, load_parts, save_run
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text

@@ -1,19 +1,60 @@
-"""`train_task`: labeled data in, the directory of a trained task out."""
+"""`train_task`: labeled data in, the directory of a trained task out.
+
+The training is a job (`elmokit.jobs`): it can be stopped at any moment and resumed.
+"""
 
 import logging
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from elmokit.tasks.inputs.task_bilm import OnLayers
-from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.prepared import TaskFiles, prepare_task
-from elmokit.tasks.runs.run_dir import write_best
-from elmokit.tasks.runs.saved_training import OnEpoch, SavedTraining, open_run_dir
-from elmokit.tasks.runs.training import EpochReport, OnStep
-from elmokit.tasks.task import TaskScore
+import torch
+
+import elmokit
+from elmokit.bilm.device import pick_device
+from elmokit.config import to_dict
+from elmokit.errors import InputError, as_input_error
+from elmokit.files.hashing import file_sha256
+from elmokit.files.sources import existing_file
+from elmokit.jobs.identity import Identity
+from elmokit.jobs.job import Job, open_job
+from elmokit.jobs.metrics_log import MetricsLog
+from elmokit.jobs.signals import StopRequest, stop_requests
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.task_bilm import OnLayers, TaskBiLM
+from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs.config import TaskRunConfig, build_network
+from elmokit.tasks.runs.examples import (
+    LOWERCASE_SHARE,
+    Examples,
+    TaskExamples,
+    TaskFiles,
+    choose_examples,
+    read_examples,
+    score_model,
+)
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, write_best
+from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
+from elmokit.tasks.tagging import check_tags_words
+from elmokit.tasks.task import Task, TaskModel, TaskScore
+from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
+from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
+from elmokit.weights.tensor_files import check_name
 
 log = logging.getLogger(__name__)
+
+CHECKPOINT_SECONDS = 120.0
+"""Longest time between two checkpoints; there is one after each epoch, and before the first score,
+too."""
+SCALED_BY = 32
+"""Training examples that decide the initial γ; documents: one."""
+
+OnEpoch = Callable[[EpochReport], None]
 
 
 @dataclass(frozen=True)
@@ -62,8 +103,7 @@ def train_task(
         config: What is trained.
         train_path: Training examples, in the task's format.
         dev_path: For early stopping.
-        run_dir: A new directory, or one to resume. What a training left that was stopped in its
-            first epoch is replaced.
+        run_dir: A new directory, or one to resume.
         model: Directory or name of the biLM; none: the English one in the package. Conditions
             without a biLM use only its tokenizer and character settings, if it is given.
         precision: Of the biLM.
@@ -74,7 +114,7 @@ def train_task(
         device: Of the task model and the biLM; ``auto`` is CUDA if available. Kept layers stay on
             the CPU.
         cache_dir: Where layers are kept.
-        resume: Continue from the last checkpoint in ``run_dir``.
+        resume: Go on if ``run_dir`` holds this training.
         minutes: Limit of training and scoring, over all parts of a resumed run; the unfinished
             epoch is scored like the others.
         save_on_signals: On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
@@ -85,40 +125,33 @@ def train_task(
         on_layers: Called while layers are computed, with the number of sentences done and in total.
 
     Raises:
-        FileExistsError: if ``run_dir`` has a model and ``resume`` is not set, or other files.
+        FileExistsError: if ``run_dir`` has a run and ``resume`` is not set, or other files.
         ConfigError: if a resumed run has other settings or other data.
-        Stopped: after a signal and its checkpoint.
         FileNotFoundError: if a file or the model is missing.
         FormatError: if the data is damaged.
-        ValueError: if the condition lacks what it reads, or is given what it does not read; if the
-            task cannot read layers where ``config`` says.
-        InputError: if the training or dev set is standard input or a pipe; if the training set has
-            a single label; if the dev or test set has none of those of the training set; if there
-            are static vectors of none of the words; for a ``lowercase_share`` of a task that does
-            not tag words.
+        InputError: if data and settings do not go together: nothing to learn, labels of another
+            task, a condition without what it reads or with what it does not read.
+        Stopped: after a signal and its checkpoint.
         FloatingPointError: if the loss is not finite.
     """
     Limits(minutes=minutes)
+    check_name(run_dir)
     prepared = prepare_task(
         config, TaskFiles(train=train_path, dev=dev_path, test=test_path, vectors=vectors),
         model=model, precision=precision, device=device, cache_dir=cache_dir, on_layers=on_layers,
     )  # fmt: skip
-    static = prepared.static
-    kept = static if static is None or keep_static else static.first(0)
-
-    def write_epoch(report: EpochReport) -> None:
-        found = report.dev
-        score = {"metric": found.metric, "value": found.value, **found.details}
-        write_best(run_dir, prepared.metadata() | {"dev": score}, prepared.network, kept)
-
-    with open_run_dir(run_dir, prepared.config, prepared.origin(), resume=resume) as checkpoint:
+    identity = Identity(prepared.config, prepared.inputs())
+    with open_job(run_dir, "train", identity, resume=resume, result_name=CONFIG_FILE) as job:
+        job.begin()
+        checkpoint = load_checkpoint(job.pieces)
         seconds = None if minutes is None else 60 * minutes
         training = prepared.build_training(seconds=seconds, checkpoint=checkpoint)
         resumed_seconds = training.progress.seconds
-        best = SavedTraining(
-            training=training, run_dir=run_dir, write_best=write_epoch, checkpoint=checkpoint,
-            save_on_signals=save_on_signals, on_step=on_step, on_epoch=on_epoch,
-        ).run()  # fmt: skip
+        saved = SavedTraining(
+            training, prepared, job, keep_static=keep_static, on_step=on_step, on_epoch=on_epoch
+        )
+        with stop_requests(save_on_signals) as stop:
+            best = saved.run(stop)
     num_epochs = training.epoch + bool(training.losses)
     if best.dev.value == 0:
         log.warning(
@@ -130,3 +163,205 @@ def train_task(
         run_dir, best, num_epochs, training.seconds, training.is_complete,
         prepared.score_test() if training.is_complete else None, resumed_seconds,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PreparedTask:
+    """Examples, vectors and an untrained network: a training before its first update."""
+
+    task: Task[Any]
+    config: TaskRunConfig
+    """With the task's defaults."""
+    files: TaskFiles
+    examples: TaskExamples
+    bilm: TaskBiLM
+    precision: str
+    """Of the biLM."""
+    static: StaticVectors | None
+    """Of the words in training and dev set."""
+    vectors: VectorsReference | None
+    network: TaskModel
+    maker: BatchMaker
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the contents of ``task.json``, without the score."""
+        bilm, vectors = self.bilm.reference, self.vectors
+        return {
+            "elmokit_version": elmokit.__version__,
+            "config": to_dict(self.config),
+            "labels": self.examples.labels,
+            "bilm": None if bilm is None else to_dict(bilm),
+            "vectors": None if vectors is None else to_dict(vectors),
+            "data": {
+                "train": str(self.files.train), "dev": str(self.files.dev),
+                "examples": self.examples.num_given,
+            },
+        }  # fmt: skip
+
+    def inputs(self) -> dict[str, Any]:
+        """Return what a resumed training cannot change, besides its settings."""
+        bilm, vectors = self.bilm.reference, self.vectors
+        is_needed = self.config.inputs.sources.needs_bilm
+        return {
+            "train": file_sha256(self.files.train), "dev": file_sha256(self.files.dev),
+            "precision": self.precision,
+            "vectors": None if vectors is None else vectors.sha256,
+            "bilm": None if bilm is None else bilm.what_is_read(is_needed=is_needed),
+        }  # fmt: skip
+
+    def build_training(
+        self, *, seconds: float | None, checkpoint: Checkpoint | None
+    ) -> TaskTraining:
+        """Compute the layers of the examples, scale the mixtures, and return the training."""
+        settings, keep, maker = self.config.train, self.bilm.keep, self.maker
+        examples = Examples(self.task, self.examples.train, None)
+        read = choose_examples(examples, share=settings.label_share, seed=settings.seed)
+        training = Examples(self.task, self.examples.train, keep, read=read)
+        dev = Examples(self.task, self.examples.dev, keep)
+        num_scaled_by = 1 if self.task.batched_by == "document" else SCALED_BY
+        self.network.inputs.set_scales(training.batch(maker, sorted(read)[:num_scaled_by]))
+        return TaskTraining(
+            self.network, maker, training, dev, settings, seconds=seconds, checkpoint=checkpoint
+        )
+
+    def score_test(self) -> TaskScore | None:
+        """Score the network on the test set, if there is one."""
+        test = self.examples.test
+        if test is None:
+            return None
+        if self.static is not None and self.files.vectors is not None:
+            later = read_vectors(self.files.vectors, only=set(self.task.words(test)))
+            self.maker.static = self.static.extended(later)
+            self.network.inputs.set_static(self.maker.static)
+        return score_model(self.network, self.maker, Examples(self.task, test, self.bilm.keep))
+
+
+def prepare_task(
+    config: TaskRunConfig,
+    files: TaskFiles,
+    *,
+    model: str | None,
+    precision: str,
+    device: str,
+    cache_dir: Path | None,
+    on_layers: OnLayers | None,
+) -> PreparedTask:
+    """Read the files, open the biLM and draw the weights of the network; see `train_task`."""
+    for path in (files.train, files.dev):  # hashed after they are read
+        existing_file(path, what="task data", is_read_twice=True)
+    task = find_task(config.task).in_units(config.units, config.columns)
+    if config.train.lowercase_share:
+        check_tags_words(task, wanted=LOWERCASE_SHARE)
+    _check_vectors(config.inputs, files.vectors)
+    wanted, config = config.inputs, config.resolved(with_static=files.vectors is not None)
+    for name, reason in (
+        ("state", f"embeddings={wanted.embeddings} reads no layers"),
+        ("static_scale", "there are no word vectors (--vectors)"),
+    ):
+        value = getattr(wanted, name)
+        if value != getattr(config.inputs, name):
+            log.warning("inputs.%s=%s has no effect: %s", name, value, reason)
+    torch_device = pick_device(device)
+    log.info("the task model computes on %s", torch_device)
+    bilm = TaskBiLM.open(
+        config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
+        device=torch_device, cache_dir=cache_dir, on_layers=on_layers,
+    )  # fmt: skip
+    examples = read_examples(task, config, files, bilm)
+    static = vectors = None
+    if files.vectors is not None:
+        vectors = VectorsReference.of(files.vectors)
+        words = task.words([*examples.train, *examples.dev])
+        static = read_vectors_of(files.vectors, words)
+    with as_input_error():  # impossible widths
+        network = build_network(task, config, examples.labels, bilm, static)
+    network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
+    network.to(torch_device)
+    return PreparedTask(
+        task=task, config=config, files=files, examples=examples, bilm=bilm,
+        precision=precision, static=static, vectors=vectors, network=network,
+        maker=BatchMaker(
+            config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=torch_device
+        ),
+    )  # fmt: skip
+
+
+def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:
+    if inputs.sources.needs_static and vectors is None:
+        raise InputError(
+            f"embeddings={inputs.embeddings!r} needs word vectors: give a file with --vectors."
+        )
+    if inputs.embeddings == "none" and vectors is not None:
+        raise InputError(
+            "embeddings='none' reads no word vectors: leave out --vectors, or take static."
+        )
+
+
+@dataclass
+class SavedTraining:
+    """Runs a `TaskTraining`: writes the best model, the log and checkpoints."""
+
+    training: TaskTraining
+    prepared: PreparedTask
+    job: Job
+    keep_static: bool
+    on_step: OnStep
+    on_epoch: OnEpoch
+    saved_step: int = 0
+    saved_at: float = field(default_factory=time.monotonic)
+
+    def run(self, stop: StopRequest) -> EpochReport:
+        """Train to the end; return the best epoch."""
+        training = self.training
+        run_log = MetricsLog(self.job.directory, resume_step=training.scored_step)
+        self.saved_step = training.progress.step
+        if training.best is not None:
+            # On disk may be the model of an epoch after the checkpoint, which is now made again.
+            with training.best_model():
+                self._write_best(training.best)
+
+        def on_step(step: TaskStep) -> None:
+            self.on_step(step)
+            # the first one before any model is written, which could not be resumed without it
+            is_first = step.stage == "scoring dev" and self.saved_step == 0
+            if is_first or time.monotonic() - self.saved_at >= CHECKPOINT_SECONDS:
+                self._save()
+            self._stop_if_asked(stop, step.epoch)
+
+        for report in training.run(on_step):
+            if report.is_best:
+                self._write_best(report)
+            dev = report.dev
+            run_log.write({
+                "epoch": report.epoch, "step": training.progress.step, "loss": report.loss,
+                "seconds": round(report.seconds, 2),
+                "metric": dev.metric, "dev": dev.value, **dev.details,
+            })  # fmt: skip
+            self._save()
+            self.on_epoch(report)
+            self._stop_if_asked(stop, report.epoch)
+        if training.best is None:
+            raise InputError(
+                f"--minutes: the {training.budget.seconds:.2g} seconds were over before the "
+                "first update. Give more, such as --minutes 1."
+            )
+        return training.best
+
+    def _write_best(self, report: EpochReport) -> None:
+        static, dev = self.prepared.static, report.dev
+        if static is not None and not self.keep_static:
+            static = static.first(0)
+        score = {"metric": dev.metric, "value": dev.value, **dev.details}
+        metadata = self.prepared.metadata() | {"dev": score}
+        write_best(self.job.directory, metadata, self.prepared.network, static)
+
+    def _save(self) -> None:
+        self.training.save(self.job.pieces)
+        self.saved_step, self.saved_at = self.training.progress.step, time.monotonic()
+
+    def _stop_if_asked(self, stop: StopRequest, epoch: int) -> None:
+        if stop.signal_number is None:
+            return
+        if self.saved_step < self.training.progress.step:
+            self._save()
+        raise stop.stopped(f"in epoch {epoch}")

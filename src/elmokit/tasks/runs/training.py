@@ -3,20 +3,19 @@
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from elmokit.config import from_dict, known_part
-from elmokit.field_checks import SEEDS, check_choices, check_ranges
+from elmokit.jobs.job import Pieces
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.runs.early_stopping import EarlyStopping, learned_weights
-from elmokit.tasks.runs.examples import Examples, choose_examples, training_batches
-from elmokit.tasks.runs.scoring import score_model
+from elmokit.tasks.runs.config import TaskTrainConfig
+from elmokit.tasks.runs.examples import Examples, choose_examples, score_model, training_batches
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.training.checkpoints import (
     Checkpoint,
@@ -24,8 +23,7 @@ from elmokit.training.checkpoints import (
     restoring,
     save_checkpoint,
 )
-from elmokit.training.dropout import derived_seed
-from elmokit.training.loop import StepResult, train
+from elmokit.training.loop import StepResult, derived_seed, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 
@@ -33,57 +31,6 @@ SCHEDULES = {
     "constant": ScheduleConfig(kind="constant", warmup_share=0.0),
     "cosine": ScheduleConfig(kind="cosine"),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskTrainConfig:
-    """How a task model is trained."""
-
-    epochs: int = 20
-    """Most passes over the training set."""
-    batch_size: int | None = None
-    """Examples per update; none: the task's default."""
-    learning_rate: float = 1e-3
-    """Peak rate of Adam."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """Of the rate; ``cosine`` rises over the first twentieth of all epochs and falls to a twentieth
-    of the peak at their end."""
-    clip_norm: float = 5.0
-    """Bound on the global norm of the gradient."""
-    patience: int = 4
-    """Whole epochs without a better dev score before training ends."""
-    seed: int = 0
-    """Of weights, order and dropout."""
-    label_share: float = 1.0
-    """Share of the training examples that is used, drawn with the seed."""
-    lowercase_share: float = 0.0
-    """Share of the training sentences that are read a second time, in lower case; drawn with the
-    seed. For tasks that tag words."""
-    finetune_bilm: bool = False
-    """Train the biLM, too; its layers are then computed in every update."""
-    bilm_learning_rate: float = 1e-4
-    """Of a biLM that is trained."""
-
-    def __post_init__(self) -> None:
-        check_choices(self)
-        check_ranges(self, seed=SEEDS)
-        for name in ("epochs", "batch_size", "patience"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {value}")
-        for name in ("learning_rate", "clip_norm", "bilm_learning_rate"):
-            if not getattr(self, name) > 0:  # nor NaN
-                raise ValueError(f"`{name}` must be above 0, got {getattr(self, name)}")
-        if not 0 < self.label_share <= 1:
-            raise ValueError(f"`label_share` must be above 0 and at most 1, got {self.label_share}")
-        if not 0 <= self.lowercase_share <= 1:
-            raise ValueError(
-                f"`lowercase_share` must be between 0 and 1, got {self.lowercase_share}"
-            )
-        if self.lowercase_share and self.label_share < 1:
-            raise ValueError(
-                f"`lowercase_share` needs all labels, a `label_share` of 1, got {self.label_share}"
-            )
 
 
 @dataclass(frozen=True)
@@ -116,15 +63,25 @@ class TaskStep:
 OnStep = Callable[[TaskStep], None]
 
 
+def learned_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return the state of a model without its frozen parameters, such as static vectors."""
+    frozen = {name for name, value in model.named_parameters() if not value.requires_grad}
+    return {name: value for name, value in model.state_dict().items() if name not in frozen}
+
+
+def _copied(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in learned_weights(model).items()}
+
+
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """What the metadata of a checkpoint says of `TaskTraining` and its `EarlyStopping`."""
+    """Attributes of `TaskTraining` that the metadata of a checkpoint hold."""
 
     progress: Progress
     epoch: int
     losses: tuple[float, ...]
     scored_step: int
-    best_score: float | None
+    best: EpochReport | None
     best_epoch_score: float | None
     since_best: int
 
@@ -143,9 +100,6 @@ class TaskTraining:
         config: How to train.
         seconds: Limit of training and scoring, over all parts of a resumed run; none: no limit.
         checkpoint: Where to continue.
-
-    Raises:
-        FormatError: if the checkpoint is damaged or of another model.
     """
 
     def __init__(
@@ -167,7 +121,6 @@ class TaskTraining:
         self.planned = Budget(steps=config.epochs * self.num_batches)
         self.budget = replace(self.planned, seconds=seconds)
         self.optimizer = _build_optimizer(model, maker.bilm, config)
-        self.early_stopping = EarlyStopping(model, patience=config.patience)
         self.progress = Progress()
         self.epoch = 0
         """Finished epochs."""
@@ -175,46 +128,57 @@ class TaskTraining:
         """Of the updates in the unfinished epoch."""
         self.scored_step = 0
         """Last update that was scored on dev."""
+        self.best: EpochReport | None = None
+        """The epoch with the best score; after a resume, its ``dev.counts`` are not known."""
+        self.best_weights: dict[str, Tensor] = {}
+        """`learned_weights` with that score; empty before the first."""
+        self.best_epoch_score: float | None = None
+        """Of the whole epochs."""
+        self.since_best = 0
+        """Whole epochs since then."""
         if checkpoint is not None:
-            self._restore(checkpoint)
+            with restoring(checkpoint):
+                self._restore(checkpoint)
         self._started = time.monotonic() - self.progress.seconds
 
-    def save(self, folder: Path, metadata: Mapping[str, Any]) -> None:
-        """Write a checkpoint, with further metadata."""
-        stopping = self.early_stopping
-        state = _State(
-            progress=replace(self.progress, seconds=self.seconds), epoch=self.epoch,
-            losses=tuple(self.losses), scored_step=self.scored_step,
-            best_score=stopping.best_score if stopping.best_weights else None,
-            best_epoch_score=stopping.best_epoch_score if self.epoch else None,
-            since_best=stopping.since_best,
-        )  # fmt: skip
+    def save(self, checkpoints: Pieces) -> None:
+        """Write a checkpoint."""
+        best = None
+        if self.best is not None:
+            dev = self.best.dev
+            score = {"metric": dev.metric, "value": dev.value, "details": dev.details}
+            best = vars(self.best) | {"dev": score}
         save_checkpoint(
-            folder, self.progress.step, model=learned_weights(self.model),
-            optimizer=self.optimizer, carry=stopping.best_weights,
-            metadata={**asdict(state), **metadata},
+            checkpoints, self.progress.step, model=learned_weights(self.model),
+            optimizer=self.optimizer, carry=self.best_weights,
+            metadata={
+                "progress": asdict(replace(self.progress, seconds=self.seconds)),
+                "epoch": self.epoch, "losses": self.losses, "scored_step": self.scored_step,
+                "best": best, "best_epoch_score": self.best_epoch_score,
+                "since_best": self.since_best,
+            },
         )  # fmt: skip
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        source = str(checkpoint.path)
-        with restoring(checkpoint):
-            state = from_dict(_State, known_part(_State, checkpoint.metadata), source=source)
-            if state.progress.step != state.epoch * self.num_batches + len(state.losses):
-                raise ValueError("`progress.step` does not agree with `epoch` and `losses`")
-            self._check_weights("model", checkpoint.model)
-            self.model.load_state_dict(checkpoint.model, strict=False)  # not the frozen ones
-            restore_optimizer(self.optimizer, checkpoint.optimizer)
-            self._check_optimizer()
-            if state.best_score is not None:
-                self._check_weights("carry", checkpoint.carry)
-                self.early_stopping.resume(
-                    checkpoint.carry, state.best_score, state.best_epoch_score, state.since_best
-                )
-        self.progress, self.scored_step = state.progress, state.scored_step
-        self.epoch, self.losses = state.epoch, list(state.losses)
+        known = known_part(_State, checkpoint.metadata)
+        state = from_dict(_State, known, source=str(checkpoint.path))
+        if state.progress.step != state.epoch * self.num_batches + len(state.losses):
+            raise ValueError("`progress.step` does not agree with `epoch` and `losses`")
+        if (state.best is None) != (state.scored_step == 0):
+            raise ValueError("`best` does not agree with `scored_step`")
+        self._check_weights("model", checkpoint.model)
+        self.model.load_state_dict(checkpoint.model, strict=False)  # not the frozen ones
+        if not checkpoint.optimizer:  # Adam would begin anew in silence
+            raise ValueError("optimizer.safetensors is empty")
+        restore_optimizer(self.optimizer, checkpoint.optimizer)
+        if state.best is not None:
+            self._check_weights("carry", checkpoint.carry)
+            self.best_weights = checkpoint.carry
+        for name, value in vars(state).items():
+            setattr(self, name, list(value) if name == "losses" else value)
 
-    def _check_weights(self, name: str, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Check the names and shapes of learned weights that a checkpoint holds."""
+    def _check_weights(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+        """Check the names and shapes of learned weights: `load_state_dict` would skip some."""
         saved, own = (
             {(key, tensor.shape) for key, tensor in each.items()}
             for each in (tensors, learned_weights(self.model))
@@ -223,19 +187,20 @@ class TaskTraining:
             key = min(saved ^ own)[0]
             raise ValueError(f"{name}.safetensors differs from the model in `{key}`")
 
-    def _check_optimizer(self) -> None:
-        """Check the restored averages of Adam."""
-        found = self.optimizer.state.items()
-        averages = [
-            (key, state[name]) for key, state in found for name in ("exp_avg", "exp_avg_sq")
-        ]
-        if not averages or any(key.shape != average.shape for key, average in averages):
-            raise ValueError("optimizer.safetensors lacks weights, or has other shapes")
+    @contextmanager
+    def best_model(self) -> Iterator[None]:
+        """Give the model the weights of the best epoch for a while."""
+        now = _copied(self.model)
+        self.model.load_state_dict(self.best_weights, strict=False)
+        try:
+            yield
+        finally:
+            self.model.load_state_dict(now, strict=False)
 
     @property
     def is_complete(self) -> bool:
         """Whether the epochs or the patience are used up."""
-        return self.epoch >= self.config.epochs or self.early_stopping.is_over
+        return self.epoch >= self.config.epochs or self.since_best >= self.config.patience
 
     @property
     def seconds(self) -> float:
@@ -259,7 +224,7 @@ class TaskTraining:
                 if self.progress.step == self.scored_step:  # no time left
                     break
                 yield self._score(on_step)
-        self.early_stopping.restore()
+        self.model.load_state_dict(self.best_weights, strict=False)
         self.model.eval()
 
     def _update(self, on_step: OnStep) -> None:
@@ -291,8 +256,8 @@ class TaskTraining:
         torch.manual_seed(seed)
         draw = random.Random(seed)
         task, examples = self.training.task, self.training.examples
-        chosen = [task.part(examples[index], draw) for index in batch]
-        loss = self.model.loss(self.training.batch_of(self.maker, chosen), chosen)
+        parts = [task.part(examples[index], draw) for index in batch]
+        loss = self.model.loss(self.training.batch_of(self.maker, parts), parts)
         return StepResult(loss, {}, len(batch), carry)
 
     def _score(self, on_step: OnStep) -> EpochReport:
@@ -310,11 +275,28 @@ class TaskTraining:
         except FloatingPointError as error:
             raise _diverged("Scores of the dev set are", number) from error
         is_whole = len(self.losses) == self.num_batches
-        is_best = self.early_stopping.update(score.value, is_whole_epoch=is_whole)
-        loss, self.scored_step = float(np.mean(self.losses)), self.progress.step
+        is_best = self.best is None or score.value > self.best.dev.value
+        report = EpochReport(number, float(np.mean(self.losses)), score, is_best, self.seconds)
+        if is_best:
+            self.best, self.best_weights = report, _copied(self.model)
+        self.scored_step = self.progress.step
         if is_whole:
-            self.epoch, self.losses = number, []
-        return EpochReport(number, loss, score, is_best, self.seconds)
+            self._count_epoch(score.value)
+        return report
+
+    def _count_epoch(self, score: float) -> None:
+        """Count a whole epoch, and those since the best one, which patience is compared with.
+
+        An epoch that a limit of time cut short does not count, neither for patience nor against
+        it, so that a run in pieces ends where an uninterrupted one does. Neither do epochs before
+        the first score above 0: with little data, span taggers find nothing for a while.
+        """
+        self.epoch, self.losses = self.epoch + 1, []
+        before = self.best_epoch_score
+        is_better = before is None or score > before
+        self.best_epoch_score = score if before is None else max(before, score)
+        has_begun = self.best_epoch_score > 0
+        self.since_best = self.since_best + 1 if has_begun and not is_better else 0
 
 
 def _diverged(what: str, epoch: int) -> FloatingPointError:

@@ -5,7 +5,7 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1.
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,17 @@ from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import jsonable, read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
+from elmokit.jobs.identity import FIXED
+from elmokit.jobs.job import NOT_RESUMABLE
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
+from elmokit.training.pretraining.pretrain import RunOptions, start_run
 from elmokit.training.pretraining.run import TrainingResult
-from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
-from elmokit.training.pretraining.start import RunOptions, start_run
-from elmokit.training.pretraining.validation import ValidationConfig, stored_report
+from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
+from elmokit.training.pretraining.validation import stored_report
 from elmokit.training.pretraining.vocab_transfer import check_vocab, with_vocab
-from elmokit.training.run_dir import NOT_RESUMABLE
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -44,11 +45,11 @@ BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
 class FinetuneConfig(RunConfig):
     """A fine-tuning run, except for its model, corpus and budget."""
 
-    text: TextConfig = field(default_factory=TextConfig)
+    text: TextConfig = field(default_factory=TextConfig, metadata=FIXED)
     """``tokenizer`` is not used: the model's own splits the text."""
-    vocab: VocabConfig = field(default_factory=VocabConfig)
+    vocab: VocabConfig = field(default_factory=VocabConfig, metadata=FIXED)
     """Size of a counted vocabulary."""
-    softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig)
+    softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig, metadata=FIXED)
     """Only for a model without a softmax."""
     softmax_first_share: float = 0.3
     """Share of the budget in which only a new softmax is trained, to protect the biLM."""
@@ -95,6 +96,7 @@ def finetune(
     _check_read_twice(general)
     base_hash = base.model_hash()
     with start_run(
+        "finetune",
         config,
         corpus,
         run_dir,
@@ -113,20 +115,15 @@ def finetune(
         run = started.training(model, softmax_first_share=first_share)
         before, after = {}, {}
         if processes.is_main and not is_fresh:
-            before = _before(
-                run_dir, general, lambda: _before_training(model, text, general, config.text.field)
-            )
+            before = _before(run_dir, model, text, general, config.text.field)
         processes.barrier()
-        result = run.run(
-            options.on_event, on_validation=options.on_validation,
-            save_on_signals=options.save_on_signals,
-        )  # fmt: skip
+        result = run.run()
         if processes.is_main:
             after = {} if result.perplexity is None else {"in_domain": result.perplexity}
             tuned = load_model(run_dir).to(processes.device)
             after |= _of_general(tuned, general, config.text.field)
             _leave_out_another_text(before, after)
-            _write(run_dir / AFTER_FILE, after)
+            write_json(run_dir / AFTER_FILE, jsonable(after))
         processes.barrier()
     return FinetuneResult(result, before, after)
 
@@ -191,14 +188,30 @@ def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]
     return {**original, "base_model": {"name": name, "hash": base_hash}, "base": kept}
 
 
-def _before_training(
-    model: PretrainedBiLM, text: PreparedText, general: Sequence[Path], text_field: str | None
+def _before(
+    run_dir: Path,
+    model: PretrainedBiLM,
+    text: PreparedText,
+    general: Sequence[Path],
+    text_field: str | None,
 ) -> dict[str, PerplexityReport]:
-    """Score what the run scores at its end, in the same precision."""
+    """Score what the run scores at its end, once; a resumed run reads the result from the file."""
+    path = run_dir / BEFORE_FILE
+    if path.exists():
+        saved = read_json(path, advice=NOT_RESUMABLE)
+        if general and "out_of_domain" not in saved:
+            log.warning(
+                "--general was not given when the run began: the base model is not scored on it"
+            )
+        return {
+            name: stored_report(report, source=f"{path}, {name}") for name, report in saved.items()
+        }
     reports = {}
     if text.valid is not None:
         reports["in_domain"] = _perplexity(model, text.valid.sentences())
-    return reports | _of_general(model, general, text_field)
+    reports |= _of_general(model, general, text_field)
+    write_json(path, jsonable(reports))
+    return reports
 
 
 def _of_general(
@@ -213,25 +226,6 @@ def _of_general(
 
 def _perplexity(model: PretrainedBiLM, sentences: Iterable[Sequence[str]]) -> PerplexityReport:
     return perplexity_of_words(TextScorer(model, precision="fp32"), sentences)
-
-
-def _before(
-    run_dir: Path, general: Sequence[Path], measure: Callable[[], dict[str, PerplexityReport]]
-) -> dict[str, PerplexityReport]:
-    """Measure once; a resumed run reads the result from the file."""
-    path = run_dir / BEFORE_FILE
-    if path.exists():
-        saved = read_json(path, advice=NOT_RESUMABLE)
-        if general and "out_of_domain" not in saved:
-            log.warning(
-                "--general was not given when the run began: the base model is not scored on it"
-            )
-        return {
-            name: stored_report(report, source=f"{path}, {name}") for name, report in saved.items()
-        }
-    reports = measure()
-    _write(path, reports)
-    return reports
 
 
 def _leave_out_another_text(
@@ -251,7 +245,3 @@ def _leave_out_another_text(
             "--general is another text than when the run began: the base model is not scored on it"
         )
         del before["out_of_domain"]
-
-
-def _write(path: Path, reports: dict[str, PerplexityReport]) -> None:
-    write_json(path, jsonable(reports))

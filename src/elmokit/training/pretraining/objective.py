@@ -10,11 +10,10 @@ from torch.nn import functional
 from elmokit.bilm.bilm import BiLM, BiLMState, Direction
 from elmokit.bilm.softmax import SampledSoftmax, Softmax
 from elmokit.corpus.windows import WindowBatch
-from elmokit.training.dropout import RowDropout, derived_seed
 from elmokit.training.fused.char_cnn import encode_tokens
-from elmokit.training.fused.exact_softmax import exact_loss
 from elmokit.training.fused.lstm import run_fused
-from elmokit.training.fused.softmax import training_nlls
+from elmokit.training.fused.softmax import exact_loss, training_nlls
+from elmokit.training.loop import derived_seed
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class WindowTensors:
     """Character rows (U, C), or word ids (U,) for word-input models.
 
     Padded to one of a few U: quick kernels keep megabytes for each matrix shape
-    (`elmokit.training.precision`).
+    (`elmokit.training.speed`).
     """
     forward_inputs: Tensor
     backward_inputs: Tensor
@@ -62,6 +61,31 @@ def _rounded_up(num_tokens: int) -> int:
     """Round up to one of eight sizes per power of two."""
     block = 1 << max(0, (num_tokens - 1).bit_length() - 4)
     return num_tokens + -num_tokens % block
+
+
+class RowDropout:
+    """Drop values of (B, T, X) tensors; successive calls within a step draw different masks.
+
+    Masks are drawn for the ``num_rows`` of the global batch, in which this process begins at
+    ``first_row``: any number of processes drops the same values. ``seed`` must be different for
+    every step and direction.
+    """
+
+    def __init__(
+        self, probability: float, *, seed: int, num_rows: int, first_row: int, device: torch.device
+    ) -> None:
+        self.probability = probability
+        self._num_rows = num_rows
+        self._first_row = first_row
+        self._generator = torch.Generator(device).manual_seed(seed)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Apply dropout."""
+        if self.probability == 0:
+            return x
+        keep = torch.empty(self._num_rows, *x.shape[1:], device=x.device, dtype=x.dtype)
+        keep.bernoulli_(1 - self.probability, generator=self._generator).div_(1 - self.probability)
+        return x * keep[self._first_row : self._first_row + x.shape[0]]
 
 
 class BiLMLoss(nn.Module):

@@ -3,35 +3,28 @@
 Every process makes one `TrainingRun` and calls its `run`; rank 0 writes the run directory.
 """
 
-import dataclasses
 import logging
-import signal
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.corpus.preparation import PreparedText
-from elmokit.errors import InputError, Stopped
 from elmokit.evaluation.perplexity import warn_of_unknown
+from elmokit.jobs.job import checkpoints_of
+from elmokit.jobs.metrics_log import MetricsLog
+from elmokit.jobs.signals import StopRequest, stop_requests
 from elmokit.metrics.perplexity import PerplexityReport
-from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint, restoring
+from elmokit.training.checkpoints import load_checkpoint, restoring
 from elmokit.training.distributed import World
 from elmokit.training.loop import StepReport
-from elmokit.training.memory import kept_memory
-from elmokit.training.metrics_log import METRICS_FILE, RunLog
-from elmokit.training.precision import quick_matmul
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.pretraining.updates import Updates
 from elmokit.training.pretraining.validation import OnValidation, Validation
-from elmokit.training.run_dir import CHECKPOINTS
 from elmokit.training.schedules import Limits, Progress
-from elmokit.training.signals import StopRequest, held_signals
-from elmokit.weights.locate import CONFIG_NAME
+from elmokit.training.speed import kept_memory, quick_matmul
 from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
@@ -66,8 +59,8 @@ class TrainingResult:
 class TrainingRun:
     """One run over prepared text, for `pretrain` and `finetune`; trains ``model`` in place.
 
-    ``resume`` continues from the last checkpoint, if there is one. In the first
-    ``softmax_first_share`` of the budget only the softmax is trained.
+    Continues from the last checkpoint, if there is one. In the first ``softmax_first_share`` of
+    the budget only the softmax is trained.
     """
 
     def __init__(
@@ -79,27 +72,22 @@ class TrainingRun:
         processes: World,
         limits: Limits,
         *,
-        resume: bool,
         softmax_first_share: float = 0.0,
+        on_event: Callable[[TrainingEvent], None] | None = None,
+        on_validation: OnValidation | None = None,
+        save_on_signals: bool = False,
     ) -> None:
         self.config, self.text, self.run_dir, self.processes = config, text, run_dir, processes
-        config.train.rows_per_process(processes.size)
+        self.on_event, self.on_validation = on_event, on_validation
+        self.save_on_signals = save_on_signals
         self.budget = limits.budget(
             targets_per_epoch=text.shards.num_targets,
             targets_per_step=config.train.batch_size * config.train.unroll_steps,
             default_epochs=config.train.num_epochs,
             steps_grow=bool(config.train.batch_growth),
         )
-        path = latest_checkpoint(run_dir / CHECKPOINTS) if resume else None
-        if resume and path is None and (run_dir / CONFIG_NAME).exists():
-            raise InputError(
-                f"{run_dir} holds a finished model, but no checkpoint in {CHECKPOINTS}/ to go on "
-                "from. Train it further with `elmokit finetune`, or start a new run in another "
-                "directory."
-            )
-        if resume and path is None and processes.is_main:
-            log.warning("no checkpoint in %s: starting from the beginning", run_dir)
-        checkpoint = None if path is None else load_checkpoint(path)
+        self.checkpoints = checkpoints_of(run_dir)
+        checkpoint = load_checkpoint(self.checkpoints)
         self.updates = Updates(
             config,
             text,
@@ -118,80 +106,72 @@ class TrainingRun:
                 self.validation.restore(checkpoint.metadata, share)
         self._has_checkpoint = checkpoint is not None
         self._saved_step = self.updates.progress.step
+        self._log: MetricsLog | None = None
 
-    def run(
-        self,
-        on_event: Callable[[TrainingEvent], None] | None = None,
-        *,
-        on_validation: OnValidation | None = None,
-        save_on_signals: bool = False,
-    ) -> TrainingResult:
+    def run(self) -> TrainingResult:
         """Train until budget or patience ends; the run directory then holds the best model.
 
-        ``on_event`` is called on rank 0 after every update, ``on_validation`` while held-out
-        sentences are scored. ``save_on_signals``: on Ctrl-C, SIGTERM and SIGHUP, finish the update
-        and write a checkpoint.
-
         Raises:
-            Stopped: after such a checkpoint.
+            Stopped: after a signal and its checkpoint.
         """
-        is_main, config, updates = self.processes.is_main, self.config.train, self.updates
-        log_path = self.run_dir / METRICS_FILE
-        run_log = RunLog(log_path, resume_step=updates.progress.step) if is_main else None
-        last_log, last_save = updates.progress, time.monotonic()
-        pauses = 0.0  # seconds since `last_log` in which nothing was trained
+        is_main, updates = self.processes.is_main, self.updates
         stopped_early = self.validation.is_out_of_patience  # a resumed run may already be
-        is_done = stopped_early or self.budget.share(updates.progress) >= 1
-        if run_log is not None and not is_done:
-            run_log.begin()
+        if is_main:
+            self._log = MetricsLog(self.run_dir, resume_step=updates.progress.step)
+            if not stopped_early and self.budget.share(updates.progress) < 1:
+                self._log.begin()
         updates.model.train()
-        hold = partial(held_signals, second_stops_at_once=self.processes.size == 1)
         with (
-            quick_matmul(config.quick_matmul and self.processes.device.type == "cpu"),
+            quick_matmul(self.config.train.quick_matmul and self.processes.device.type == "cpu"),
             kept_memory(),
-            hold() if save_on_signals else nullcontext() as stop,
+            stop_requests(
+                self.save_on_signals, second_stops_at_once=self.processes.size == 1
+            ) as stop,
         ):
-            for report in () if stopped_early else updates.run():
-                paused_at = time.monotonic()
-                speed = _speed(last_log, report.progress, pauses)
-                if report.progress.step % config.log_steps == 0:
-                    last_log, pauses = report.progress, 0.0
-                    if run_log is not None:
-                        run_log.write(_row(report, speed))
-                validation = None
-                if self.validation.is_due(report.share):
-                    validation = self._validate(report.share, run_log, on_validation)
-                    stopped_early = self.validation.is_out_of_patience
-                if on_event is not None and is_main:
-                    on_event(TrainingEvent(report, speed, validation))
-                if stopped_early:
-                    break
-                if self._save_is_due(time.monotonic() - last_save, validation is not None):
-                    self.save()
-                    last_save = time.monotonic()
-                self._stop_if_asked(stop)
-                pauses += time.monotonic() - paused_at
+            if not stopped_early:
+                stopped_early = self._update(stop)
             is_behind = self.validation.is_behind(updates.progress)
             if is_behind:  # the budget was changed when the run was resumed
-                self._validate(1.0, run_log, on_validation)
+                self._validate(1.0)
             if is_behind or self._saved_step < updates.progress.step:
                 self.save()
             self._stop_if_asked(stop)
-        perplexity = self.validation.finish(updates.progress, on_validation)
+        perplexity = self.validation.finish(updates.progress, self.on_validation)
         if perplexity is not None and is_main:
             warn_of_unknown(perplexity)
         epochs = updates.progress.tokens / self.text.shards.num_targets
         return TrainingResult(self.run_dir, updates.progress, epochs, perplexity, stopped_early)
 
-    def _validate(
-        self, share: float, run_log: RunLog | None, on_validation: OnValidation | None
-    ) -> PerplexityReport | None:
+    def _update(self, stop: StopRequest) -> bool:
+        """Make all updates with what is due after each; tell whether patience ended them."""
+        last_log, last_save = self.updates.progress, time.monotonic()
+        pauses = 0.0  # seconds since `last_log` in which nothing was trained
+        for report in self.updates.run():
+            paused_at = time.monotonic()
+            speed = _speed(last_log, report.progress, pauses)
+            if report.progress.step % self.config.train.log_steps == 0:
+                last_log, pauses = report.progress, 0.0
+                if self._log is not None:
+                    self._log.write(_row(report, speed))
+            is_validated = self.validation.is_due(report.share)
+            validation = self._validate(report.share) if is_validated else None
+            if self.on_event is not None and self.processes.is_main:
+                self.on_event(TrainingEvent(report, speed, validation))
+            if is_validated and self.validation.is_out_of_patience:
+                return True
+            if self._save_is_due(time.monotonic() - last_save, validation is not None):
+                self.save()
+                last_save = time.monotonic()
+            self._stop_if_asked(stop)
+            pauses += time.monotonic() - paused_at
+        return False
+
+    def _validate(self, share: float) -> PerplexityReport | None:
         progress = self.updates.progress
-        report = self.validation.validate(progress, share, on_validation)
-        if run_log is not None and report is not None:
-            figures = dataclasses.asdict(report).items()
-            where = {"step": progress.step, "tokens": progress.tokens}
-            run_log.write(where | {f"valid_{name}": value for name, value in figures})
+        report = self.validation.validate(progress, share, self.on_validation)
+        if self._log is not None and report is not None:
+            figures = {f"valid_{name}": value for name, value in asdict(report).items()}
+            self._log.write({"step": progress.step, "tokens": progress.tokens, **figures})
         return report
 
     def _save_is_due(self, seconds_since_save: float, was_validated: bool) -> bool:
@@ -207,21 +187,19 @@ class TrainingRun:
         first = min(interval, FIRST_CHECKPOINT_SECONDS)
         return self.processes.agree(was_validated or seconds_since_save >= first)
 
-    def _stop_if_asked(self, stop: StopRequest | None) -> None:
+    def _stop_if_asked(self, stop: StopRequest) -> None:
         """Write a checkpoint and end the run if rank 0 got a signal."""
-        if stop is None or not self.processes.agree(stop.signal_number is not None):
+        if not self.save_on_signals or not self.processes.agree(stop.signal_number is not None):
             return
         step = self.updates.progress.step
         log.info("stopping after step %d, with a checkpoint", step)
         if self._saved_step < step:
             self.save()
-        number = stop.signal_number or signal.SIGTERM
-        name = signal.Signals(number).name
-        raise Stopped(f"stopped by {name} after step {step}.", signal_number=number)
+        raise stop.stopped(f"after step {step}")
 
     def save(self) -> None:
         """Write a checkpoint of the current state."""
-        self.updates.save(self.run_dir / CHECKPOINTS, self.validation.metadata())
+        self.updates.save(self.checkpoints, self.validation.metadata())
         self._saved_step = self.updates.progress.step
         self._has_checkpoint = True
 

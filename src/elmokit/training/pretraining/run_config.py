@@ -1,4 +1,7 @@
-"""How a biLM is trained: batches, length, optimizer, schedule, validation."""
+"""How a biLM is trained: batches, length, optimizer, schedule, validation.
+
+Fields that are `FIXED` must stay the same when a run is resumed.
+"""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -6,34 +9,36 @@ from itertools import pairwise
 from elmokit.corpus.order import Shuffle
 from elmokit.errors import ConfigError
 from elmokit.field_checks import SEEDS, check_choices, check_ranges
+from elmokit.jobs.identity import FIXED
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.precision import TrainingPrecision
-from elmokit.training.pretraining.validation import ValidationConfig
 from elmokit.training.schedules import ScheduleConfig
+from elmokit.training.speed import TrainingPrecision
+
+MANY = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """Batches, length, logging."""
 
-    batch_size: int = 64
+    batch_size: int = field(default=64, metadata=FIXED)
     """Rows of text read in parallel, over all processes."""
     batch_growth: tuple[tuple[float, int], ...] = ()
     """Larger batches later: (share of the budget spent, rows from then on), both increasing. New
     rows start with a new sentence and the zero state."""
-    unroll_steps: int = 20
+    unroll_steps: int = field(default=20, metadata=FIXED)
     """Words between two updates; the LSTM state is carried over, gradients are not."""
     zero_state_share: float = 0.0
     """Share of the rows that begin each window with a new sentence and the zero state in both
     directions, so that the model learns to start from it. The rest of the row's old sentence is
     skipped, half of it on average."""
-    shuffle: Shuffle = "sentences"
+    shuffle: Shuffle = field(default="sentences", metadata=FIXED)
     """``none`` keeps the order of the corpus."""
     num_epochs: float = 10.0
     """Passes over the corpus if no minutes, epochs or tokens are given."""
-    seed: int = 0
+    seed: int = field(default=0, metadata=FIXED)
     """Of weights, shuffling, dropout and candidates."""
-    precision: TrainingPrecision = "fp32"
+    precision: TrainingPrecision = field(default="fp32", metadata=FIXED)
     """``bf16`` computes products in bf16; weights, state and loss stay fp32."""
     ema_decay: float | None = None
     """Decay of an exponential moving average of the weights, such as 0.999. Validation scores it
@@ -49,23 +54,11 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        check_ranges(self, seed=SEEDS)
-        for name in ("batch_size", "unroll_steps", "log_steps", "checkpoint_steps"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {value}")
-        if not self.num_epochs > 0:  # nor NaN
-            raise ValueError(f"`num_epochs` must be positive, got {self.num_epochs}")
-        if self.checkpoint_seconds < 0:
-            raise ValueError(
-                f"`checkpoint_seconds` must not be negative, got {self.checkpoint_seconds}"
-            )
-        if not 0 <= self.zero_state_share <= 1:
-            raise ValueError(
-                f"`zero_state_share` must be between 0 and 1, got {self.zero_state_share}"
-            )
-        if self.ema_decay is not None and not 0 < self.ema_decay < 1:
-            raise ValueError(f"`ema_decay` must be between 0 and 1, got {self.ema_decay}")
+        check_ranges(
+            self, seed=SEEDS, batch_size=(1, MANY), unroll_steps=(1, MANY), log_steps=(1, MANY),
+            checkpoint_steps=(1, MANY), num_epochs=(1e-9, 1e9), checkpoint_seconds=(0.0, 1e9),
+            zero_state_share=(0.0, 1.0), ema_decay=(1e-9, 1 - 1e-9),
+        )  # fmt: skip
         sizes = [(0.0, self.batch_size), *self.batch_growth]
         if any(
             not (share < next_share < 1 and rows < next_rows)
@@ -81,12 +74,8 @@ class TrainConfig:
         grown = [rows for begin, rows in self.batch_growth if begin <= share]
         return grown[-1] if grown else self.batch_size
 
-    def rows_per_process(self, num_processes: int) -> int:
-        """Return the rows that each process starts with.
-
-        Raises:
-            ConfigError: if any number of rows cannot be shared evenly.
-        """
+    def check_rows(self, num_processes: int) -> None:
+        """Refuse numbers of rows that the processes cannot share evenly (`ConfigError`)."""
         growth = [("batch_growth", rows) for _, rows in self.batch_growth]
         for name, rows in [("batch_size", self.batch_size), *growth]:
             if rows % num_processes:
@@ -94,7 +83,21 @@ class TrainConfig:
                     f"train.{name}={rows} rows cannot be shared evenly by {num_processes} "
                     "processes."
                 )
-        return self.batch_size // num_processes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationConfig:
+    """Full-softmax perplexity on held-out text during training."""
+
+    num_times: int = 10
+    """Validations, evenly spread over the budget; the last one is at its end."""
+    max_sentences: int = 1000
+    """Sentences scored each time; at the end of the run, all are."""
+    patience: int | None = None
+    """Stop after this many validations without an improvement; none: never."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, num_times=(1, MANY), max_sentences=(1, MANY), patience=(1, MANY))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.stream import WindowStream, with_more_rows
 from elmokit.errors import ConfigError
-from elmokit.training.averaging import WeightAverage
+from elmokit.jobs.job import Pieces
 from elmokit.training.checkpoints import (
     Checkpoint,
     restore_optimizer,
@@ -25,10 +24,11 @@ from elmokit.training.checkpoints import (
 )
 from elmokit.training.distributed import World
 from elmokit.training.loop import StepReport, StepResult, agreed_share, train
-from elmokit.training.precision import autocast
+from elmokit.training.optimizers import WeightAverage
 from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.schedules import Budget, Progress
+from elmokit.training.speed import autocast
 from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
@@ -39,10 +39,7 @@ BATCHES_AHEAD = 2  # prepared in the background
 class Updates:
     """Model, optimizer, LSTM state and position in the text; `run` yields after every update.
 
-    All processes call every public method.
-
-    Raises:
-        ValueError: if the corpus is smaller than one batch.
+    All processes call every public method. `ValueError` if the corpus is smaller than one batch.
     """
 
     def __init__(
@@ -89,13 +86,13 @@ class Updates:
         self._set_rows(state)
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
-    def save(self, folder: Path, metadata: Mapping[str, Any]) -> None:
+    def save(self, checkpoints: Pieces, metadata: Mapping[str, Any]) -> None:
         """Write a checkpoint of the current state, with further metadata."""
         state, average = self._gathered_state(), self.average
         if self.processes.is_main:
             progress = dataclasses.asdict(self.progress)
             save_checkpoint(
-                folder,
+                checkpoints,
                 self.progress.step,
                 model=self.model.state_dict(),
                 optimizer=self.optimizer,
@@ -157,11 +154,7 @@ class Updates:
         return max(self.config.train.rows_at(share), self.loss.num_rows)
 
     def _set_rows(self, state: BiLMState) -> None:
-        """Continue with this process's rows of ``state``, which holds those of all.
-
-        Raises:
-            ConfigError: if a checkpoint's rows cannot be divided among the processes.
-        """
+        """Continue with this process's rows of ``state``, which holds those of all."""
         if state.num_rows % self.processes.size:
             raise ConfigError(
                 f"The checkpoint has {state.num_rows} rows, which cannot be shared evenly by "

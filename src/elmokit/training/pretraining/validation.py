@@ -19,34 +19,20 @@ from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.atomic import atomic_file, previous_of
 from elmokit.files.json_files import jsonable
 from elmokit.files.temporary import remove_whole
+from elmokit.jobs.job import NOT_RESUMABLE
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.training.distributed import World
-from elmokit.training.precision import matmul_precision
-from elmokit.training.run_dir import BEST, NOT_RESUMABLE
+from elmokit.training.pretraining.run_config import ValidationConfig
 from elmokit.training.schedules import Progress
+from elmokit.training.speed import matmul_precision
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import read_config
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, kw_only=True)
-class ValidationConfig:
-    """Full-softmax perplexity on held-out text during training."""
-
-    num_times: int = 10
-    """Validations, evenly spread over the budget; the last one is at its end."""
-    max_sentences: int = 1000
-    """Sentences scored each time; at the end of the run, all are."""
-    patience: int | None = None
-    """Stop after this many validations without an improvement; none: never."""
-
-    def __post_init__(self) -> None:
-        for name in ("num_times", "max_sentences", "patience"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {value}")
+BEST = "best"
+"""Folder of the best model so far, until the end of the run."""
 
 
 OnValidation = Callable[[int, int], None]
@@ -96,11 +82,7 @@ class Validation:
         return stored | {"best": None if self.best == math.inf else self.best}
 
     def restore(self, metadata: dict[str, Any], share: float) -> None:
-        """Continue from a checkpoint's metadata, with ``share`` of the current budget spent.
-
-        Raises:
-            ConfigError: if a value is missing or of another type.
-        """
+        """Continue from a checkpoint's metadata, with ``share`` of the current budget spent."""
         known = known_part(_Saved, metadata)
         if known.get("best") == math.inf:
             known["best"] = None
@@ -217,11 +199,7 @@ class Validation:
 
 
 def stored_report(figures: Any, *, source: object) -> PerplexityReport:
-    """Return a report as `jsonable` wrote it: null stands for infinity.
-
-    Raises:
-        FormatError: if it is damaged.
-    """
+    """Return a report as `jsonable` wrote it: null stands for infinity."""
     known = dict(figures) if isinstance(figures, Mapping) else {}
     infinite = {name: math.inf for name, value in known.items() if value is None}
     finite = parse_record(

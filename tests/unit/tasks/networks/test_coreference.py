@@ -14,8 +14,7 @@ from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks import coreference as module
 from elmokit.tasks.networks.coreference import CoreferenceModel, _join, _numbers, _speakers
 from elmokit.tasks.networks.spans import enumerate_spans
-from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.scoring import predict
+from elmokit.tasks.runs.examples import Examples, predict
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 
 from ....builders.task_models import full_inputs

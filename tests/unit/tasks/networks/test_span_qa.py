@@ -10,8 +10,7 @@ from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks.span_qa import MAX_ANSWER_WORDS, FoundAnswer, SpanQA
 from elmokit.tasks.qa import QaTask
-from elmokit.tasks.runs.examples import Examples
-from elmokit.tasks.runs.scoring import predict
+from elmokit.tasks.runs.examples import Examples, predict
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 

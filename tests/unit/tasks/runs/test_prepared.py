@@ -9,8 +9,8 @@ from elmokit.errors import InputError
 from elmokit.files.hashing import file_sha256
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.prepared import TaskFiles, prepare_task
-from elmokit.tasks.runs.train_task import train_task
+from elmokit.tasks.runs.examples import TaskFiles
+from elmokit.tasks.runs.train_task import prepare_task, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 
 ENTITIES = "Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n"
@@ -49,7 +49,7 @@ def test_what_is_written_down_of_a_training(files):
     assert metadata["labels"] == prepared.examples.labels
     assert metadata["bilm"] is None
     assert metadata["config"]["train"]["batch_size"], "the task's default"
-    assert prepared.origin() == {
+    assert prepared.inputs() == {
         "train": file_sha256(files.train), "dev": file_sha256(files.dev), "precision": "fp32",
         "vectors": metadata["vectors"]["sha256"], "bilm": None,
     }  # fmt: skip
@@ -70,18 +70,6 @@ def test_words_of_the_test_set_are_looked_up_when_it_is_scored(files):
     assert score.metric == "span F1"
     assert "kim" in prepared.maker.static.words
     assert "river" not in prepared.maker.static.words
-
-
-def test_without_a_test_set_there_is_no_score(files):
-    without = TaskFiles(train=files.train, dev=files.dev)
-    assert prepare(without, NONE).score_test() is None
-
-
-def test_vectors_are_given_where_they_are_read_and_only_there(files):
-    with pytest.raises(InputError, match="needs word vectors"):
-        prepare(TaskFiles(train=files.train, dev=files.dev))
-    with pytest.raises(InputError, match="reads no word vectors"):
-        prepare(files, NONE)
 
 
 def test_files_of_other_labels_are_refused_before_training(files):

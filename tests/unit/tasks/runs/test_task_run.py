@@ -101,19 +101,6 @@ def test_a_run_writes_down_what_was_left_open(train):
     }  # fmt: skip
 
 
-def test_a_run_is_loaded_with_what_it_wrote_whatever_the_task_would_choose_today(
-    train, monkeypatch
-):
-    from elmokit.tasks.nli import NliTask
-
-    run_dir = train("nli")
-    expected = list(TaskRun.load(run_dir).predict([TEXTS["nli"]]))
-    monkeypatch.setattr(NliTask, "paper_inputs", InputSettings(layer_norm="batch"))
-    run = TaskRun.load(run_dir)
-    assert run._network.inputs.settings.layer_norm == "token"
-    assert list(run.predict([TEXTS["nli"]])) == expected
-
-
 @pytest.mark.parametrize("task", ["srl", "nli", "sentiment"])
 @pytest.mark.parametrize("positions", ["input", "output", "both"])
 def test_elmo_stands_at_the_input_the_output_or_both(task, positions, train):
@@ -123,12 +110,6 @@ def test_elmo_stands_at_the_input_the_output_or_both(task, positions, train):
     assert len(gammas) == (2 if positions == "both" else 1)
     ((_, answer),) = TaskRun.load(run_dir).predict([TEXTS[task]])
     assert answer
-
-
-def test_a_position_that_a_network_does_not_have_is_refused(train, tmp_path):
-    with pytest.raises(InputError, match=r"ner .*inputs\.positions='output'.* input\b"):
-        train("ner", inputs={"positions": "output"})
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_may_read_its_sentences_in_lower_case_too(train, tmp_path):
@@ -143,12 +124,6 @@ def test_a_run_may_read_its_sentences_in_lower_case_too(train, tmp_path):
         TaskRun.load(train("sentiment", "other")).evaluate(
             tmp_path / "sentiment.tsv", lowercase=True
         )
-
-
-def test_lower_case_of_a_task_without_words_to_tag_is_refused_before_a_run_begins(train, tmp_path):
-    with pytest.raises(InputError, match=r"train\.lowercase_share .*not for nli"):
-        train("nli", lowercase_share=0.1)
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("embeddings", ["elmo", "static"])
@@ -213,12 +188,6 @@ class TestStaticVectors:
         assert len(scale) == 1 + (embeddings == "static_output")
         assert (scale != 1).all()
 
-    def test_projected_they_need_the_bilm_for_its_width(self, train, vectors, tmp_path):
-        run_dir = train("ner", inputs={"embeddings": "static_projected"}, vectors=vectors)
-        toy_model(seed=9).save(tmp_path / "other")
-        with pytest.raises(FormatError, match=r"/other .*/run .*--model"):
-            TaskRun.load(run_dir, model=str(tmp_path / "other"))
-
     @pytest.fixture
     def vectors(self, tmp_path):
         path = tmp_path / "vectors.txt"
@@ -254,13 +223,13 @@ class TestStaticVectors:
         with pytest.raises(FormatError, match=r"/vectors\.txt: .*2 words .*\(1, 2\)\. Copy"):
             TaskRun.load(run_dir)
         words.unlink()
-        with pytest.raises(FormatError, match=r"/vectors\.txt is missing: .*Copy the whole dir"):
+        with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors .*Copy the"):
             TaskRun.load(run_dir)
         words.write_text("sat\n", encoding="utf-8")
         tensors = load_file(weights)
         del tensors["inputs.static.weight"]
         save_file(tensors, weights)
-        with pytest.raises(FormatError, match=r"/model\.safetensors has no vectors .*vectors\.txt"):
+        with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors "):
             TaskRun.load(run_dir)
 
     def test_more_texts_are_looked_up_together_after_each_reading(
@@ -282,26 +251,6 @@ class TestStaticVectors:
         monkeypatch.setattr(task_run, "MAX_LINES_TOGETHER", 2)
         assert len(list(run.predict(f"new{number}" for number in range(6)))) == 6
         assert asked == [["new0"], ["new1", "new2"], ["new3", "new4"], ["new5"]]
-
-    @pytest.mark.parametrize("task", ["coref", "sentiment"])
-    def test_many_texts_need_one_look_up(self, task, train, vectors, monkeypatch):
-        from elmokit.vectors import vector_files
-
-        asked = []
-
-        def read(path, *, only):
-            asked.append(set(only))
-            return read_vectors(path, only=only)
-
-        read_vectors = vector_files.read_vectors
-        run = TaskRun.load(train(task, vectors=vectors))
-        monkeypatch.setattr(vector_files, "read_vectors", read)
-        texts = ["the ocean sat", "by night", "the ocean", "ocean night"]
-        answers = [run.task.show(*answer) for answer in run.predict(texts)]
-        assert asked == [{"the", "ocean", "by", "night"}]
-        alone = [run.task.show(*answer) for text in texts for answer in run.predict([text])]
-        assert answers == alone
-        assert len(asked) == 1
 
     def test_a_run_without_its_vectors_reads_them_where_they_are(self, train, vectors, tmp_path):
         test = tmp_path / "test.txt"
@@ -356,36 +305,6 @@ class TestStaticVectors:
         whole.save(tmp_path / "again")
         assert (tmp_path / "again/vectors.txt").read_text("utf-8").split() == static.words
 
-    def test_a_small_copy_of_a_bare_run_keeps_them_as_well(self, train, vectors, tmp_path, caplog):
-        run = TaskRun.load(train("ner", vectors=vectors, keep_static=False))
-        run.keep_vectors()
-        run.round_to("int8")
-        run.save(tmp_path / "small", dtype="int8")
-        before = list(run.predict(["the ocean by night"]))
-        assert set((tmp_path / "small/vectors.txt").read_text("utf-8").split()) == {
-            "sat", "ocean", "night",
-        }  # fmt: skip
-        small = TaskRun.load(tmp_path / "small", vectors=vectors)
-        assert "has no effect" in caplog.text
-        assert list(small.predict(["the ocean by night"])) == before
-
-    def test_vectors_that_a_fasttext_model_would_make_are_not_kept_and_that_is_told(
-        self, train, tmp_path, caplog
-    ):
-        gensim = pytest.importorskip("gensim")
-        made = gensim.models.FastText(
-            [["sat", "ocean", "night"]] * 5, vector_size=2, min_count=1, bucket=50, workers=1
-        )
-        path = tmp_path / "vectors.bin"
-        gensim.models.fasttext.save_facebook_model(made, str(path))
-        run = TaskRun.load(train("ner", vectors=path))
-        run.keep_vectors()
-        assert "also makes vectors of words that it does not list" in caplog.text
-        run.save(tmp_path / "whole")
-        assert set((tmp_path / "whole/vectors.txt").read_text("utf-8").split()) >= {
-            "sat", "ocean", "night",
-        }  # fmt: skip
-
     def test_vectors_of_another_file_are_not_kept(self, train, vectors):
         run = TaskRun.load(train("ner", vectors=vectors))
         vectors.write_text("sat 9 9\n", encoding="utf-8")
@@ -396,14 +315,6 @@ class TestStaticVectors:
             run.keep_vectors()
         with pytest.raises(InputError, match="no static vectors"):
             TaskRun.load(train("ner", "other")).keep_vectors()
-
-    @pytest.mark.parametrize("found", ["vectors.txt", {"path": "vectors.txt"}])
-    def test_a_run_of_an_earlier_version_is_told(self, found, train, vectors):
-        run_dir = train("ner", vectors=vectors)
-        metadata = written(run_dir) | {"vectors": found}
-        (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-        with pytest.raises(FormatError, match=r"/task\.json .*vectors\..*sha256"):
-            TaskRun.load(run_dir)
 
 
 class TestFinetuning:
@@ -452,12 +363,6 @@ class TestFinetuning:
         gamma = tensors["inputs.mixes.scalar_mixes.0.gamma"]
         assert abs(float(gamma) - 1) > 1e-4  # the others learn at theirs
 
-    def test_another_bilm_under_a_run_is_refused(self, train, tmp_path):
-        run_dir = train("ner", finetune_bilm=True)
-        toy_model(seed=9).save(tmp_path / "other")
-        with pytest.raises(FormatError, match=r"/other .*/run .*--model"):
-            TaskRun.load(run_dir, model=str(tmp_path / "other"))
-
     def test_needs_a_bilm_and_fp32(self, train):
         with pytest.raises(
             InputError, match=r"train\.finetune_bilm=true .*embeddings='none'.*embeddings=elmo"
@@ -479,16 +384,6 @@ class TestFinetuning:
         assert opened.keep is None
         assert opened.reference is not None
         assert opened.reference.model_hash == model.model_hash()
-
-
-def test_a_packaged_bilm_is_remembered_by_its_name(tmp_path):
-    path = tmp_path / "ner.txt"
-    path.write_text(ENTITIES, encoding="utf-8")
-    config = TaskRunConfig(task="ner", hidden_dims=(4,), train=TaskTrainConfig(epochs=1))
-    train_task(config, path, path, tmp_path / "run", cache_dir=tmp_path / "layers")
-    assert written(tmp_path / "run")["bilm"]["path"] == "en"
-    ((_, tags),) = TaskRun.load(tmp_path / "run").predict(["Minji sat ."])
-    assert len(tags) == 3
 
 
 def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
@@ -579,12 +474,6 @@ def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
     assert train("none", dropout=0.0) == (0.0, set())
 
 
-@pytest.mark.parametrize("dropout", [-0.1, 1.0])
-def test_no_network_drops_everything(dropout):
-    with pytest.raises(ValueError, match=rf"`dropout` .* 0 .* 1, .* {dropout}$"):
-        TaskRunConfig(task="ner", dropout=dropout)
-
-
 class TestCopies:
     TEXTS = ("Minji sat .", "the ocean by night", "by the Bank")
 
@@ -617,17 +506,6 @@ def test_answers_before_a_bad_text_are_given(train):
         next(answers)
 
 
-def test_answers_before_a_fault_of_their_source_are_given(train):
-    def texts():
-        yield from ("a\tb", "c\td")
-        raise FormatError("a.txt, line 3: not UTF-8")
-
-    answers = TaskRun.load(train("nli")).predict(texts())
-    assert len([next(answers), next(answers)]) == 2
-    with pytest.raises(FormatError, match="line 3"):
-        next(answers)
-
-
 def test_a_list_of_words_is_not_a_document(train):
     run = TaskRun.load(train("coref"))
     with pytest.raises(InputError, match=r"Text 1: .*list of words.*'Anna'"):
@@ -639,16 +517,3 @@ def test_a_list_of_words_is_not_a_document(train):
         ["Hush"],
     ):
         assert len(list(run.predict([document]))) == 1
-
-
-@pytest.mark.parametrize("task", ["sentiment", "nli"])
-def test_texts_longer_than_attention_can_read_are_refused(task, train, monkeypatch):
-    from elmokit.tasks import classification
-
-    run = TaskRun.load(train(task))
-    monkeypatch.setattr(classification, "MAX_TEXT_WORDS", 3)
-    words = ["a", "b", "c"]
-    assert len(list(run.predict([words if task == "sentiment" else [words, words]]))) == 1
-    words.append("d")
-    with pytest.raises(InputError, match=r"Text 1: .* 4 words; at most 3"):
-        list(run.predict([words if task == "sentiment" else [["a"], words]]))

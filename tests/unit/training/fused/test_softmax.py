@@ -5,9 +5,10 @@ import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax
 from elmokit.kernels.training import kernels_for
-from elmokit.training.fused.softmax import ROWS_TOGETHER, training_nlls
+from elmokit.training.fused import softmax as softmax_module
+from elmokit.training.fused.softmax import ROWS_TOGETHER, exact_loss, training_nlls
 
-WORDS, DIM = 300, 10
+WORDS, DIM, EXACT_ROWS = 300, 10, 37
 
 
 def build(num_samples, *, kind=SampledSoftmax):
@@ -105,3 +106,56 @@ def test_the_full_softmax_is_called():
         results(training_nlls, softmax, 5), results(plain, softmax, 5), strict=True
     ):
         assert torch.equal(ours, wanted)
+
+
+def exact_results(run, *, autocast=False):
+    softmax = SampledSoftmax(WORDS, DIM, num_samples=20)
+    softmax.reset_parameters(torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        softmax.bias.normal_(generator=generator)
+    hidden = torch.randn(EXACT_ROWS, DIM, generator=generator).requires_grad_()
+    ids = torch.randint(1, WORDS + 1, (EXACT_ROWS,), generator=generator)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        loss = run(softmax, hidden, ids)
+    leaves = [hidden, softmax.weight, softmax.bias]
+    return [loss.detach(), *torch.autograd.grad(3 * loss, leaves)]
+
+
+def exact_plain(softmax, hidden, ids):
+    return softmax.nll(hidden, ids).mean()
+
+
+@pytest.mark.parametrize("rows_together", [1, 8, 1000])
+def test_exact_value_and_gradients_equal_the_plain_softmax(
+    with_kernels, rows_together, monkeypatch
+):
+    expected = exact_results(exact_plain)
+    monkeypatch.setattr(softmax_module, "MAX_LOGITS", rows_together * WORDS)
+    monkeypatch.delattr(FullSoftmax, "nll")  # it is not what runs
+    for ours, wanted in zip(exact_results(exact_loss), expected, strict=True):
+        torch.testing.assert_close(ours, wanted, rtol=1e-5, atol=1e-5 * float(wanted.abs().max()))
+
+
+def test_exact_at_half_width_stays_close(with_kernels):
+    for ours, wanted in zip(
+        exact_results(exact_loss, autocast=True), exact_results(exact_plain), strict=True
+    ):
+        torch.testing.assert_close(ours, wanted, rtol=0.02, atol=0.02 * float(wanted.abs().max()))
+
+
+def test_exact_without_kernels_pytorch_computes_it(without_kernels):
+    for ours, wanted in zip(exact_results(exact_loss), exact_results(exact_plain), strict=True):
+        assert torch.equal(ours, wanted)
+
+
+def test_exact_no_bit_hangs_on_the_number_of_threads(with_kernels, on_threads):
+    alone, other = (on_threads(count, lambda: exact_results(exact_loss)) for count in (1, 2))
+    assert torch.equal(alone[0], other[0])
+
+
+@pytest.mark.parametrize("wrong", [0, WORDS + 1])
+def test_exact_targets_that_are_no_words_are_refused(with_kernels, wrong):
+    softmax = SampledSoftmax(WORDS, DIM, num_samples=20)
+    with pytest.raises(ValueError, match=rf"target ids .*\b1 .*\b{WORDS}, .* {wrong}\."):
+        exact_loss(softmax, torch.zeros(1, DIM), torch.tensor([wrong]))

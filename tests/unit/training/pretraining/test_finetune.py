@@ -19,9 +19,8 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
-from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.pretraining.start import RunOptions
-from elmokit.training.pretraining.validation import ValidationConfig
+from elmokit.training.pretraining.pretrain import RunOptions
+from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
 from elmokit.training.pretraining.vocab_transfer import with_vocab
 from elmokit.training.schedules import Limits
 from elmokit.weights.bilm_tf import write_bilm_tf
@@ -92,16 +91,6 @@ class TestWithVocab:
         assert not is_fresh
         assert model.model_hash() == base.model_hash()
         assert model.softmax_config == base.softmax_config
-
-    def test_the_model_given_is_not_changed_and_shares_nothing(self):
-        base = toy_model()
-        before = base.model_hash()
-        model, _ = with_vocab(base, self.LARGER, softmax=FULL)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(1)
-        assert base.model_hash() == before
-        assert base.word_vocab == VOCAB
 
     @pytest.mark.parametrize(
         "base",
@@ -194,11 +183,6 @@ class TestFinetune:
         assert before.oov_rate == after.oov_rate == 0
         assert load_model(tmp_path / "tuned").word_vocab == vocab
 
-    def test_the_vocabulary_can_be_counted(self, save, domain, tmp_path):
-        self.run(save(), domain, tmp_path, count_vocab=True)
-        words = {word for sentence in self.DOMAIN for word in sentence}
-        assert set(load_model(tmp_path / "tuned").word_vocab.words[3:]) == words
-
     def test_a_model_without_vocabulary_gets_a_fresh_softmax(self, save, domain, tmp_path):
         model_path = save(vocab=None, softmax=None)
         base = bilm_tensors(load_model(model_path))
@@ -231,18 +215,9 @@ class TestFinetune:
         with pytest.raises(ValueError, match="smaller than one window") as caught:
             self.run(model_path, domain, tmp_path, config=large)
         (note,) = caught.value.__notes__
-        assert f"kept in {tmp_path / 'tuned'}" in note
+        assert str(tmp_path / "tuned") in note
         assert "--set train.batch_size=" in note
         assert self.run(model_path, domain, tmp_path).after
-
-    def test_finished_shards_too_small_for_the_settings_stay_where_they_are(self, save, tmp_path):
-        large = replace(CONFIG, train=replace(CONFIG.train, batch_size=10_000))
-        shards = write_shards(self.DOMAIN, tmp_path / "shards").shard_dir
-        with pytest.raises(ValueError, match="smaller than one window") as caught:
-            self.run(save(), shards, tmp_path, config=large)
-        (note,) = caught.value.__notes__
-        assert "kept" not in note
-        assert "--set train.batch_size=" in note
 
     def test_a_model_without_vocabulary_needs_one(self, save, domain, tmp_path):
         with pytest.raises(ValueError, match=r" vocab\.txt.*--vocab FILE.*--vocab corpus"):
@@ -281,17 +256,6 @@ class TestFinetune:
         again = self.run(model_path, domain, tmp_path, general=texts[:1], resume=True)
         assert again.before["out_of_domain"].sentences == 20
 
-    def test_a_resumed_run_has_the_same_base(self, save, domain, tmp_path):
-        base = save()
-        hashes = [load_model(base).model_hash()]
-        self.run(base, domain, tmp_path)
-        tuned = load_model(tmp_path / "tuned").model_hash()
-        other = save(gain=1.5)
-        hashes.append(load_model(other).model_hash())
-        with pytest.raises(ConfigError, match=r"/run\.json: model .*{}.*{}".format(*hashes)):
-            self.run(other, domain, tmp_path, resume=True)
-        assert load_model(tmp_path / "tuned").model_hash() == tuned
-
     def test_a_resumed_run_has_the_same_reader(self, save, domain, tmp_path):
         class Lines:
             def __init__(self, name):
@@ -304,7 +268,7 @@ class TestFinetune:
         base = save()
         self.run(base, domain, tmp_path, reader=Lines("ner, words"))
         for reader in (Lines("ner, characters"), None):
-            with pytest.raises(ConfigError, match=r"/run\.json: reader was 'ner, words' "):
+            with pytest.raises(ConfigError, match=r"/run\.json: .*reader was 'ner, words' "):
                 self.run(base, domain, tmp_path, resume=True, reader=reader)
         self.run(base, domain, tmp_path, resume=True, reader=Lines("ner, words"))
 

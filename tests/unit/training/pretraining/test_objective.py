@@ -10,7 +10,7 @@ from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.stream import WindowStream
 from elmokit.corpus.windows import WindowBatch
-from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
+from elmokit.training.pretraining.objective import BiLMLoss, RowDropout, WindowTensors
 
 from ....builders.training_models import VOCAB, toy_model, toy_shards
 
@@ -98,14 +98,6 @@ def test_a_window_in_two_halves_is_the_whole_window(shards):
     torch.testing.assert_close(state.cell, expected_state.cell)
 
 
-def test_the_state_has_no_graph(shards):
-    model = toy_model()
-    (batch,) = windows(shards, model)
-    *_, state = loss_of(model)(batch, zeros(model), 0)
-    assert not state.hidden.requires_grad
-    assert not state.cell.requires_grad
-
-
 @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
 def test_every_parameter_gets_a_gradient(shards, kind):
     model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=6))
@@ -164,17 +156,6 @@ def test_bf16_keeps_loss_and_state_in_full_precision(shards):
     assert forward.dtype == state.hidden.dtype == state.cell.dtype == torch.float32
     torch.testing.assert_close(forward, exact[0], rtol=0.02, atol=0)
     torch.testing.assert_close(backward, exact[1], rtol=0.02, atol=0)
-
-
-def test_tensors_of_a_batch_are_int64_on_the_device(shards):
-    model = toy_model()
-    (batch,) = windows(shards, model)
-    assert {tensor.dtype for tensor in vars(batch).values() if tensor is not None} == {torch.int64}
-    assert batch.restarts is None
-    assert batch.num_targets == ROWS * STEPS
-    assert VOCAB.sentence_begin_id not in batch.forward_targets
-    assert VOCAB.sentence_end_id not in batch.backward_targets
-    assert batch.forward_targets.min() >= 1
 
 
 def test_rows_that_restart_begin_at_the_zero_state(shards):
@@ -240,3 +221,34 @@ class TestPaddingOfTheWords:
             gradients = [parameter.grad for parameter in model.parameters()]
             found[num_padding] = [forward.detach(), backward.detach(), *gradients]
         torch.testing.assert_close(found[5], found[0])
+
+
+def dropout_of(probability=0.5, *, seed=1, num_rows=6, first_row=0):
+    return RowDropout(
+        probability, seed=seed, num_rows=num_rows, first_row=first_row, device=torch.device("cpu")
+    )
+
+
+def test_values_are_dropped_at_the_asked_rate_and_the_rest_scaled_up():
+    dropped = dropout_of(0.2, num_rows=50)(torch.ones(50, 20, 30))
+    assert sorted(set(dropped.flatten().tolist())) == pytest.approx([0.0, 1.25])
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.2, abs=0.01)
+
+
+def test_two_processes_drop_what_one_would():
+    x = torch.randn(6, 4, 3, generator=torch.Generator().manual_seed(0))
+    whole = dropout_of()
+    first, second = dropout_of(first_row=0), dropout_of(first_row=3)
+    for _ in range(2):
+        parts = torch.cat((first(x[:3]), second(x[3:])))
+        assert torch.equal(parts, whole(x))
+
+
+def test_successive_calls_draw_different_masks_and_the_seed_repeats_them():
+    x = torch.ones(6, 4, 3)
+    dropout, again, other = dropout_of(), dropout_of(), dropout_of(seed=2)
+    first, second = dropout(x), dropout(x)
+    assert not torch.equal(first, second)
+    assert torch.equal(again(x), first)
+    assert torch.equal(again(x), second)
+    assert not torch.equal(other(x), first)

@@ -66,10 +66,6 @@ def test_a_recipe_can_choose_its_preset(recipe):
     assert pretrain_config("small", recipe=path) == pretrain_config("small")
 
 
-def test_without_a_choice_the_preset_is_tiny():
-    assert pretrain_config() == pretrain_config("tiny")
-
-
 def test_a_recipe_with_another_preset_than_the_one_asked_for_is_refused(recipe):
     with pytest.raises(ValueError, match=r"'toy'.*/recipe\.toml .*'small'.*`preset`"):
         pretrain_config("toy", recipe=recipe('preset = "small"\n'))
@@ -80,15 +76,9 @@ def test_an_unknown_preset_is_refused():
         pretrain_config("huge")
 
 
-def test_an_unknown_key_names_the_recipe_and_the_nearest_key(recipe):
-    path = recipe("[train]\nbatchsize = 7\n")
-    with pytest.raises(ConfigError, match=r"/recipe\.toml: .*`train\.batchsize`.*`batch_size`"):
-        pretrain_config("toy", recipe=path)
-
-
 def test_a_refused_value_names_the_key_and_where_it_stands(recipe):
     with pytest.raises(
-        ConfigError, match=r"^--set train\.batch_size=0: `train\.batch_size`: .* 1, .* 0\."
+        ConfigError, match=r"^--set train\.batch_size=0: `train\.batch_size`: .* 1 .* 0\."
     ):
         pretrain_config("toy", overrides=["train.batch_size=0"])
     path = recipe("[model.lstm]\ncell_dim = 0\n")
@@ -123,12 +113,6 @@ def test_one_setting_of_fine_tuning_leaves_the_others_of_its_table(override, cha
     assert to_dict(finetune_config(overrides=[override])) == expected
 
 
-def test_a_recipe_of_fine_tuning_leaves_the_other_defaults(recipe):
-    config = finetune_config(recipe=recipe("[train]\nseed = 1\n"), overrides=["train.log_steps=3"])
-    assert (config.train.seed, config.train.log_steps) == (1, 3)
-    assert (config.train.batch_size, config.train.num_epochs) == (16, 1.0)
-
-
 def test_word_input_is_two_settings():
     config = pretrain_config("toy", overrides=["model.char_cnn=none", "model.num_words=0"])
     assert (config.model.char_cnn, config.model.num_words) == (None, 0)
@@ -139,11 +123,6 @@ def test_word_input_is_two_settings():
 
 
 class TestInput:
-    def test_words_are_a_choice_of_the_command(self):
-        config = pretrain_config("toy", input_kind="words")
-        assert (config.model.char_cnn, config.model.num_words) == (None, 0)
-        assert config.model.lstm == pretrain_config("toy").model.lstm
-
     def test_words_are_a_choice_of_the_recipe(self, recipe):
         path = recipe('preset = "toy"\ninput = "words"\n')
         assert pretrain_config(recipe=path) == pretrain_config("toy", input_kind="words")
@@ -161,8 +140,3 @@ class TestInput:
             ConfigError, match=r"^--set model\.char_cnn\.num_highway=2: `char_cnn` "
         ):
             pretrain_config("toy", input_kind="words", overrides=["model.char_cnn.num_highway=2"])
-
-
-def test_one_setting_of_the_tokenizer_leaves_its_name():
-    config = pretrain_config("toy", overrides=['text.tokenizer.version="9"'])
-    assert config.text.tokenizer.name == pretrain_config("toy").text.tokenizer.name == "auto"

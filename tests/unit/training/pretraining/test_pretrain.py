@@ -2,11 +2,9 @@
 
 import dataclasses
 import os
-import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
@@ -17,11 +15,13 @@ from elmokit.errors import ConfigError, InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.pretrain import PretrainConfig, new_model, pretrain
-from elmokit.training.pretraining.run_config import TrainConfig
-from elmokit.training.pretraining.start import RunOptions
-from elmokit.training.pretraining.validation import ValidationConfig
-from elmokit.training.run_dir import exclusive_lock, record_run
+from elmokit.training.pretraining.pretrain import (
+    PretrainConfig,
+    RunOptions,
+    new_model,
+    pretrain,
+)
+from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 
@@ -88,33 +88,6 @@ class TestRunDirectory:
         with pytest.raises(FileExistsError, match=r"/run .*--resume"):
             pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
 
-    def test_a_run_that_is_going_on_is_not_resumed(self, corpus, run_dir):
-        before = sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*"))
-        longer = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
-        with (
-            exclusive_lock(run_dir),
-            pytest.raises(FileExistsError, match=r"/run\. .*--resume"),
-        ):
-            pretrain(CONFIG, [corpus], run_dir, longer)
-        assert sorted((path, path.stat().st_mtime_ns) for path in run_dir.rglob("*.*")) == before
-
-    def test_a_run_that_another_process_made_meanwhile_is_not_overwritten(
-        self, corpus, tmp_path, monkeypatch
-    ):
-        def held_late(run_dir):
-            record_run(run_dir, CONFIG, {})
-            return exclusive_lock(run_dir)
-
-        monkeypatch.setattr("elmokit.training.pretraining.start.exclusive_lock", held_late)
-        with pytest.raises(FileExistsError, match=r"/new .*--resume"):
-            pretrain(CONFIG, [corpus], tmp_path / "new", RunOptions(limits=SHORT, device="cpu"))
-        assert not (tmp_path / "new" / "shards").exists()
-
-    def test_a_resumed_run_must_have_the_same_configuration(self, corpus, run_dir):
-        other = dataclasses.replace(CONFIG, softmax=SoftmaxConfig(kind="adaptive"))
-        with pytest.raises(ConfigError, match=r"/run\.json: softmax\.kind .*'full' .*'adaptive'"):
-            pretrain(other, [corpus], run_dir, RunOptions(limits=SHORT, resume=True, device="cpu"))
-
     def test_a_resumed_run_needs_no_raw_text(self, corpus, run_dir):
         corpus.unlink()
         result = pretrain(
@@ -148,7 +121,7 @@ class TestRunDirectory:
             ([corpus], {"valid": [other]}, "valid", r"\[\]", "other.txt"),
             ([corpus], {"vocab": VOCAB}, "vocab", "'counted'", "'sha256 "),
         ):
-            with pytest.raises(ConfigError, match=rf"/run\.json: {name} .*{was}.* .*{now}"):
+            with pytest.raises(ConfigError, match=rf"/run\.json: .*{name} .*{was}.* .*{now}"):
                 pretrain(
                     CONFIG,
                     corpora,
@@ -157,30 +130,11 @@ class TestRunDirectory:
                 )
         assert before == (load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text())
 
-    def test_a_lower_learning_rate_may_be_resumed_with(self, corpus, run_dir):
-        lower = dataclasses.replace(CONFIG, optimizer=OptimizerConfig(learning_rate=0.001))
-        result = pretrain(
-            lower,
-            [corpus],
-            run_dir,
-            RunOptions(limits=Limits(tokens=200), resume=True, device="cpu"),
-        )
-        assert result.progress.tokens == 200
-
     def test_a_resumed_run_need_not_name_its_tokenizer(self, corpus, run_dir):
         options = RunOptions(limits=Limits(tokens=200), resume=True, device="cpu")
         config = dataclasses.replace(CONFIG, text=TextConfig())
         assert pretrain(config, [corpus], run_dir, options).progress.tokens == 200
         assert load_model(run_dir).tokenizer.name == "whitespace"
-
-    def test_a_finished_run_without_checkpoints_is_not_begun_again(self, corpus, tmp_path):
-        run_dir = tmp_path / "other"
-        pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
-        before = load_model(run_dir).model_hash()
-        shutil.rmtree(run_dir / "checkpoints")
-        with pytest.raises(InputError, match="finished model, but no checkpoint"):
-            pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, resume=True, device="cpu"))
-        assert load_model(run_dir).model_hash() == before
 
     def test_a_resumed_run_keeps_its_limit_unless_another_is_given(self, corpus, tmp_path, caplog):
         run_dir = tmp_path / "other"
@@ -201,16 +155,6 @@ class TestRunDirectory:
         with pytest.raises(InputError, match="not valid UTF-8"):
             pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
         assert not run_dir.exists()
-
-    def test_files_of_the_user_are_not_touched(self, tmp_path):
-        project = tmp_path / "project"
-        (project / "valid").mkdir(parents=True)
-        corpus = write_text(project / "train.txt", random_sentences(60))
-        valid = write_text(project / "valid" / "a.txt", random_sentences(9))
-        with pytest.raises(FileExistsError, match=r"/project .*'train\.txt'"):
-            pretrain(CONFIG, [corpus], project, RunOptions(valid=[valid.parent], device="cpu"))
-        assert corpus.exists()
-        assert valid.exists()
 
     def test_a_mistyped_corpus_does_not_take_the_directory(self, corpus, tmp_path):
         run_dir = tmp_path / "new"
@@ -281,15 +225,6 @@ def test_a_few_sentences_are_learned_by_heart(tmp_path):
     least = 12 ** (1 / 6)
     assert least * 0.98 < report.forward < 2
     assert least * 0.98 < report.backward < 2
-
-
-def test_the_result_does_not_depend_on_global_randomness(corpus, tmp_path):
-    hashes = []
-    for seed in (1, 2):
-        torch.manual_seed(seed)
-        pretrain(CONFIG, [corpus], tmp_path / f"run{seed}", RunOptions(limits=SHORT, device="cpu"))
-        hashes.append(load_model(tmp_path / f"run{seed}").model_hash())
-    assert hashes[0] == hashes[1]
 
 
 @pytest.mark.gpu

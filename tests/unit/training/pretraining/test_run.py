@@ -15,14 +15,12 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText
 from elmokit.errors import ConfigError, FormatError, Stopped
 from elmokit.evaluation.perplexity import perplexity
-from elmokit.training.checkpoints import latest_checkpoint, load_checkpoint
+from elmokit.jobs.metrics_log import METRICS_FILE, read_log
 from elmokit.training.distributed import World
-from elmokit.training.metrics_log import METRICS_FILE, read_log
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingRun
-from elmokit.training.pretraining.run_config import RunConfig, TrainConfig
-from elmokit.training.pretraining.validation import Validation, ValidationConfig
-from elmokit.training.run_dir import CHECKPOINTS
+from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
+from elmokit.training.pretraining.validation import Validation
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 
@@ -45,7 +43,7 @@ def text(tmp_path_factory):
     return PreparedText(toy_shards(folder / "shards"), VOCAB, held_out)
 
 
-def build_run(text, run_dir, updates=12, *, resume=False, train=None, validation=None, **settings):
+def build_run(text, run_dir, updates=12, *, train=None, validation=None, **settings):
     """Build a run of some updates."""
     config = RunConfig(
         train=TrainConfig(
@@ -58,7 +56,7 @@ def build_run(text, run_dir, updates=12, *, resume=False, train=None, validation
     run_dir.mkdir(exist_ok=True)
     limits = Limits(tokens=updates * TARGETS)
     model = toy_model(softmax=settings.pop("softmax", FULL_SOFTMAX))
-    return TrainingRun(config, text, model, run_dir, World(), limits, resume=resume, **settings)
+    return TrainingRun(config, text, model, run_dir, World(), limits, **settings)
 
 
 @pytest.fixture
@@ -75,8 +73,14 @@ def build(text, tmp_path):
 @pytest.fixture(scope="module")
 def whole(text, tmp_path_factory):
     """A run of 12 updates that never stopped, its result and its events; not to be changed."""
-    run, events = build_run(text, tmp_path_factory.mktemp("whole") / "run"), []
-    return run, run.run(events.append), events
+    events = []
+    run = build_run(text, tmp_path_factory.mktemp("whole") / "run", on_event=events.append)
+    return run, run.run(), events
+
+
+def going(run, on_event, *, save_on_signals=False):
+    run.on_event, run.save_on_signals = on_event, save_on_signals
+    return run
 
 
 def log_of(run):
@@ -157,9 +161,6 @@ class TestResult:
         assert result.perplexity.mean == model.training_metadata["perplexity"]["mean"]
         assert model.word_vocab == VOCAB
 
-    def test_epochs_are_counted_over_the_corpus(self, whole, text):
-        assert whole[1].num_epochs == pytest.approx(12 * TARGETS / text.shards.num_targets)
-
     @pytest.mark.parametrize("word", ["unseen", VOCAB.words[-1]])
     def test_held_out_text_of_unknown_words_is_told(self, build, text, tmp_path, caplog, word):
         valid = toy_shards(tmp_path / "other", [[word] * 5] * 4)
@@ -186,8 +187,8 @@ class TestResuming:
 
         stopped = build(name="stopped")
         with pytest.raises(Interrupted):
-            stopped.run(stop)
-        resumed = build(name="stopped", resume=True)
+            going(stopped, stop).run()
+        resumed = build(name="stopped")
         assert resumed.updates.progress.step == 5
         resumed.run()
         assert_same_run(resumed, whole)
@@ -222,24 +223,14 @@ class TestResuming:
         whole.run()
         self.check_a_stop(build, whole)
 
-    def test_a_longer_budget_changes_the_published_model(self, build):
-        first = build(6, validation={"num_times": 10})
-        before = first.run()
-        hash_before = load_model(first.run_dir).model_hash()
-        longer = build(30, resume=True, validation={"num_times": 10})
-        after = longer.run()
-        assert after.progress.step == 30
-        assert after.perplexity.mean < before.perplexity.mean
-        assert load_model(longer.run_dir).model_hash() != hash_before
-
     def test_a_shorter_budget_still_validates_what_was_trained(self, build):
         def stop(event):
             if event.report.progress.step == 6:
                 raise Interrupted
 
         with pytest.raises(Interrupted):
-            build(30).run(stop)  # the first of three validations would have been at 10
-        shorter = build(5, resume=True)
+            going(build(30), stop).run()  # the first of three validations would have been at 10
+        shorter = build(5)
         assert shorter.run().perplexity is not None
         assert [row["step"] for row in log_of(shorter) if "valid_mean" in row] == [5]
 
@@ -247,7 +238,7 @@ class TestResuming:
         first = build(30, validation={"num_times": 30, "patience": 1})
         first.validation.best = 1.0  # nothing beats it
         assert first.run().stopped_early
-        again = build(30, resume=True, validation={"num_times": 30, "patience": 1})
+        again = build(30, validation={"num_times": 30, "patience": 1})
         result = again.run()
         assert result.stopped_early
         assert result.progress.step == first.updates.progress.step == 1
@@ -261,41 +252,23 @@ class TestResuming:
             data.pop("best", None)
             path.write_text(json.dumps({**data, **best}), encoding="utf-8")
             with pytest.raises(FormatError, match=r"`best`.* Delete the folder"):
-                build(30, resume=True)
-
-    def test_without_a_checkpoint_it_says_so(self, build, caplog):
-        assert build(resume=True).updates.progress.step == 0
-        assert "no checkpoint in" in caplog.text
-        assert "starting from the beginning" in caplog.text
+                build(30)
 
     def test_a_finished_run_has_the_same_result_again(self, build):
         finished = build()
         first, log = finished.run(), log_of(finished)
-        again = build(resume=True)
+        again = build()
         second = again.run()
         assert second.progress == first.progress
         assert second.perplexity == first.perplexity
         assert log_of(again) == log
-
-    def test_a_finished_run_can_be_gone_on_with(self, build):
-        build(6).run()
-        longer = build(12, resume=True)
-        assert longer.run().progress.step == 12
-        logged = [row["step"] for row in log_of(longer) if "loss" in row]
-        assert logged == list(range(1, 13))
-
-    def test_the_last_checkpoint_is_of_the_last_update(self, whole):
-        run, _, _ = whole
-        checkpoint = load_checkpoint(latest_checkpoint(run.run_dir / CHECKPOINTS))
-        assert checkpoint.metadata["progress"]["step"] == 12
-        assert torch.equal(checkpoint.carry["hidden"], run.updates.state.hidden)
 
 
 class TestBatchGrowth:
     def test_rows_grow_at_their_share(self, build):
         tokens = []
         run = build(12, train={"batch_growth": ((0.25, 6), (0.5, 8))})
-        run.run(lambda event: tokens.append(event.report.progress.tokens))
+        going(run, lambda event: tokens.append(event.report.progress.tokens)).run()
         # of 240 targets: 20 an update to 60, 30 to 120, then 40
         assert tokens == [20, 40, 60, 90, 120, 160, 200, 240]
         assert run.updates.state.num_rows == 8
@@ -316,7 +289,7 @@ class TestBatchGrowth:
 
     def test_rows_stay_where_the_budget_of_a_resumed_run_is_longer(self, build):
         build(12, train={"batch_growth": ((0.5, 8),)}).run()
-        longer = build(48, resume=True, train={"batch_growth": ((0.5, 8),)})
+        longer = build(48, train={"batch_growth": ((0.5, 8),)})
         assert longer.run().progress.tokens == 48 * TARGETS
         assert longer.updates.state.num_rows == 8
 
@@ -331,13 +304,13 @@ class TestBatchGrowth:
         with pytest.raises(ConfigError, match=r"6 rows.*4 processes"):
             TrainingRun(
                 settings, text, toy_model(softmax=FULL_SOFTMAX), tmp_path / "run", World(size=4),
-                Limits(tokens=24 * TARGETS), resume=True,
+                Limits(tokens=24 * TARGETS),
             )  # fmt: skip
 
     def test_processes_share_every_size_evenly(self):
         config = TrainConfig(batch_size=4, batch_growth=((0.5, 7),))
         with pytest.raises(ConfigError, match=r"train\.batch_growth=7 .* 2 "):
-            config.rows_per_process(2)
+            config.check_rows(2)
 
     @pytest.mark.parametrize(
         "growth",
@@ -366,23 +339,10 @@ class TestAverage:
     def test_a_run_without_one_can_go_on_with_one(self, build):
         first = build(6)
         first.run()
-        again = build(12, resume=True, train={"ema_decay": 0.9})
+        again = build(12, train={"ema_decay": 0.9})
         assert again.updates.average.model.model_hash() == first.updates.model.model_hash()
         again.run()
         assert again.updates.average.model.model_hash() != again.updates.model.model_hash()
-
-    @pytest.mark.parametrize("decay", [0.0, 1.0, -1.0])
-    def test_a_decay_that_cannot_work_is_refused(self, decay):
-        with pytest.raises(ValueError, match="`ema_decay`"):
-            TrainConfig(ema_decay=decay)
-
-
-class TestFullShare:
-    def test_only_the_last_updates_are_against_all_words(self, build):
-        run = build(10, softmax=SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.3))
-        exact = []
-        run.run(lambda event: exact.append(run.updates.loss.exact))
-        assert exact == [False] * 7 + [True] * 3
 
 
 class TestStopping:
@@ -394,14 +354,7 @@ class TestStopping:
         result = run.run()
         assert result.stopped_early
         assert result.progress.step == 4
-        assert latest_checkpoint(run.run_dir / CHECKPOINTS).name == "step-000000004"
-
-    def test_time_decides_where_no_steps_are_given(self, build):
-        run = build(train={"checkpoint_steps": None, "checkpoint_seconds": 0.0})
-        saved = []
-        save, run.save = run.save, lambda: saved.append(run.updates.progress.step) or save()
-        run.run()
-        assert saved == list(range(1, 13))
+        assert run.checkpoints.latest.name == "step-000000004"
 
     def test_each_update_is_saved_once(self, build):
         run = build(10)
@@ -431,11 +384,6 @@ class TestTimeOfCheckpoints:
         run.save()
         assert run._save_is_due(seconds, was_validated) is due
 
-    def test_a_resumed_run_has_its_first_already(self, run, build):
-        run.save()
-        resumed = build(resume=True, train={"checkpoint_steps": None, "checkpoint_seconds": 120.0})
-        assert not resumed._save_is_due(15.0, True)
-
     def test_a_short_budget_has_at_least_ten(self, run):
         run.budget = dataclasses.replace(run.budget, seconds=90.0)
         assert not run._save_is_due(8.9, False)
@@ -457,10 +405,10 @@ class TestSignals:
 
         stopped = build(name="stopped")
         with pytest.raises(Stopped, match=rf"{number.name} .*step 7\.") as raised:
-            stopped.run(kill, save_on_signals=True)
+            going(stopped, kill, save_on_signals=True).run()
         assert raised.value.signal_number == number
         assert "stopping after step 7, with a checkpoint" in caplog.text
-        resumed = build(name="stopped", resume=True)
+        resumed = build(name="stopped")
         assert resumed.updates.progress.step == 7
         resumed.run()
         assert_same_run(resumed, whole[0])
@@ -472,17 +420,9 @@ class TestSignals:
 
         run = build()
         with pytest.raises(Stopped):
-            run.run(kill, save_on_signals=True)
-        assert latest_checkpoint(run.run_dir / CHECKPOINTS).name == "step-000000012"
-        assert build(resume=True).run().perplexity is not None
-
-    def test_nothing_is_held_back_unless_asked_for(self, build):
-        def kill(event):
-            os.kill(os.getpid(), signal.SIGINT)
-
-        with pytest.raises(KeyboardInterrupt) as raised:
-            build().run(kill)
-        assert not isinstance(raised.value, Stopped)
+            going(run, kill, save_on_signals=True).run()
+        assert run.checkpoints.latest.name == "step-000000012"
+        assert build().run().perplexity is not None
 
 
 class TestSoftmaxFirst:
@@ -497,37 +437,13 @@ class TestSoftmaxFirst:
                 {name.split(".")[0] for name in start if not torch.equal(values[name], start[name])}
             )
 
-        run.run(compare)
+        going(run, compare).run()
         assert changed[:6] == [{"softmax"}] * 6
         everything = {"softmax", "token_encoder", "forward_layers", "backward_layers"}
         assert changed[6] == everything
 
 
 class TestErrors:
-    def test_rows_that_cannot_be_shared_evenly(self, text, tmp_path):
+    def test_rows_that_cannot_be_shared_evenly(self):
         with pytest.raises(ConfigError, match=r"train\.batch_size=4 .* 3 "):
-            TrainingRun(
-                RunConfig(train=TrainConfig(batch_size=4)),
-                text,
-                toy_model(),
-                tmp_path,
-                World(0, 3),
-                Limits(),
-                resume=False,
-            )
-
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            ("batch_size", 0),
-            ("unroll_steps", 0),
-            ("log_steps", 0),
-            ("checkpoint_steps", 0),
-            ("num_epochs", 0.0),
-            ("num_epochs", float("nan")),
-            ("checkpoint_seconds", -1.0),
-        ],
-    )
-    def test_settings_that_cannot_work(self, name, value):
-        with pytest.raises(ValueError, match=rf"`{name}` .* {value}$"):
-            TrainConfig(**{name: value})
+            TrainConfig(batch_size=4).check_rows(3)

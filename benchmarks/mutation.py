@@ -1,0 +1,136 @@
+"""How many planted faults the tests find: the mutation score of the rooms that compute.
+
+    pip install mutmut==3.8.1
+    python benchmarks/mutation.py                        # this checkout, 1,000 mutants
+    python benchmarks/mutation.py ../before --sample 300 --rooms bilm text
+
+Works on a copy of the tracked files below --work. mutmut makes the mutants and runs, for each one
+of a random sample, the quick tests that reach its function; nothing checks annotations at run time,
+because mutmut imports the package first. A mutant is found if a test fails or takes far too long.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from common import print_result
+
+SOURCES = {
+    "bilm": ("bilm/*",),
+    "inference": ("inference/*",),
+    "text": ("text/*",),
+    "metrics": ("metrics/*",),
+    "jobs": (
+        "jobs/*", "files/locks.py", "files/changes.py", "training/run_dir.py",
+        "training/checkpoints.py", "training/signals.py", "embed/job.py", "embed/part_store.py",
+    ),
+    "corpus": ("corpus/packing.py", "corpus/stream.py"),
+}  # fmt: skip
+"""Room -> its files; those of an older or a newer checkout that are not there do not count."""
+TESTS = {
+    "bilm": ("unit/bilm", "parity"),
+    "inference": ("unit/inference", "parity"),
+    "text": ("unit/text", "properties"),
+    "metrics": ("unit/metrics",),
+    "jobs": ("unit/jobs", "unit/files", "unit/training", "unit/embed", "contracts"),
+    "corpus": ("unit/corpus", "properties"),
+}
+SETTINGS = """
+[tool.mutmut]
+source_paths = ["src"]
+only_mutate = {sources}
+pytest_add_cli_args = ["-x", "-k", "not ctrl_c_at_any_line"]  # it counts lines as they run
+pytest_add_cli_args_test_selection = {tests}
+also_copy = {others}
+use_git_change_detection = false
+"""
+FOUND, MISSED, SLOW = "found", "missed", "found by time"
+OUTCOMES = {0: MISSED, 33: MISSED, 1: FOUND, 3: FOUND}
+"""Exit codes of mutmut: 33 is a mutant that no test reaches."""
+
+
+def prepare(root: Path, work: Path, rooms: list[str]) -> None:
+    """Copy the tracked files of a checkout and set mutmut up in the copy."""
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    archive = subprocess.run(
+        ["git", "-C", str(root), "ls-files", "-z"], check=True, capture_output=True
+    )
+    for name in archive.stdout.decode().split("\0")[:-1]:
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / name, work / name)
+    sources = [f"src/elmokit/{part}" for room in rooms for part in SOURCES[room]]
+    tests = {f"tests/{part}" for room in rooms for part in TESTS[room]}
+    others = [path.name for path in work.iterdir() if path.name not in ("src", "tests")]
+    settings = SETTINGS.format(
+        sources=json.dumps(sources),
+        tests=json.dumps(sorted(test for test in tests if (work / test).exists())),
+        others=json.dumps(sorted(others)),
+    )
+    project = (work / "pyproject.toml").read_text("utf-8")
+    project = re.sub(r'^ *"--jaxtyping-packages.*\n', "", project, flags=re.M)
+    project = project.replace('  "error",\n', '  "error", "ignore::pytest.PytestConfigWarning",\n')
+    (work / "pyproject.toml").write_text(project + settings, encoding="utf-8")
+
+
+def mutate(work: Path, *names: str) -> dict[str, int | None]:
+    """Run some mutants, none if none is named; return the exit codes of all that there are."""
+    command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *(names or ("none",))]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with (work / "mutmut.log").open("w") as log:
+        subprocess.run(command, cwd=work, env=environment, stdout=log, stderr=log, check=False)
+    codes: dict[str, int | None] = {}
+    for path in sorted((work / "mutants").rglob("*.meta")):
+        codes |= json.loads(path.read_text("utf-8"))["exit_code_by_key"]
+    return codes
+
+
+def room_of(mutant: str) -> str:
+    """Return the room of a mutant, which is named elmokit.FOLDER.FILE.FUNCTION."""
+    _, folder, *_ = mutant.split(".")
+    return folder if folder in SOURCES else "jobs"
+
+
+def main() -> None:
+    """Plant, sample, test, and print the score of every room."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
+    parser.add_argument("--sample", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rooms", nargs="+", choices=SOURCES, default=list(SOURCES))
+    parser.add_argument("--work", type=Path, default=Path("mutation-work"))
+    options = parser.parse_args()
+    prepare(options.root.resolve(), options.work, options.rooms)
+    mutants = sorted(mutate(options.work))
+    sample = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
+    codes = mutate(options.work, *sample)
+    rooms: dict[str, Counter[str]] = defaultdict(Counter)
+    for mutant in sample:
+        code = codes[mutant]
+        outcome = "not run" if code is None else OUTCOMES.get(code, SLOW)
+        for room in (room_of(mutant), "all"):
+            rooms[room][outcome] += 1
+    results = {
+        room: {
+            **counts,
+            "score": round(1 - (counts[MISSED] + counts["not run"]) / counts.total(), 3),
+        }
+        for room, counts in sorted(rooms.items())
+    }
+    missed = [mutant for mutant in sample if OUTCOMES.get(codes[mutant] or 0) == MISSED]
+    (options.work / "missed.txt").write_text("\n".join(missed) + "\n", encoding="utf-8")
+    sizes = {"mutants": len(mutants), "sample": len(sample), "seed": options.seed}
+    print_result("mutation", sizes, results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What several integrations need: words with their vectors, and a model's files as bytes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import tee
+
+import numpy as np
+from jaxtyping import Float
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import FormatError
+from elmokit.files.temporary import scratch_directory
+from elmokit.inference.results import Layers
+from elmokit.text.given_sentences import GivenSentence, split_sentences
+from elmokit.weights.model_dir import load_model
+from elmokit.weights.model_files import FILE_NAMES
+
+
+def words_and_vectors(
+    embedder: Embedder, sentences: Iterable[GivenSentence], *, layers: Layers | str = "average"
+) -> Iterator[tuple[list[str], Float[np.ndarray, "W E"]]]:
+    """Yield the words of every sentence and their vectors; memory does not grow with the text."""
+    words, read_ahead = tee(split_sentences(sentences, embedder.tokenizer.tokenize))
+    yield from zip(words, embedder.embed_stream(read_ahead, layers=layers), strict=True)
+
+
+def files_of(embedder: Embedder) -> dict[str, bytes]:
+    """Return the files of the model directory by name."""
+    with scratch_directory("model") as scratch:
+        embedder.model.save(scratch / "saved")
+        return {path.name: path.read_bytes() for path in sorted((scratch / "saved").iterdir())}
+
+
+def embedder_of(files: Mapping[str, bytes]) -> Embedder:
+    """Return an embedder with the model of `files_of`."""
+    # names decide where files are written: one such as ../x would leave the scratch directory
+    if not isinstance(files, Mapping) or not set(files) <= set(FILE_NAMES):
+        raise FormatError(
+            f"A stored biLM holds only {', '.join(FILE_NAMES)}: this one is damaged or not from "
+            "elmokit. Copy the file again."
+        )
+    with scratch_directory("model") as scratch:
+        for name, content in files.items():
+            (scratch / name).write_bytes(content)
+        return Embedder(load_model(scratch))

@@ -1,0 +1,267 @@
+"""A job: a long piece of work in a directory of its own.
+
+`open_job` takes the directory, locks it and compares what is recorded there. The job then saves
+pieces, such as checkpoints, each of them complete or absent. A kill at any moment leaves the last
+whole piece, from which the same command with ``--resume`` goes on.
+
+``--resume`` means the same everywhere: go on if the directory holds this job, start if it holds
+none, refuse everything else and say what differs. Without it, a directory with a job is refused.
+"""
+
+import logging
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import elmokit
+from elmokit.errors import FormatError
+from elmokit.files.atomic import no_room, previous_of
+from elmokit.files.json_files import read_json, write_json
+from elmokit.files.location import quoted
+from elmokit.files.locks import held_directory
+from elmokit.files.temporary import remove_whole
+from elmokit.jobs.identity import Identity
+from elmokit.jobs.metrics_log import METRICS_FILE
+
+log = logging.getLogger(__name__)
+
+RUN_FILE = "run.json"
+"""What the job in a directory is; its table ``config`` holds the settings."""
+MARK = ".elmokit-run"
+"""Marks a directory in which a job prepares its inputs; holds the name of the command."""
+CHECKPOINTS = "checkpoints"
+NOT_RESUMABLE = "The run cannot be resumed; start a new one in another directory."
+"""Advice for damaged files of a run."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Files or directories with numbered names, in the order of the work."""
+
+    folder: Path
+    prefix: str = "step-"
+
+    def paths(self) -> list[Path]:
+        """Return all pieces, oldest first, with one whose replacement a kill cut short."""
+        by_name = {path.name: path for path in self.folder.glob(f"{self.prefix}*")}
+        for path in self.folder.glob(previous_of(self.folder / f"{self.prefix}*").name):
+            by_name.setdefault(path.name.removeprefix(".").removesuffix(".previous"), path)
+        return [by_name[name] for name in sorted(by_name)]
+
+    @property
+    def latest(self) -> Path | None:
+        """The newest piece, if there is one."""
+        return next(reversed(self.paths()), None)
+
+    def remove(self, *, newest_kept: int = 0) -> None:
+        """Remove all pieces but the newest ones."""
+        paths = self.paths()
+        for path in paths[: max(0, len(paths) - newest_kept)]:
+            if path.is_dir():
+                remove_whole(path)
+            else:
+                path.unlink()
+
+    def tidy(self) -> None:
+        """Give an old piece its name back, and remove what killed jobs left half-written."""
+        for path in self.paths():
+            if path.name.startswith("."):
+                path.rename(self.folder / path.name.removeprefix(".").removesuffix(".previous"))
+        for path in self.folder.glob(f".{self.prefix}*"):  # written on any machine
+            shutil.rmtree(path, ignore_errors=True)  # another process may still read it
+
+
+def checkpoints_of(run_dir: Path) -> Pieces:
+    """Return the checkpoints of a training, oldest first."""
+    return Pieces(run_dir / CHECKPOINTS)
+
+
+@dataclass
+class Job:
+    """A job whose directory is held; use `open_job`."""
+
+    directory: Path
+    command: str
+    identity: Identity
+    pieces: Pieces
+    result_name: str
+    record: dict[str, Any] = field(default_factory=dict)
+    """What is recorded; empty before the job has begun."""
+
+    def prepare(self) -> None:
+        """Mark the directory as this command's before its inputs are ready."""
+        if not self.record:
+            (self.directory / MARK).write_text(self.command, encoding="utf-8")
+
+    def begin(self, **facts: Any) -> None:
+        """Record what the job is, with further facts; only the same job now goes on here.
+
+        A resumed job keeps its first record, apart from the facts.
+        """
+        made = {"elmokit_version": elmokit.__version__, "command": self.command}
+        record = (self.record or made | self.identity.record()) | facts
+        if record != self.record:
+            write_json(self.directory / RUN_FILE, record)
+            self.record = record
+        (self.directory / MARK).unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """Remove the record and all pieces; prepared inputs stay, marked."""
+        was_begun, self.record = bool(self.record), {}
+        if not self.directory.exists():  # somebody removed it meanwhile
+            return
+        self.pieces.remove()
+        with suppress(OSError):
+            self.pieces.folder.rmdir()
+        for name in (METRICS_FILE, RUN_FILE):
+            (self.directory / name).unlink(missing_ok=True)
+        if was_begun and any(not path.name.startswith(".") for path in self.directory.iterdir()):
+            self.prepare()
+
+    def take(self, *, resume: bool, overwrite: bool) -> None:
+        """Check that the job may begin or go on in the directory."""
+        directory, advice = self.directory, "or choose another directory"
+        holder = command_of(directory)
+        if holder not in (None, self.command):
+            raise FileExistsError(
+                f"{directory} holds a run of `elmokit {holder}`, which `elmokit {self.command}` "
+                f"neither continues nor replaces. Continue it with `elmokit {holder} … -o "
+                f"{quoted(directory)} --resume`, {advice}."
+            )
+        if not (directory / RUN_FILE).exists():
+            self._refuse_other_files()
+            return
+        self.record = _read_record(directory)
+        if overwrite:
+            self.forget()
+        elif not resume:
+            raise FileExistsError(
+                f"{directory} already holds this job. Add --resume to continue it, {advice}."
+            )
+        else:
+            advice = f"Resume with the job's own settings and files, {advice}."
+            self.identity.refuse_changes(self.record, directory / RUN_FILE, advice)
+            if self.pieces.latest is None and self._has_result:
+                raise FileExistsError(
+                    f"{directory} holds a finished result, but nothing in {self.pieces.folder} to "
+                    "go on from. Use the result as it is, or choose another directory."
+                )
+            if self.pieces.latest is None:
+                log.warning("nothing saved in %s: starting from the beginning", directory)
+
+    @property
+    def _has_result(self) -> bool:
+        return bool(self.result_name) and (self.directory / self.result_name).exists()
+
+    def _refuse_other_files(self) -> None:
+        if (self.directory / MARK).exists():
+            return
+        others = sorted(p.name for p in self.directory.iterdir() if not p.name.startswith("."))
+        if others:
+            raise FileExistsError(
+                f"{self.directory} is not empty (it holds {others[0]!r}) and holds no job of "
+                "elmokit. Choose a new or an empty directory."
+            )
+
+    def end_early(self, error: BaseException, *, overwrite: bool) -> None:
+        """Say what is safe; a job that has saved nothing leaves no record to stumble over."""
+        latest = self.pieces.latest
+        if latest is not None:
+            instead = " instead of --overwrite" if overwrite else ""
+            error.add_note(
+                f"{latest} is complete; the same command with --resume{instead} continues from it."
+            )
+        elif not self._has_result:
+            self.forget()
+            if isinstance(error, KeyboardInterrupt) or no_room(error) is not None:
+                error.add_note("Nothing of the job is saved yet: the same command starts over.")
+
+
+@contextmanager
+def open_job(
+    directory: Path,
+    command: str,
+    identity: Identity,
+    *,
+    resume: bool,
+    overwrite: bool = False,
+    pieces: Pieces | None = None,
+    result_name: str = "",
+) -> Iterator[Job]:
+    """Hold a directory, which is made if necessary, for a job that is new or to be resumed.
+
+    After an error the directory is as it was if nothing of the job was saved.
+
+    Args:
+        directory: Of this job alone.
+        command: The name of the command that does it.
+        identity: What must be the same when it is resumed.
+        resume: Go on if the directory holds the same job.
+        overwrite: Remove an earlier job, whatever it was.
+        pieces: What the job saves; none: checkpoints.
+        result_name: The file that tells a finished result, which only pieces let go on.
+
+    Raises:
+        FileExistsError: if the directory holds a job and neither ``resume`` nor ``overwrite`` is
+            set, a job of another command, or other files; if another process holds it.
+        NotADirectoryError: if it is a file.
+        ConfigError: if the job in it is another one; names the differences.
+        FormatError: if its record is damaged.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise NotADirectoryError(
+            f"{directory} is a file, but a job (--output) needs a directory: a new or an empty one."
+        )
+    busy = (
+        f"Another process works in {directory}. Wait for it, or stop it with `kill` (what it has "
+        "finished is saved), and continue with --resume."
+    )
+    pieces = checkpoints_of(directory) if pieces is None else pieces
+    with held_directory(directory, busy=busy):
+        job = Job(directory, command, identity, pieces, result_name)
+        job.take(resume=resume, overwrite=overwrite)
+        try:
+            yield job
+        except BaseException as error:
+            job.end_early(error, overwrite=overwrite)
+            raise
+        finally:
+            if not job.record and job.pieces.latest is None:
+                _unmark_empty(directory)
+
+
+def _unmark_empty(directory: Path) -> None:
+    if directory.exists() and all(path.name.startswith(".") for path in directory.iterdir()):
+        (directory / MARK).unlink(missing_ok=True)
+
+
+def is_begun(directory: Path) -> bool:
+    """Tell whether a job is recorded in a directory: its inputs are ready."""
+    return (directory / RUN_FILE).exists()
+
+
+def command_of(directory: Path) -> str | None:
+    """Return the command whose job is in a directory; None if none is, or it does not say."""
+    mark = directory / MARK
+    if not is_begun(directory):
+        return (mark.read_text(encoding="utf-8") or None) if mark.is_file() else None
+    record = _read_record(directory)
+    return record.get("command") or _command_by_settings(record["config"])
+
+
+def _command_by_settings(settings: Mapping[str, Any]) -> str:
+    """Return the command of a record that does not name it, as before version 0.2."""
+    if "task" in settings:
+        return "train"
+    return "pretrain" if "model" in settings else "finetune"
+
+
+def _read_record(directory: Path) -> dict[str, Any]:
+    path = directory / RUN_FILE
+    record = read_json(path, advice=NOT_RESUMABLE, required=("config",))
+    if not isinstance(record["config"], dict):
+        raise FormatError(f"{path}: `config` must be a table of settings. {NOT_RESUMABLE}")
+    return record

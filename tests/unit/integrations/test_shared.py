@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import FormatError
+from elmokit.integrations.shared import embedder_of, files_of, words_and_vectors
+
+from ...builders.embedding_models import random_sentences, toy_model
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_files_bring_the_model(words):
+    embedder = Embedder(toy_model(words=words))
+    again = embedder_of(files_of(embedder))
+    sentences = random_sentences(5)
+    for one, other in zip(again.embed(sentences), embedder.embed(sentences), strict=True):
+        assert np.array_equal(one, other)
+    assert again.metadata() == embedder.metadata()
+
+
+def test_other_files_are_refused():
+    files = files_of(Embedder(toy_model()))
+    with pytest.raises(FormatError, match=r"holds only .*config\.json"):
+        embedder_of({**files, "../evil": b""})
+    with pytest.raises(FormatError, match=r"no config\.json"):
+        embedder_of({"model.safetensors": b""})
+    files["model.safetensors"] = files["model.safetensors"][:-9]
+    with pytest.raises(FormatError, match=r"/model\.safetensors"):
+        embedder_of(files)
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return Embedder(toy_model())
+
+
+def test_words_stay_with_their_vectors(embedder):
+    sentences = [*random_sentences(300), [], ["I"]]  # more than one buffer of the embedder
+    pairs = list(words_and_vectors(embedder, sentences, layers="top"))
+    assert [words for words, _ in pairs] == sentences
+    for (_, found), vectors in zip(pairs, embedder.embed(sentences, layers="top"), strict=True):
+        assert np.array_equal(found, vectors)
+
+
+def test_sentences_are_read_as_they_are_needed(embedder):
+    read = 0
+
+    def endless():
+        nonlocal read
+        while True:
+            read += 1
+            yield ["I", "sat"] * 100
+
+    stream = words_and_vectors(embedder, endless())
+    for _ in range(3):
+        next(stream)
+    assert read < 200

@@ -1,0 +1,457 @@
+"""Trainings in their directory: stopped, resumed, limited in time; nothing is promised falsely."""
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from elmokit.config import from_dict, to_dict
+from elmokit.errors import ConfigError, FormatError, InputError, Stopped
+from elmokit.jobs.identity import Identity, fixed_names
+from elmokit.tasks.inputs import layer_cache
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.runs import run_dir as run_dir_module
+from elmokit.tasks.runs import train_task as train_task_module
+from elmokit.tasks.runs import training as training_module
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import train_task
+from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.tasks.task import TaskScore
+from elmokit.text.tokenizers.registry import TokenizerConfig
+
+from ....builders.task_models import saved_toy_model, toy_model
+
+TABLE = "text\tlabel\n" + "".join(
+    f"{'by the river' if number % 3 else 'I sat'} {number}\t{'good' if number % 2 else 'bad'}\n"
+    for number in range(10)
+)
+UPDATES = 5  # of an epoch
+OTHER = {
+    "task": "nli", "units": "morphemes", "columns": "{word = 2}", "hidden_dims": [7],
+    "dropout": 0.4, "inputs.state": "warm",
+    "train.batch_size": 3, "train.seed": 7, "train.label_share": 0.5, "train.lowercase_share": 0.5,
+    "train.finetune_bilm": "true",
+}  # fmt: skip
+"""Other values than the default ones."""
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    return saved_toy_model(tmp_path_factory)
+
+
+@pytest.fixture
+def train(tmp_path, model_dir):
+    path = tmp_path / "data.tsv"
+    path.write_text(TABLE, encoding="utf-8")
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("sat 1 2\nriver 3 4\n", encoding="utf-8")
+
+    def train(
+        name, *, stop_at=None, data=path, dev=path, settings=None, model=model_dir, **options
+    ):
+        """Train; ``stop_at`` sends SIGTERM at (stage, done)."""
+
+        def on_step(step):
+            if (step.stage, step.done) == stop_at:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        config = TaskRunConfig(
+            task="sentiment", hidden_dims=(6,), inputs=InputSettings(positions="input"),
+            train=TaskTrainConfig(
+                **{"epochs": 3, "batch_size": 2, "schedule": "cosine"} | (settings or {})
+            ),
+        )  # fmt: skip
+        return train_task(
+            config, data, dev, tmp_path / name, model=str(model), vectors=vectors,
+            cache_dir=tmp_path / "layers", save_on_signals=True, on_step=on_step, **options,
+        )  # fmt: skip
+
+    return train
+
+
+@pytest.fixture
+def stopped_run(train, tmp_path):
+    with pytest.raises(Stopped):
+        train("stopped", stop_at=("training", UPDATES + 2))
+    return tmp_path / "stopped"
+
+
+def log_of(run_dir):
+    rows = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def assert_same_run(a, b):
+    assert log_of(a) == log_of(b)
+    first, second = (load_file(run / "model.safetensors") for run in (a, b))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert json.loads((a / "task.json").read_text()) == json.loads((b / "task.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "stops",
+    [
+        [("training", 2)],  # in the first epoch
+        [("training", UPDATES + 3), ("training", 2 * UPDATES + 1)],
+        [("training", UPDATES)],  # before the first score
+        [("scoring dev", 0), ("scoring dev", 10)],
+    ],
+)
+def test_a_resumed_training_is_bit_for_bit_one_that_was_never_stopped(stops, train, tmp_path):
+    whole = train("whole")
+    for stop in stops:
+        with pytest.raises(Stopped) as caught:
+            train("run", stop_at=stop, resume=stop != stops[0])
+        assert caught.value.signal_number == signal.SIGTERM
+        assert "--resume" in "".join(caught.value.__notes__)
+    resumed = train("run", resume=True)
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    assert (resumed.best.epoch, resumed.best.loss) == (whole.best.epoch, whole.best.loss)
+    assert resumed.num_epochs == whole.num_epochs == 3
+    assert resumed.is_complete
+
+
+def test_a_test_set_changes_nothing_of_the_run(train, tmp_path):
+    test = tmp_path / "test.tsv"
+    test.write_text("text\tlabel\nriver\tbad\nunseen\tgood\n", encoding="utf-8")
+    (tmp_path / "vectors.txt").write_text("sat 1 2\nriver 3 4\nunseen 5 6\n", encoding="utf-8")
+    train("whole")
+    resumed = train("run", test_path=test)
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    assert resumed.test is not None
+    scored = TaskRun.load(tmp_path / "run").evaluate(test)
+    assert scored.by_label == resumed.test.by_label  # `evaluate` looks up "unseen", too
+
+
+def test_a_finished_training_is_not_repeated_and_may_get_more_epochs(train, tmp_path):
+    settings = {"schedule": "constant", "patience": 9}
+    first = train("run", settings=settings)
+    steps = []
+    again = train("run", settings=settings, resume=True, on_epoch=steps.append)
+    assert steps == []
+    assert (again.best.epoch, again.best.dev.value) == (first.best.epoch, first.best.dev.value)
+    train("run", settings=settings | {"epochs": 5}, resume=True)
+    train("whole", settings=settings | {"epochs": 5})
+    assert log_of(tmp_path / "run") == log_of(tmp_path / "whole")
+
+
+class Killed(BaseException):
+    pass
+
+
+def kill_before_the_checkpoint_of(epoch, monkeypatch):
+    save = train_task_module.SavedTraining._save
+
+    def killed(self):
+        best = self.training.best
+        if best is not None and best.epoch == epoch:
+            raise Killed
+        save(self)
+
+    monkeypatch.setattr(train_task_module.SavedTraining, "_save", killed)
+
+
+def test_a_kill_between_the_first_model_and_its_checkpoint(train, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        kill_before_the_checkpoint_of(1, patch)
+        with pytest.raises(Killed):
+            train("run")
+    assert (tmp_path / "run/model.safetensors").exists()
+    train("run", resume=True)
+    train("whole")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.mark.parametrize("later", [{"learning_rate": 0.1}, {"epochs": 2}])
+def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(
+    later, train, tmp_path, monkeypatch
+):
+    def scored(*scores):
+        values = iter(scores)
+        score = lambda *_: TaskScore("accuracy", next(values))  # noqa: E731
+        monkeypatch.setattr(training_module, "score_model", score)
+
+    settings = {"schedule": "constant"}
+    with monkeypatch.context() as patch:
+        kill_before_the_checkpoint_of(3, patch)
+        scored(10.0, 5.0, 20.0)
+        with pytest.raises(Killed):
+            train("run", settings=settings)
+    scored(3.0)
+    assert train("run", settings=settings | later, resume=True).best.epoch == 1
+    scored(10.0, 5.0, 3.0)
+    train("whole", settings=settings)
+    assert json.loads((tmp_path / "run/task.json").read_text())["dev"]["value"] == 10
+    first, second = (load_file(tmp_path / run / "model.safetensors") for run in ("whole", "run"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_long_epoch_has_checkpoints_too(train, tmp_path, monkeypatch):
+    monkeypatch.setattr(train_task_module, "CHECKPOINT_SECONDS", 0.0)
+    seen = []
+    save = training_module.save_checkpoint
+
+    def note(pieces, step, **state):
+        seen.append(step)
+        return save(pieces, step, **state)
+
+    monkeypatch.setattr(training_module, "save_checkpoint", note)
+    train("run", settings={"epochs": 1})
+    assert set(range(1, UPDATES + 1)) <= set(seen)
+
+
+@pytest.mark.parametrize("stop_at", [("training", 2), ("scoring dev", 0)])
+def test_a_first_epoch_that_was_stopped_is_a_run_without_a_model(stop_at, train, tmp_path):
+    with pytest.raises(Stopped):
+        train("run", stop_at=stop_at)
+    with pytest.raises(FileNotFoundError, match=rf"{tmp_path}/run .*elmokit train .*first epoch"):
+        TaskRun.load(tmp_path / "run")
+    with pytest.raises(FileExistsError, match="--resume"):
+        train("run", settings={"seed": 4})
+    train("run", resume=True)
+    train("whole")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def full_disk(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_an_error_before_the_first_epoch_leaves_no_directory(train, tmp_path, monkeypatch):
+    monkeypatch.setattr(layer_cache, "reserve", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        train("run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_at_the_first_model_leaves_a_run_to_resume(train, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(train_task_module, "write_best", full_disk)
+        with pytest.raises(OSError, match="No space") as caught:
+            train("run")
+    assert "--resume" in caught.value.__notes__[0]
+    train("run", resume=True)
+    train("whole")
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_what_is_called_safe_is_there_when_a_later_epoch_meets_a_full_disk(
+    train, tmp_path, monkeypatch
+):
+    train("one", settings={"epochs": 1, "schedule": "constant"})
+    scores = iter([1.0, 2.0])
+    score_model = training_module.score_model
+
+    def better(*arguments):
+        found = score_model(*arguments)
+        return dataclasses.replace(found, value=next(scores))
+
+    monkeypatch.setattr(training_module, "score_model", better)
+    save_file, calls = run_dir_module.save_file, []
+
+    def full_disk(tensors, path):
+        calls.append(path)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        save_file(tensors, path)
+
+    monkeypatch.setattr(run_dir_module, "save_file", full_disk)
+    with pytest.raises(OSError, match="No space") as caught:
+        train("run", settings={"schedule": "constant"})
+    assert "--resume" in caught.value.__notes__[0]
+    first, kept = (load_file(tmp_path / run / "model.safetensors") for run in ("one", "run"))
+    assert all(torch.equal(first[name], kept[name]) for name in first)
+    assert json.loads((tmp_path / "run" / "task.json").read_text())["dev"]["value"] == 1.0
+
+
+def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatch):
+    seconds = iter(range(10_000))
+    monkeypatch.setattr(training_module.time, "monotonic", lambda: float(next(seconds)))
+    stopped = train("run", settings={"epochs": 1000, "patience": 1000}, minutes=1)
+    assert not stopped.is_complete
+    assert 1 <= stopped.num_epochs < 30
+    assert TaskRun.load(tmp_path / "run").labels == ["bad", "good"]
+    rows = log_of(tmp_path / "run")
+    more = train("run", settings={"epochs": 1000, "patience": 1000}, minutes=2, resume=True)
+    assert log_of(tmp_path / "run")[: len(rows)] == rows
+    assert more.num_epochs > stopped.num_epochs
+    with pytest.raises(InputError, match="--minutes"):
+        train("other", minutes=0)
+
+
+def test_a_limit_in_which_no_update_can_be_made_is_an_error_and_leaves_nothing(train, tmp_path):
+    with pytest.raises(InputError, match="--minutes"):
+        train("run", minutes=1e-7)
+    assert not (tmp_path / "run").exists()
+
+
+def test_patience_counts_whole_epochs_so_that_pieces_end_where_the_whole_run_does(
+    train, tmp_path, monkeypatch
+):
+    clock, last = [0.0], [0]
+    scores = {5: 50.0, 7: 40.0, 8: 65.0, 10: 60.0, 15: 55.0}  # by update; 7 and 8 are in an epoch
+    objective = training_module.TaskTraining._objective
+
+    def slow(self, batch, carry, step):
+        clock[0] += 10
+        last[0] = step + 1
+        return objective(self, batch, carry, step)
+
+    score = lambda *_: TaskScore("accuracy", scores[last[0]])  # noqa: E731
+    monkeypatch.setattr(training_module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(training_module.TaskTraining, "_objective", slow)
+    monkeypatch.setattr(training_module, "score_model", score)
+    settings = {"epochs": 9, "schedule": "constant", "patience": 1}
+    for seconds in (65, 75):  # seven updates, and one more
+        part = train("run", settings=settings, minutes=seconds / 60, resume=seconds > 65)
+        assert not part.is_complete
+    pieces = train("run", settings=settings, resume=True)
+    whole = train("whole", settings=settings)
+    assert [row["step"] for row in log_of(tmp_path / "run")] == [5, 7, 8, 10, 15]
+    assert [row["step"] for row in log_of(tmp_path / "whole")] == [5, 10, 15]
+    assert pieces.is_complete
+    assert pieces.num_epochs == whole.num_epochs == 3
+    assert (pieces.best.dev.value, whole.best.dev.value) == (65.0, 60.0)
+
+
+def rewrite_metadata(change):
+    def damage(checkpoint):
+        path = checkpoint / "metadata.json"
+        metadata = json.loads(path.read_text())
+        change(metadata)
+        path.write_text(json.dumps(metadata))
+
+    return damage
+
+
+def rewrite_tensors(name, change):
+    def damage(checkpoint):
+        path = checkpoint / f"{name}.safetensors"
+        tensors = load_file(path)
+        change(tensors)
+        save_file(tensors, path)
+
+    return damage
+
+
+def cut_shape(tensors):
+    name = max(tensors, key=lambda name: tensors[name].numel())
+    tensors[name] = tensors[name].flatten()[1:].clone()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(
+            rewrite_metadata(change)
+            for change in (
+                dict.clear,
+                lambda metadata: metadata.pop("best_epoch_score"),
+                lambda metadata: metadata.pop("best"),
+                lambda metadata: metadata.update(best=None),
+                lambda metadata: metadata["best"].update(epoch="one"),
+                lambda metadata: metadata["best"]["dev"].pop("metric"),
+                lambda metadata: metadata.update(progress=[1]),
+                lambda metadata: metadata["progress"].update(step="5"),
+                lambda metadata: metadata.update(losses=[0.5] * 99),
+                lambda metadata: metadata.update(epoch=None),
+                lambda metadata: metadata.update(since_best="none"),
+            )
+        ),
+        *(
+            rewrite_tensors(name, change)
+            for name in ("model", "carry", "optimizer")
+            for change in (dict.clear, cut_shape)
+        ),
+        *(
+            rewrite_tensors(name, lambda tensors: tensors.update(foreign=torch.zeros(1)))
+            for name in ("model", "carry", "optimizer")
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_with_its_place(damage, train, tmp_path, stopped_run):
+    shutil.copytree(stopped_run, tmp_path / "run")
+    *_, checkpoint = sorted((tmp_path / "run" / "checkpoints").iterdir())
+    damage(checkpoint)
+    with pytest.raises(FormatError, match=checkpoint.name):
+        train("run", resume=True)
+
+
+def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
+    train("run", settings={"epochs": 1})
+    other = tmp_path / "other.tsv"
+    other.write_text(TABLE + "left\tgood\n", encoding="utf-8")
+    toy_model(seed=9).save(tmp_path / "other")
+    for key, changed in (
+        ("train", {"data": other}), ("dev", {"dev": other}), ("precision", {"precision": "bf16"}),
+        ("bilm", {"model": tmp_path / "other"}),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=rf"run\.json: .*{key}\S* was "):
+            train("run", settings={"epochs": 1}, resume=True, **changed)
+    (tmp_path / "vectors.txt").write_text("sat 1 2\nriver 3 5\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"run\.json: .*vectors was "):
+        train("run", settings={"epochs": 1}, resume=True)
+
+
+@pytest.mark.parametrize("key", OTHER)
+def test_no_fixed_setting_may_change(key):
+    config = TaskRunConfig(task="sentiment")
+    changes = [f"{key}={OTHER[key]}"]
+    other = from_dict(TaskRunConfig, to_dict(config), source="test", overrides=changes)
+    with pytest.raises(ConfigError, match=rf"run\.json: .*{key}\S* was "):
+        Identity(other).refuse_changes(Identity(config).record(), "run.json", "")
+
+
+def test_every_fixed_setting_has_a_case():
+    for fixed in fixed_names(TaskRunConfig(task="ner")):
+        assert any(f"{key}.".startswith(f"{fixed}.") for key in OTHER), fixed
+
+
+def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path, model_dir):
+    data, vectors = tmp_path / "ner.txt", tmp_path / "vectors.txt"
+    data.write_text("Minji B-PER\nsat O\n\n", encoding="utf-8")
+    vectors.write_text("minji 1 2\nsat 3 4\n", encoding="utf-8")
+    toy_model(seed=9).save(tmp_path / "weights")
+    toy_model(seed=9, tokenizer=TokenizerConfig(name="simple")).save(tmp_path / "tokenizer")
+
+    def train(model, epochs, **options):
+        config = TaskRunConfig(
+            task="ner", hidden_dims=(6,), inputs=InputSettings(embeddings="static"),
+            train=TaskTrainConfig(epochs=epochs, schedule="constant"),
+        )  # fmt: skip
+        return train_task(
+            config, data, data, tmp_path / "run", model=str(model), vectors=vectors, **options
+        )
+
+    train(model_dir, 1)
+    assert train(tmp_path / "weights", 2, resume=True).num_epochs == 2
+    with pytest.raises(
+        ConfigError, match=r"run\.json: .*bilm\.tokenizer\.name was .*whitespace.*simple"
+    ):
+        train(tmp_path / "tokenizer", 3, resume=True)
+
+
+@pytest.mark.parametrize("kept_before", [False, True])
+def test_only_the_layers_of_sentences_that_are_read_are_computed(
+    kept_before, train, tmp_path, monkeypatch
+):
+    if kept_before:
+        train("whole", settings={"epochs": 1})
+    computed = []
+    write = layer_cache._write
+
+    def note(embedder, sentences, *others):
+        computed.append(len(sentences))
+        write(embedder, sentences, *others)
+
+    monkeypatch.setattr(layer_cache, "_write", note)
+    train("run", settings={"epochs": 1, "label_share": 0.3})
+    assert computed == ([] if kept_before else [3, 10])

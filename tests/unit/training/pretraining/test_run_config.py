@@ -1,0 +1,50 @@
+"""Settings that cannot work are refused by name, in every table of settings of a training."""
+
+import pytest
+
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.config import TaskTrainConfig as TaskTrain
+from elmokit.training.optimizers import OptimizerConfig
+from elmokit.training.pretraining.finetune import FinetuneConfig
+from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
+from elmokit.training.schedules import ScheduleConfig
+
+NAN = float("nan")
+REFUSED = [
+    (TrainConfig, "batch_size", 0), (TrainConfig, "unroll_steps", 0), (TrainConfig, "log_steps", 0),
+    (TrainConfig, "checkpoint_steps", 0), (TrainConfig, "num_epochs", 0.0),
+    (TrainConfig, "num_epochs", NAN), (TrainConfig, "checkpoint_seconds", -1.0),
+    (TrainConfig, "ema_decay", 0.0), (TrainConfig, "ema_decay", 1.0), (TrainConfig, "seed", -1),
+    (TrainConfig, "zero_state_share", 1.1), 
+    (ValidationConfig, "num_times", 0), (ValidationConfig, "max_sentences", 0),
+    (ValidationConfig, "patience", 0), (FinetuneConfig, "softmax_first_share", 1.1),
+    (OptimizerConfig, "name", "sgd"), (OptimizerConfig, "learning_rate", 0.0),
+    (OptimizerConfig, "loss_scale", 0.0), (OptimizerConfig, "clip_norm", 0.0),
+    (OptimizerConfig, "betas", (1.0, 0.9)), (OptimizerConfig, "betas", (0.9, -0.1)),
+    (OptimizerConfig, "weight_decay", -0.1), (OptimizerConfig, "initial_accumulator", -1.0),
+    (ScheduleConfig, "kind", "square"), (ScheduleConfig, "warmup_share", 1.0),
+    (ScheduleConfig, "warmup_share", -0.1), (ScheduleConfig, "final_factor", 1.5),
+    (TaskTrain, "epochs", 0), (TaskTrain, "batch_size", 0), (TaskTrain, "patience", 0),
+    (TaskTrain, "learning_rate", 0.0), (TaskTrain, "clip_norm", NAN),
+    (TaskTrain, "bilm_learning_rate", 0.0), (TaskTrain, "label_share", 0.0),
+    (TaskTrain, "label_share", 1.5), (TaskTrain, "lowercase_share", -0.1),
+    (TaskTrain, "seed", 2**32),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), REFUSED)
+def test_settings_that_cannot_work_are_refused(kind, name, value):
+    with pytest.raises(ValueError, match=f"`{name}` "):
+        kind(**{name: value})
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0])
+def test_no_network_drops_everything(dropout):
+    with pytest.raises(ValueError, match="`dropout` "):
+        TaskRunConfig(task="ner", dropout=dropout)
+
+
+def test_lower_case_needs_all_labels():
+    with pytest.raises(ValueError, match=r"`lowercase_share` .*`label_share`"):
+        TaskTrain(lowercase_share=0.5, label_share=0.5)
+    assert TaskTrain(lowercase_share=1.0, label_share=1.0).lowercase_share == 1.0

@@ -1,0 +1,99 @@
+"""What makes updates quick: precision that is put back, memory that is kept."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from elmokit.training import speed
+from elmokit.training.speed import autocast, kept_memory, quick_matmul
+
+CPU = torch.device("cpu")
+GLIBC = pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="only the GNU C library has these settings"
+)
+NUM_VALUES = 10_000_000  # 40 MB: ten thousand pages, more than the library would keep by itself
+
+
+def test_bf16_products_are_half_width():
+    context = autocast("bf16", CPU)
+    for _ in range(2):  # the loop enters it at every step
+        with context():
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+    assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_exact", "expected"),
+    [(True, True, "medium"), (True, False, "highest"), (False, True, "highest")],
+)
+def test_quick_kernels_are_used_only_where_wanted_and_exact(
+    monkeypatch, wanted, is_exact, expected
+):
+    monkeypatch.setattr(speed, "_medium_is_exact", lambda: is_exact)
+    with quick_matmul(wanted) as used:
+        assert torch.get_float32_matmul_precision() == expected
+        assert used == (expected == "medium")
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_the_error_is_measured_on_this_processor():
+    with quick_matmul(True) as used:
+        generator = torch.Generator().manual_seed(1)
+        a, b = (torch.randn(64, 64, generator=generator) for _ in range(2))
+        error = ((a @ b) - (a.double() @ b.double())).abs().max() / 8
+        assert error < (1e-5 if used else 1e-6)
+
+
+@pytest.fixture
+def nothing_set(monkeypatch):
+    """No settings of the library's memory from outside."""
+    for name in [name for name in os.environ if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]:
+        monkeypatch.delenv(name)
+
+
+MEASURE = f"""
+import resource, torch
+from elmokit.training.speed import kept_memory
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+with kept_memory():
+    for _ in range(20):  # the library sets a few freed blocks aside before it uses one again
+        torch.zeros({NUM_VALUES})
+    before = faults()
+    torch.zeros({NUM_VALUES})
+    again, kept = faults() - before, resident()
+print(again, kept - resident())
+"""
+"""Pages that the system cleared for the same memory a second time; bytes given back at the end."""
+
+
+@GLIBC
+@pytest.mark.usefixtures("nothing_set")
+def test_freed_memory_is_used_again_and_given_back_at_the_end():
+    done = subprocess.run(  # in a fresh process: blocks of other tests change what is kept
+        [sys.executable, "-W", "ignore", "-c", MEASURE],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    faults, given_back = map(int, done.stdout.split())
+    assert faults < 100
+    assert given_back > 2 * NUM_VALUES
+
+
+@GLIBC
+@pytest.mark.usefixtures("nothing_set")
+@pytest.mark.parametrize("name", ["MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES"])
+def test_what_the_user_has_set_stays(monkeypatch, name):
+    monkeypatch.setenv(name, "1")
+    monkeypatch.setattr(speed, "_set", lambda *_: pytest.fail("set anew"))
+    with kept_memory():
+        pass
