@@ -121,7 +121,7 @@ class ShardBuilder:
         words = [word.encode("utf-8", "surrogatepass") for word in self._index_of_word]
         blob = b"".join(words)
         counts = [len(words), len(blob), len(self._lengths), len(self._tokens)]
-        data = b"".join(
+        content = b"".join(
             [
                 _MAGIC,
                 np.array(counts, dtype="<u8").tobytes(),
@@ -133,11 +133,11 @@ class ShardBuilder:
         )
         name = f"shard-{index:05d}.bin"
         with atomic_file(directory / name) as temp_path:
-            temp_path.write_bytes(data)
+            temp_path.write_bytes(content)
         return ShardEntry(
             file=name,
-            num_bytes=len(data),
-            sha256=hashlib.sha256(data).hexdigest(),
+            num_bytes=len(content),
+            sha256=hashlib.sha256(content).hexdigest(),
             num_sentences=len(self._lengths),
             num_words=len(self._tokens),
             num_distinct_words=len(words),

@@ -13,9 +13,9 @@ _MAX_LANES, _MIN_LANE_BYTES = 1 << 12, 64
 _PIECE_BYTES = 1 << 26
 
 
-def crc32c(data: bytes | np.ndarray) -> int:
+def crc32c(content: bytes | np.ndarray) -> int:
     """Return the CRC-32C of bytes, or of a contiguous array's bytes."""
-    values = np.frombuffer(data, dtype=np.uint8) if isinstance(data, bytes) else data
+    values = np.frombuffer(content, dtype=np.uint8) if isinstance(content, bytes) else content
     flat = values.reshape(-1).view(np.uint8)
     crc = 0xFFFFFFFF
     for start in range(0, len(flat), _PIECE_BYTES):
