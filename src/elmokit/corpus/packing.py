@@ -107,6 +107,8 @@ class RowPacker:
         targets.fill(0)
         num_steps = inputs.shape[2]
         for number, row in enumerate(self.rows):
+            # a short sentence leaves room for the next one; a long one is cut and goes on in the
+            # same row of the next window, so that its LSTM state is there
             filled = 0
             while filled < num_steps:
                 if row.next == row.last and not self._next_sentence(row):
@@ -114,6 +116,7 @@ class RowPacker:
                 start = row.next
                 stop = min(row.last, start + num_steps - filled)
                 until = filled + stop - start
+                # element k of a stream is the input of step k and the target of step k - 1
                 inputs[:, number, filled:until] = self.streams[:, start:stop]
                 targets[:, number, filled:until] = self.streams[:, start + 1 : stop + 1]
                 row.next = stop
@@ -143,6 +146,8 @@ class RowPacker:
         self.epoch = position["epoch"]
         self.group_position = position["group_position"]
         self.sentence_position = position["sentence_position"]
+        # Only the sentences that were cut are loaded, each shard once; the group of shards itself
+        # is opened when the first row needs a new sentence.
         unfinished: dict[int, list[int]] = {}  # rows of each shard
         for row, entry in enumerate(position["rows"]):
             if entry is not None:
@@ -170,6 +175,7 @@ class RowPacker:
         if self.sentences is None and not self._open_group():
             return False
         assert self.sentences is not None
+        # sentences are numbered across the loaded shards
         sentence = int(self.sentences[self.sentence_position])
         row.next = int(self.begins[sentence])
         row.last = int(self.begins[sentence + 1]) - 1
@@ -210,6 +216,8 @@ class RowPacker:
         for row, (start, stop) in zip(self.rows, spans, strict=True):
             row.next, row.last = begin, begin + max(0, stop - start - 1)
             begin += stop - start
+        # Types are numbers of this table only, so what goes on is carried over as words. The window
+        # itself may be half filled when a row needs a sentence of the next group.
         in_flight = np.unique(np.concatenate([rest, self.inputs, self.targets], axis=None))
         words = [self.table.words[index] for index in in_flight.tolist()]
         new_type = np.zeros(len(self.table), dtype=np.int32)

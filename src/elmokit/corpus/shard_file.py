@@ -178,6 +178,7 @@ def _decode_shard(content: bytes, *, path: Path) -> Shard:
         offsets = np.zeros(num_sentences + 1, dtype=np.int64)
         np.cumsum(numbers(lengths_start, num_sentences), dtype=np.int64, out=offsets[1:])
         tokens = numbers(tokens_start, num_words).astype(np.uint32)
+        # with these sums right, every part has the size that its count states
         blob_end = int(ends[-1]) if num_types else blob_start
         ends_found = (blob_end, offsets[-1], tokens_start + 4 * num_words)
         if ends_found != (lengths_start, num_words, len(content)):

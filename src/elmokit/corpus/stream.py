@@ -127,6 +127,7 @@ class WindowStream:
             windows, targets = self._state["windows"], self._state["targets"]
             packer.restore(self._state)
         while True:
+            # drawn from the number of the window, so that a resumed stream draws the same
             restarts = self._restarts(windows) if self.restart_share > 0 else None
             if restarts is not None:
                 packer.skip_rest(np.flatnonzero(restarts).tolist())

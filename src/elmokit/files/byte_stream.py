@@ -76,6 +76,7 @@ class ByteStream:
         num_held = len(self._held) - self._at
         if num_held >= num_bytes:
             return True
+        # joined once: adding piece by piece would copy what is there again and again
         parts = [self._held[self._at :]]
         while num_held < num_bytes and (piece := next(self._pieces, None)) is not None:
             parts.append(piece)

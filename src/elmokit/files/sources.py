@@ -121,6 +121,7 @@ def _refuse(error: OSError) -> NoReturn:
 
 def _each_once(files: Iterable[Path]) -> list[Path]:
     """Return the files, sorted; of a file and what links to it the file."""
+    # shards record paths: the same folder must give the same ones whatever links to it
     by_place: dict[str, Path] = {}
     for file in sorted(files):
         place = os.path.realpath(file)

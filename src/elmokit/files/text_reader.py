@@ -269,6 +269,7 @@ class FileReader:
             raise self._too_bad(f"{num_bad} of the first {self.report.lines} corpus lines")
 
     def _check_end(self) -> None:
+        # a small file may be in another encoding throughout, and lie far below the limit of all
         num_lines = self.num_lines - self.skipped["blank"]
         num_bad = sum(self.skipped[why] for why in self.skipped if why not in _HARMLESS)
         if (
