@@ -202,7 +202,7 @@ def views(folder: Path, *, legacy: bool) -> None:
             state |= {f"{name}{part}.weight": matrix for part in (
                 "input_linearity", "state_linearity", "state_projection"
             )}  # fmt: skip
-            state[f"{name}state_linearity.bias"] = values
+            state[f"{name}state_linearity.bias"] = values[: 1 << 12]
     torch.save(state, folder / "weights.th", _use_new_zipfile_serialization=not legacy)
 
 

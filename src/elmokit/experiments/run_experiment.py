@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import elmokit
-from elmokit.bilm.device import pick_device
 from elmokit.errors import ConfigError, InputError
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import SEEDS, Experiment, find_experiment
@@ -42,6 +41,7 @@ from elmokit.files.json_files import read_json, write_json
 from elmokit.files.location import counted
 from elmokit.files.locks import directory_lock
 from elmokit.files.pictures import check_matplotlib
+from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import changes
 
 log = logging.getLogger(__name__)

@@ -31,8 +31,8 @@ def plot(
     model if RUN holds ngram.json (from benchmarks/bench_ngram.py), and one for the base model of a
     fine-tuning run.
     """
-    from elmokit.explorer.training_runs import plot_run
     from elmokit.files.atomic import check_target
+    from elmokit.training.curves import plot_run
 
     target = output or run / "plot.png"
     check_target(target, overwrite=overwrite)
