@@ -299,8 +299,8 @@ def parquet_table(
 
 def one_long_row() -> dict[str, Any]:
     """A sentence of zeros, which are one value of a dictionary, or compressed."""
-    values = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(1 << 27, np.float32)), 1 << 10)
-    return {"id": pa.array([0]), "top": pa.ListArray.from_arrays([0, 1 << 17], values)}
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(1 << 26, np.float32)), 1 << 10)
+    return {"id": pa.array([0]), "top": pa.ListArray.from_arrays([0, 1 << 16], values)}
 
 
 def many_ids() -> dict[str, Any]:
@@ -349,6 +349,10 @@ BOMBS: dict[str, Callable[[Path], object]] = {
     "parquet-ids": parquet_table(many_ids),
     "parquet-words": parquet_table(one_long_word),
     "parquet-text": parquet_table(repeated_text, name="text.parquet", store_schema=False),
+    "parquet-page": parquet_table(
+        lambda: {"text": pa.array(["x" * 1_000_000] * 600)}, name="text.parquet",
+        use_dictionary=False, compression="zstd", data_page_size=1 << 30,
+    ),
     "parquet-prefixes": parquet_table(
         lambda: {"text": pa.array(["x" * 10_000_000] * 100)}, name="text.parquet",
         use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"},
@@ -368,11 +372,13 @@ def read(folder: Path) -> object:
     return read_foreign((archives or [folder])[0], Choices(), scratch=folder / "scratch")
 
 
-def outcome_of(work: Callable[[Path], object], folder: Path) -> tuple[str, float, int]:
+def outcome_of(
+    work: Callable[[Path], object], folder: Path, *, most_seconds: int = 20
+) -> tuple[str, float, int]:
     """Run in a process of its own; return how it ended, its seconds, and its peak of bytes."""
     told = folder / "outcome"
     if (child := os.fork()) == 0:
-        signal.alarm(20)
+        signal.alarm(most_seconds)
         try:
             work(folder)
             told.write_text("read")
@@ -391,7 +397,9 @@ def main(root: Path) -> None:
     for name, make in BOMBS.items():
         folder = root / name
         folder.mkdir()
-        outcome_of(make, folder)
+        made, _, _ = outcome_of(make, folder, most_seconds=300)
+        if made != "read":
+            raise RuntimeError(f"{name}: {made}")
         size = sum(path.stat().st_size for path in folder.iterdir())
         ended, seconds, peak = outcome_of(read, folder)
         row = {"name": name, "bytes": size, "ended": ended, "seconds": seconds, "peak": peak}

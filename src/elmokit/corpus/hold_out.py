@@ -49,6 +49,8 @@ class HoldOut:
         draw = random.Random(self.seed).random
         iterator = iter(sentences)
         index = 0  # of the block
+        # The blocks with the smallest random numbers are a uniform sample whatever the length of
+        # the corpus, which is not known before its end.
         while block := list(islice(iterator, self.block_sentences)):
             number = draw()
             if number < self.share or not self._held or number < -self._held[0][0]:

@@ -1,4 +1,6 @@
-"""Packing the sentences of a shard set into the rows of training windows, as the original does.
+"""The order of sentences in an epoch, and packing them into the rows of training windows.
+
+The order is a function of seed and epoch. Packing is that of the original.
 
 Each row is filled up to T before the next row takes a sentence from the common order; a sentence
 that is cut continues in the same row of the next window.
@@ -6,15 +8,53 @@ that is cut continues in the same row of the next window.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from elmokit.corpus.order import SentenceOrder
 from elmokit.corpus.shard_file import merge_shards
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable, sentence_streams
 from elmokit.errors import FormatError
+
+Shuffle = Literal["sentences", "none"]
+"""``sentences`` reshuffles groups of shards, and the sentences within each, every epoch; ``none``
+keeps the order of the text."""
+SHARDS_TOGETHER = 8
+"""Most shards whose sentences are shuffled together: a shard is a stretch of the text, so one at a
+time would mean long runs of similar text."""
+
+
+class SentenceOrder:
+    """Computes the order on demand, without state, so that a stream can resume anywhere."""
+
+    def __init__(self, shards: ShardSet, *, seed: int, shuffle: Shuffle) -> None:
+        self._shards = shards
+        self.seed = seed
+        self.shuffle: Shuffle = shuffle
+        together = 1 if shuffle == "none" else SHARDS_TOGETHER
+        self.num_groups = -(-len(shards) // together)
+
+    def groups(self, epoch: int) -> list[tuple[int, ...]]:
+        """Return an epoch's groups of shards in order.
+
+        A group is every ``num_groups``-th shard, so that all have a similar mixture of texts.
+        """
+        num_shards = len(self._shards)
+        firsts = np.arange(self.num_groups)
+        if self.shuffle != "none":
+            # the third number differs from those of the sentence orders, which are smaller
+            rng = np.random.default_rng((self.seed, epoch, num_shards))
+            firsts = rng.permutation(self.num_groups)
+        return [tuple(range(first, num_shards, self.num_groups)) for first in firsts.tolist()]
+
+    def sentences(self, epoch: int, group: int) -> np.ndarray:
+        """Return the order of the sentences of a group, which are numbered across its shards."""
+        shards = self.groups(epoch)[group]
+        num_sentences = sum(self._shards.entries[shard].num_sentences for shard in shards)
+        if self.shuffle == "none":
+            return np.arange(num_sentences)
+        return np.random.default_rng((self.seed, epoch, group)).permutation(num_sentences)
 
 
 @dataclass(slots=True)
@@ -67,6 +107,8 @@ class RowPacker:
         targets.fill(0)
         num_steps = inputs.shape[2]
         for number, row in enumerate(self.rows):
+            # a short sentence leaves room for the next one; a long one is cut and goes on in the
+            # same row of the next window, so that its LSTM state is there
             filled = 0
             while filled < num_steps:
                 if row.next == row.last and not self._next_sentence(row):
@@ -74,6 +116,7 @@ class RowPacker:
                 start = row.next
                 stop = min(row.last, start + num_steps - filled)
                 until = filled + stop - start
+                # element k of a stream is the input of step k and the target of step k - 1
                 inputs[:, number, filled:until] = self.streams[:, start:stop]
                 targets[:, number, filled:until] = self.streams[:, start + 1 : stop + 1]
                 row.next = stop
@@ -103,6 +146,8 @@ class RowPacker:
         self.epoch = position["epoch"]
         self.group_position = position["group_position"]
         self.sentence_position = position["sentence_position"]
+        # Only the sentences that were cut are loaded, each shard once; the group of shards itself
+        # is opened when the first row needs a new sentence.
         unfinished: dict[int, list[int]] = {}  # rows of each shard
         for row, entry in enumerate(position["rows"]):
             if entry is not None:
@@ -130,6 +175,7 @@ class RowPacker:
         if self.sentences is None and not self._open_group():
             return False
         assert self.sentences is not None
+        # sentences are numbered across the loaded shards
         sentence = int(self.sentences[self.sentence_position])
         row.next = int(self.begins[sentence])
         row.last = int(self.begins[sentence + 1]) - 1
@@ -170,6 +216,8 @@ class RowPacker:
         for row, (start, stop) in zip(self.rows, spans, strict=True):
             row.next, row.last = begin, begin + max(0, stop - start - 1)
             begin += stop - start
+        # Types are numbers of this table only, so what goes on is carried over as words. The window
+        # itself may be half filled when a row needs a sentence of the next group.
         in_flight = np.unique(np.concatenate([rest, self.inputs, self.targets], axis=None))
         words = [self.table.words[index] for index in in_flight.tolist()]
         new_type = np.zeros(len(self.table), dtype=np.int32)

@@ -157,6 +157,7 @@ def prepare_text(
         )
     if sources.valid:
         held_out, _ = text_shards.make(sources.valid, valid_dir)
+    # one pass over the shards serves the vocabulary and the search for copies
     repeats = Repeats(shards.num_sentences, held_out)
     if fixed_vocab is None:
         fixed_vocab = _count_words(shards, vocab, on_preparation, on_shard=repeats.add)

@@ -43,7 +43,9 @@ def read_ahead(
             yield item
         if reader.error is not None:
             raise reader.error
-    finally:  # a thread that hangs in its source is abandoned
+    finally:
+        # a consumer that stops early must not leave the thread waiting for room; a thread that
+        # hangs in its source is abandoned
         with reader.changed:
             reader.is_closed = True
             reader.changed.notify_all()

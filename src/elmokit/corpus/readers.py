@@ -115,5 +115,5 @@ def split_lines(
             yield line.text
 
     report = ReadReport() if report is None else report
-    found = sentences_of_lines(texts(), tokenizer, normalization, report)
-    return ((pending.popleft(), sentences) for sentences in found)
+    of_lines = sentences_of_lines(texts(), tokenizer, normalization, report)
+    return ((pending.popleft(), sentences) for sentences in of_lines)

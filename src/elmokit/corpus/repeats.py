@@ -51,6 +51,7 @@ def _share(part: np.ndarray, whole: np.ndarray) -> float:
 
 
 def _sample(hashed: np.ndarray, num_sentences: int, max_sentences: int) -> np.ndarray:
+    # by hash, so that all copies of a sentence are in the sample or none
     every = np.uint64(1 + num_sentences // max_sentences)
     return hashed[:, hashed[0] % every == 0]
 
@@ -61,6 +62,7 @@ def _hashed(shard: Shard) -> np.ndarray:
     of_word = np.fromiter(map(hash, shard.words), np.int64, len(shard.words)).view(np.uint64)
     begins, lengths = shard.offsets[:-1], np.diff(shard.offsets)
     places = np.arange(len(shard.tokens)) - np.repeat(begins, lengths)
+    # odd factors are invertible modulo 2 ** 64, so no word is lost from the sum
     factors = (2 * places + 1).view(np.uint64)  # tell orders of the words apart
     hashes = np.add.reduceat(of_word[shard.tokens] * factors, begins)
     return np.stack([hashes, lengths.astype(np.uint64)])

@@ -121,7 +121,7 @@ class ShardBuilder:
         words = [word.encode("utf-8", "surrogatepass") for word in self._index_of_word]
         blob = b"".join(words)
         counts = [len(words), len(blob), len(self._lengths), len(self._tokens)]
-        data = b"".join(
+        content = b"".join(
             [
                 _MAGIC,
                 np.array(counts, dtype="<u8").tobytes(),
@@ -133,11 +133,11 @@ class ShardBuilder:
         )
         name = f"shard-{index:05d}.bin"
         with atomic_file(directory / name) as temp_path:
-            temp_path.write_bytes(data)
+            temp_path.write_bytes(content)
         return ShardEntry(
             file=name,
-            num_bytes=len(data),
-            sha256=hashlib.sha256(data).hexdigest(),
+            num_bytes=len(content),
+            sha256=hashlib.sha256(content).hexdigest(),
             num_sentences=len(self._lengths),
             num_words=len(self._tokens),
             num_distinct_words=len(words),
@@ -178,6 +178,7 @@ def _decode_shard(content: bytes, *, path: Path) -> Shard:
         offsets = np.zeros(num_sentences + 1, dtype=np.int64)
         np.cumsum(numbers(lengths_start, num_sentences), dtype=np.int64, out=offsets[1:])
         tokens = numbers(tokens_start, num_words).astype(np.uint32)
+        # with these sums right, every part has the size that its count states
         blob_end = int(ends[-1]) if num_types else blob_start
         ends_found = (blob_end, offsets[-1], tokens_start + 4 * num_words)
         if ends_found != (lengths_start, num_words, len(content)):

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from elmokit.config import parse_record
-from elmokit.corpus.order import SentenceOrder, Shuffle
-from elmokit.corpus.packing import RowPacker
+from elmokit.corpus.packing import RowPacker, SentenceOrder, Shuffle
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable
 from elmokit.errors import ConfigError, InputError
@@ -28,15 +27,15 @@ from elmokit.wording import counted
 _ADVICE = "Give more text, or a smaller train.batch_size or train.unroll_steps."
 """What helps where a corpus does not fill a window."""
 _STATE_VERSION = 3
-"""Of the state and the order of sentences (`elmokit.corpus.order`)."""
+"""Of the state and the order of sentences (`elmokit.corpus.packing`)."""
 
 
 class WindowStream:
     """Windows of B rows and T steps, packed as in the original.
 
     After ``num_epochs`` passes the incomplete last window is dropped, with the rest of its rows'
-    sentences. Memory: a group of shards (`elmokit.corpus.order.SHARDS_TOGETHER`) and the unfinished
-    sentences.
+    sentences. Memory: a group of shards (`elmokit.corpus.packing.SHARDS_TOGETHER`) and the
+    unfinished sentences.
 
     Args:
         shards: The sentences.
@@ -45,7 +44,7 @@ class WindowStream:
         batch_size: B, the rows of all ranks together.
         num_steps: T.
         seed: Of the order and of restarts.
-        shuffle: See `elmokit.corpus.order.Shuffle`.
+        shuffle: See `elmokit.corpus.packing.Shuffle`.
         rank: Yields the rows ``[rank * B / world_size, (rank + 1) * B / world_size)``.
         world_size: Number of ranks.
         num_epochs: Passes over the shards; None: endless.
@@ -128,6 +127,7 @@ class WindowStream:
             windows, targets = self._state["windows"], self._state["targets"]
             packer.restore(self._state)
         while True:
+            # drawn from the number of the window, so that a resumed stream draws the same
             restarts = self._restarts(windows) if self.restart_share > 0 else None
             if restarts is not None:
                 packer.skip_rest(np.flatnonzero(restarts).tolist())

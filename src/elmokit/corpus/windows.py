@@ -79,6 +79,8 @@ class WordTable:
         self, inputs: Int[np.ndarray, "2 B T"], targets: Int[np.ndarray, "2 B T"]
     ) -> WindowBatch:
         """Make a window of types (index 0: forward, 1: backward), independent of type numbers."""
+        # The char CNN computes each distinct word once, so a window holds them once, in the order
+        # of their first use: which types have which numbers must not show in the result.
         types = inputs.reshape(-1)
         steps = np.arange(types.size)
         self._slot_of_type[types[::-1]] = steps[::-1]  # first uses are written last
@@ -107,6 +109,7 @@ def sentence_streams(
     """
     lengths = np.diff(offsets)
     num_sentences = lengths.size
+    # two marks more per sentence move sentence k by 2 k places
     begins = offsets + 2 * np.arange(num_sentences + 1)
     streams = np.empty((2, begins[-1]), dtype=np.int32)
     streams[0, begins[:-1]] = streams[1, begins[1:] - 1] = BEGIN_TYPE

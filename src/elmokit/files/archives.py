@@ -68,6 +68,7 @@ def unpack(archive: Path, folder: Path, *, archive_bytes: int | None = None) -> 
                 raise ValueError(f"its member {name[:200]!r} is a link or a device")
             if num_bytes > limit or number > MAX_MEMBERS:
                 raise ValueError(f"more than {MAX_MEMBERS:,} files, or than {limit:,} bytes")
+            # neither file may replace the other: which one counts would depend on the program
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("xb") as file:
@@ -130,6 +131,7 @@ def _members(
     forward: Any = _Forward(path, max_bytes)
     with tarfile.open(fileobj=forward, mode="r:") as opened:
         archive: Any = opened
+        # `for` would go through the list of members, which is emptied
         while (entry := archive.next()) is not None:
             archive.members.clear()  # kept for every file of the archive otherwise
             if entry.isreg():

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.errors import FormatError
 from elmokit.files.bounded import most_bytes
 from elmokit.files.damage import damage
 
@@ -33,8 +32,6 @@ class Archive:
 
     def __getitem__(self, name: str) -> np.ndarray:
         with damage(self._path, self._advice, what=f"damaged: array `{name}`"):
-            if name not in self:
-                raise FormatError(f"{self._path}: damaged: no array `{name}`. {self._advice}")
             entry = self._file.getinfo(f"{name}.npy")
             if entry.file_size > most_bytes(entry.compress_size):
                 raise ValueError(f"{entry.file_size:,} bytes from {entry.compress_size:,}")
@@ -56,8 +53,9 @@ def open_archive(path: Path, *, advice: str) -> Iterator[Archive]:
 
 def _read_array(file: Any, num_bytes: int) -> np.ndarray:
     shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
-    stated, found = math.prod(shape) * dtype.itemsize, num_bytes - file.tell()
-    if dtype.hasobject or min(shape, default=0) < 0 or stated != found:
-        raise ValueError(f"{dtype} of shape {shape} in {found:,} bytes")
+    num_left = num_bytes - file.tell()
+    is_possible = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == num_left
+    if dtype.hasobject or not is_possible:
+        raise ValueError(f"{dtype} of shape {shape} in {num_left:,} bytes")
     flat = np.frombuffer(bytearray(file.read()), dtype=dtype, count=math.prod(shape))
     return flat.reshape(shape, order="F" if is_fortran else "C")

@@ -215,6 +215,8 @@ def atomic_directory(
                 shutil.move(written, target / written.name)
             _force_to_disk(target)
             return
+        # a directory cannot be renamed onto one that is not empty, so for a moment there is none of
+        # this name; readers then take `previous_of`
         if target.exists():
             shutil.rmtree(previous, ignore_errors=True)
             target.rename(previous)

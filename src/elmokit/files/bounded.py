@@ -28,6 +28,7 @@ def read_bounded(
     """Return the bytes of a file, which may be a pipe."""
     if missing is not None and not Path(path).exists():
         raise FileNotFoundError(missing)
+    # one byte more than allowed tells a file of the limit from a longer one; pipes have no size
     pieces, left = [], max_bytes + 1
     with Path(path).open("rb") as file:
         if os.fstat(file.fileno()).st_size <= max_bytes:

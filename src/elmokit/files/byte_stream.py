@@ -43,20 +43,19 @@ class ByteStream:
 
     def take_until(self, end: bytes, max_bytes: int, what: str) -> bytes:
         """Return the bytes before the next ``end``, and consume ``end`` too."""
-        found = self._held.find(end, self._at, self._at + max_bytes)
-        if found < 0:
+        border = self._held.find(end, self._at, self._at + max_bytes)
+        if border < 0:  # rarely: words are shorter than pieces
             is_held = self._hold(max_bytes)
-            found = self._held.find(end, self._at, self._at + max_bytes)
-            if found < 0 and is_held:
+            border = self._held.find(end, self._at, self._at + max_bytes)
+            if border < 0 and is_held:
                 raise FormatError(
                     f"{self.path}, byte {self.position:,}: {what} is longer than {max_bytes:,} "
                     "bytes. The file is damaged, or its header is wrong."
                 )
-        if found < 0:
-            raise self.cut(what)
-        taken = self._held[self._at : found]
-        self._at = found + len(end)
-        return taken
+            if border < 0:
+                raise self.cut(what)
+        begin, self._at = self._at, border + len(end)
+        return self._held[begin:border]
 
     def skip(self, num_bytes: int, what: str) -> None:
         """Skip any number of bytes in bounded memory."""
@@ -77,6 +76,7 @@ class ByteStream:
         num_held = len(self._held) - self._at
         if num_held >= num_bytes:
             return True
+        # joined once: adding piece by piece would copy what is there again and again
         parts = [self._held[self._at :]]
         while num_held < num_bytes and (piece := next(self._pieces, None)) is not None:
             parts.append(piece)

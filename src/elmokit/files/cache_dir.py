@@ -35,14 +35,14 @@ def cache_entries(directory: Path, pattern: str) -> list[CacheEntry]:
     """Return what a cache holds under names that match a regular expression, oldest use first."""
     if not directory.is_dir():
         return []
-    found = []
+    entries = []
     for path in directory.iterdir():
         with suppress(FileNotFoundError):  # another process may remove it meanwhile
             if re.fullmatch(pattern, path.name) and not path.is_symlink():
-                inside = [one.stat().st_size for one in path.rglob("*") if one.is_file()]
-                size = sum(inside) if path.is_dir() else path.stat().st_size
-                found.append(CacheEntry(path, size, path.stat().st_mtime))
-    return sorted(found, key=lambda entry: entry.used)
+                files = [file for file in (path, *path.rglob("*")) if file.is_file()]
+                num_bytes = sum(file.stat().st_size for file in files)
+                entries.append(CacheEntry(path, num_bytes, path.stat().st_mtime))
+    return sorted(entries, key=lambda entry: entry.used)
 
 
 def remove_entry(entry: CacheEntry) -> None:

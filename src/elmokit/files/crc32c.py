@@ -13,9 +13,9 @@ _MAX_LANES, _MIN_LANE_BYTES = 1 << 12, 64
 _PIECE_BYTES = 1 << 26
 
 
-def crc32c(data: bytes | np.ndarray) -> int:
+def crc32c(content: bytes | np.ndarray) -> int:
     """Return the CRC-32C of bytes, or of a contiguous array's bytes."""
-    values = np.frombuffer(data, dtype=np.uint8) if isinstance(data, bytes) else data
+    values = np.frombuffer(content, dtype=np.uint8) if isinstance(content, bytes) else content
     flat = values.reshape(-1).view(np.uint8)
     crc = 0xFFFFFFFF
     for start in range(0, len(flat), _PIECE_BYTES):
@@ -30,6 +30,7 @@ def _extend(crc: int, data: np.ndarray) -> int:
     if length:
         lanes = data[: length * num_lanes].reshape(num_lanes, length).view("<u2")
         table = _pair_table()
+        # only the first lane goes on from the bytes before; the others begin at zero
         crcs = np.zeros(num_lanes, dtype=np.uint32)
         crcs[0] = crc
         for column in lanes.T:
@@ -43,6 +44,9 @@ def _extend(crc: int, data: np.ndarray) -> int:
 
 def _joined(crcs: np.ndarray, length: int) -> int:
     """Join the CRCs of neighboring lanes of ``length`` bytes, two by two."""
+    # The CRC of two lanes one after the other is that of the first, moved on by as many zero bytes
+    # as the second has, plus (xor) that of the second. The matrix for twice the length is the
+    # square of the one for the length.
     shift = _shift_by(length)  # what 32 single bits become after so many zero bytes
     while len(crcs) > 1:
         crcs = _apply(shift, crcs[0::2]) ^ crcs[1::2]

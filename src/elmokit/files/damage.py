@@ -28,6 +28,7 @@ def damage(
     except (ElmokitError, MemoryError):
         raise
     except Exception as error:  # on damage, such libraries raise errors of nearly every class
+        # h5py and others raise OSError for damage as well, but those have no errno or file name
         if isinstance(error, OSError):
             if error.filename is None and error.errno in _SYSTEM_ERRORS:
                 error.filename = str(path)

@@ -20,11 +20,11 @@ def text_sha256(text: str) -> str:
 
 def check_file(path: Path, *, num_bytes: int, sha256: str, advice: str) -> None:
     """Check that a file has the recorded size and hash."""
-    if not path.is_file():
-        raise FormatError(f"{path}: the file is missing (expected {num_bytes} bytes). {advice}")
-    found = path.stat().st_size
-    if found != num_bytes:
-        raise FormatError(f"{path}: damaged: expected {num_bytes} bytes, found {found}. {advice}")
+    size = path.stat().st_size if path.is_file() else None
+    if size != num_bytes:
+        raise FormatError(
+            f"{path}: damaged or missing: expected {num_bytes} bytes, found {size}. {advice}"
+        )
     digest = file_sha256(path)
     if digest != sha256:
         raise FormatError(f"{path}: damaged: expected sha256 {sha256}, found {digest}. {advice}")

@@ -249,6 +249,7 @@ def _check_storage(dataset: h5py.Dataset) -> None:
 
 def _names(group: h5py.Group, most: int) -> list[str]:
     """Return the names in a group; after one more than ``most``, the rest is left out."""
+    # what is stored once under many names would be read that often; other links count as new
     addresses: dict[bytes, int] = {}
 
     def add(name: bytes, link: Any) -> bool | None:

@@ -17,15 +17,15 @@ MAX_DEPTH = 64
 """Objects and lists inside each other; deeper ones are damage, or an attack on recursion."""
 
 
-def write_json(path: Path, data: object, *, indent: int | None = 1) -> None:
+def write_json(path: Path, value: object, *, indent: int | None = 1) -> None:
     """Write a JSON file atomically. Non-ASCII text stays readable."""
     with atomic_file(path) as temp_path:
-        temp_path.write_bytes(json_bytes(data, indent=indent))
+        temp_path.write_bytes(json_bytes(value, indent=indent))
 
 
-def json_bytes(data: object, *, indent: int | None = 1) -> bytes:
+def json_bytes(value: object, *, indent: int | None = 1) -> bytes:
     """Return the content of a JSON file."""
-    text = json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
+    text = json.dumps(value, indent=indent, ensure_ascii=False) + "\n"
     return text.encode("utf-8", "surrogatepass")  # file names may not be UTF-8
 
 
@@ -63,44 +63,42 @@ def jsonable(value: Any) -> Any:
 def read_json(path: Path, *, advice: str, required: Iterable[str] = ()) -> dict[str, Any]:
     """Read a file of one JSON object with the ``required`` keys; ``advice`` ends error messages."""
     try:
-        data = read_bounded(path, MAX_SETTINGS_BYTES)
+        content = read_bounded(path, MAX_SETTINGS_BYTES)
     except FileNotFoundError as error:
         raise FormatError(f"{path} is missing. {advice}") from error
-    return parse_json(data, source=path, advice=advice, required=required)
+    return parse_json(content, source=path, advice=advice, required=required)
 
 
 def parse_json(
-    data: bytes | str, *, source: object, advice: str, required: Iterable[str] = ()
+    content: bytes | str, *, source: object, advice: str, required: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Parse one JSON object as `read_json` does; ``source`` begins error messages."""
-    if isinstance(data, bytes):
-        refuse_lfs_pointer(source, data)
-        if not json.detect_encoding(data).startswith("utf-8"):  # `json` would also take UTF-16
-            text_of_line(data, source, None, reason=advice)
+    if isinstance(content, bytes):
+        refuse_lfs_pointer(source, content)
+        if not json.detect_encoding(content).startswith("utf-8"):  # `json` would also take UTF-16
+            text_of_line(content, source, None, reason=advice)
     try:
-        value = json.loads(data)
+        value = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{source}: damaged, not valid JSON: {error}. {advice}") from error
+    problem = None
     if not isinstance(value, dict):
-        raise FormatError(
-            f"{source}: damaged: expected a JSON object, got {type(value).__name__}. {advice}"
-        )
-    _check_depth(value, source, advice)
-    missing = sorted(set(required) - value.keys())
-    if missing:
-        raise FormatError(f"{source}: damaged: it lacks `{'`, `'.join(missing)}`. {advice}")
+        problem = f"expected a JSON object, got {type(value).__name__}"
+    elif missing := sorted(set(required) - value.keys()):
+        problem = f"it lacks `{'`, `'.join(missing)}`"
+    elif _depth(value) > MAX_DEPTH:
+        problem = f"nested more than {MAX_DEPTH} levels deep"
+    if problem is not None:
+        raise FormatError(f"{source}: damaged: {problem}. {advice}")
     return value
 
 
-def _check_depth(value: object, source: object, advice: str) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
+def _depth(value: dict[str, Any]) -> int:
+    """Count levels, at most one more than `MAX_DEPTH`, without recursion."""
+    level: list[Any] = [value]
+    for depth in range(1, MAX_DEPTH + 1):
+        lists = [outer.values() if isinstance(outer, dict) else outer for outer in level]
+        level = [inner for each in lists for inner in each if isinstance(inner, dict | list)]
         if not level:
-            return
-    raise FormatError(f"{source}: damaged: nested more than {MAX_DEPTH} levels deep. {advice}")
+            return depth
+    return MAX_DEPTH + 1

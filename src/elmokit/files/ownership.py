@@ -32,6 +32,7 @@ def why_untrusted(path: Path) -> str | None:
         return f"{path} belongs to user {status.st_uid}"
     if status.st_mode & _OTHERS_MAY_WRITE:
         return f"others may write to {path} (mode {stat.S_IMODE(status.st_mode):o})"
+    # who may write a directory above can put another tree in the place of the whole path
     for parent in path.parent.resolve().joinpath(path.name).parents:
         status = parent.stat()
         if status.st_uid not in _trusted_users() | _unmapped_users():

@@ -52,6 +52,7 @@ class ParquetPages:
     def pages(self, group: int, column: int) -> Iterator[Page]:
         """Yield the pages of a leaf column in a row group, in order."""
         chunk = self._groups[group][column]
+        # a dictionary comes first, but older writers do not say where it is
         at = min(chunk[9], chunk.get(11) or chunk[9])
         end = at + chunk[7]
         with self._path.open("rb") as file:
@@ -81,6 +82,7 @@ class ParquetPages:
 
 def _page_header(file: Any, at: int) -> tuple[dict[int, Any], int]:
     """Return a header and how many bytes it has."""
+    # the length of a header is stated nowhere: a longer piece is read only where one does not do
     for most in (_USUAL_HEADER, _LONGEST_HEADER):
         file.seek(at)
         thrift = _Thrift(file.read(most))
@@ -101,6 +103,7 @@ class _Thrift:
         fields: dict[int, Any] = {}
         number = 0
         while head := self._byte():
+            # four bits of distance to the field before, or none and the number itself
             number = number + (head >> 4) if head >> 4 else self._integer()
             kind = head & 15
             fields[number] = kind == 1 if kind in (1, 2) else self._value(kind)

@@ -121,6 +121,7 @@ def _refuse(error: OSError) -> NoReturn:
 
 def _each_once(files: Iterable[Path]) -> list[Path]:
     """Return the files, sorted; of a file and what links to it the file."""
+    # shards record paths: the same folder must give the same ones whatever links to it
     by_place: dict[str, Path] = {}
     for file in sorted(files):
         place = os.path.realpath(file)
@@ -245,12 +246,12 @@ def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
     frame = None
     try:
         with path.open("rb") as file:
-            while data := file.read(_ZST_INPUT_BYTES):
-                while data:
+            while rest := file.read(_ZST_INPUT_BYTES):
+                while rest:
                     frame = frame or decompressor.decompressobj()
-                    if piece := frame.decompress(data):
+                    if piece := frame.decompress(rest):
                         yield piece
-                    data = frame.unused_data if frame.eof else b""
+                    rest = frame.unused_data if frame.eof else b""
                     frame = None if frame.eof else frame
     except zstandard.ZstdError as error:
         raise EOFError(str(error)) from error

@@ -67,6 +67,8 @@ def remove_leftovers(parent: Path) -> None:
     for entry in os.scandir(parent):
         if not (_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)):
             continue
+        # the kernel ends a lock with its process, however that ended, so what can be locked is
+        # in use by nobody
         with suppress(OSError):  # removed meanwhile, in use, or a file system without locks
             status = entry.stat(follow_symlinks=False)
             if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o777 != _MODE:

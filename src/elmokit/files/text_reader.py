@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.errors import FormatError, MissingExtraError
-from elmokit.files.bounded import check_growth
 from elmokit.files.damage import damage
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import (
@@ -35,8 +34,9 @@ _MAX_BAD_LINES = 100  # beyond this number and share of all lines, reading stops
 _MAX_BAD_SHARE = 0.01
 _MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
 _MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
-_ROWS_TOGETHER, _PAGE_BYTES = 256, 1 << 25
-"""Of Parquet: rows in memory, and bytes that pages may make of them."""
+_ROWS_TOGETHER, _BATCH_BYTES, _MAX_PAGE_BYTES = 256, 1 << 25, 1 << 27
+"""Of Parquet: rows in memory, bytes that repeated texts may make of them, and size of a page, to
+which twice that of the file is added: some programs write pages of 100 MB."""
 _ONE_RECORD_A_LINE = (
     "Write a record on each line of a file named .jsonl (of a list: jq -c '.[]' IN > OUT.jsonl)."
 )
@@ -227,15 +227,17 @@ class FileReader:
         """Yield few rows at a time, fewer where a dictionary or prefix may repeat a long text."""
         paths = [file.schema.column(number).path for number in range(len(file.schema))]
         column, pages = paths.index(self.text_field), ParquetPages(self.path)
+        max_page_bytes = 2 * (file_size(self.path) or 0) + _MAX_PAGE_BYTES
         for group in range(file.num_row_groups):
             headers = pages.pages(group, column)
             if not isinstance(self.path, Path):  # for the others, all would be fetched twice
                 headers = itertools.islice(headers, 1)
             longest = 1
             for page in headers:
-                check_growth(self.path, page.num_bytes, file_size(self.path) or _PAGE_BYTES)
+                if page.num_bytes > max_page_bytes:
+                    raise ValueError(f"a page states {page.num_bytes:,} bytes")
                 longest = max(longest, page.num_bytes if page.names_again else 1)
-            num_rows = max(1, min(_ROWS_TOGETHER, _PAGE_BYTES // longest))
+            num_rows = max(1, min(_ROWS_TOGETHER, _BATCH_BYTES // longest))
             yield from file.iter_batches(num_rows, row_groups=[group], columns=[self.text_field])
 
     def _check_column(self, schema: Any) -> None:
@@ -269,6 +271,7 @@ class FileReader:
             raise self._too_bad(f"{num_bad} of the first {self.report.lines} corpus lines")
 
     def _check_end(self) -> None:
+        # a small file may be in another encoding throughout, and lie far below the limit of all
         num_lines = self.num_lines - self.skipped["blank"]
         num_bad = sum(self.skipped[why] for why in self.skipped if why not in _HARMLESS)
         if (

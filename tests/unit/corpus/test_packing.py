@@ -3,10 +3,10 @@
 import json
 from functools import partial
 
+import numpy as np
 import pytest
 
-from elmokit.corpus.order import SentenceOrder
-from elmokit.corpus.packing import RowPacker
+from elmokit.corpus.packing import RowPacker, SentenceOrder
 from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.corpus.windows import WordTable
 from elmokit.text.char_vocab import CharVocab
@@ -102,7 +102,7 @@ def test_sentences_of_different_shards_stand_side_by_side(make_packer):
 
 
 def test_groups_of_shards_are_loaded_one_by_one_and_once_an_epoch(make_packer, loads, monkeypatch):
-    monkeypatch.setattr("elmokit.corpus.order.SHARDS_TOGETHER", 2)
+    monkeypatch.setattr("elmokit.corpus.packing.SHARDS_TOGETHER", 2)
     sentences = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
     packer = make_packer(sentences, shuffle="sentences", tokens_per_shard=30, num_epochs=2)
     num_shards = len(packer.shards)
@@ -116,3 +116,68 @@ def test_groups_of_shards_are_loaded_one_by_one_and_once_an_epoch(make_packer, l
 def test_a_single_shard_is_loaded_once(make_packer, loads):
     assert len(rest_of(make_packer(LETTERS, num_epochs=9))) > 20
     assert loads == [0]
+
+
+@pytest.fixture(scope="module")
+def ordered(tmp_path_factory):
+    sentences = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
+    return write_shards(sentences, tmp_path_factory.mktemp("shards"), tokens_per_shard=30)
+
+
+@pytest.fixture
+def pairs(monkeypatch):
+    """Two shards are shuffled together."""
+    monkeypatch.setattr("elmokit.corpus.packing.SHARDS_TOGETHER", 2)
+
+
+def test_groups_of_shards_come_in_another_order_each_epoch(ordered, pairs):
+    order = SentenceOrder(ordered, seed=0, shuffle="sentences")
+    drawn = [order.groups(epoch) for epoch in range(5)]
+    for groups in drawn:
+        assert len(groups) == order.num_groups == -(-len(ordered) // 2)
+        assert sorted(shard for group in groups for shard in group) == list(range(len(ordered)))
+        assert {len(group) for group in groups} <= {1, 2}
+    assert len({tuple(groups) for groups in drawn}) > 1
+
+
+@pytest.mark.parametrize("together", [2, 3, 8])
+def test_each_group_reads_the_same_mixture(tmp_path, monkeypatch, together):
+    shards = write_shards([["w"]] * 57, tmp_path, tokens_per_shard=3)
+    monkeypatch.setattr("elmokit.corpus.packing.SHARDS_TOGETHER", together)
+    order = SentenceOrder(shards, seed=0, shuffle="sentences")
+    novels = set(range(len(shards) - 5, len(shards)))
+    for epoch in range(5):
+        groups = order.groups(epoch)
+        assert len(groups) > 2
+        assert sorted(shard for group in groups for shard in group) == list(range(len(shards)))
+        for counts in ([len(group) for group in groups], [len(novels & {*g}) for g in groups]):
+            assert max(counts) - min(counts) <= 1
+
+
+def test_an_order_that_changes_needs_another_state_version(ordered, pairs):
+    """States of streams are places in this order: `_STATE_VERSION` of `elmokit.corpus.stream`."""
+    order = SentenceOrder(ordered, seed=0, shuffle="sentences")
+    assert [order.groups(epoch) for epoch in range(2)] == [
+        [(0, 3), (1, 4), (2,)],
+        [(0, 3), (2,), (1, 4)],
+    ]
+    assert order.sentences(0, 0)[:5].tolist() == [2, 10, 3, 11, 0]
+
+
+def test_sentences_of_a_group_come_in_a_permutation_of_seed_epoch_and_group(ordered, pairs):
+    order = SentenceOrder(ordered, seed=3, shuffle="sentences")
+    total = sum(ordered.entries[shard].num_sentences for shard in order.groups(2)[1])
+    expected = np.random.default_rng((3, 2, 1)).permutation(total)
+    assert np.array_equal(order.sentences(2, 1), expected)
+
+
+def test_few_shards_are_one_group(ordered):
+    order = SentenceOrder(ordered, seed=3, shuffle="sentences")
+    assert len(ordered) <= 8
+    assert order.groups(0) == order.groups(1) == [tuple(range(len(ordered)))]
+
+
+def test_without_shuffling_nothing_moves(ordered):
+    order = SentenceOrder(ordered, seed=3, shuffle="none")
+    assert order.groups(4) == [(shard,) for shard in range(len(ordered))]
+    assert order.sentences(4, 1).tolist() == list(range(ordered.entries[1].num_sentences))

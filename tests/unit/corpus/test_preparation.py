@@ -1,6 +1,6 @@
 """From raw text to shards, vocabulary and held-out sentences."""
 
-import logging
+import dataclasses
 import os
 import threading
 from pathlib import Path
@@ -104,11 +104,6 @@ class TestSplit:
         with pytest.raises(InputError, match=r"more\.txt .*would not be read"):
             find_text([shards])
 
-    def test_finished_shards_can_have_validation_text(self, corpus, run_dir, tmp_path):
-        shards = prepared(corpus, tmp_path / "earlier").shards
-        valid = write_text(tmp_path / "valid.txt", SENTENCES[:4])
-        assert prepared(shards.shard_dir, run_dir, valid=[valid]).valid.num_sentences == 4
-
 
 class TestVocabulary:
     def test_is_counted_from_the_training_text_by_falling_frequency(self, corpus, run_dir):
@@ -196,25 +191,22 @@ class TestAgain:
         prepared(corpus, run_dir, text=TextConfig(tokenizer=TEXT.tokenizer, tokens_per_shard=50))
         assert (run_dir / "valid" / "mine.txt").read_text() == "kept"
 
-    def test_another_version_of_the_tokenizer_makes_the_shards_again(self, corpus, run_dir, reads):
-        first, second = (
-            TextConfig(tokenizer=TokenizerConfig(name="simple", version=version))
-            for version in "12"
-        )
-        prepared(corpus, run_dir, text=first)
-        reads.clear()
-        prepared(corpus, run_dir, text=first)
-        assert reads == []
-        made = prepared(corpus, run_dir, text=second)
-        assert reads == [corpus]
-        assert made.shards.metadata["tokenizer"] == {"name": "simple", "version": "2"}
-
-    @pytest.mark.parametrize("setting", [{"tokens_per_shard": 50}, {"field": "body"}])
+    @pytest.mark.parametrize(
+        "setting",
+        [
+            {"tokens_per_shard": 50},
+            {"field": "body"},
+            {"tokenizer": TokenizerConfig(name="simple", version="2")},
+        ],
+    )
     def test_another_setting_makes_the_shards_again(self, corpus, run_dir, reads, setting):
-        prepared(corpus, run_dir)
+        text = TextConfig(tokenizer=TokenizerConfig(name="simple", version="1"))
+        prepared(corpus, run_dir, text=text)
         reads.clear()
-        prepared(corpus, run_dir, text=TextConfig(tokenizer=TEXT.tokenizer, **setting))
+        made = prepared(corpus, run_dir, text=dataclasses.replace(text, **setting))
         assert reads == [corpus]
+        expected = setting.get("tokenizer", text.tokenizer).version
+        assert made.shards.metadata["tokenizer"]["version"] == expected
 
 
 class Columns:
@@ -310,27 +302,23 @@ class TestChangedText:
 
         return check
 
-    def test_none_has_changed(self, check, tree):
+    def test_touched_and_gone_altogether_is_not_changed(self, check, tree):
         (tree / "a.txt").touch()
         check()
-
-    def test_a_text_that_is_gone_altogether_has_not(self, check, tree):
         check(tree / "gone.txt")
 
-    @pytest.mark.parametrize("same_length", [True, False])
-    def test_other_contents_even_of_the_same_length(self, check, tree, same_length):
-        text = (tree / "a.txt").read_text()
-        (tree / "a.txt").write_text("x" + text[1 if same_length else 0 :])
-        with pytest.raises(ConfigError, match=r"/a\.txt .*/run .*/run/shards"):
-            check()
-
-    def test_files_that_come_and_go(self, check, tree):
-        (tree / "zz.txt").write_text("new")
-        with pytest.raises(ConfigError, match=r"/zz\.txt .*/run/shards"):
-            check()
-        (tree / "zz.txt").unlink()
-        (tree / "sub" / "b.txt").unlink()
-        with pytest.raises(ConfigError, match=r"/b\.txt .*/run/shards"):
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            ("a.txt", lambda path: path.write_text("x" + path.read_text()[1:])),
+            ("a.txt", lambda path: path.write_text("x" + path.read_text())),
+            ("zz.txt", lambda path: path.write_text("new")),
+            ("sub/b.txt", Path.unlink),
+        ],
+    )
+    def test_files_that_change_come_or_go(self, check, tree, name, change):
+        change(tree / name)
+        with pytest.raises(ConfigError, match=rf"/{name} .*/run .*/run/shards"):
             check()
 
     def test_what_was_recorded_without_a_hash_is_compared_by_size(self, tree, run_dir):
@@ -372,10 +360,6 @@ class TestFinishedShards:
         with pytest.raises(ConfigError, match=rf"{message}.*a model that reads"):
             prepared(shards.shard_dir, run_dir, text=text, **of_model)
 
-    def test_the_tokenizer_of_the_shards_may_be_named(self, shards, run_dir):
-        made = prepared(shards.shard_dir, run_dir, text=TEXT)
-        assert made.shards.fingerprint == shards.fingerprint
-
     def test_another_normalization_is_one_only_for_a_model(self, shards, run_dir):
         prepared(shards.shard_dir, run_dir)
         with pytest.raises(ConfigError, match=r"'none'.*'NFC'.*raw text"):
@@ -411,12 +395,6 @@ def test_metadata_is_kept_with_the_shards(corpus, run_dir):
     assert metadata["sources"]
 
 
-def test_counts_are_logged(corpus, run_dir, caplog):
-    with caplog.at_level(logging.INFO, logger="elmokit"):
-        prepared(corpus, run_dir)
-    assert "120 lines read, 120 sentences" in caplog.text
-
-
 def test_warm_text_is_training_sentences_of_ordinary_length(corpus, run_dir):
     """Not held-out ones: on those the model is scored, and a user's may be private."""
     made = prepared(corpus, run_dir)
@@ -436,20 +414,6 @@ def test_korean_that_is_split_at_spaces_is_told(
     text = TextConfig(tokenizer=TokenizerConfig(name=tokenizer), valid_sentences=2)
     prepared(corpus, run_dir, text=text)
     assert ("--tokenizer korean" in caplog.text) == told
-
-
-def test_more_sentences_may_hold_more_words(corpus, run_dir, monkeypatch):
-    """The limit on words must not undo the setting."""
-    made = []
-    hold_out = text_shards.HoldOut
-    monkeypatch.setattr(
-        text_shards, "HoldOut", lambda **given: made.append(given) or hold_out(**given)
-    )
-    for number, most_words in ((2000, 100_000), (20_000, 1_000_000)):
-        text = TextConfig(tokenizer=TokenizerConfig(name="whitespace"), valid_sentences=number)
-        prepared(corpus, run_dir / str(number), text=text)
-        assert made[-1]["max_sentences"] == number
-        assert made[-1]["max_words"] == most_words
 
 
 class TestWhatIsRead:

@@ -17,26 +17,16 @@ from elmokit.weights.model_files import load_tensors
 
 
 @pytest.mark.parametrize(
-    "error", [KeyError("x"), RuntimeError("y"), OSError("z"), RecursionError(), UnicodeError("u")]
-)
-def test_errors_of_libraries_name_the_file(error):
-    with pytest.raises(FormatError, match=r"^f\.h5: odd: .*Mend it\.$"):
-        raise_in(error, damage(Path("f.h5"), "Mend it.", what="odd"))
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
+    ("error", "reason"),
     [
-        (
-            OSError("This is no file of ours."),
-            r"^f\.h5: damaged: This is no file of ours\. Mend it\.$",
-        ),
-        (RecursionError(), r"^f\.h5: damaged: RecursionError\. Mend it\.$"),
+        (KeyError("x"), "'x'"), (RuntimeError("y"), "y"), (UnicodeError("u"), "u"),
+        (OSError("This is no file of ours."), "This is no file of ours"),
+        (RecursionError(), "RecursionError"),
     ],
-)
-def test_the_message_goes_on_after_one_full_stop(error, message):
-    with pytest.raises(FormatError, match=message):
-        raise_in(error, damage(Path("f.h5"), "Mend it."))
+)  # fmt: skip
+def test_errors_of_libraries_name_the_file(error, reason):
+    with pytest.raises(FormatError, match=rf"^f\.h5: odd: {reason}\. Mend it\.$"):
+        raise_in(error, damage(Path("f.h5"), "Mend it.", what="odd"))
 
 
 @pytest.mark.parametrize("error", [InputError("a"), FileNotFoundError(2, "no", "b"), MemoryError()])

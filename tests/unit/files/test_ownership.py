@@ -38,18 +38,16 @@ def test_what_only_this_user_writes_is_trusted(home):
     assert why_untrusted(home / "cache") is None
 
 
-@pytest.mark.parametrize("mode", [0o666, 0o664, 0o602])
-def test_a_file_that_others_may_write_is_named_with_its_mode(home, mode):
-    path = home / "cache" / "file"
-    path.chmod(mode)
-    assert f"{path} (mode {mode:o})" in str(why_untrusted(path))
-
-
-@pytest.mark.parametrize("above", ["cache", ""])
-@pytest.mark.parametrize("mode", [0o777, 0o757])
-def test_so_is_a_directory_above(home, above, mode):
-    (home / above).chmod(mode)
-    assert f"{home / above} (mode {mode:o})" in str(why_untrusted(home / "cache" / "file"))
+@pytest.mark.parametrize(
+    ("place", "mode"),
+    [
+        *(("cache/file", mode) for mode in (0o666, 0o664, 0o602)),
+        *((place, mode) for place in ("cache", "") for mode in (0o777, 0o757)),
+    ],
+)
+def test_what_others_may_write_is_named_with_its_mode(home, place, mode):
+    (home / place).chmod(mode)
+    assert f"{home / place} (mode {mode:o})" in str(why_untrusted(home / "cache" / "file"))
 
 
 def test_in_a_sticky_directory_others_replace_nothing(home):
@@ -80,12 +78,8 @@ def test_links_are_followed_above_and_refused_below(home, tmp_path):
     assert why_untrusted(tmp_path / "link" / "cache") is None
     (home / "link").symlink_to(home / "cache")
     assert f"{home / 'link'} is a link" in str(why_untrusted(home / "link"))
-
-
-def test_behind_a_link_the_real_parents_count(home, tmp_path):
-    (tmp_path / "link").symlink_to(home / "cache")
     home.chmod(0o777)
-    assert str(home) in str(why_untrusted(tmp_path / "link" / "file"))
+    assert str(home) in str(why_untrusted(tmp_path / "link" / "cache"))
 
 
 def test_root_outside_of_a_container_owns_only_what_is_above(home, monkeypatch):

@@ -43,17 +43,17 @@ def test_a_directory_is_new_private_and_gone_at_the_end(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_leftovers_are_removed_by_the_next_one(tmp_path):
-    left(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "stays"),
+    [
+        (LEFT, False), (".out.h5.partial", True), (LEFT[1:], True), (".x", True),
+        (OF_ANOTHER_MACHINE, True),
+    ],
+)  # fmt: skip
+def test_leftovers_are_removed_by_the_next_one(tmp_path, name, stays):
+    place = left(tmp_path, name)
     with temporary_directory(tmp_path, "another"):
-        assert not (tmp_path / LEFT).exists()
-
-
-@pytest.mark.parametrize("name", [".out.h5.partial", LEFT[1:], ".x", OF_ANOTHER_MACHINE])
-def test_other_names_are_no_leftovers(tmp_path, name):
-    kept = left(tmp_path, name)
-    remove_leftovers(tmp_path)
-    assert (kept / "half").exists()
+        assert place.exists() == stays
 
 
 def test_files_links_and_foreign_directories_are_no_leftovers(tmp_path, monkeypatch):

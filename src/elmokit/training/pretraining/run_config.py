@@ -6,7 +6,7 @@ Fields that are `FIXED` must stay the same when a run is resumed.
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from elmokit.corpus.order import Shuffle
+from elmokit.corpus.packing import Shuffle
 from elmokit.errors import ConfigError
 from elmokit.field_checks import SEEDS, check_choices, check_ranges
 from elmokit.jobs.identity import FIXED
