@@ -51,7 +51,7 @@ COVERED_BY = {
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
     "contracts/test_keyed_embeddings.py": "embed/keyed_lines",
     "unit/integrations/test_transformers.py": "integrations/transformers_tokenizer",
-    "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
+    "unit/embed/test_embedder.py": "embed/streaming",
     "unit/embed/test_job.py": "embed/line_embedder",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
