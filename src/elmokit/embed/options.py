@@ -67,7 +67,7 @@ class EmbedOptions:
             f'state="carry" reads the text as one stream: leave out `shard`, got {index}/{count}': (
                 self.state == "carry" and count > 1
             ),
-            f'pool="sif" counts the words of the whole text: leave out `shard`, got {index}/{count}': (
+            f'pool="sif" counts all words of the text: leave out `shard`, got {index}/{count}': (
                 self.pool == SIF and count > 1
             ),
             "`text_field` needs `id_field`, the field of the keys": (
