@@ -25,7 +25,7 @@ from pathlib import Path
 
 from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.kernels.build import FLAGS
-from elmokit.kernels.interface import SOURCE_DIR, read_interface
+from elmokit.kernels.interface import SOURCE_DIR
 from elmokit.kernels.prebuilt import MANIFEST, VARIANTS, library_file, source_hash
 
 LIBRARIES = ("inference", "training")
@@ -117,7 +117,7 @@ def compile_kernels(target: Platform) -> dict[str, bytes]:
 
 def compile_library(name: str, flags: tuple[str, ...], target: Platform, path: Path) -> None:
     """Compile a library with the flags of `elmokit.kernels.build` and those of a processor."""
-    unit = read_interface(name).translation_unit()
+    unit = f'#include "{name}.c"\n'
     if target.first_glibc:
         unit = old_symbols(target.first_glibc) + unit
     command = [

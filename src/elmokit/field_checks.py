@@ -6,7 +6,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from elmokit.errors import ConfigError, InputError
-from elmokit.files.location import shown
+from elmokit.wording import shown
 
 T = TypeVar("T")
 KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}

@@ -17,20 +17,27 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import torch
+from pyarrow import parquet
 
+from elmokit.corpus.readers import read_text_lines
 from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import ElmokitError
 from elmokit.files.crc32c import crc32c
+from elmokit.files.text_reader import ReadReport
 from elmokit.weights.bilm_tf import read_bilm_tf
 from elmokit.weights.readers.contents import Choices
 from elmokit.weights.readers.registry import read_foreign
 
 from . import foreign_models as foreign
 
+F32 = pa.float32()
+VECTOR = pa.list_(F32, 1)
 OPTIONS = {
     "lstm": {
         "use_skip_connections": True, "projection_dim": 128, "dim": 1024, "n_layers": 90,
@@ -195,7 +202,7 @@ def views(folder: Path, *, legacy: bool) -> None:
             state |= {f"{name}{part}.weight": matrix for part in (
                 "input_linearity", "state_linearity", "state_projection"
             )}  # fmt: skip
-            state[f"{name}state_linearity.bias"] = values
+            state[f"{name}state_linearity.bias"] = values[: 1 << 12]
     torch.save(state, folder / "weights.th", _use_new_zipfile_serialization=not legacy)
 
 
@@ -277,6 +284,41 @@ def compressed_member(folder: Path) -> None:
         archive.writestr("0.npy", stream.getvalue())
 
 
+# --- Parquet
+
+
+def parquet_table(
+    columns: Callable[[], dict[str, Any]], *, name: str = "out.parquet", **options: Any
+) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        options.setdefault("compression", "none")
+        parquet.write_table(pa.table(columns()), folder / name, write_statistics=False, **options)
+
+    return make
+
+
+def one_long_row() -> dict[str, Any]:
+    """A sentence of zeros, which are one value of a dictionary, or compressed."""
+    values = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(1 << 27, np.float32)), 1 << 10)
+    return {"id": pa.array([0]), "top": pa.ListArray.from_arrays([0, 1 << 17], values)}
+
+
+def many_ids() -> dict[str, Any]:
+    return {"id": pa.array(np.zeros(1 << 26, np.int64)), "top": pa.nulls(1 << 26, pa.list_(F32))}
+
+
+def one_long_word() -> dict[str, Any]:
+    """A sentence of a million words, all of them the same long one."""
+    words = pa.DictionaryArray.from_arrays(np.zeros(1 << 20, np.int32), ["x" * 10_000])
+    rows = pa.ListArray.from_arrays([0, 1 << 20], words)
+    return {"id": pa.array([0]), "tokens": rows, "top": pa.array([[[0.0]]], pa.list_(VECTOR))}
+
+
+def repeated_text() -> dict[str, Any]:
+    words = pa.DictionaryArray.from_arrays(np.zeros(1000, np.int32), ["x" * 10_000_000])
+    return {"text": words}
+
+
 BOMBS: dict[str, Callable[[Path], object]] = {
     "tf-one-long-prefix": tensorflow(lambda: shared_prefixes(500_000, 9_000)),
     "tf-many-prefixes": tensorflow(lambda: shared_prefixes(60_000, 60_000)),
@@ -302,10 +344,21 @@ BOMBS: dict[str, Callable[[Path], object]] = {
     "hdf5-chunk": zeros_of_hdf5((3, 4, 8), (64, 4096, 512)),
     "npz-overlap": overlapping_members,
     "npz-zeros": compressed_member,
+    "parquet-dictionary": parquet_table(one_long_row),
+    "parquet-zeros": parquet_table(one_long_row, use_dictionary=False, compression="zstd"),
+    "parquet-ids": parquet_table(many_ids),
+    "parquet-words": parquet_table(one_long_word),
+    "parquet-text": parquet_table(repeated_text, name="text.parquet", store_schema=False),
+    "parquet-prefixes": parquet_table(
+        lambda: {"text": pa.array(["x" * 10_000_000] * 100)}, name="text.parquet",
+        use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"},
+    ),
 }  # fmt: skip
 
 
 def read(folder: Path) -> object:
+    if (folder / "text.parquet").exists():
+        return sum(1 for _ in read_text_lines([folder / "text.parquet"], ReadReport()))
     sentences = [*folder.glob("out.*")]
     if sentences:
         return [vectors.shape for _, vectors in open_vectors(sentences[0])]

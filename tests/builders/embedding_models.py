@@ -9,7 +9,7 @@ from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.embed import job
 from elmokit.embed.options import EmbedOptions
-from elmokit.inference.distinct_words import find_distinct_tokens
+from elmokit.inference.batching import find_distinct_tokens
 from elmokit.inference.engine import Engine
 from elmokit.inference.precision import build_network
 from elmokit.text.char_vocab import CharVocabConfig

@@ -17,8 +17,13 @@ from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.softmax import SampledSoftmax
 from elmokit.kernels import build, interface, library
 from elmokit.kernels.inference import load_kernels
-from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, ScratchBuffers
-from elmokit.kernels.logsumexp import PackedLogSumExp
+from elmokit.kernels.layers import (
+    PackedCharCNN,
+    PackedLinear,
+    PackedLogSumExp,
+    PackedLSTM,
+    ScratchBuffers,
+)
 from elmokit.kernels.training import load_training_kernels
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.lstm import run_fused

@@ -1,5 +1,6 @@
 """The compiled kernels as other processors have them, too."""
 
+import ctypes
 import os
 import platform
 
@@ -35,7 +36,7 @@ def kernels_of(processor, loaded, name, tmp_path_factory):
         if "PYTEST_XDIST_WORKER" in os.environ:
             session_dir = session_dir.parent
         patched.setenv("XDG_CACHE_HOME", str(session_dir / "kernels"))
-        library = build._load(name, build._compiler())
+        library = ctypes.CDLL(str(build.find_compiled(name)))
         other = type(loaded)(library, read_interface(name))
     lengths = {"no matrix unit": loaded.vector_length, "256 bits": 8, "128 bits": 4}
     assert other.vector_length == lengths[processor]

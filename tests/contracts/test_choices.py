@@ -7,8 +7,7 @@ import pytest
 
 import elmokit
 from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.layer_mixes import LayerMixes
-from elmokit.bilm.scalar_mix import ScalarMix
+from elmokit.bilm.scalar_mix import LayerMixes, ScalarMix
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import ConfigError, InputError
 from elmokit.tasks.inputs.settings import InputSettings
@@ -106,6 +105,6 @@ def test_files_of_the_original_format_do_not_overwrite_each_other(tmp_path):
         {"weights": tmp_path / "w.hdf5", "softmax": tmp_path / "." / "w.hdf5"},
         {"weights": tmp_path / "options.json"},
     ):
-        with pytest.raises(InputError, match="need files of their own"):
+        with pytest.raises(InputError, match="must differ"):
             write_bilm_tf(model, tmp_path / "options.json", **files)
     assert list(tmp_path.iterdir()) == []

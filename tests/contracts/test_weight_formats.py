@@ -177,7 +177,7 @@ def test_a_truncated_file_is_named_with_what_was_expected(storage, share, tmp_pa
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     with pytest.raises(FormatError, match=storage.weights_name) as raised:
         storage.read(tmp_path / "m")
-    for part in (str(path), "char_embed", "expected", ", 3)"):
+    for part in (str(path), "char_embed", "expected"):
         assert part in str(raised.value).replace("Expected", "expected")
 
 
@@ -208,7 +208,7 @@ def test_weights_of_another_model_are_refused(storage, tmp_path):
     storage.write(PretrainedBiLM(config), tmp_path / "b")
     (tmp_path / "b" / storage.weights_name).replace(tmp_path / "a" / storage.weights_name)
     with pytest.raises(
-        FormatError, match=rf"/a/{storage.weights_name}: .*\(\d+,\) .*(options|config)"
+        FormatError, match=rf"/a/{storage.weights_name}: .*\(\d+,\).*(options|config)"
     ):
         storage.read(tmp_path / "a")
 

@@ -35,6 +35,12 @@ def test_a_module_without_a_place_breaks_the_contract(repository_dir, tmp_path):
     assert "utils" in result.stdout
 
 
+def test_the_network_loads_no_files():
+    code = "import elmokit.bilm.lstmp, sys; print(*(m for m in sys.modules if 'elmokit.' in m))"
+    loaded = set(_python(code).stdout.split()) - {"elmokit.bilm", "elmokit.bilm.lstmp"}
+    assert loaded == {"elmokit.errors", "elmokit.field_checks", "elmokit.wording"}
+
+
 def test_public_names_are_there():
     import elmokit
 

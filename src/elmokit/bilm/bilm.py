@@ -3,7 +3,6 @@
 `BiLM` keeps no LSTM state: callers pass a `BiLMState` in and get the new one back.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,25 +11,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.char_cnn import ROW_BLOCK, CharCNNConfig, CharTokenEncoder, WordTokenEncoder
+from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder, WordTokenEncoder
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.masking import lengths_of, mask_of, reverse_sequences
 from elmokit.errors import ConfigError
-from elmokit.field_checks import check_ranges, is_number
-from elmokit.files.location import shown
-from elmokit.kernels.forking import use_one_thread_after_a_fork
+from elmokit.field_checks import check_ranges
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-from elmokit.text.lexicon import Lexicon, LexiconConfig, LexiconVocab
+from elmokit.text.lexicon import LexiconConfig
 
 MAX_WORDS = 2**31 - 2
-"""Of a vocabulary: word ids are int32 in places."""
+"""The largest vocabulary: word ids are int32 in places."""
+MAX_DROPOUT = 0.999999
 Direction = Literal["forward", "backward"]
 DirectionState = tuple[Tensor, Tensor]
 """(hidden (N, B, D), cell (N, B, H)) of one direction."""
-LayerRunner = Callable[
-    [LSTMP, Tensor, DirectionState, Tensor | None], tuple[Tensor, DirectionState]
-]
-"""(layer, x (B, T, D), state ((B, D), (B, H)), mask) -> (outputs, state), as `LSTMP.forward`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,19 +45,14 @@ class BiLMConfig:
     """Share of values dropped in training at each LSTM layer's input and at the top output."""
 
     def __post_init__(self) -> None:
-        if (self.char_cnn is None) == (self.num_words is None):
-            raise ValueError(
-                "set either `char_cnn` (character input) or `num_words` (word input), not both or "
-                "neither; for word input, char_cnn=none and num_words=0, which pre-training sets "
-                "from the vocabulary"
-            )
-        check_ranges(self, num_words=(0, MAX_WORDS))
-        if self.lexicon is not None and self.char_cnn is None:
-            raise ConfigError("`lexicon` needs `char_cnn`: such models also read characters")
-        if not (is_number(self.dropout) and 0 <= self.dropout < 1):
+        reads_words = self.num_words is not None
+        if (self.char_cnn is None) != reads_words or (self.lexicon is not None and reads_words):
             raise ConfigError(
-                f"`dropout` must be a number from 0 to below 1, got {shown(self.dropout)}"
+                "set either `char_cnn` (character input, with or without `lexicon`) or `num_words` "
+                "(word input), not both or neither; for word input, char_cnn=none and num_words=0, "
+                "which pre-training sets from the vocabulary"
             )
+        check_ranges(self, num_words=(0, MAX_WORDS), dropout=(0.0, MAX_DROPOUT))
 
 
 @dataclass(frozen=True)
@@ -143,40 +132,35 @@ class BiLMOutput:
 class BiLM(nn.Module):
     """Bidirectional language model over characters (or words), without its softmax.
 
-    ``initialize`` draws weights with seed 0; False if weights are loaded next. ``lexicon`` holds
-    the lists that ``config.lexicon`` describes.
+    Args:
+        config: Shape of the network.
+        initialize: Draw weights with seed 0; False if weights are loaded next.
 
     Shape: ids (B, T, C), or (B, T) for word input -> `BiLMOutput`.
     Source: Peters et al. 2018, sections 3.1 and 3.4.
     """
 
-    def __init__(
-        self, config: BiLMConfig, *, lexicon: Lexicon | None = None, initialize: bool = True
-    ) -> None:
+    def __init__(self, config: BiLMConfig, *, initialize: bool = True) -> None:
         super().__init__()
-        use_one_thread_after_a_fork()
         self.config = config
-        self.char_vocab = _char_vocab(config, lexicon)
+        self.char_vocab = CharVocab(config.char_vocab)
         dim = config.lstm.projection_dim
+        self.token_encoder: nn.Module
         if config.char_cnn is not None:
-            self.token_encoder: nn.Module = CharTokenEncoder(
-                config.char_cnn, output_dim=dim, max_characters=config.char_vocab.max_characters,
+            self.token_encoder = CharTokenEncoder(
+                config.char_cnn,
+                output_dim=dim,
+                max_characters=config.char_vocab.max_characters,
                 lexicon=config.lexicon,
-            )  # fmt: skip
+            )
         else:
-            if not config.num_words:
-                raise ValueError("`num_words` is 0: a word-input model needs its vocabulary's size")
-            self.token_encoder = WordTokenEncoder(config.num_words, output_dim=dim)
+            self.token_encoder = WordTokenEncoder(config.num_words or 0, output_dim=dim)
         self.forward_layers, self.backward_layers = (
             nn.ModuleList(LSTMP(dim, config.lstm) for _ in range(config.lstm.num_layers))
             for _ in range(2)
         )
         if initialize:
             self.reset_parameters(torch.Generator().manual_seed(0))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        use_one_thread_after_a_fork()
-        super().__setstate__(state)
 
     @property
     def num_layers(self) -> int:
@@ -205,8 +189,6 @@ class BiLM(nn.Module):
         *,
         state: DirectionState,
         mask: Bool[Tensor, "B T"] | None = None,
-        dropout: Callable[[Tensor], Tensor] | None = None,
-        run_layer: LayerRunner | None = None,
     ) -> tuple[list[Tensor], DirectionState]:
         """Run one direction's stack over token vectors.
 
@@ -215,24 +197,16 @@ class BiLM(nn.Module):
             x: Token vectors in reading order (``backward``: last word first).
             state: (hidden (N, B, D), cell (N, B, H)) to start from.
             mask: True at real positions; none if all are.
-            dropout: Applied to every layer's input; the skip connection adds the dropped input.
-            run_layer: A faster equivalent of `LSTMP.forward`.
 
         Returns:
             The N layer outputs (B, T, D) in reading order, skip connections added, and the state.
         """
         stack = self.forward_layers if direction == "forward" else self.backward_layers
         outputs, hiddens, cells = [], [], []
-        for index, layer in enumerate(stack):
-            layer_in = x if dropout is None else dropout(x)
-            layer_state = (state[0][index], state[1][index])
-            x, (hidden, cell) = (
-                layer(layer_in, layer_state, mask)
-                if run_layer is None
-                else run_layer(layer, layer_in, layer_state, mask)  # pyright: ignore[reportArgumentType]
-            )
-            if index > 0 and self.config.lstm.skip_connections:
-                x = x + layer_in
+        for index, (layer, hidden, cell) in enumerate(zip(stack, *state, strict=True)):
+            layer_out, (hidden, cell) = layer(x, (hidden, cell), mask)
+            # from the second layer on; the state stays without the skip connection
+            x = x + layer_out if index > 0 and self.config.lstm.skip_connections else layer_out
             outputs.append(x)
             hiddens.append(hidden)
             cells.append(cell)
@@ -248,33 +222,34 @@ class BiLM(nn.Module):
             state: Memory of at least B rows to start from; none: zeros.
 
         Raises:
+            TypeError: if ``ids`` is no tensor of integers.
             ValueError: if the shape does not fit the model, padding comes before real tokens, or
                 ``state`` has too few rows.
         """
-        self.check_shape(ids)
-        num_rows = ids.shape[0]
-        check_state_rows(state, num_rows)
-        padded = functional.pad(ids, (0, 0) * (ids.dim() - 1) + (0, -num_rows % ROW_BLOCK))
-        weight = self.forward_layers[0].get_parameter("input_weight")
-        start = BiLMState.zeros(
-            self.config.lstm, padded.shape[0], device=weight.device, dtype=weight.dtype
-        )
-        if state is not None:
-            start.hidden[:, :, :num_rows] = state.hidden[:, :, :num_rows]
-            start.cell[:, :, :num_rows] = state.cell[:, :, :num_rows]
-        out = self._forward_block(padded, start)
-        rows = slice(0, num_rows)
-        return BiLMOutput(out.layers[:, rows], out.mask[rows], out.state.rows(rows))
-
-    def _forward_block(self, ids: Tensor, state: BiLMState) -> BiLMOutput:
-        """Encode a batch whose number of rows is a multiple of `ROW_BLOCK`."""
+        self.check_inputs(ids, state)
         mask = mask_of(ids)
-        lengths = lengths_of(mask)
         tokens = self.encode_tokens(ids.flatten(0, 1)).unflatten(0, tuple(mask.shape))
-        tokens = tokens * mask.unsqueeze(2)  # (B, T, D)
+        return self.run_tokens(tokens * mask.unsqueeze(2), mask, state=state)
+
+    def run_tokens(
+        self,
+        tokens: Float[Tensor, "B T D"],
+        mask: Bool[Tensor, "B T"],
+        *,
+        state: BiLMState | None = None,
+    ) -> BiLMOutput:
+        """Run both stacks over the token layer's vectors, which are 0 at padded positions."""
+        lengths = lengths_of(mask)
+        if state is None:
+            weight = self.forward_layers[0].get_parameter("input_weight")
+            state = BiLMState.zeros(
+                self.config.lstm, len(mask), device=weight.device, dtype=weight.dtype
+            )
+        state = state.rows(slice(0, len(mask)))
         forward, forward_state = self.run_direction(
             "forward", tokens, state=state.direction("forward"), mask=mask
         )
+        # the backward stack reads each sentence from its own end, so padding stays last
         reverse = reverse_sequences(tokens, lengths)
         backward, backward_state = self.run_direction(
             "backward", reverse, state=state.direction("backward"), mask=mask
@@ -286,66 +261,30 @@ class BiLM(nn.Module):
             torch.stack(layers), mask, BiLMState.from_directions(forward_state, backward_state)
         )
 
-    @property
-    def num_input_ids(self) -> tuple[int, ...]:
-        """Numbers of ids, padding included, of each kind that the token encoder reads.
-
-        Those of characters (or of words); with a lexicon, also those of words, which are last in a
-        row.
-        """
-        tables = self.token_encoder.modules()
-        return tuple(one.num_embeddings for one in tables if isinstance(one, nn.Embedding))
-
-    def check_shape(self, ids: Any) -> None:
-        """Check the shape of ids: (B, T, C), for a word-input model (B, T).
+    def check_inputs(self, ids: Any, state: BiLMState | None = None) -> None:
+        """Check the ids (B, T, C), for a word-input model (B, T), and the rows of a state.
 
         Raises:
-            TypeError: if they are no tensor of integers.
-            ValueError: if they have another shape.
+            TypeError: if the ids are no tensor of integers.
+            ValueError: if they have another shape, or the state has fewer rows.
         """
-        reads_words = self.config.char_cnn is None
-        check_ids_shape(ids, row_length=None if reads_words else self.char_vocab.row_length)
-
-
-def check_ids_shape(ids: Any, *, row_length: int | None) -> None:
-    """Check that ids are (B, T, row_length), without a row length (B, T).
-
-    Raises:
-        TypeError: if they are no tensor of integers.
-        ValueError: if they have another shape.
-    """
-    name, row = ("word_ids", ()) if row_length is None else ("char_ids", (row_length,))
-    is_tensor = isinstance(ids, Tensor)
-    is_integer = is_tensor and not ids.dtype.is_floating_point and ids.dtype != torch.bool
-    if is_integer and ids.dim() == 2 + len(row) and tuple(ids.shape[2:]) == row:
-        return
-    got = tuple(ids.shape) if is_integer else ids.dtype if is_tensor else type(ids).__name__
-    raise (ValueError if is_integer else TypeError)(
-        f"`{name}` must have shape (B, T{''.join(f', {length}' for length in row)}) and be a "
-        f"tensor of integers, got {got}.\nEncode sentences with elmo.encode(sentences), "
-        "model.encode(sentences) or, for original weights, elmokit.batch_to_ids(sentences)."
-    )
-
-
-def check_state_rows(state: BiLMState | None, num_rows: int) -> None:
-    """Check that a state has a row for each of a batch.
-
-    Raises:
-        ValueError: if it has fewer.
-    """
-    if state is not None and state.num_rows < num_rows:
-        raise ValueError(f"`state` has {state.num_rows} rows, fewer than the batch's {num_rows}.")
-
-
-def _char_vocab(config: BiLMConfig, lexicon: Lexicon | None) -> CharVocab:
-    if config.lexicon is None and lexicon is None:
-        return CharVocab(config.char_vocab)
-    found = None
-    if config.lexicon is not None and lexicon is not None:
-        found = lexicon.config(word_dim=config.lexicon.word_dim)
-    if lexicon is None or found != config.lexicon:
-        raise ConfigError(
-            "The lists of characters and words are missing, or not those that the configuration "
-            f"describes: {config.lexicon}, got {found}."
+        name, row = "word_ids", ()
+        if self.config.char_cnn is not None:
+            name, row = "char_ids", (self.char_vocab.row_length,)
+        is_integer = (
+            isinstance(ids, Tensor) and not ids.is_floating_point() and ids.dtype != torch.bool
         )
-    return LexiconVocab(config.char_vocab, lexicon)
+        if not is_integer or ids.dim() != 2 + len(row) or ids.shape[2:] != row:
+            expected = ", ".join(("B", "T", *map(str, row)))
+            got = f"shape {tuple(ids.shape)}" if is_integer else type(ids).__name__
+            if isinstance(ids, Tensor) and not is_integer:
+                got = ids.dtype
+            raise (ValueError if is_integer else TypeError)(
+                f"`{name}` must be a tensor of integers of shape ({expected}), got {got}.\n"
+                "Encode sentences with elmo.encode(sentences), model.encode(sentences) or, for "
+                "original weights, elmokit.batch_to_ids(sentences)."
+            )
+        if state is not None and state.num_rows < len(ids):
+            raise ValueError(
+                f"`state` has {state.num_rows} rows, fewer than the batch's {len(ids)}."
+            )

@@ -1,4 +1,4 @@
-"""The token layer: a character CNN, or a word embedding in word-input models."""
+"""The token layer: a character CNN with highways, or a word embedding in word-input models."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,24 +9,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.highway import Highway
 from elmokit.bilm.lstmp import MAX_DIM, MAX_LAYERS
 from elmokit.errors import ConfigError
-from elmokit.field_checks import check_choices, check_ranges, is_number
-from elmokit.files.location import shown
+from elmokit.field_checks import check_choices, check_ranges
 from elmokit.text import lexicon as lexicons
 from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS
 from elmokit.text.lexicon import LexiconConfig
 
 PADDING_ID = CHAR_PADDING + 1
 """The padding character in id tensors; its embedding is trained. Id 0 is a padded token."""
-
-GROUP_SIZE = 256  # tokens of similar length that are convolved together
-ROW_BLOCK = 8
-"""Tokens and sentences are padded to a multiple of this: smaller products round differently."""
-ROW_BLOCKS = (ROW_BLOCK, 4 * ROW_BLOCK, GROUP_SIZE)
-"""The number of tokens is rounded up to a multiple of the first that is at least 1/8 of it."""
-COLUMN_BLOCK = 8  # the characters of a group are rounded up to a multiple of this
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +38,14 @@ class CharCNNConfig:
     def __post_init__(self) -> None:
         check_ranges(self, embedding_dim=(1, MAX_DIM), num_highway=(0, MAX_LAYERS))
         check_choices(self)
-        is_valid = isinstance(self.filters, tuple | list) and all(map(_is_filter, self.filters))
-        if not (is_valid and 0 < len(self.filters) <= MAX_LAYERS and self.num_filters <= MAX_DIM):
+        is_valid = 0 < len(self.filters) <= MAX_LAYERS and all(
+            1 <= width <= MAX_CHARACTERS and count >= 1 for width, count in self.filters
+        )
+        if not is_valid or self.num_filters > MAX_DIM:
             raise ConfigError(
                 f"`filters` must be 1 to {MAX_LAYERS} pairs (width, count) with widths from 1 to "
                 f"{MAX_CHARACTERS} and counts from 1, at most {MAX_DIM:,} together, "
-                f"got {shown(self.filters)}"
+                f"got {str(self.filters)[:200]}"
             )
 
     @property
@@ -61,13 +54,36 @@ class CharCNNConfig:
         return sum(count for _, count in self.filters)
 
 
-def _is_filter(pair: object) -> bool:
-    return (
-        isinstance(pair, tuple | list)
-        and len(pair) == 2
-        and all(is_number(value, whole=True) and value >= 1 for value in pair)
-        and pair[0] <= MAX_CHARACTERS
-    )
+class Highway(nn.Module):
+    """One highway layer: ``g * relu(transform(x)) + (1 - g) * x`` with ``g = sigmoid(carry(x))``.
+
+    The original files call the gate *carry*, although it multiplies the transformed branch. Its
+    bias starts at -2, so a new layer nearly copies its input.
+
+    Shape: (U, F) -> (U, F).
+    Source: Peters et al. 2018, section 3.4 (the CNN-BIG-LSTM of Józefowicz et al. 2016).
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.carry = nn.Linear(dim, dim)
+        self.transform = nn.Linear(dim, dim)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw weights as the original does: N(0, 1/F), biases 0 and -2."""
+        std = self.carry.in_features**-0.5
+        for linear, bias in ((self.carry, -2.0), (self.transform, 0.0)):
+            nn.init.normal_(linear.weight, std=std, generator=generator)
+            nn.init.constant_(linear.bias, bias)
+
+    def gate(self, x: Float[Tensor, "U F"]) -> Float[Tensor, "U F"]:
+        """Return g, the share of the transformed branch."""
+        return torch.sigmoid(self.carry(x))
+
+    def forward(self, x: Float[Tensor, "U F"]) -> Float[Tensor, "U F"]:
+        """Apply the layer."""
+        gate = self.gate(x)
+        return gate * torch.relu(self.transform(x)) + (1 - gate) * x
 
 
 class CharTokenEncoder(nn.Module):
@@ -148,15 +164,14 @@ class CharTokenEncoder(nn.Module):
 
     def forward(self, char_ids: Int[Tensor, "U C"]) -> Float[Tensor, "U D"]:
         """Encode the rows of ``char_ids``."""
-        words = self.word_embedding
-        row_length = self.max_characters + (words is not None)
+        row_length = self.max_characters + (self.word_embedding is not None)
         if char_ids.shape[1] != row_length:
             raise ValueError(
-                f"`char_ids` must have rows of {row_length} characters, got "
-                f"{tuple(char_ids.shape)}.\n"
-                "Encode with this model's own vocabulary: model.char_vocab.encode(sentences)."
+                f"`char_ids` must have rows of {row_length}, got shape {tuple(char_ids.shape)}"
             )
-        return self.finish(self._pool_by_length(char_ids[:, : self.max_characters]), char_ids)
+        answers = self.responses(char_ids[:, : self.max_characters])
+        pooled = torch.cat([answer.max(dim=1).values for answer in answers], dim=1)
+        return self.finish(pooled, char_ids)
 
     def finish(
         self, pooled: Float[Tensor, "U F"], char_ids: Int[Tensor, "U C"]
@@ -184,41 +199,6 @@ class CharTokenEncoder(nn.Module):
         for convolution, (width, _) in zip(self.convolutions, self.config.filters, strict=True):
             assert isinstance(convolution, nn.Conv1d)
             yield convolution, width
-
-    def _pool_by_length(self, char_ids: Tensor) -> Tensor:
-        """Convolve tokens of similar length together, without their common padding: (U, F).
-
-        All windows of padding give a filter the same output, so one of them is enough for the
-        maximum. Small batches keep whole rows, as in the original (docs/results/parity.md). Rows
-        and columns come in blocks: products of a few fixed shapes give a token the same numbers in
-        any batch and need few compiled kernels.
-        """
-        num_tokens = char_ids.shape[0]
-        block = next(b for b in ROW_BLOCKS if num_tokens <= 8 * b or b == GROUP_SIZE)
-        char_ids = functional.pad(char_ids, (0, 0, 0, -num_tokens % block))
-        if num_tokens <= GROUP_SIZE:
-            return self._pool(char_ids)[:num_tokens]
-        order = self._is_real(char_ids).sum(dim=1).argsort(stable=True)
-        groups = char_ids[order].split(GROUP_SIZE)
-        pooled = torch.cat([self._pool(group[:, : self._used_columns(group)]) for group in groups])
-        return pooled[order.argsort()[:num_tokens]]
-
-    def _used_columns(self, char_ids: Tensor) -> int:
-        """Return the columns needed for all real characters and one window of padding."""
-        if torch.compiler.is_exporting():
-            return self.max_characters
-        used = self._is_real(char_ids).any(dim=0).nonzero()
-        longest = int(used[-1]) + 1 if used.numel() else 0
-        widest = max(width for width, _ in self.config.filters)
-        needed = longest + widest
-        return min(self.max_characters, needed + -needed % COLUMN_BLOCK)
-
-    def _pool(self, char_ids: Tensor) -> Tensor:
-        """Return each filter's maximum over positions, (U, C') -> (U, F)."""
-        return torch.cat([x.max(dim=1).values for x in self.responses(char_ids)], dim=-1)
-
-    def _is_real(self, char_ids: Tensor) -> Tensor:
-        return (char_ids != self.padding_id) & (char_ids != 0)
 
 
 class WordTokenEncoder(nn.Module):

@@ -1,10 +1,10 @@
 """LSTM with projection: one layer in one direction, the plain version.
 
-Tests hold two faster versions equal to it: the C cell ``kernels/c/lstm_cell.h`` and, where that
-cannot be compiled, `elmokit.training.fused.recurrence`.
+The other spellings of this cell are held equal to it by tests: ``kernels/c/lstm_cell.h`` (C, for
+inference and training), `elmokit.training.fused.recurrence` (training without a compiler),
+`elmokit.weights.onnx_file` and ``explorer/static/engine/bilm.js``.
 """
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,12 +13,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.errors import ConfigError
-from elmokit.field_checks import check_ranges, is_number
-from elmokit.files.location import shown
+from elmokit.field_checks import check_ranges
 
 MAX_LAYERS, MAX_DIM = 100, 1 << 16
-"""Of a configuration; no network of this kind comes near."""
+"""Bounds of every configuration; no network of this kind comes near them."""
+CLIPS = (1e-6, 1e6)
+"""The clips that a configuration may have."""
 FORGET_OFFSET = 1.0  # added to the forget gate at run time; stored biases exclude it
 
 
@@ -40,21 +40,17 @@ class LSTMConfig:
     """Add a layer's input to its output, from the second layer on."""
 
     def __post_init__(self) -> None:
-        dims = {"cell_dim": (1, MAX_DIM), "projection_dim": (1, MAX_DIM)}
-        check_ranges(self, num_layers=(1, MAX_LAYERS), **dims)
-        if self.projection_dim > self.cell_dim:
-            raise ConfigError(
-                f"`projection_dim` must not be larger than `cell_dim` ({self.cell_dim}), got "
-                f"{self.projection_dim}"
-            )
+        check_ranges(
+            self,
+            num_layers=(1, MAX_LAYERS),
+            cell_dim=(1, MAX_DIM),
+            cell_clip=CLIPS,
+            projection_clip=CLIPS,
+        )
+        check_ranges(self, projection_dim=(1, self.cell_dim))
         for name in ("cell_clip", "projection_clip"):
-            value = getattr(self, name)
-            if value is not None and not (is_number(value) and 0 < value < math.inf):
-                raise ConfigError(
-                    f"`{name}` must be positive and finite, or none for no clipping, got "
-                    f"{shown(value)}"
-                )
-            if value is not None:  # the hash of a model must not depend on 3 or 3.0
+            if (value := getattr(self, name)) is not None:
+                # the hash of a model must not depend on whether a file says 3 or 3.0
                 object.__setattr__(self, name, float(value))
 
 
@@ -126,6 +122,7 @@ class LSTMP(nn.Module):
             mask: True at real positions; elsewhere the state does not change and the output is 0.
         """
         hidden, cell = state
+        # W x_t + b does not depend on the recurrence, so one product gives it for all positions
         products = functional.linear(x, self.input_weight, self.gate_bias())  # (B, T, 4H)
         gates_in = products.unbind(dim=1)  # T of (B, 4H)
         keep = None if mask is None else mask.unsqueeze(2).unbind(dim=1)  # T of (B, 1)

@@ -13,12 +13,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.field_checks import check_choices, check_ranges, is_number
-from elmokit.files.location import shown
+from elmokit.errors import ConfigError
+from elmokit.field_checks import check_choices, check_ranges
 
-MAX_CLUSTERS = 100  # of an adaptive softmax
-MAX_LOGITS = 1 << 20  # that the exact loss holds at once
-MIN_ROWS = 32  # positions scored together even if that exceeds MAX_LOGITS
+MAX_CLUSTERS = 100
+"""The most clusters of an adaptive softmax."""
+MAX_LOGITS = 1 << 20
+"""Logits that the exact loss holds at once."""
+MIN_ROWS = 32
+"""Positions that are scored together even if that exceeds `MAX_LOGITS`."""
 
 Rows = Float[Tensor, "X D"]
 """Outputs of one direction at the X positions to predict."""
@@ -45,14 +48,15 @@ class SoftmaxConfig:
     def __post_init__(self) -> None:
         check_ranges(self, num_samples=(1, 2**31 - 2), full_share=(0.0, 1.0))
         check_choices(self)
-        if len(self.cutoffs) > MAX_CLUSTERS:
-            raise ValueError(f"`cutoffs` must be at most {MAX_CLUSTERS} numbers")
-        if not all(is_number(first, whole=True) for first in self.cutoffs):
-            raise ValueError(f"`cutoffs` must be whole numbers, got {shown(self.cutoffs)}")
-        if list(self.cutoffs) != sorted(set(self.cutoffs)) or min(self.cutoffs, default=1) < 1:
-            raise ValueError(
-                "`cutoffs` must be increasing numbers of classes, each at least 1, got "
-                f"{self.cutoffs}"
+        is_increasing = list(self.cutoffs) == sorted(set(self.cutoffs))
+        if (
+            len(self.cutoffs) > MAX_CLUSTERS
+            or not is_increasing
+            or min(self.cutoffs, default=1) < 1
+        ):
+            raise ConfigError(
+                f"`cutoffs` must be at most {MAX_CLUSTERS} increasing numbers of classes, each at "
+                f"least 1, got {str(self.cutoffs)[:200]}"
             )
 
 
@@ -80,10 +84,7 @@ class LogUniformSampler:
 
     def draw(self, num_samples: int, *, generator: torch.Generator) -> Candidates:
         """Draw until ``num_samples`` distinct classes are found."""
-        if num_samples >= self.num_classes:
-            raise ValueError(
-                f"`num_samples` must be below the {self.num_classes} classes, got {num_samples}."
-            )
+        assert num_samples < self.num_classes  # or this would never end
         is_drawn = np.zeros(self.num_classes, dtype=np.bool_)
         classes = np.empty(0, dtype=np.int64)
         num_tries = 0
@@ -201,12 +202,8 @@ class AdaptiveSoftmax(nn.Module):
 
     def __init__(self, num_words: int, dim: int, *, cutoffs: tuple[int, ...]) -> None:
         super().__init__()
-        if cutoffs[-1] >= num_words:
-            raise ValueError(
-                f"`cutoffs` must be below the vocabulary's {num_words} words, got {cutoffs}"
-            )
         self.num_words = num_words
-        # leaves the rarest cluster at least one dimension
+        # each cluster has `shrink` times fewer dimensions than the one before; the last has one
         shrink = min(4.0, dim ** (1 / len(cutoffs)) * (1 - 1e-9))
         self.clusters = nn.AdaptiveLogSoftmaxWithLoss(
             dim, num_words, list(cutoffs), div_value=shrink, head_bias=True

@@ -11,7 +11,6 @@ from elmokit.embed.formats.registry import HDF5_SUFFIXES, read_any_metadata, suf
 from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.surprisal_files import read_shape
 from elmokit.experiments.report import RESULTS_FILE
-from elmokit.explorer.catalog import CATALOG_NAME
 from elmokit.files.damage import damage
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
@@ -27,6 +26,7 @@ from elmokit.tasks.runs.run_dir import (
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.training import METADATA_KEYS
 from elmokit.vectors.vector_files import read_vectors
+from elmokit.web.page.catalog import CATALOG_NAME
 from elmokit.weights.convert import OPTIONS_NAME
 from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model

@@ -30,13 +30,6 @@ class HoldOut:
         block_sentences: int = 5,
         seed: int = 0,
     ) -> None:
-        if not 0 < share < 1:
-            raise ValueError(f"`share` must be above 0 and below 1, got {share}.")
-        if max_sentences < 1 or max_words < 1 or block_sentences < 1:
-            raise ValueError(
-                f"`max_sentences`, `max_words` and `block_sentences` must be at least 1, got "
-                f"{max_sentences}, {max_words} and {block_sentences}."
-            )
         self.share, self.seed = share, seed
         self.max_sentences, self.max_words = max_sentences, max_words
         self.block_sentences = block_sentences

@@ -99,11 +99,7 @@ class RowPacker:
         }
 
     def restore(self, position: Mapping[str, Any]) -> None:
-        """Go to a `position` that a packer of the same shards and order gave; before any window.
-
-        Raises:
-            FormatError: if a row has more steps left than its sentence has.
-        """
+        """Go to a `position` that a packer of the same shards and order gave; before any window."""
         self.epoch = position["epoch"]
         self.group_position = position["group_position"]
         self.sentence_position = position["sentence_position"]

@@ -26,11 +26,9 @@ from elmokit.corpus.text_shards import (
 )
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.field_checks import check_ranges
-from elmokit.files.remote import AnyFile
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
-from elmokit.text.scripts import script_of
-from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, unfit
+from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, script_of, unfit
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
@@ -97,38 +95,28 @@ def find_text(
     """Find and hash text: files, directories or patterns, or one directory of finished shards.
 
     What a folder of text has below ``run_dir`` is left out: the run itself wrote it.
-
-    Raises:
-        FileNotFoundError: if it is missing; ``may_be_gone`` gives empty lists instead.
-        InputError: if shards are given with other text or hold some, or as validation text; if
-            both texts are standard input.
     """
     if STANDARD_INPUT in corpus and STANDARD_INPUT in valid:
         raise InputError("The corpus and --valid cannot both be standard input (-).")
-    for path in corpus if len(corpus) > 1 else ():
-        if is_finished([path]):
-            raise InputError(
-                f"{path} holds finished shards, which are the whole training text of a run: give "
-                "it alone, or the text that it was made of."
-            )
-    for path in valid:
-        if is_finished([path]):
-            raise InputError(
-                f"--valid: {path} holds finished shards; give the validation text that they were "
-                "made of."
-            )
+    beside = [*(corpus if len(corpus) > 1 else ()), *valid]
+    if (shard_dir := next((path for path in beside if is_finished([path])), None)) is not None:
+        raise InputError(
+            f"{shard_dir} holds finished shards, which are the whole training text of a run: give "
+            "it alone, or the text that it was made of (--valid: always the text)."
+        )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     if shards is not None:
         _check_holds_nothing_else(shards)
     exclude = [] if run_dir is None else [run_dir]
 
-    def found(paths: Sequence[Path]) -> list[AnyFile]:
-        return find_files(list(paths), missing_ok=may_be_gone, exclude=exclude)
+    def described(paths: Sequence[Path]) -> list[dict[str, Any]]:
+        files = find_files(list(paths), missing_ok=may_be_gone, exclude=exclude)
+        return describe_files(files)
 
     return TextSources(
         shards=shards,
-        corpus=describe_files([] if shards is not None else found(corpus)),
-        valid=describe_files(found(valid) if valid else []),
+        corpus=described(corpus) if shards is None else [],
+        valid=described(valid) if valid else [],
     )
 
 
@@ -151,11 +139,6 @@ def prepare_text(
     replaced. ``normalization`` gives way to that of finished shards, unless it is fixed.
     ``fixed_vocab`` is used instead of counting words. ``workers`` tokenize lines of raw text;
     ``reader`` reads files that are none.
-
-    Raises:
-        FormatError: if the text cannot be read or gives an empty vocabulary, or if nearly all of
-            its words are unknown to ``fixed_vocab``.
-        ConfigError: as `TextShards.like`.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
@@ -182,17 +165,13 @@ def prepare_text(
         for shard in map(shards.load, range(len(shards))):
             repeats.add(shard)
     fixed_vocab.write(run_dir / VOCAB)
-    _tell_of_korean(shards, fixed_vocab)
-    _tell_of_repeats(repeats, sources)
+    _warn_of_korean(shards, fixed_vocab)
+    _warn_of_repeats(repeats, has_valid_text=bool(sources.valid))
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
 
 
 def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
-    """Open what `prepare_text` wrote, and finished shards, without touching text files.
-
-    Raises:
-        FileNotFoundError: if something is missing.
-    """
+    """Open what `prepare_text` wrote, and finished shards, without touching text files."""
     if is_finished(corpus):
         shards = ShardSet.open(corpus[0])
         has_valid = (run_dir / VALID / MANIFEST_NAME).exists()
@@ -214,9 +193,6 @@ def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> 
     """Refuse to continue a run whose text files have changed; missing files are not needed.
 
     Finished shards are checked by `WindowStream`.
-
-    Raises:
-        ConfigError: naming the first file that has changed.
     """
     for shards, present in ((text.shards, sources.corpus), (text.valid, sources.valid)):
         if shards is None or not present:
@@ -268,7 +244,7 @@ def vocab_origin(vocab: WordVocab | None) -> str:
     return "counted" if vocab is None else f"sha256 {vocab.sha256}"
 
 
-def _tell_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
+def _warn_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
     """Warn if Korean was split at spaces alone, where particles and endings stay on the words."""
     words = (word for word in vocab.words[:MAX_SAMPLE] if word not in SPECIAL_WORDS)
     scripts = Counter(filter(None, map(script_of, words)))
@@ -281,18 +257,15 @@ def _tell_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
         )
 
 
-def _tell_of_repeats(repeats: Repeats, sources: TextSources) -> None:
+def _warn_of_repeats(repeats: Repeats, *, has_valid_text: bool) -> None:
     """Warn of validation text that is trained on, and of a corpus that repeats itself."""
     repeated, shared = repeats.repeated_share(), repeats.shared_share()
     if shared > MAX_REPEATED_SHARE:
-        trained_on = {file["sha256"] for file in sources.corpus if file["num_bytes"]}
-        copies = [file["path"] for file in sources.valid if file["sha256"] in trained_on]
         log.warning(
             "%.0f %% of the validation text is also in the corpus (by words, in sentences that "
-            "occur in both%s), so its perplexity is measured on training text. %s", 100 * shared,
-            f"; {', '.join(copies[:3])} as a whole" if copies else "",
+            "occur in both), so its perplexity is measured on training text. %s", 100 * shared,
             "Give other validation text, or leave these sentences out of the corpus."
-            if sources.valid else "It was held out from a corpus that repeats itself.",
+            if has_valid_text else "It was held out from a corpus that repeats itself.",
         )  # fmt: skip
     if repeated > MAX_REPEATED_SHARE:
         log.warning(

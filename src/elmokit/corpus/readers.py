@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from elmokit.errors import FormatError
-from elmokit.files.archive_members import members_of
-from elmokit.files.location import counted
+from elmokit.files.archives import members_of
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
@@ -23,6 +22,7 @@ from elmokit.text.sentences import sentences_of_lines, tokenize_lines
 from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
+from elmokit.wording import counted
 
 _log = logging.getLogger(__name__)
 
@@ -51,11 +51,6 @@ def read_text_lines(
     ``text_field`` is as for `FileReader`; a field may have several lines. The files in tar and zip
     archives are read in their order.
     Lines over ``max_line_bytes`` are skipped, and never held in memory.
-
-    Raises:
-        FormatError: while reading: for damaged files; for too many bad lines (100 and 1 % of all
-            lines, or half of one file, or a tenth of one file not UTF-8); at the end if there was
-            no text at all.
     """
     num_lines, special = 0, SpecialWordCount()
     for path in itertools.chain.from_iterable(map(members_of, files)):
@@ -96,10 +91,6 @@ def read_sentences(
     """Yield non-empty tokenized sentences of files, directories or patterns; see `read_text_lines`.
 
     ``workers`` are as for `tokenize_lines`.
-
-    Raises:
-        FileNotFoundError: at once, if a path does not exist.
-        FormatError: while reading, as `read_text_lines`.
     """
     report = ReadReport() if report is None else report
     files = find_files(paths)

@@ -10,12 +10,12 @@ from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import named
-from elmokit.files.location import counted
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import describe_files, find_files
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_counter import WordCounter
+from elmokit.wording import counted
 
 _SENTENCES_AN_EVENT = 1000
 
@@ -73,22 +73,15 @@ def open_corpus(
     """Stream the sentences of files, directories or patterns, or of directories of finished shards.
 
     Without ``tokenizer``, text is split by ``simple``; normalization is for text only.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        FormatError: if shards are damaged.
-        ConfigError: if the tokenizer is unknown or not that of the shards, if these were made with
-            different ones, or if only a part of the corpus is finished shards.
-        MissingExtraError: if the library of the tokenizer is missing.
     """
-    finished = [one for one in corpus if (one / MANIFEST_NAME).exists()]
-    if finished and len(finished) == len(corpus):
+    is_finished = [(path / MANIFEST_NAME).exists() for path in corpus]
+    if corpus and all(is_finished):
         return _open_shards(corpus, tokenizer)
-    if finished:
-        other = next(one for one in corpus if one not in finished)
+    if any(is_finished):
         raise ConfigError(
-            f"{finished[0]} holds finished shards, and {other} does not. Give directories of "
-            "finished shards only, or raw text only."
+            f"{corpus[is_finished.index(True)]} holds finished shards, and "
+            f"{corpus[is_finished.index(False)]} does not. Give directories of finished shards "
+            "only, or raw text only."
         )
     files = find_files(corpus)
     splitter = build_tokenizer(tokenizer or "simple")
@@ -119,9 +112,6 @@ def write_sentence_file(
         max_words: Longer sentences continue on the next line.
         min_count: Rarer words are left out of ``counts``.
         on_words: Called now and then with the number of words.
-
-    Raises:
-        FormatError: as `read_sentences`; or if no word is frequent enough.
     """
     num_sentences = 0
     with (
@@ -156,22 +146,18 @@ def _without_blanks(sentence: list[str]) -> list[str]:
 def _open_shards(
     shard_dirs: Sequence[Path], wanted: TokenizerConfig | str | None
 ) -> TokenizedCorpus:
+    opened = [ShardSet.open(shard_dir) for shard_dir in shard_dirs]
+    used, normalization = _tokenization(opened[0])
     if isinstance(wanted, str):
         wanted = TokenizerConfig(name=wanted)
-    opened = [ShardSet.open(shard_dir) for shard_dir in shard_dirs]
-    made = [_tokenization(shards) for shards in opened]
-    used, normalization = made[0]
-    for shard_dir, (tokenizer, form) in zip(shard_dirs, made, strict=True):
-        if wanted is not None and not wanted.matches(tokenizer):
+    for shard_dir, (tokenizer, form) in zip(shard_dirs, map(_tokenization, opened), strict=True):
+        is_wanted = wanted is None or wanted.matches(tokenizer)
+        if not is_wanted or not tokenizer.matches(used) or form != normalization:
+            expected = f"{used} and {normalization}" if is_wanted else wanted
             raise ConfigError(
-                f"The shards in {shard_dir} were made with the tokenizer {tokenizer}, not "
-                f"{wanted}. Omit the tokenizer, or give the raw text."
-            )
-        if not tokenizer.matches(used) or form != normalization:
-            raise ConfigError(
-                f"The shards in {shard_dir} were made with {tokenizer} and {form}, those in "
-                f"{shard_dirs[0]} with {used} and {normalization}. Give shards of one tokenizer "
-                "and normalization."
+                f"The shards in {shard_dir} were made with the tokenizer {tokenizer} and {form}, "
+                f"not with {expected}. Give shards of one tokenizer and normalization, or the raw "
+                "text."
             )
     return TokenizedCorpus(
         sentences=chain.from_iterable(shards.sentences() for shards in opened),

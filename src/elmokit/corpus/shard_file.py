@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.errors import FormatError
 from elmokit.field_checks import check_ranges
 from elmokit.files.atomic import atomic_file
+from elmokit.files.damage import damage
 from elmokit.files.hashing import check_file
 
 MENDING = "Copy the shards again, or start anew from the text, in another directory."
@@ -158,37 +158,30 @@ def read_shard(path: Path, entry: ShardEntry) -> Shard:
     return _decode_shard(path.read_bytes(), path=path)
 
 
-def _decode_shard(data: bytes, *, path: Path) -> Shard:
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise FormatError(
-            f"{path}: must begin with {_MAGIC!r}, found {data[: len(_MAGIC)]!r}. {MENDING}"
-        )
-    if len(data) < _HEADER_BYTES:
-        raise FormatError(f"{path}: damaged: only {len(data)} bytes. {MENDING}")
-    counts = np.frombuffer(data, dtype="<u8", count=4, offset=len(_MAGIC)).tolist()
-    num_types, num_blob_bytes, num_sentences, num_words = counts
-    stated = _HEADER_BYTES + 4 * (num_types + num_sentences + num_words) + num_blob_bytes
-    if stated != len(data):
-        raise FormatError(
-            f"{path}: damaged: its header states {stated:,} bytes, found {len(data):,}. {MENDING}"
-        )
-    blob_start = _HEADER_BYTES + 4 * num_types
-    lengths_start = blob_start + num_blob_bytes
-    ends = np.cumsum(
-        np.frombuffer(data, dtype="<u4", count=num_types, offset=_HEADER_BYTES), dtype=np.int64
-    )
-    bounds = itertools.pairwise([blob_start, *(ends + blob_start).tolist()])
-    try:
-        words = [str(data[start:end], "utf-8", "surrogatepass") for start, end in bounds]
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path}: damaged: a word is not UTF-8: {error}. {MENDING}") from error
-    lengths = np.frombuffer(data, dtype="<u4", count=num_sentences, offset=lengths_start)
-    offsets = np.zeros(num_sentences + 1, dtype=np.int64)
-    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
-    tokens = np.frombuffer(
-        data, dtype="<u4", count=num_words, offset=lengths_start + 4 * num_sentences
-    )
-    sums, largest = (ends[-1:].sum(), offsets[-1]), tokens.max(initial=0)
-    if sums != (num_blob_bytes, num_words) or largest >= max(1, num_types):
-        raise FormatError(f"{path}: damaged: words, sentences and indices disagree. {MENDING}")
-    return Shard(words=words, tokens=tokens.astype(np.uint32), offsets=offsets)
+def _decode_shard(content: bytes, *, path: Path) -> Shard:
+    """Decode a file whose hash is right: what is wrong then was made so."""
+    with damage(path, MENDING):
+        if content[: len(_MAGIC)] != _MAGIC:
+            raise ValueError(f"must begin with {_MAGIC!r}, found {content[: len(_MAGIC)]!r}")
+        counts = np.frombuffer(content, dtype="<u8", count=4, offset=len(_MAGIC)).tolist()
+        num_types, num_blob_bytes, num_sentences, num_words = counts
+        blob_start = _HEADER_BYTES + 4 * num_types
+        lengths_start = blob_start + num_blob_bytes
+        tokens_start = lengths_start + 4 * num_sentences
+
+        def numbers(start: int, count: int) -> np.ndarray:
+            return np.frombuffer(content, dtype="<u4", count=count, offset=start)
+
+        ends = blob_start + np.cumsum(numbers(_HEADER_BYTES, num_types), dtype=np.int64)
+        bounds = itertools.pairwise([blob_start, *ends.tolist()])
+        words = [str(content[start:end], "utf-8", "surrogatepass") for start, end in bounds]
+        offsets = np.zeros(num_sentences + 1, dtype=np.int64)
+        np.cumsum(numbers(lengths_start, num_sentences), dtype=np.int64, out=offsets[1:])
+        tokens = numbers(tokens_start, num_words).astype(np.uint32)
+        blob_end = int(ends[-1]) if num_types else blob_start
+        ends_found = (blob_end, offsets[-1], tokens_start + 4 * num_words)
+        if ends_found != (lengths_start, num_words, len(content)):
+            raise ValueError("words, sentences and sizes disagree")
+        if tokens.max(initial=0) >= max(1, num_types):
+            raise ValueError("an index is that of no word")
+    return Shard(words=words, tokens=tokens, offsets=offsets)

@@ -17,12 +17,13 @@ from elmokit.corpus.order import SentenceOrder, Shuffle
 from elmokit.corpus.packing import RowPacker
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable
-from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.errors import ConfigError, InputError
 from elmokit.field_checks import check_ranges
-from elmokit.files.location import counted
+from elmokit.files.damage import damage
 from elmokit.jobs.identity import changes
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
+from elmokit.wording import counted
 
 _ADVICE = "Give more text, or a smaller train.batch_size or train.unroll_steps."
 """What helps where a corpus does not fill a window."""
@@ -52,10 +53,6 @@ class WindowStream:
             new sentence and skip the rest of their last one (`WindowBatch.restarts`). A continued
             stream may have another.
         state: Continue after the window that this state came with.
-
-    Raises:
-        ValueError: if the corpus has fewer targets than one window, B is not divisible by the
-            number of ranks, or ``state`` comes from other data or settings.
     """
 
     def __init__(
@@ -74,17 +71,6 @@ class WindowStream:
         restart_share: float = 0.0,
         state: Mapping[str, Any] | None = None,
     ) -> None:
-        for name, value in (("batch_size", batch_size), ("num_steps", num_steps)):
-            if value < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {value}.")
-        if seed < 0:
-            raise ValueError(f"`seed` must not be negative, got {seed}.")
-        if num_epochs is not None and num_epochs < 1:
-            raise ValueError(f"`num_epochs` must be at least 1 or None, got {num_epochs}.")
-        if not 0 <= restart_share <= 1:
-            raise ValueError(f"`restart_share` must be between 0 and 1, got {restart_share}.")
-        if not 0 <= rank < world_size:
-            raise ValueError(f"`rank` must be in [0, {world_size}), got {rank}.")
         if batch_size % world_size:
             raise ValueError(
                 f"`batch_size` counts the rows of all ranks together and must be divisible by "
@@ -94,9 +80,8 @@ class WindowStream:
             raise InputError(
                 f"the corpus is smaller than one window: it has {shards.num_targets} targets "
                 f"({counted(shards.num_words, 'word')} in "
-                f"{counted(shards.num_sentences, 'sentence')}), a window takes "
-                f"{batch_size} rows x {num_steps} words = {batch_size * num_steps}. "
-                f"{_ADVICE}"
+                f"{counted(shards.num_sentences, 'sentence')}), a window takes {batch_size} rows "
+                f"x {num_steps} words = {batch_size * num_steps}. {_ADVICE}"
             )
         self.shards, self.word_vocab, self.char_vocab = shards, word_vocab, char_vocab
         self.batch_size, self.num_steps, self.num_epochs = batch_size, num_steps, num_epochs
@@ -185,15 +170,16 @@ class WindowStream:
         record = parse_record(
             _StreamState, state, source="the stream state", advice="Start a new run."
         )
-        if len(record.rows) != self.batch_size or record.group_position >= self.order.num_groups:
-            raise FormatError("the stream state is damaged: it has other rows or groups of shards.")
-        counts = [entry.num_sentences for entry in self.shards.entries]
-        group = self.order.groups(record.epoch)[record.group_position]
-        if record.sentence_position >= sum(counts[shard] for shard in group) or any(
-            shard >= len(counts) or sentence >= counts[shard]
-            for shard, sentence, _ in filter(None, record.rows)
-        ):
-            raise FormatError("the stream state is damaged: it has other shards or sentences.")
+        with damage("the stream state", "Start a new run."):
+            counts = [entry.num_sentences for entry in self.shards.entries]
+            group = self.order.groups(record.epoch)[record.group_position]
+            rows = [row for row in record.rows if row is not None]
+            if len(record.rows) != self.batch_size or record.sentence_position >= sum(
+                counts[shard] for shard in group
+            ):
+                raise ValueError("it has other rows or sentences")
+            if any(sentence >= counts[shard] for shard, sentence, _ in rows):
+                raise ValueError("a row is in a sentence that its shard lacks")
 
 
 def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_ranges
 from elmokit.files.hashing import text_sha256
-from elmokit.files.location import counted
 from elmokit.files.remote import as_file
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import tokenize_lines
@@ -25,6 +24,7 @@ from elmokit.text.tokenizers.registry import (
     tokenizer_metadata,
 )
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
+from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState
-from elmokit.bilm.device import pick_device
 from elmokit.embed.pooling import check_pooling, pool
 from elmokit.embed.spans import embed_spans
 from elmokit.embed.streaming import (
@@ -24,9 +23,9 @@ from elmokit.embed.streaming import (
 )
 from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import FormatError, InputError
-from elmokit.inference.distinct_words import DistinctTokens
+from elmokit.inference.batching import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.precision import Precision, check_precision
+from elmokit.inference.precision import Precision, check_precision, pick_device
 from elmokit.inference.results import Layers, check_layers
 from elmokit.inference.warm_state import warm_metadata, warm_state, warm_text
 from elmokit.text.given_sentences import GivenSentence, split_sentences

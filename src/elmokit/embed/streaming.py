@@ -11,8 +11,7 @@ from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.field_checks import check_choice
-from elmokit.inference.batching import batch_by_length, fill_buffers
-from elmokit.inference.distinct_words import DistinctTokens
+from elmokit.inference.batching import DistinctTokens, batch_by_length, fill_buffers
 from elmokit.inference.engine import Engine
 from elmokit.inference.results import Layers
 

@@ -54,13 +54,14 @@ def perplexity(
     if not isinstance(model, PretrainedBiLM):
         model = load_model(model)
     check_is_list(sentences)
-    given = split_sentences(watched(sentences), model.tokenize)
     scorer = TextScorer(model, batch_size=batch_size, state=state, precision=precision)
-    return perplexity_of_words(scorer, given, on_sentences)
+    words = split_sentences(watched(sentences), model.tokenize)
+    return perplexity_of_words(scorer, words, on_sentences)
 
 
 def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
     """Add scored sentences to the sums."""
+    # In fp64, because a text has millions of targets.
     counter.forward_nats += float(scored.nats["forward"].sum(dtype=np.float64))
     counter.backward_nats += float(scored.nats["backward"].sum(dtype=np.float64))
     tokens = scored.tokens
@@ -90,9 +91,9 @@ def perplexity_of_files(
     sentences = read_sentences(
         paths, tokenizer, normalization=scorer.form, report=read, text_field=text_field
     )
-    found = perplexity_of_words(scorer, sentences)
-    warn_of_unknown(found)
-    return found
+    report = perplexity_of_words(scorer, sentences)
+    warn_of_unknown(report)
+    return report
 
 
 def perplexity_of_words(

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, get_args
+from typing import NamedTuple
 
 from elmokit.bilm.bilm import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
@@ -79,14 +79,12 @@ class WordSurprisal:
     backward_top: tuple[WordProbability, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(NamedTuple):
     """Where a sentence comes from."""
 
-    file: str | None
-    line: int | None
-    sentence: int
-    offsets: Offsets | None
+    file: str | None = None
+    line: int | None = None
+    offsets: Offsets | None = None
 
 
 _Sourced = tuple[list[str], _Source]
@@ -98,7 +96,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
     def __init__(self, scorer: TextScorer, sentences: Iterable[_Sourced]) -> None:
         self._scorer = scorer
         self._counter = PerplexityCounter()
-        self._sources: deque[_Source] = deque()
+        self._sources: deque[tuple[int, _Source]] = deque()
         self._rows = self._read(sentences)
 
     def __next__(self) -> WordSurprisal:
@@ -110,10 +108,10 @@ class SurprisalRows(Iterator[WordSurprisal]):
         Raises:
             InputError: if there was none.
         """
+        scorer = self._scorer
         return self._counter.report(
-            vocabulary=len(self._scorer.vocab), state=self._scorer.state,
-            precision=self._scorer.precision,
-        )  # fmt: skip
+            vocabulary=len(scorer.vocab), state=scorer.state, precision=scorer.precision
+        )
 
     def _read(self, sentences: Iterable[_Sourced]) -> Iterator[WordSurprisal]:
         for scored in self._scorer.score(self._words(sentences)):
@@ -121,51 +119,50 @@ class SurprisalRows(Iterator[WordSurprisal]):
             yield from self._rows_of(scored)
 
     def _words(self, sentences: Iterable[_Sourced]) -> Iterator[list[str]]:
-        for words, source in sentences:
+        for number, (words, source) in enumerate(sentences):
             if words:
-                self._sources.append(source)
+                self._sources.append((number, source))
                 yield words
 
     def _rows_of(self, scored: ScoredSentences) -> Iterator[WordSurprisal]:
-        tokens, vocab_words = scored.tokens, self._scorer.vocab.words
-
-        def top(ids: list[int], probs: list[float]) -> tuple[WordProbability, ...]:
-            if not ids:
-                return ()
-            pairs = zip(ids, probs, strict=True)
-            return tuple(WordProbability(vocab_words[i - 1], p) for i, p in pairs)
-
-        last = 0
-        for sentence in tokens.sentences:
-            source = self._sources.popleft()
-            places = () if source.offsets is None else source.offsets
-            first, last = last, last + len(sentence) - 1
-            targets = zip(
-                sentence[1:].tolist(),
-                *(_figures(scored, way, slice(first, last)) for way in get_args(Direction)),
-                strict=True,
-            )
-            for index, (row, forward, backward) in enumerate(targets):
-                start, end = places[index] if index < len(places) else (None, None)
-                ahead, ahead_rank, ahead_entropy, ahead_ids, ahead_probs = forward
-                back, back_rank, back_entropy, back_ids, back_probs = backward
+        # The targets of all sentences follow each other, as the rows do.
+        targets = zip(
+            self._figures(scored, "forward"), self._figures(scored, "backward"), strict=True
+        )
+        for sentence in scored.tokens.sentences:
+            number, source = self._sources.popleft()
+            places = iter(source.offsets or ())
+            for index, word in enumerate(sentence[1:].tolist()):
+                forward, backward = next(targets)
+                start, end = next(places, (None, None))
                 yield WordSurprisal(
-                    file=source.file, line=source.line, sentence=source.sentence, index=index,
-                    word=tokens.words[row], start=start, end=end,
-                    is_unknown=bool(scored.is_unknown[row]) and index < len(sentence) - 2,
-                    forward=ahead, backward=back, mean=(ahead + back) / 2,
-                    forward_rank=ahead_rank, backward_rank=back_rank,
-                    forward_entropy=ahead_entropy, backward_entropy=back_entropy,
-                    forward_top=top(ahead_ids, ahead_probs), backward_top=top(back_ids, back_probs),
+                    file=source.file, line=source.line, sentence=number, index=index,
+                    word=scored.tokens.words[word], start=start, end=end,
+                    is_unknown=bool(scored.is_unknown[word]) and index < len(sentence) - 2,
+                    forward=forward.bits, backward=backward.bits,
+                    mean=(forward.bits + backward.bits) / 2,
+                    forward_rank=forward.rank, backward_rank=backward.rank,
+                    forward_entropy=forward.entropy, backward_entropy=backward.entropy,
+                    forward_top=forward.top, backward_top=backward.top,
                 )  # fmt: skip
 
+    def _figures(self, scored: ScoredSentences, direction: Direction) -> "Iterator[_Figures]":
+        words, table = self._scorer.vocab.words, scored.distributions[direction]
+        bits = (scored.nats[direction] * _BITS).tolist()
+        tops = (
+            tuple(WordProbability(words[i - 1], prob) for i, prob in zip(ids, probs, strict=True))
+            for ids, probs in zip(table.top_ids.tolist(), table.top_probs.tolist(), strict=True)
+        )
+        return map(_Figures, bits, table.ranks.tolist(), table.entropies.tolist(), tops)
 
-def _figures(scored: ScoredSentences, direction: Direction, targets: slice) -> "zip[Any]":
-    """Return bits, rank, entropy, and ids and probabilities of the likeliest words of targets."""
-    found = scored.distributions[direction]
-    columns = (scored.nats[direction], found.ranks, found.entropies, found.top_ids, found.top_probs)
-    nats, *others = (column[targets] for column in columns)
-    return zip(*(column.tolist() for column in (nats * _BITS, *others)), strict=True)
+
+class _Figures(NamedTuple):
+    """What one direction says of a target."""
+
+    bits: float
+    rank: int
+    entropy: float
+    top: tuple[WordProbability, ...]
 
 
 def surprisal(
@@ -204,7 +201,7 @@ def surprisal(
         for i, sentence in enumerate(watched(sentences)):
             words = split_sentence(sentence, loaded.tokenize, where=f"sentence {i}")
             offsets = align(words, sentence) if isinstance(sentence, str) else None
-            yield words, _Source(None, None, i, offsets)
+            yield words, _Source(offsets=offsets)
 
     scorer = TextScorer(loaded, top=top, batch_size=batch_size, state=state, precision=precision)
     return SurprisalRows(scorer, sourced())
@@ -212,9 +209,7 @@ def surprisal(
 
 def surprisal_of_words(scorer: TextScorer, sentences: Iterable[list[str]]) -> SurprisalRows:
     """As `surprisal`, with a scorer that was made before."""
-    return SurprisalRows(
-        scorer, ((words, _Source(None, None, i, None)) for i, words in enumerate(sentences))
-    )
+    return SurprisalRows(scorer, ((words, _Source()) for words in sentences))
 
 
 def surprisal_of_lines(
@@ -228,14 +223,13 @@ def surprisal_of_lines(
 
     ``read`` counts sentences and words.
     """
-    split = split_lines(lines, tokenizer, normalization=scorer.form, report=read)
-    return SurprisalRows(scorer, _sourced_lines(split))
 
+    def sourced() -> Iterator[_Sourced]:
+        split = split_lines(lines, tokenizer, normalization=scorer.form, report=read)
+        for line, sentences in split:
+            file = None if line.path is None else printable(line.path)
+            all_offsets = align_sentences(sentences, line.text)
+            for words, offsets in zip(sentences, all_offsets, strict=True):
+                yield words, _Source(file, line.number, offsets)
 
-def _sourced_lines(lines: Iterable[tuple[TextLine, list[list[str]]]]) -> Iterator[_Sourced]:
-    sentence = 0
-    for line, sentences in lines:
-        file = None if line.path is None else printable(line.path)
-        for words, offsets in zip(sentences, align_sentences(sentences, line.text), strict=True):
-            yield words, _Source(file, line.number, sentence, offsets)
-            sentence += 1
+    return SurprisalRows(scorer, sourced())

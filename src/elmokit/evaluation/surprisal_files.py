@@ -6,12 +6,13 @@ words are left out if none were asked for.
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from io import StringIO
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, TextIO
 
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.surprisal import WordProbability, WordSurprisal
@@ -19,16 +20,6 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import numbered_lines
 from elmokit.weights.result_metadata import METADATA_KEY, FileKind
-
-
-@runtime_checkable
-class Writable(Protocol):
-    """A text stream."""
-
-    def write(self, text: str, /) -> object:
-        """Write text."""
-        ...
-
 
 Rows = Iterable[WordSurprisal]
 Metadata = Mapping[str, Any]
@@ -41,7 +32,7 @@ def columns_of(*, top: int) -> list[str]:
     return [name for name in names if top or not name.endswith("_top")]
 
 
-def write_tsv(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
+def write_tsv(rows: Rows, stream: TextIO | StringIO, columns: Sequence[str]) -> None:
     """Write a header and a line a row, quoted as in CSV where need be.
 
     Figures have six decimals; likeliest words are ``word=probability``, divided by spaces.
@@ -49,17 +40,20 @@ def write_tsv(rows: Rows, stream: Writable, columns: Sequence[str]) -> None:
     writer = csv.writer(stream, dialect="excel-tab", lineterminator="\n")
     writer.writerow(columns)
     values = attrgetter(*columns)
-    kinds = {field.name: field.type for field in fields(WordSurprisal)}
-    written = [(i, way) for i, name in enumerate(columns) if (way := _CELLS.get(kinds[name]))]
     for row in rows:
-        cells = list(values(row))
-        for i, way in written:
-            cells[i] = way(cells[i])
-        writer.writerow(cells)
+        writer.writerow(map(_cell, values(row)))
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    if isinstance(value, tuple):
+        return " ".join(f"{likely.word}={likely.probability:.6f}" for likely in value)
+    return int(value) if isinstance(value, bool) else value
 
 
 def write_jsonl(
-    rows: Rows, stream: Writable, columns: Sequence[str], *, ascii_only: bool = False
+    rows: Rows, stream: TextIO | StringIO, columns: Sequence[str], *, ascii_only: bool = False
 ) -> None:
     """Write a JSON object a row; ``ascii_only`` is for streams that are not UTF-8."""
     for row in rows:
@@ -67,26 +61,8 @@ def write_jsonl(
         stream.write(json.dumps(values, ensure_ascii=ascii_only) + "\n")
 
 
-def _likeliest(words: tuple[WordProbability, ...]) -> str:
-    return " ".join(f"{one.word}={one.probability:.6f}" for one in words)
-
-
-_CELLS: dict[Any, Callable[[Any], Any]] = {
-    float: "{:.6f}".format, bool: int, tuple[WordProbability, ...]: _likeliest,
-}  # fmt: skip
-"""How values of some types are written as text; the others are as they are."""
-
-
 def _plain(value: Any) -> Any:
-    return [asdict(one) for one in value] if isinstance(value, tuple) else value
-
-
-def _text_writer(write: Callable[[Rows, Writable, Sequence[str]], None]) -> "_WriteFile":
-    def write_file(rows: Rows, path: Path, columns: Sequence[str], metadata: Metadata) -> None:
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            write(rows, stream, columns)
-
-    return write_file
+    return list(map(asdict, value)) if isinstance(value, tuple) else value
 
 
 def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Metadata) -> None:
@@ -111,24 +87,15 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Met
             writer.write_table(pa.table(table, schema=schema))
 
 
-_WriteFile = Callable[[Rows, Path, Sequence[str], Metadata], None]
-FORMATS: dict[str, _WriteFile] = {
-    ".tsv": _text_writer(write_tsv),
-    ".jsonl": _text_writer(write_jsonl),
-    ".parquet": _write_parquet,
-}
-"""By the suffix of the file."""
+SUFFIXES = (".tsv", ".jsonl", ".parquet")
+"""Of the files, by which their format is known."""
 
 
 def check_format(path: Path) -> None:
-    """Refuse a file of an unknown suffix, before any work.
-
-    Raises:
-        InputError: naming those that are known.
-    """
-    if path.suffix not in FORMATS:
+    """Refuse a file of an unknown suffix, before any work."""
+    if path.suffix not in SUFFIXES:
         raise InputError(
-            f"{path}: the suffix of the output must be {', '.join(FORMATS)}, got {path.suffix!r}."
+            f"{path}: the suffix of the output must be {', '.join(SUFFIXES)}, got {path.suffix!r}."
         )
 
 
@@ -141,11 +108,7 @@ class TableShape:
 
 
 def read_shape(path: Path) -> TableShape | None:
-    """Return the shape of a table as text or JSON lines; None for any other file.
-
-    Raises:
-        FormatError: if it is no text.
-    """
+    """Return the shape of a table as text or JSON lines; None for any other text."""
     lines = (line for _, line in numbered_lines(path))
     first = next(lines, "")
     has_header = not is_json(first, dict)
@@ -161,5 +124,11 @@ def write_surprisal(rows: Rows, path: Path, metadata: Metadata, *, top: int) -> 
     ``metadata`` is how they were made (`TextScorer.metadata`); only Parquet has a place for it.
     """
     check_format(path)
+    columns = columns_of(top=top)
     with atomic_file(path) as temp_path:
-        FORMATS[path.suffix](rows, temp_path, columns_of(top=top), metadata)
+        if path.suffix == ".parquet":
+            _write_parquet(rows, temp_path, columns, metadata)
+            return
+        write = write_tsv if path.suffix == ".tsv" else write_jsonl
+        with temp_path.open("w", encoding="utf-8", newline="") as stream:
+            write(rows, stream, columns)

@@ -16,14 +16,12 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState, Direction
-from elmokit.bilm.device import pick_device
-from elmokit.bilm.softmax import Softmax
 from elmokit.errors import InputError
 from elmokit.field_checks import check_choice
-from elmokit.inference.batching import batch_by_length, fill_buffers
-from elmokit.inference.distinct_words import DistinctTokens
+from elmokit.inference.batching import DistinctTokens, batch_by_length, fill_buffers
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.target_scores import TargetScores
+from elmokit.inference.precision import pick_device
+from elmokit.inference.target_scores import DistributionTable, TargetScores, WordDistributions
 from elmokit.inference.warm_state import (
     inputs_of,
     targets_of,
@@ -31,7 +29,6 @@ from elmokit.inference.warm_state import (
     warm_state,
     warm_text,
 )
-from elmokit.inference.word_distributions import DistributionTable, WordDistributions
 from elmokit.kernels.inference import load_kernels
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import Tokenizer
@@ -100,14 +97,16 @@ class TextScorer:
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
         is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(model))
-        chosen: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
+        self.precision: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
         assert model.softmax is not None
-        self.softmax, self.state, self.precision = _in_fp32(model.softmax), state, chosen
-        self.bilm = FrozenBiLM(model, precision=chosen)
+        self.softmax, self.state = model.softmax, state
+        if any(weight.dtype != torch.float32 for weight in self.softmax.parameters()):
+            self.softmax = deepcopy(self.softmax).float()
+        self.bilm = FrozenBiLM(model, precision=self.precision)
         self._metadata = None
         if hashed:
-            self._metadata = model.metadata() | {"state": state, "precision": chosen}
-        self._scores = TargetScores(self.softmax, precision=chosen)
+            self._metadata = model.metadata() | {"state": state, "precision": self.precision}
+        self._scores = TargetScores(self.softmax, precision=self.precision)
         self._top = top
         self._distributions = None if top is None else self._named(top)
         self._batch_size = batch_size
@@ -151,11 +150,13 @@ class TextScorer:
         """
         done = 0
         stream = ([normalize(word, self.form) for word in words] for words in sentences if words)
+        # Likeliest words take most of the memory of a target.
         max_tokens = BUFFER_TOKENS // max(1, self._top or 0)
         for buffer in fill_buffers(stream, max_tokens=max_tokens):
             vectors, tokens = self.bilm.encode(buffer)
             word_ids = self.vocab.encode(tokens.words)
             lengths = [len(sentence) for sentence in tokens.sentences]
+            # Of both boundaries of a sentence one is read, and the other is a target.
             first = np.cumsum([0, *(length - 1 for length in lengths)])
             scored = ScoredSentences(
                 tokens=tokens,
@@ -233,13 +234,6 @@ def open_scorer(
     return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
 
 
-def _in_fp32(softmax: Softmax) -> Softmax:
-    """Return a softmax, or a copy of it if its weights have another type."""
-    if all(weight.dtype == torch.float32 for weight in softmax.parameters()):
-        return softmax
-    return deepcopy(softmax).float()
-
-
 def _has_quick_bf16(model: PretrainedBiLM) -> bool:
     kernels = load_kernels() if next(model.parameters()).device.type == "cpu" else None
     return kernels is not None and kernels.has_quick_bf16
@@ -247,17 +241,17 @@ def _has_quick_bf16(model: PretrainedBiLM) -> bool:
 
 def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
     """Return the vocabulary, or raise `InputError` if the model has no vocabulary or softmax."""
-    if model.word_vocab is None or model.softmax is None:
-        if model.softmax is not None:
-            raise InputError(
-                f"This model has a softmax over {model.softmax.num_words} words, but no vocabulary "
-                "for it: put its vocab.txt into the model directory, or convert it again with "
-                "`elmokit convert … --vocab VOCAB`."
-            )
+    if model.softmax is None:
         raise InputError(
             "This model has no softmax over words, so it has no perplexity (released weight files "
             "come without one). Train one on your text with `elmokit finetune MODEL CORPUS --vocab "
             "VOCAB -o DIR`, or convert with the softmax file: `elmokit convert … --softmax FILE "
             "--vocab VOCAB`."
+        )
+    if model.word_vocab is None:
+        raise InputError(
+            f"This model has a softmax over {model.softmax.num_words} words, but no vocabulary for "
+            "it: put its vocab.txt into the model directory, or convert it again with `elmokit "
+            "convert … --vocab VOCAB`."
         )
     return model.word_vocab

@@ -110,9 +110,10 @@ def predict_of_words(
     following = index if insert else index + 1
     scores = _expected(scorer, words[:index], words[following:])
     word = None if insert else words[index]
+    # Row k of the softmax is the word with id k + 1.
     row = None if word is None else vocab.word_id(word) - 1
     forward, backward, both = (
-        _described(one, row, vocab, top) for one in (*scores, _joined(*scores))
+        _described(log_probs, row, vocab, top) for log_probs in (*scores, _joined(*scores))
     )
     return WordPrediction(
         words=tuple(words), index=index, insert=insert, word=word,
@@ -123,17 +124,13 @@ def predict_of_words(
 
 def _check_index(index: int, num_words: int, *, insert: bool) -> None:
     """Refuse what is not in the sentence, in words that fit Python and the command line."""
-    if 0 <= index < num_words + insert:
-        return
-    if not num_words:
-        given = "an insertion at" if insert else "word"
+    if not 0 <= index < num_words + insert:
         raise InputError(
-            f"The sentence has no words, so a word can only be inserted at 0, got {given} {index}."
+            f"The index of the word must be from 0 to {num_words - 1} in a sentence of "
+            f"{counted(num_words, 'word')} ({num_words} for an insertion at its end), got {index}."
+            if num_words
+            else f"The sentence has no words, so a word can only be inserted at 0, got {index}."
         )
-    raise InputError(
-        f"The index of the word must be from 0 to {num_words - 1} in a sentence of "
-        f"{counted(num_words, 'word')} ({num_words} for an insertion at its end), got {index}."
-    )
 
 
 @torch.inference_mode()
@@ -143,7 +140,7 @@ def _expected(
     """Return log-probabilities: forward after ``before``, backward before ``after``."""
     bilm = scorer.bilm
     vectors, tokens = bilm.encode([before, after])
-    found = []
+    expected = []
     for direction, sentence in zip(get_args(Direction), tokens.sentences, strict=True):
         read = inputs_of(direction, sentence)
         tops: list[Tensor] = []
@@ -151,8 +148,8 @@ def _expected(
             direction, vectors, [read], scorer.start.direction(direction),
             on_top=lambda outputs, sentence, position, tops=tops: tops.append(outputs[-1:].clone()),
         )  # fmt: skip
-        found.append(scorer.softmax.scores(tops[-1].float())[0].log_softmax(dim=0).cpu())
-    return found
+        expected.append(scorer.softmax.scores(tops[-1].float())[0].log_softmax(dim=0).cpu())
+    return expected
 
 
 def _joined(forward: Tensor, backward: Tensor) -> Float[Tensor, " V"]:

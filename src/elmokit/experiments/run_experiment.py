@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.bilm.device import pick_device
 from elmokit.errors import ConfigError, InputError
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import SEEDS, Experiment, find_experiment
@@ -41,6 +40,7 @@ from elmokit.files.json_files import read_json, write_json
 from elmokit.files.location import counted
 from elmokit.files.locks import directory_lock
 from elmokit.files.pictures import check_matplotlib
+from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import changes
 from elmokit.version import __version__
 

@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from elmokit.bilm.device import pick_device
 from elmokit.config import parse_record
 from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.files.arrays import open_archive
 from elmokit.files.atomic import atomic_directory, atomic_file
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.location import counted
+from elmokit.inference.precision import pick_device
 from elmokit.jobs.job import CHECKPOINTS
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.task import TaskScore

@@ -1,35 +1,34 @@
-"""Zip and tar archives from anywhere, unpacked without leaving a folder or filling the disk.
+"""Zip and tar archives from anywhere: read as a corpus, or unpacked.
 
-Names that lead out of the folder, links and devices are refused, and so is an archive that states
-or holds far more than files of weights can: nothing is believed before it is counted.
+Nothing that an archive states is believed before it is counted: neither names that lead out of the
+folder nor sizes, of which those of headers would be read into memory. Links and devices are not
+followed.
 """
 
-import bz2
-import gzip
-import io
-import lzma
-import os
 import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from elmokit.errors import FormatError
+from elmokit.files.byte_stream import ByteStream
 from elmokit.files.damage import damage
+from elmokit.files.remote import AnyFile, RemoteFile
+from elmokit.files.sources import COMPRESSION_MAGIC, file_kind
 
 MAX_MEMBERS = 10_000
-"""Files and folders of an archive."""
+"""Files of an archive that is unpacked."""
 MAX_GROWTH, SMALL_BYTES = 4, 1 << 26
 """Weights hardly shrink: all files together may have this many times the size of the archive, and
 in any case 64 MB."""
-MAX_HEADER_BYTES = 1 << 18
+_MAX_HEADER_BYTES = 1 << 18
 """Of one header of a tar archive, of which `tarfile` reads chains; also read at a time."""
+_NO_LIMIT = 1 << 62
 
 ArchiveKind = Literal["zip", "tar"]
-_COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 
 
 def archive_kind(path: Path) -> ArchiveKind | None:
@@ -41,8 +40,7 @@ def archive_kind(path: Path) -> ArchiveKind | None:
         head = file.read(512)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
-    is_compressed = any(head.startswith(magic) for magic in _COMPRESSED)
-    return "tar" if is_compressed or head[257:262] == b"ustar" else None
+    return "tar" if _compression(head) or head[257:262] == b"ustar" else None
 
 
 def unpack(archive: Path, folder: Path, *, archive_bytes: int | None = None) -> None:
@@ -52,150 +50,122 @@ def unpack(archive: Path, folder: Path, *, archive_bytes: int | None = None) -> 
         archive: The archive.
         folder: Where its files go.
         archive_bytes: By which the size of the files is limited, if the archive was in another.
-
-    Raises:
-        FormatError: if the archive is damaged, truncated or encrypted, too large for its size, or
-            holds a link, a device, or a name that leads out of the folder.
-        OSError: if there is not enough room.
     """
     size = archive.stat().st_size
     limit = max(SMALL_BYTES, MAX_GROWTH * (size if archive_bytes is None else archive_bytes))
-    writer = _Writer(archive, folder, limit)
-    advice = f"It has {size:,} bytes; fetch it again, or join its parts."
-    what = "damaged or truncated, or one part of several: not a whole zip or tar archive"
-    with damage(archive, advice, what=what):
-        if archive_kind(archive) == "zip":
-            _unpack_zip(archive, writer)
-        else:
-            _unpack_tar(archive, writer)
+    advice = (
+        f"It has {size:,} bytes, and its files may have {limit:,}. Fetch it again, join its parts, "
+        "or, if you trust it, unpack it yourself and give the folder."
+    )
+    with damage(archive, advice, what="not unpacked"):
+        num_bytes = 0
+        members = _members(archive, archive_kind(archive) or "tar", max_bytes=2 * limit)
+        for number, (name, stated_bytes, stream) in enumerate(members, 1):
+            target, num_bytes = (folder / name).resolve(), num_bytes + stated_bytes
+            if not target.is_relative_to(folder.resolve()):
+                raise ValueError(f"its member {name[:200]!r} leads out of the folder")
+            if stream is None:
+                raise ValueError(f"its member {name[:200]!r} is a link or a device")
+            if num_bytes > limit or number > MAX_MEMBERS:
+                raise ValueError(f"more than {MAX_MEMBERS:,} files, or than {limit:,} bytes")
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("xb") as file:
+                    shutil.copyfileobj(stream, file)
+            except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+                raise ValueError(f"{name[:200]!r} is there twice, or a folder too") from error
 
 
-class _Writer:
-    """Write members below a folder, counting what they really hold."""
+@dataclass(frozen=True)
+class ArchiveMember(RemoteFile):
+    """A file in an archive; its address is that of the archive and its path inside."""
 
-    def __init__(self, archive: Path, folder: Path, limit: int) -> None:
-        self._archive, self._folder, self._left = archive, folder, limit
-        self._limit = limit
-        self._num_members = 0
-        self._seen: set[str] = set()
+    stream: Any
 
-    def refuse(self, name: str, reason: str) -> FormatError:
-        return FormatError(f"{self._archive}: not unpacked: its member {name[:200]!r} {reason}.")
+    @property
+    def num_bytes(self) -> None:
+        """Not known."""
 
-    def count(self) -> None:
-        self._num_members += 1
-        if self._num_members > MAX_MEMBERS:
-            raise FormatError(
-                f"{self._archive}: not unpacked: it holds more than {MAX_MEMBERS:,} files."
-            )
-
-    def write(self, name: str, stated_bytes: int, source: Any) -> None:
-        """Write one file; it may hold less than it states, but not more."""
-        target = self._folder / self._inside(name)
-        if stated_bytes > self._left:
-            raise self._too_large()
-        if stated_bytes > shutil.disk_usage(self._folder).free:
-            raise OSError(28, os.strerror(28), str(self._folder))
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            file = target.open("xb")
-        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-            raise self.refuse(name, "needs a folder where a file is, or the reverse") from error
-        with file:
-            while piece := source.read(MAX_HEADER_BYTES):
-                self._left -= len(piece)
-                if self._left < 0:
-                    raise self._too_large()
-                file.write(piece)
-
-    def drain(self, stream: Any) -> None:
-        """Read what follows the last file, where a compressed stream has its checksum."""
-        while piece := stream.read(MAX_HEADER_BYTES):
-            self._left -= len(piece)
-            if self._left < 0:
-                raise self._too_large()
-
-    def _inside(self, name: str) -> PurePosixPath:
-        path = PurePosixPath(name)
-        is_outside = path.is_absolute() or ".." in path.parts or not path.parts
-        if is_outside or any(character in name for character in "\\\0:"):
-            raise self.refuse(name, "has a name that leads out of the archive's folder")
-        if str(path) in self._seen:
-            raise self.refuse(name, "is there twice")
-        self._seen.add(str(path))
-        return path
-
-    def _too_large(self) -> FormatError:
-        return FormatError(
-            f"{self._archive}: not unpacked: its files have more than {self._limit:,} bytes, more "
-            f"than weights in an archive of {self._archive.stat().st_size:,} can have. If you "
-            "trust it, unpack it yourself and give the folder."
-        )
+    def open(self, mode: str = "rb") -> Any:
+        """Return the stream, which is read once."""
+        return self.stream
 
 
-def _unpack_zip(archive: Path, writer: _Writer) -> None:
-    with zipfile.ZipFile(archive) as file:
-        for member in file.infolist():
-            writer.count()
-            if member.filename.endswith("/"):  # is_dir fails for a member without a name
+def members_of(path: AnyFile) -> Iterator[AnyFile]:
+    """Yield the files of an archive in its order, without hidden ones; other files as they are.
+
+    Each is to be read before the next one. Links and devices are left out, and nothing is unpacked
+    to disk.
+    """
+    if file_kind(path) != "archive":
+        yield path
+        return
+    advice = "Unpack it yourself, or fetch it again."
+    kind = "zip" if path.suffix.lower() == ".zip" else "tar"
+    with damage(path, advice, what="damaged or encrypted archive"):
+        for name, _, stream in _members(path, kind):
+            is_hidden = any(part[0] == "." for part in {*PurePosixPath(name).parts} - {".."})
+            if stream is None or is_hidden:
                 continue
-            if (member.external_attr >> 16) & 0o170000 not in (0, 0o100000):
-                raise writer.refuse(member.filename, "is a link or a device")
-            if member.flag_bits & 1:
-                raise writer.refuse(member.filename, "is encrypted")
-            with file.open(member) as source:
-                writer.write(member.filename, member.file_size, source)
+            member = ArchiveMember(f"{path}/{name}", stream)
+            if file_kind(member) in ("archive", "parquet"):
+                raise FormatError(f"{member}: not read inside an archive. Unpack {path}.")
+            yield member
 
 
-def _unpack_tar(archive: Path, writer: _Writer) -> None:
-    with _decompressed(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as file:
-        position = -1
-        while (member := file.next()) is not None:
-            writer.count()
-            if member.offset <= position:  # damaged sizes can lead back
-                raise tarfile.ReadError("the members overlap")
-            position = member.offset
-            if member.isdir():
-                continue
-            if not member.isreg():
-                raise writer.refuse(member.name, "is a link or a device")
-            source = file.extractfile(member)
-            assert source is not None
-            writer.write(member.name, member.size, source)
-        writer.drain(stream)
+def _members(
+    path: AnyFile, kind: ArchiveKind, *, max_bytes: int = _NO_LIMIT
+) -> Iterator[tuple[str, int, Any]]:
+    """Yield name, size and content of every file; without content links and devices.
+
+    ``max_bytes`` are decompressed of a tar archive. Of a zip archive no more than the sizes are.
+    """
+    if kind == "zip":
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            for entry in archive.infolist():
+                if not entry.filename.endswith("/"):  # is_dir fails for a member without a name
+                    with archive.open(entry) as stream:
+                        yield entry.filename, entry.file_size, stream
+        return
+    forward: Any = _Forward(path, max_bytes)
+    with tarfile.open(fileobj=forward, mode="r:") as opened:
+        archive: Any = opened
+        while (entry := archive.next()) is not None:
+            archive.members.clear()  # kept for every file of the archive otherwise
+            if entry.isreg():
+                yield entry.name, entry.size, archive.extractfile(entry)
+            elif not entry.isdir():
+                yield entry.name, 0, None
+        while forward.read(_MAX_HEADER_BYTES):  # to the checksum of a compressed archive
+            pass
 
 
-@contextmanager
-def _decompressed(archive: Path) -> Iterator[Any]:
-    with archive.open("rb") as file:
-        head = file.read(8)
-        file.seek(0)
-        opener = next((make for magic, make in _COMPRESSED.items() if head.startswith(magic)), None)
-        if opener is None:
-            yield _ShortReads(file)
-            return
-        with opener(file) as stream:
-            yield _ShortReads(stream)
+def _compression(head: bytes) -> str:
+    """Return the suffix for what a file begins with, or nothing."""
+    return next(
+        (suffix for magic, suffix in COMPRESSION_MAGIC.items() if head[:6].startswith(magic)), ""
+    )
 
 
-class _ShortReads(io.RawIOBase):
-    """A stream that refuses to read much at once: `tarfile` believes the sizes of headers."""
+class _Forward:
+    """A file for `tarfile`: never read backwards, nor much at once whatever its headers state."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, path: AnyFile, max_bytes: int) -> None:
+        with path.open("rb") as file:
+            compression = _compression(file.read(6))
+        self._stream, self._max_bytes = ByteStream(path, compression=compression), max_bytes
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= MAX_HEADER_BYTES:
+        if not 0 <= size <= _MAX_HEADER_BYTES:
             raise tarfile.ReadError(f"a header states {size:,} bytes")
-        return self._stream.read(size)
+        piece = self._stream.ahead(size)
+        self.seek(self.tell() + len(piece))
+        return piece
 
-    def seek(self, offset: int, whence: int = 0) -> int:
-        if offset < 0:
-            raise tarfile.ReadError("a size is negative")
-        return self._stream.seek(offset, whence)
-
-    def seekable(self) -> bool:
-        return True
+    def seek(self, offset: int) -> None:
+        if not self.tell() <= offset <= self._max_bytes:
+            raise tarfile.ReadError("its members overlap, or have too many bytes")
+        self._stream.skip(offset - self.tell(), "an archive")
 
     def tell(self) -> int:
-        return self._stream.tell()
+        return self._stream.position

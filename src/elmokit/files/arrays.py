@@ -20,11 +20,7 @@ _HEADERS = {
 
 
 class Archive:
-    """An open archive, see `open_archive`; indexing reads one array.
-
-    Raises:
-        FormatError: if the array is missing or damaged, or is larger than the file can hold.
-    """
+    """An open archive, see `open_archive`; indexing reads one array."""
 
     def __init__(self, file: zipfile.ZipFile, path: Path, advice: str) -> None:
         self._file, self._path, self._advice = file, path, advice
@@ -48,12 +44,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path, *, advice: str) -> Iterator[Archive]:
-    """Open an archive; ``advice`` ends error messages.
-
-    Raises:
-        FormatError: if it is not a whole archive.
-        OSError: if it cannot be opened.
-    """
+    """Open an archive; ``advice`` ends error messages."""
     with path.open("rb") as raw:
         with damage(path, advice):
             file = zipfile.ZipFile(raw)

@@ -34,16 +34,9 @@ _NO_ROOM = {
 
 
 def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bool) -> None:
-    """Check before any work that an output file may be written.
-
-    Raises:
-        InputError: if ``path`` is one of the inputs, which are never replaced, or as `replaced_by`.
-        IsADirectoryError: if it is a directory.
-        FileExistsError: if it exists and ``overwrite`` is false.
-    """
+    """Check before any work that an output file may be written; inputs are never replaced."""
     target = Path(path)
-    replaced = replaced_by(target)
-    if not replaced.exists():
+    if not replaced_by(target).exists():
         return
     if any(os.path.exists(source) and target.samefile(source) for source in inputs):
         raise is_read(target)
@@ -101,14 +94,7 @@ def named(target: StrPath) -> Iterator[None]:
 
 
 def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
-    """Return the path that writing to ``path`` replaces: itself, or what a link leads to.
-
-    Raises:
-        InputError: for an address, a device, a FIFO, a socket, and a link that another user put
-            into a folder where everybody may write.
-        IsADirectoryError: for a directory, unless one is to be written.
-        NotADirectoryError: for a file if a directory is to be written.
-    """
+    """Return the path that writing to ``path`` replaces: itself, or what a link leads to."""
     target = Path(path)
     if (address := as_address(path)) is not None:
         raise InputError(
@@ -151,14 +137,9 @@ def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
 
     On return the file survives a power cut. Missing directories are made. Without ``mode`` the
     umask decides.
-
-    Raises:
-        InputError, IsADirectoryError: at once, as `replaced_by`.
     """
     target = replaced_by(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with named(target), temporary_directory(target.parent, target.name) as folder:
-        temp_path = folder / target.name
+    with _temporary_place(target) as temp_path:
         usual = _create_file(temp_path)
         yield temp_path
         temp_path.chmod(usual if mode is None else mode)
@@ -175,31 +156,27 @@ def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
     there. ``marker``, without which readers find nothing, goes first and comes last: a kill between
     the renames never leaves old files beside new ones that can be read together.
     """
-    temp_paths, moves = {}, []
+    targets = {path: replaced_by(path) for path in (marker, *others)}
     with ExitStack() as stack:
-        for path in (marker, *others):
-            target = replaced_by(path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(named(target))
-            folder = stack.enter_context(temporary_directory(target.parent, target.name))
-            temp_paths[path] = folder / target.name
-            moves.append((target, folder / ".old"))
+        temp_paths = {
+            path: stack.enter_context(_temporary_place(target)) for path, target in targets.items()
+        }
         yield temp_paths
-        written = [path for path in temp_paths.values() if path.exists()]
-        for temp_path in written:
+        old = [(targets[path], temp_paths[path].with_name(".old")) for path in targets]
+        new = [(temp_paths[path], targets[path]) for path in reversed(targets)]
+        new = [move for move in new if move[0].exists()]
+        for temp_path, _ in new:
             _force_to_disk(temp_path)
-        moves = [move for move in moves if move[0].exists()]
-        moves += [(path, path.parent.parent / path.name) for path in reversed(written)]
         moved: list[tuple[Path, Path]] = []
         try:
-            for source, destination in moves:
+            for source, destination in [move for move in old if move[0].exists()] + new:
                 source.rename(destination)
                 moved.append((destination, source))
         except BaseException:
             for source, destination in reversed(moved):
                 source.rename(destination)
             raise
-        for folder in {path.parent.parent for path in temp_paths.values()}:
+        for folder in {target.parent for target in targets.values()}:
             _force_to_disk(folder)
 
 
@@ -209,25 +186,20 @@ def atomic_directory(
 ) -> Iterator[Path]:
     """Yield an empty directory that replaces ``path`` on success and is removed on errors.
 
-    On return it survives a power cut. A kill between the two
-    renames that replace an older directory leaves that one intact as `previous_of`. ``keep`` is
-    asked at the end whether the directory that is there, perhaps from another process, stays. An
-    empty mount point or working directory, which cannot be replaced, is filled instead, with the
-    file ``last`` at the end.
-
-    Raises:
-        InputError, NotADirectoryError: at once, as `replaced_by`.
+    On return it survives a power cut. A kill between the two renames that replace an older
+    directory leaves that one intact as `previous_of`. ``keep`` is asked at the end whether the
+    directory that is there, perhaps from another process, stays. An empty mount point or working
+    directory, which cannot be replaced, is filled instead, with the file ``last`` at the end.
     """
     target = replaced_by(path, directory=True)
-    if _holds_working_directory(target) and any(target.iterdir()):
+    previous = previous_of(target)
+    is_empty = target.is_dir() and not any(target.iterdir())
+    if _holds_working_directory(target) and not is_empty:
         raise InputError(
             f"{target} is or holds the working directory, which would be removed. Give another "
             "directory, or run this from another one."
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    previous = previous_of(target)
-    with named(target), temporary_directory(target.parent, target.name) as folder:
-        temp_path = folder / target.name
+    with _temporary_place(target) as temp_path:
         temp_path.mkdir()
         mode = temp_path.stat().st_mode & 0o666
         yield temp_path
@@ -238,8 +210,8 @@ def atomic_directory(
         _force_to_disk(temp_path)
         if keep():
             return
-        if _cannot_be_replaced(target):
-            for written in sorted(temp_path.iterdir(), key=lambda one: one.name == last):
+        if is_empty and (os.path.ismount(target) or _holds_working_directory(target)):
+            for written in sorted(temp_path.iterdir(), key=lambda path: path.name == last):
                 shutil.move(written, target / written.name)
             _force_to_disk(target)
             return
@@ -258,10 +230,17 @@ def atomic_directory(
     shutil.rmtree(previous, ignore_errors=True)
 
 
-def _cannot_be_replaced(target: Path) -> bool:
-    """Tell whether a directory is empty, and its place taken by a mount or by this process."""
-    is_fixed = target.is_dir() and (os.path.ismount(target) or _holds_working_directory(target))
-    return is_fixed and not any(target.iterdir())
+def previous_of(target: Path) -> Path:
+    """Return the name of an older directory while it is being replaced."""
+    return target.with_name(f".{target.name}.previous")
+
+
+@contextmanager
+def _temporary_place(target: Path) -> Iterator[Path]:
+    """Yield a path of the target's name in a private directory beside it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with named(target), temporary_directory(target.parent, target.name) as folder:
+        yield folder / target.name
 
 
 def _holds_working_directory(target: Path) -> bool:
@@ -269,11 +248,6 @@ def _holds_working_directory(target: Path) -> bool:
         return target.is_dir() and Path.cwd().is_relative_to(target.resolve())
     except FileNotFoundError:  # there is no working directory any more
         return False
-
-
-def previous_of(target: Path) -> Path:
-    """Return the name of an older directory while it is being replaced."""
-    return target.with_name(f".{target.name}.previous")
 
 
 def _create_file(path: Path) -> int:

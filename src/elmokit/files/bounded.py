@@ -25,13 +25,7 @@ _PIECE_BYTES = 2**20
 def read_bounded(
     path: str | os.PathLike[str], max_bytes: int, *, missing: str | None = None
 ) -> bytes:
-    """Return the bytes of a file, which may be a pipe.
-
-    Raises:
-        FileNotFoundError: if there is no such file; with the message ``missing``, if given.
-        FormatError: if there are more than ``max_bytes``.
-        OSError: if it cannot be read.
-    """
+    """Return the bytes of a file, which may be a pipe."""
     if missing is not None and not Path(path).exists():
         raise FileNotFoundError(missing)
     pieces, left = [], max_bytes + 1
@@ -54,12 +48,8 @@ def most_bytes(num_stored: int) -> int:
     return min(believed, _MAX_GROWTH * num_stored + _GROWTH_BYTES)
 
 
-def check_growth(path: Path, num_bytes: int, num_stored: int) -> None:
-    """Refuse to make more bytes of a file's arrays than `most_bytes`.
-
-    Raises:
-        FormatError: names both sizes.
-    """
+def check_growth(path: object, num_bytes: int, num_stored: int) -> None:
+    """Refuse to make more bytes of a file's arrays than `most_bytes`."""
     if num_bytes > most_bytes(num_stored):
         raise FormatError(
             f"{path}: its arrays would take {num_bytes:,} bytes in memory, of {num_stored:,} that "

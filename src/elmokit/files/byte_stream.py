@@ -10,13 +10,12 @@ _SKIPPED_TOGETHER = 1 << 20
 class ByteStream:
     """Reads a file a few bytes at a time; .gz, .xz, .bz2 and .zst are decompressed.
 
-    Raises:
-        FormatError: while reading, for damaged compressed data and text in another encoding.
+    ``compression`` is as for `read_pieces`.
     """
 
-    def __init__(self, path: AnyFile) -> None:
+    def __init__(self, path: AnyFile, *, compression: str | None = None) -> None:
         self.path = path
-        self._pieces = read_pieces(path)
+        self._pieces = read_pieces(path, compression=compression)
         self._held, self._at, self._num_before = b"", 0, 0
 
     @property
@@ -43,11 +42,7 @@ class ByteStream:
         return self._held[begin : self._at]
 
     def take_until(self, end: bytes, max_bytes: int, what: str) -> bytes:
-        """Return the bytes before the next ``end``, and consume ``end`` too.
-
-        Raises:
-            FormatError: if ``end`` is not among the next ``max_bytes``, or the file ends too early.
-        """
+        """Return the bytes before the next ``end``, and consume ``end`` too."""
         found = self._held.find(end, self._at, self._at + max_bytes)
         if found < 0:
             is_held = self._hold(max_bytes)

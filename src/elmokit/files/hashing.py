@@ -19,11 +19,7 @@ def text_sha256(text: str) -> str:
 
 
 def check_file(path: Path, *, num_bytes: int, sha256: str, advice: str) -> None:
-    """Check that a file has the recorded size and hash.
-
-    Raises:
-        FormatError: if it is missing or differs; the message ends with the advice.
-    """
+    """Check that a file has the recorded size and hash."""
     if not path.is_file():
         raise FormatError(f"{path}: the file is missing (expected {num_bytes} bytes). {advice}")
     found = path.stat().st_size

@@ -20,7 +20,6 @@ import h5py.h5l
 import h5py.h5o
 import numpy as np
 
-from elmokit.errors import FormatError
 from elmokit.files.bounded import most_bytes
 from elmokit.files.damage import damage
 
@@ -55,44 +54,44 @@ class Hdf5File:
         return self.path.stat().st_size
 
     def __contains__(self, name: str) -> bool:
-        with _damage(self.path, f"`{name}`"):
+        with self._damage(f"`{name}`"):
             return self._find(name) is not None
 
     def dataset(self, name: str) -> h5py.Dataset | None:
         """Return a dataset, whose data are in this file; None if there is none of this name."""
-        with _damage(self.path, f"dataset `{name}`"):
-            found = self._find(name)
-            if not isinstance(found, h5py.Dataset):
+        with self._damage(f"dataset `{name}`"):
+            place = self._find(name)
+            if not isinstance(place, h5py.Dataset):
                 return None
-            self._check_storage(found, name)
-            return found
+            _check_storage(place)
+            return place
 
     def read(self, dataset: h5py.Dataset) -> np.ndarray:
         """Read a dataset that `dataset` returned."""
         name = str(dataset.name).strip("/")
-        with _damage(self.path, f"dataset `{name}` of shape {dataset.shape}"):
+        with self._damage(f"dataset `{name}` of shape {dataset.shape}"):
             if dataset.dtype.hasobject:  # the library would allocate whatever lengths are stated
-                raise FormatError(f"{self.path}: dataset `{name}` must hold numbers.")
+                raise ValueError("it must hold numbers")
             return dataset[...]
 
     def text(self, name: str) -> str | None:
         """Return a dataset of one text of variable length; None if there is none of this name."""
-        with _damage(self.path, f"dataset `{name}`"):
-            if (dataset := self.dataset(name)) is None:
-                return None
+        dataset = self.dataset(name)
+        if dataset is None:
+            return None
+        with self._damage(f"dataset `{name}`"):
             kind, start = h5py.check_string_dtype(dataset.dtype), dataset.id.get_offset()
             if dataset.size != 1 or kind is None or kind.length is not None or start is None:
-                raise FormatError(f"{self.path}: dataset `{name}` must be one text, not in chunks.")
+                raise ValueError("it must be one text, not in chunks")
             with self.path.open("rb") as file:
                 file.seek(start)
                 reference = file.read(_REFERENCE.size)
-            length = self._check_reference(reference, f"dataset `{name}`")
-            self._check_length(length, f"dataset `{name}`", self.num_bytes)
+            self._check_length(self._check_reference(reference), longest=self.num_bytes)
             return cast(Any, dataset.asstr()[...]).item()
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of every dataset, hard links only."""
-        with _damage(self.path, "the list of its datasets"):
+        with self._damage("the list of its datasets"):
             shapes: dict[str, tuple[int, ...]] = {}
             groups: list[tuple[str, h5py.Group, int]] = [("", self._file, 0)]
             num_links = 0
@@ -101,32 +100,30 @@ class Hdf5File:
                 names = _names(group, MAX_OBJECTS - num_links)
                 num_links += len(names)
                 if num_links > MAX_OBJECTS or depth > MAX_GROUP_DEPTH:
-                    raise FormatError(
-                        f"{self.path}: more than {MAX_OBJECTS:,} objects, or groups nested more "
-                        f"than {MAX_GROUP_DEPTH} deep: no file of weights."
+                    raise ValueError(
+                        f"more than {MAX_OBJECTS:,} objects, or groups nested more than "
+                        f"{MAX_GROUP_DEPTH} deep"
                     )
                 for name in names:
-                    self._check_link(group, name, prefix + name)
-                    item = group[name]
-                    if isinstance(item, h5py.Group):
-                        groups.append((f"{prefix}{name}/", item, depth + 1))
-                    elif isinstance(item, h5py.Dataset):
-                        shapes[prefix + name] = tuple(item.shape or ())
+                    place = _follow(group, name)
+                    if isinstance(place, h5py.Group):
+                        groups.append((f"{prefix}{name}/", place, depth + 1))
+                    elif isinstance(place, h5py.Dataset):
+                        shapes[prefix + name] = tuple(place.shape or ())
             return shapes
 
     def names(self) -> list[str]:
         """Return the names in the root, of any number that the file has room for."""
-        with _damage(self.path, "the list of its datasets"):
+        with self._damage("the list of its datasets"):
             possible = self.num_bytes // _MIN_LINK_BYTES
             names = _names(self._file, possible)
             if len(names) > possible:
-                raise FormatError(f"{self.path}: damaged: more names than the file has room for.")
+                raise ValueError("more names than the file has room for")
             return names
 
     def bytes_attribute(self, dataset: h5py.Dataset, name: str) -> bytes | None:
         """Return a text of fixed length that is an attribute; None if none of this name is one."""
-        what = f"attribute `{name}` of dataset `{str(dataset.name).strip('/')}`"
-        with _damage(self.path, what):
+        with self._damage(f"attribute `{name}` of dataset `{str(dataset.name).strip('/')}`"):
             if not h5py.h5a.exists(dataset.id, name.encode()):
                 return None
             attribute = h5py.h5a.open(dataset.id, name.encode())
@@ -134,102 +131,66 @@ class Hdf5File:
             is_text = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
             if not is_text or attribute.shape != ():
                 return None
-            self._check_length(kind.get_size(), what)
+            self._check_length(kind.get_size())
             return bytes(cast(Any, dataset.attrs[name]))
 
     def text_attribute(self, name: str) -> str | None:
         """Return a text that is an attribute of the root; None if there is none of this name."""
-        with _damage(self.path, f"attribute `{name}`"):
-            raw_name = name.encode()
-            if not h5py.h5a.exists(self._file.id, raw_name):
+        with self._damage(f"attribute `{name}`"):
+            if not h5py.h5a.exists(self._file.id, name.encode()):
                 return None
-            attribute = h5py.h5a.open(self._file.id, raw_name)
+            attribute = h5py.h5a.open(self._file.id, name.encode())
             kind, count = attribute.get_type(), attribute.get_space().get_simple_extent_npoints()
             if not isinstance(kind, h5py.h5t.TypeStringID) or count != 1:
-                raise FormatError(f"{self.path}: attribute `{name}` must be one text.")
-            length = kind.get_size()
-            if kind.is_variable_str():
-                # the library would allocate whatever length is stated (up to 4 GB)
-                length = self._stated_length(raw_name)
-            self._check_length(length, f"attribute `{name}`")
+                raise ValueError("it must be one text")
+            is_variable = kind.is_variable_str()
+            self._check_length(self._stated_length(name) if is_variable else kind.get_size())
             text: Any = self._file.attrs[name]
             return text if isinstance(text, str) else bytes(text).decode()
 
-    def _check_length(self, length: int, what: str, longest: int = _MAX_TEXT_BYTES) -> None:
+    def _check_length(self, length: int, *, longest: int = _MAX_TEXT_BYTES) -> None:
         if length > min(longest, self.num_bytes):
-            raise FormatError(f"{self.path}: damaged: {what} states {length:,} bytes of text.")
+            raise ValueError(f"it states {length:,} bytes of text")
 
     def _find(self, name: str) -> h5py.Group | h5py.Dataset | None:
-        """Follow a name part by part; links that lead elsewhere are refused."""
-        found: Any = self._file
-        for depth, part in enumerate(name.split("/"), start=1):
-            if not isinstance(found, h5py.Group) or not found.id.links.exists(part.encode()):
+        """Follow a name part by part."""
+        place: Any = self._file
+        for part in name.split("/"):
+            if not isinstance(place, h5py.Group) or not place.id.links.exists(part.encode()):
                 return None
-            self._check_link(found, part, "/".join(name.split("/")[:depth]))
-            found = found[part]
-        return found
+            place = _follow(place, part)
+        return place
 
-    def _check_link(self, group: h5py.Group, part: str, name: str) -> None:
-        if group.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
-            raise FormatError(
-                f"{self.path}: `{name}` is a link to another place or file, which is not followed. "
-                "Copy the data themselves: h5repack or h5py's `copy(..., expand_external=True, "
-                "expand_soft=True)`."
-            )
+    def _damage(self, what: str) -> AbstractContextManager[None]:
+        return _damage(self.path, what)
 
-    def _check_storage(self, dataset: h5py.Dataset, name: str) -> None:
-        where = f"{self.path}: dataset `{name}`"
-        layout = dataset.id.get_create_plist()
-        if layout.get_external_count() or layout.get_layout() == h5py.h5d.VIRTUAL:
-            raise FormatError(
-                f"{where} keeps its data in another file, which is not read. Copy the data "
-                "themselves into one file, for example with h5repack."
-            )
-        filters = {layout.get_filter(k)[0] for k in range(layout.get_nfilters())}
-        if filters - _FILTERS:
-            raise FormatError(
-                f"{where} is compressed by filter {min(filters - _FILTERS)}, which is not known "
-                "here. Write it without compression, or with gzip or LZF."
-            )
-        stored, stated, possible = (size := dataset.id.get_storage_size()), dataset.nbytes, size
-        if layout.get_layout() == h5py.h5d.CHUNKED:  # the library makes whole chunks
-            possible = most_bytes(stored)
-            stated = max(stated, math.prod(layout.get_chunk()) * dataset.dtype.itemsize)
-        if stated > possible:
-            raise FormatError(
-                f"{where} of shape {dataset.shape} takes {stated:,} bytes in memory, but the file "
-                f"has {stored:,} for it: damaged or incomplete."
-            )
-
-    def _stated_length(self, name: bytes) -> int:
+    def _stated_length(self, name: str) -> int:
         """Return the bytes that a text attribute of variable length says it has.
 
-        Of several places that look like it, such as in the values of others, the longest counts.
+        The library would allocate them before it looks at the text, so they are read from the
+        header of the root. Of several places that look like the attribute, such as in the values
+        of others, the longest counts.
 
         Source: HDF5 file format specification, attribute message (versions 1 and 3).
         """
-        begin = h5py.h5o.get_info(self._file.id).addr
+        mark, lengths = name.encode() + b"\0", [-1]
         with self.path.open("rb") as file:
-            file.seek(begin)
+            file.seek(h5py.h5o.get_info(self._file.id).addr)
             header = file.read(_LONGEST_HEADER)
-        what, lengths = f"attribute `{name.decode()}`", list[int]()
-        for found in re.finditer(re.escape(name + b"\0"), header):
+        for match in re.finditer(re.escape(mark), header):
             for version, gap, padding in _ATTRIBUTE_VERSIONS:
-                start = found.start() - gap - _ATTRIBUTE_HEADER.size
+                start = match.start() - gap - _ATTRIBUTE_HEADER.size
                 if start < 0 or header[start] != version:
                     continue
                 sizes = _ATTRIBUTE_HEADER.unpack_from(header, start)[2:]
-                if sizes[0] == len(name) + 1:
-                    data = found.start() + sum(size + -size % padding for size in sizes)
-                    reference = header[data : data + _REFERENCE.size]
-                    lengths.append(self._check_reference(reference, what))
-        if not lengths:
-            raise FormatError(
-                f"{self.path}: {what} is not stored as elmokit writes it. Embed the text again."
-            )
+                if sizes[0] == len(mark):
+                    at = match.start() + sum(size + -size % padding for size in sizes)
+                    lengths.append(self._check_reference(header[at : at + _REFERENCE.size]))
+        if lengths == [-1]:
+            raise ValueError("it is not stored as elmokit writes it")
         return max(lengths)
 
-    def _check_reference(self, reference: bytes, what: str) -> int:
+    def _check_reference(self, reference: bytes) -> int:
         """Check the heap that holds a text of variable length; return the length that is stated.
 
         The library reads every object of that heap, and never ends if one states no size.
@@ -238,25 +199,52 @@ class Hdf5File:
         """
         sizes = self._file.id.get_create_plist().get_sizes()
         if len(reference) < _REFERENCE.size or tuple(sizes) != (8, 8):
-            raise FormatError(f"{self.path}: damaged: {what} is not stored as HDF5 stores texts.")
+            raise ValueError("it is not stored as HDF5 stores texts")
         length, address, _ = _REFERENCE.unpack(reference)
-        if address >= self.num_bytes:
-            return length  # the library says so
         with self.path.open("rb") as file:
-            file.seek(address)
-            head = file.read(_HEAP.size)
-            if len(head) < _HEAP.size or not head.startswith(_HEAP_MARK):
-                return length
-            _, size = _HEAP.unpack(head)
-            rest = file.read(min(size, self.num_bytes))
+            file.seek(min(address, self.num_bytes))
+            head = file.read(_HEAP.size).ljust(_HEAP.size, b"\0")
+            size = _HEAP.unpack(head)[1]
+            heap = file.read(min(size, self.num_bytes)) if head.startswith(_HEAP_MARK) else b""
         at = 0
-        while at + _HEAP_OBJECT.size <= min(len(rest), size - _HEAP.size):
-            index, num_bytes = _HEAP_OBJECT.unpack_from(rest, at)
+        while at + _HEAP_OBJECT.size <= min(len(heap), size - _HEAP.size):
+            index, num_bytes = _HEAP_OBJECT.unpack_from(heap, at)
             step = num_bytes if index == 0 else _HEAP_OBJECT.size + num_bytes + -num_bytes % 8
             if step < _HEAP_OBJECT.size:
-                raise FormatError(f"{self.path}: damaged: the heap that holds {what} has no end.")
+                raise ValueError("its heap has no end")
             at += step
         return length
+
+
+def _follow(group: h5py.Group, name: str) -> Any:
+    if group.id.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
+        raise ValueError(
+            f"`{name}` is a link to another place or file, which is not followed. Copy the data: "
+            "h5repack or h5py's `copy(..., expand_external=True, expand_soft=True)`"
+        )
+    return group[name]
+
+
+def _check_storage(dataset: h5py.Dataset) -> None:
+    """Refuse data in other files, unknown compression, and more than the file can hold."""
+    layout = dataset.id.get_create_plist()
+    if layout.get_external_count() or layout.get_layout() == h5py.h5d.VIRTUAL:
+        raise ValueError("its data are in another file. Copy them into one, as with h5repack")
+    filters = {layout.get_filter(k)[0] for k in range(layout.get_nfilters())}
+    if filters - _FILTERS:
+        raise ValueError(
+            f"compressed by filter {min(filters - _FILTERS)}, which is not known here. Write it "
+            "without compression, or with gzip or LZF"
+        )
+    stored, stated = dataset.id.get_storage_size(), dataset.nbytes
+    possible = stored
+    if layout.get_layout() == h5py.h5d.CHUNKED:  # the library makes whole chunks
+        possible = most_bytes(stored)
+        stated = max(stated, math.prod(layout.get_chunk()) * dataset.dtype.itemsize)
+    if stated > possible:
+        raise ValueError(
+            f"shape {dataset.shape} takes {stated:,} bytes in memory, {stored:,} in the file"
+        )
 
 
 def _names(group: h5py.Group, most: int) -> list[str]:
@@ -279,12 +267,7 @@ def _names(group: h5py.Group, most: int) -> list[str]:
 
 @contextmanager
 def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
-    """Open a file for reading; ``expected``, a sentence, is added if it is no whole HDF5 file.
-
-    Raises:
-        FormatError: if it is damaged or incomplete.
-        OSError: if it cannot be opened.
-    """
+    """Open a file for reading; ``expected``, a sentence, is added if it is no whole HDF5 file."""
     path.open("rb").close()  # system errors name the path here, but not in h5py
     with _damage(path, "not a whole HDF5 file", expected):
         # without HDF5's own locks, which not all file systems have
@@ -295,7 +278,7 @@ def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
 
 def _damage(path: Path, what: str, expected: str = "") -> AbstractContextManager[None]:
     def advice() -> str:
-        told = f"{expected} The file is damaged or incomplete: fetch or write it again.".strip()
+        told = f"{expected} If it is damaged or incomplete, fetch or write it again.".strip()
         return f"{told} It has {path.stat().st_size:,} bytes."
 
     return damage(path, advice, what=what)

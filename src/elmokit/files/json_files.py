@@ -61,13 +61,7 @@ def jsonable(value: Any) -> Any:
 
 
 def read_json(path: Path, *, advice: str, required: Iterable[str] = ()) -> dict[str, Any]:
-    """Read a file of one JSON object with the ``required`` keys; ``advice`` ends error messages.
-
-    Raises:
-        FormatError: if the file is missing, too large, not UTF-8 JSON, nested too deeply, not an
-            object, or lacks a key.
-        OSError: if it cannot be read for another reason.
-    """
+    """Read a file of one JSON object with the ``required`` keys; ``advice`` ends error messages."""
     try:
         data = read_bounded(path, MAX_SETTINGS_BYTES)
     except FileNotFoundError as error:

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.files.bounded import MAX_DOCUMENT_BYTES, too_large
-from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
-from elmokit.files.location import Location
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import read_pieces
+from elmokit.wording import Location
 
 log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 1 << 26
 """Longer lines are not held in memory."""
+CONVERT = "Convert it to UTF-8: iconv -f ENCODING -t UTF-8 IN > OUT"
 _UTF8_BOM = b"\xef\xbb\xbf"
 
 
@@ -35,6 +35,19 @@ class BadLine:
     position: int = 0
     """Byte of the line, from 0."""
 
+    def __str__(self) -> str:
+        if self.fault == "too_long":
+            return (
+                f"longer than {MAX_LINE_BYTES:,} bytes. A line should hold one sentence or one "
+                "example; is this the right file?"
+            )
+        if self.fault == "nul":
+            return (
+                f"a NUL byte at byte {self.position}: this is a binary file, or UTF-16. "
+                f"{CONVERT} (ENCODING is UTF-16LE or UTF-16BE)."
+            )
+        return f"not UTF-8 at byte {self.position}. {CONVERT}."
+
 
 def raw_lines(path: AnyFile, max_line_bytes: int) -> Iterator[bytes | None]:
     """Yield undecoded lines for `decode_line`; None for a line that is too long."""
@@ -45,10 +58,7 @@ def raw_lines(path: AnyFile, max_line_bytes: int) -> Iterator[bytes | None]:
             "%s: line 1 holds carriage returns and is read as one line. If they end lines, as on "
             "old Mac systems, convert the file: tr '\\r' '\\n' < IN > OUT", path,
         )  # fmt: skip
-    lines = split_lines(itertools.chain([head], pieces), max_line_bytes)
-    for first in lines:
-        yield None if first is None else first.removeprefix(_UTF8_BOM)
-        yield from lines
+    yield from split_lines(itertools.chain([head.removeprefix(_UTF8_BOM)], pieces), max_line_bytes)
 
 
 def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes | None]:
@@ -68,29 +78,6 @@ def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes 
         yield None if num_bytes > max_line_bytes else b"".join(begun)
 
 
-def csv_rows(path: AnyFile, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows with the number of their first line: a quoted field may contain line ends.
-
-    Raises:
-        FormatError: for a row that is not comma-separated values, with file and line.
-    """
-    # of the whole process; Python's own is 131,072
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    reader = csv.reader((f"{line}\n" for line in lines), strict=True)
-    while True:
-        first_line = reader.line_num + 1
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise Location(path=path, line=first_line).error(
-                f"invalid row of comma-separated values: {error}. Quote a field that contains a "
-                f"comma, a quotation mark or a line end, and double quotation marks inside."
-            ) from error
-        yield first_line, row
-
-
 def decode_line(raw: bytes | None) -> str | BadLine:
     """Return the text of a line of `raw_lines`, or what is wrong with it."""
     if raw is None:
@@ -108,41 +95,11 @@ def text_of_line(raw: bytes | None, path: Any, line: int | None, *, reason: str 
 
     The other arguments are for error messages: the line from 1, or None for a whole document, and
     the reason why it cannot be skipped, as a sentence.
-
-    Raises:
-        FormatError: for a `BadLine`.
     """
     text = decode_line(raw)
-    if isinstance(text, str):
-        return text
-    location = Location(path=path, line=line)
-    reason = f"{reason} " if reason else ""
-    if text.fault == "too_long" or raw is None:
-        raise location.error(
-            f"longer than {MAX_LINE_BYTES:,} bytes. A line should hold one sentence or one "
-            "example; is this the right file?"
-        )
-    encoding = guess_encoding(_sample(raw if line in (None, 1) else b"\n" + raw, text.position))
-    if encoding is not None and (text.fault != "nul" or encoding.startswith("UTF-16")):
-        raise location.error(
-            f"not UTF-8 at byte {text.position}; it looks like {encoding}. {reason}Convert the "
-            f"file: iconv -f {encoding} -t UTF-8 IN > OUT."
-        )
-    if text.fault == "nul":
-        raise location.error(
-            f"holds a NUL byte at position {text.position}, so this looks like a binary file. "
-            f"{reason}If it is text, remove those bytes: tr -d '\\000' < IN > OUT."
-        )
-    raise location.error(
-        f"not UTF-8 at byte {text.position}, so this looks like a binary file. {reason}If it is "
-        "text, convert it: iconv -f ENCODING -t UTF-8 IN > OUT."
-    )
-
-
-def _sample(data: bytes, position: int) -> bytes:
-    """Return a sample that begins at a fault, at an even byte (UTF-16); a short line whole."""
-    start = 0 if len(data) <= SAMPLE_BYTES else position - position % 2
-    return data[start : start + SAMPLE_BYTES]
+    if isinstance(text, BadLine):
+        raise Location(path=path, line=line).error(f"{text} {reason}".rstrip())
+    return text
 
 
 def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]:
@@ -151,24 +108,33 @@ def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]
         yield number, text_of_line(raw, path, number, reason=reason)
 
 
-def read_text(path: Path) -> str:
-    """Read a JSON document as text, without byte order mark.
+def csv_rows(path: AnyFile, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the number of their first line: a quoted field may contain line ends."""
+    # of the whole process; Python's own is 131,072
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
+    reader = csv.reader((f"{line}\n" for line in lines), strict=True)
+    first_line = 1
+    try:
+        for row in reader:
+            yield first_line, row
+            first_line = reader.line_num + 1
+    except csv.Error as error:
+        raise Location(path=path, line=first_line).error(
+            f"invalid row of comma-separated values: {error}. Quote a field that contains a "
+            "comma, a quotation mark or a line end, and double quotation marks inside."
+        ) from error
 
-    Raises:
-        FormatError: as `numbered_lines`, and for more than `MAX_DOCUMENT_BYTES` (decompressed).
-    """
+
+def read_text(path: Path) -> str:
+    """Read a JSON document as text, without byte order mark."""
     return text_of_line(read_whole(path, MAX_DOCUMENT_BYTES), path, None)
 
 
 def read_whole(path: Path, max_bytes: int) -> bytes:
-    """Return the bytes of a text file, decompressed and without byte order mark.
-
-    Raises:
-        FormatError: for damaged compression, and for more bytes than ``max_bytes``.
-    """
-    data = bytearray()
+    """Return the bytes of a text file, decompressed and without byte order mark."""
+    content = bytearray()
     for piece in read_pieces(path):
-        data += piece
-        if len(data) > max_bytes:
+        content += piece
+        if len(content) > max_bytes:
             raise too_large(path, max_bytes)
-    return bytes(data).removeprefix(_UTF8_BOM)
+    return bytes(content).removeprefix(_UTF8_BOM)

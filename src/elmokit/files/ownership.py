@@ -9,11 +9,7 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and its missing parents; others may not write to them, whatever the umask.
-
-    Raises:
-        OSError: if that is not possible.
-    """
+    """Make a directory and its missing parents, to which others may not write."""
     if not path.is_dir():
         make_directory(path.parent)
         path.mkdir(mode=0o755, exist_ok=True)
@@ -26,9 +22,6 @@ def why_untrusted(path: Path) -> str | None:
     write. Nobody else may be able to replace it: in the directories above, only the owner (this
     user or root) may write, or they are sticky, like ``/tmp``; there a user's own group, and that
     of root, count as the user. Always None where the system has no users, as on Windows.
-
-    Raises:
-        OSError: if ``path`` does not exist or cannot be read.
     """
     if not hasattr(os, "geteuid"):
         return None

@@ -23,11 +23,7 @@ def check_picture_name(path: Path) -> None:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure of so many inches; it needs no display.
-
-    Raises:
-        MissingExtraError: without matplotlib.
-    """
+    """Return an empty figure of so many inches; it needs no display."""
     figure_class = _figure_class()
     return figure_class(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
 

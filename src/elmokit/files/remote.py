@@ -17,7 +17,7 @@ from typing import Any
 from elmokit.errors import InputError
 from elmokit.files.cache_dir import cache_dir
 from elmokit.files.locks import LOCK_NAME, held_directory
-from elmokit.files.temporary import remove_leftovers
+from elmokit.files.temporary import remove_leftovers, temporary_directory
 
 StrPath = str | os.PathLike[str]
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
@@ -28,18 +28,11 @@ _STORAGES = _BUCKETS | {"http", "https", "hf", "memory"}
 
 
 def as_address(path: StrPath) -> str | None:
-    """Return the address that a path is, if it is one: ``pathlib`` makes one slash of two.
-
-    Raises:
-        InputError: if it looks like an address of a storage that is not read, and there is no
-            folder of this name; also for ``file://``, which is a path already.
-    """
-    found = _ADDRESS.fullmatch(os.fspath(path))
-    if found is None or os.path.exists(path) or os.path.isdir(f"{found[1]}:"):
+    """Return the address that a path is, if it is one: ``pathlib`` makes one slash of two."""
+    match = _ADDRESS.fullmatch(os.fspath(path))
+    if match is None or os.path.exists(path) or os.path.isdir(f"{match[1]}:"):
         return None
-    if found[1] in ("file", "local"):
-        raise InputError(f"{os.fspath(path)}: give the path itself, without {found[1]}://.")
-    address = f"{found[1]}://{found[2]}"
+    address = f"{match[1]}://{match[2]}"
     _check_storage(address)
     return address
 
@@ -49,7 +42,8 @@ def _check_storage(address: str) -> None:
     if kind not in _STORAGES or "::" in address:
         raise InputError(
             f"{address}: no address of a storage that is read: {', '.join(sorted(_STORAGES))}, as "
-            "in s3://BUCKET/KEY, and without `::`. For a path of this name, write ./ before it."
+            "in s3://BUCKET/KEY, and without `::`. Give a path without file://, and one that "
+            "begins like an address after ./ ."
         )
 
 
@@ -89,11 +83,7 @@ class RemoteFile:
         return self._asked("isfile")
 
     def is_taken(self) -> bool:
-        """Whether a file is here, asked anew; `is_file` takes every error of a driver for no.
-
-        Raises:
-            InputError: if that cannot be found out.
-        """
+        """Whether a file is here, asked anew; `is_file` takes every error of a driver for no."""
         self._system()[0].invalidate_cache()
         try:
             return self._asked("info")["type"] != "directory"
@@ -102,7 +92,7 @@ class RemoteFile:
         except OSError as error:
             raise InputError(f"{self}: {type(error).__name__}: {error}") from error
 
-    def found(self) -> list["RemoteFile"]:
+    def matches(self) -> list["RemoteFile"]:
         """Return this file, the files below this folder, or those that match this pattern.
 
         Hidden files below a folder are left out.
@@ -128,11 +118,7 @@ class RemoteFile:
         return type(mine) is type(system) and path == other_path
 
     def check_place(self) -> None:
-        """Check before any work that a file may be written here.
-
-        Raises:
-            FileNotFoundError: if the bucket does not exist.
-        """
+        """Check before any work that a file may be written here."""
         if self._kind() in ("http", "https"):
             raise InputError(f"{self}: nothing is written there. Give a path, or s3://BUCKET/KEY.")
         system, path = self._system()
@@ -146,35 +132,25 @@ class RemoteFile:
             )
 
     def download(self, path: Path) -> None:
-        """Copy to a local file, which appears whole or not at all."""
-        partial = path.with_name(f".{path.name}.partial")
-        try:
-            self._asked("get_file", str(partial))
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        """Copy to a local file."""
+        self._asked("get_file", str(path))
 
     def upload(self, path: Path) -> None:
         """Copy a local file here; it appears whole or not at all."""
+        system, target = self._system()
         if self._kind() in _BUCKETS:
             self._asked("put_file", str(path), local_first=True)
-            return
-        system, target = self._system()
-        partial = f"{system._parent(target)}/.{self.name}.{secrets.token_hex(8)}.partial"
-        try:
-            system.put_file(str(path), partial)
-            system.mv(partial, target)
-        except BaseException:
-            with suppress(Exception):
-                system.rm_file(partial)
-            raise
-
-    def check_arrived(self, path: Path) -> None:
-        """Raise `OSError` unless this file has the size of a local one."""
-        self._system()[0].invalidate_cache()
-        num_bytes = self.num_bytes
-        if num_bytes is not None and num_bytes != path.stat().st_size:
+        else:
+            partial = f"{system._parent(target)}/.{self.name}.{secrets.token_hex(8)}.partial"
+            try:
+                system.put_file(str(path), partial)
+                system.mv(partial, target)
+            except BaseException:
+                with suppress(Exception):
+                    system.rm_file(partial)
+                raise
+        system.invalidate_cache()
+        if self.num_bytes not in (None, path.stat().st_size):
             raise OSError(f"{self} arrived incomplete; the file is kept in {path}.")
 
     def _kind(self) -> str:
@@ -186,9 +162,9 @@ class RemoteFile:
     def _asked(self, what: str, *arguments: str, local_first: bool = False) -> Any:
         """Call the driver; its own exceptions, such as missing credentials, name the address."""
         system, path = self._system()
-        given = (*arguments, path) if local_first else (path, *arguments)
+        arguments = (*arguments, path) if local_first else (path, *arguments)
         try:
-            return getattr(system, what)(*given)
+            return getattr(system, what)(*arguments)
         except OSError:
             raise
         except Exception as error:
@@ -231,13 +207,6 @@ def local_output(
         overwrite: Whether it may be replaced.
         resume: Whether a job goes on; None if there is nothing to resume, so a file that was not
             sent is made again.
-
-    Raises:
-        FileExistsError: if an address is taken and may be neither replaced nor resumed, if a
-            finished file for it waits, and if another process writes there.
-        FileNotFoundError: if its bucket does not exist.
-        InputError: if its driver is not installed or fails, or if the address is that of an input.
-        OSError: if less arrives than was sent.
     """
     address = as_address(target)
     if address is None:
@@ -248,10 +217,7 @@ def local_output(
         raise is_read(remote)
     remote.check_place()
     folder = cache_dir("uploads") / hashlib.sha256(address.encode()).hexdigest()[:16]
-    busy = (
-        f"Another process writes to {remote}. Wait for it, stop it with `kill`, or give another "
-        "output."
-    )
+    busy = f"Another process writes to {remote}. Wait for it, stop it, or give another output."
     with held_directory(folder, busy=busy):
         is_there = remote.is_taken()
         if is_there and not (overwrite or resume):
@@ -259,10 +225,7 @@ def local_output(
                 f"{remote} exists already. Replace it with --overwrite, or give another name."
             )
         path, arrived = folder / remote.name, None
-        remove_leftovers(folder)  # of an output that was being written during a kill
-        for partial in folder.glob(".*.partial"):  # of a download that was killed
-            if partial.is_file():
-                partial.unlink()
+        remove_leftovers(folder)  # of an output or download that a kill interrupted
         if resume is None:
             path.unlink(missing_ok=True)
         elif path.exists() and not (overwrite or resume):
@@ -271,16 +234,15 @@ def local_output(
                 "over with --overwrite."
             )
         # parts beside it are those of a job that replaces what is there
-        is_begun = any(
-            one.name != LOCK_NAME and one.suffix != ".partial" for one in folder.iterdir()
-        )
+        is_begun = any(not one.name.endswith((LOCK_NAME, ".partial")) for one in folder.iterdir())
         if is_there and resume and not is_begun:
-            remote.download(path)
+            with temporary_directory(folder, remote.name) as download:
+                remote.download(download / remote.name)
+                (download / remote.name).replace(path)
             arrived = _identity(path)
         yield path
         if _identity(path) != arrived:
             remote.upload(path)
-            remote.check_arrived(path)
         path.unlink()
 
 

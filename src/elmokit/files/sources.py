@@ -29,21 +29,33 @@ _ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
 _DECOMPRESSORS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 _TAR_SUFFIXES = {".tgz": ".gz", ".tbz2": ".bz2", ".txz": ".xz", ".tzst": ".zst"}
-_ARCHIVE_DAMAGE = (tarfile.TarError, zipfile.BadZipFile)  # in the middle of a member
-_JSONL_SUFFIXES = (".jsonl", ".ndjson")
-_MAGIC_BYTES = {
-    b"\x1f\x8b": "gzip data (name it .gz)",
-    b"\xfd7zXZ\x00": "xz data (name it .xz)",
-    b"BZh91AY&SY": "bzip2 data (name it .bz2)",
-    b"\x28\xb5\x2f\xfd": "zstandard data (name it .zst)",
-    b"PAR1\x15": "a Parquet file (name it .parquet)",
-    b"PK\x03\x04": "a zip archive (name it .zip) or an office document (extract its text first)",
-    b"ELMOKSH1": "a shard of elmokit (give `pretrain` its folder alone, others the raw text)",
-    b"\x89HDF\r\n": "an HDF5 file, such as vectors or weights",
-    b"%PDF": "a PDF document (extract its text first)",
-    b"\xff\xfe": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 IN > OUT)",
-    b"\xfe\xff": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 IN > OUT)",
+_KINDS: dict[tuple[str, ...], FileKind] = {
+    (".jsonl", ".ndjson"): "jsonl",
+    (".tar", ".zip", *_TAR_SUFFIXES): "archive",
+    (".parquet",): "parquet",
 }
+_DAMAGE = (
+    EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError,
+    tarfile.TarError, zipfile.BadZipFile,  # in the middle of a member
+)  # fmt: skip
+COMPRESSION_MAGIC = {
+    b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"
+}  # fmt: skip
+"""How compressed files begin."""
+_MAGIC_BYTES = {
+    **{
+        magic: f"name it {suffix}" for magic, suffix in COMPRESSION_MAGIC.items() if magic != b"BZh"
+    },
+    b"BZh91AY&SY": "name it .bz2",  # less might be a word
+    b"PAR1\x15": "name it .parquet",
+    b"PK\x03\x04": "name it .zip, or extract the text of an office document",
+    b"%PDF": "a PDF document: extract its text",
+    b"\x89HDF\r\n": "an HDF5 file",
+    b"ELMOKSH1": "a shard: give the folder of the shards alone",
+    b"\xff\xfe": "UTF-16: convert it with iconv -f UTF-16 -t UTF-8 IN > OUT",
+    b"\xfe\xff": "UTF-16: convert it with iconv -f UTF-16 -t UTF-8 IN > OUT",
+}
+"""How files begin that are no text; most would only be said not to be UTF-8."""
 
 
 def find_files(
@@ -57,47 +69,70 @@ def find_files(
         missing_ok: Return an empty list, rather than raise, if anything is missing.
         exclude: Files and directories, such as the output of the command, to leave out, unless
             given by name themselves.
-
-    Raises:
-        FileNotFoundError: if a path does not exist, is an empty directory or matches nothing.
-        InputError: if a path is empty.
     """
     files: list[AnyFile] = []
-    places = [place.resolve() for place in exclude]
-    for given in [paths] if isinstance(paths, str | os.PathLike) else paths:
-        if os.fspath(given) == "":
-            raise InputError("A path is empty. Give . for the working directory.")
-        path = as_file(given)
-        if isinstance(path, RemoteFile):
-            found = path.found()
-        elif path != STANDARD_INPUT and path.is_dir():
-            found = _files_below(path)
-        elif path == STANDARD_INPUT or path.exists():  # or a pipe, as from process substitution
-            found = [path]
-        else:
-            matches = map(Path, glob.glob(os.fspath(given), recursive=True))
-            parts = (_files_below(one) if one.is_dir() else [one] for one in matches)
-            found = _each_once(file for part in parts for file in part if file.is_file())
-        if places and found != [path]:
-            found = [file for file in found if not _is_in(places, file)]
-        if not found and missing_ok:
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        matches = _matches(path)
+        if matches != [as_file(path)]:
+            matches = [file for file in matches if not _is_in(exclude, file)]
+        if not matches and missing_ok:
             return []
-        if not found:
+        if not matches:
             raise FileNotFoundError(
-                f"no corpus file at {os.fspath(given)!r}. Give a file, a directory with files, a "
-                f"pattern such as 'texts/*.txt.gz', or - for standard input."
+                f"no corpus file at {os.fspath(path)!r}. Give a file, a directory with files, a "
+                "pattern such as 'texts/*.txt.gz', or - for standard input."
             )
-        files += found
+        files += matches
     if not files:
         raise FileNotFoundError("no corpus was given. Give files, directories or patterns.")
     return files
 
 
+def _matches(path: str | os.PathLike[str]) -> list[AnyFile]:
+    if os.fspath(path) == "":  # would mean the working directory
+        raise InputError("A path is empty. Give . for the working directory.")
+    file = as_file(path)
+    if isinstance(file, RemoteFile):
+        return list(file.matches())
+    if file == STANDARD_INPUT or (file.exists() and not file.is_dir()):  # also a pipe
+        return [file]
+    places = [file] if file.is_dir() else map(Path, glob.glob(os.fspath(path), recursive=True))
+    return list(_each_once(file for place in places for file in _files_below(place)))
+
+
+def _files_below(place: Path) -> Iterator[Path]:
+    """Yield a file, or the visible ones below a directory, whose loops of links end."""
+    if not place.is_dir():
+        if place.is_file():
+            yield place
+        return
+    seen = set()
+    for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
+        real = os.path.realpath(folder)
+        folders[:] = [name for name in folders if real not in seen and name[0] != "."]
+        files = [Path(folder, name) for name in names if real not in seen and name[0] != "."]
+        yield from (file for file in files if file.is_file())
+        seen.add(real)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise error  # a folder that cannot be listed is no empty one
+
+
+def _each_once(files: Iterable[Path]) -> list[Path]:
+    """Return the files, sorted; of a file and what links to it the file."""
+    by_place: dict[str, Path] = {}
+    for file in sorted(files):
+        place = os.path.realpath(file)
+        if place not in by_place or os.path.abspath(file) == place:
+            by_place[place] = file
+    return sorted(by_place.values())
+
+
 def _is_in(places: Sequence[Path], file: AnyFile) -> bool:
-    if not isinstance(file, Path):
-        return False
-    resolved = file.resolve()
-    return any(resolved.is_relative_to(place) for place in places)
+    return isinstance(file, Path) and any(
+        file.resolve().is_relative_to(place.resolve()) for place in places
+    )
 
 
 def is_read_once(file: AnyFile) -> bool:
@@ -106,38 +141,31 @@ def is_read_once(file: AnyFile) -> bool:
 
 
 def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: bool = False) -> Path:
-    """Return the path of one file; ``what`` it holds is for error messages.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        IsADirectoryError: if it is a directory.
-        InputError: for standard input or a pipe, if it ``is_read_twice``.
-    """
-    found = Path(path)
-    is_stream = found == STANDARD_INPUT or (
-        found.exists() and not found.is_dir() and not found.is_file()
-    )
-    if is_stream and is_read_twice:
-        raise InputError(
-            f"{found}: {what} must be read twice, so standard input or a pipe will not do. Give "
-            "a regular file."
-        )
-    if found.is_dir():
-        raise IsADirectoryError(f"{found} is a directory. Give a file of {what}.")
-    if not is_stream and not found.is_file():
+    """Return the path of one file; ``what`` it holds is for error messages."""
+    file = Path(path)
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a directory. Give a file of {what}.")
+    if file != STANDARD_INPUT and not file.exists():
         raise FileNotFoundError(
-            f"There is no file of {what} {found}. Give one, plain or compressed "
+            f"There is no file of {what} {file}. Give one, plain or compressed "
             f"({', '.join(COMPRESSIONS)})."
         )
-    return found
+    if is_read_twice and is_read_once(file):
+        raise InputError(
+            f"{file}: {what} must be read twice, so standard input or a pipe will not do. Give "
+            "a regular file."
+        )
+    return file
 
 
 def describe_files(files: Sequence[AnyFile]) -> list[dict[str, Any]]:
     """Return path, size and SHA-256 of every file; for standard input and pipes, the path alone."""
     return [
-        {"path": str(path), "num_bytes": file_size(path), "sha256": file_sha256(path)}
-        if path.is_file()
-        else {"path": str(path), "num_bytes": None, "sha256": None}
+        {
+            "path": str(path),
+            "num_bytes": None if is_read_once(path) else file_size(path),
+            "sha256": None if is_read_once(path) else file_sha256(path),
+        }
         for path in files
     ]
 
@@ -157,45 +185,47 @@ def plain_suffix(path: AnyFile) -> str:
 
 def file_kind(path: AnyFile) -> FileKind:
     """Return the kind of a file by its suffix; unknown suffixes mean plain text."""
-    name = path.name.lower()
-    for suffix in COMPRESSIONS:
-        name = name.removesuffix(suffix)
-    if name.endswith(_JSONL_SUFFIXES):
-        return "jsonl"
-    if name.endswith((".tar", ".zip", *_TAR_SUFFIXES)):
-        return "archive"
-    return "parquet" if path.name.lower().endswith(".parquet") else "text"
+    suffix = plain_suffix(path)
+    for suffixes, kind in _KINDS.items():
+        if suffix in suffixes:
+            return kind
+    return "text"
 
 
-def read_pieces(path: AnyFile) -> Iterator[bytes]:
+def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file in pieces of bounded size.
 
-    Raises:
-        FormatError: if compressed data is damaged or truncated, or if the suffix of a compressed or
-            binary file is missing.
-        MissingExtraError: for .zst without the package zstandard.
+    ``compression`` is one of `COMPRESSIONS`, or empty; None: as the name says.
     """
     suffix = _TAR_SUFFIXES.get(path.suffix.lower(), path.suffix.lower())
+    suffix = suffix if compression is None else compression
     num_bytes = 0
     try:
         for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
-            if num_bytes == 0 and file_kind(path) != "archive":
-                check_magic(path, piece)
+            if num_bytes == 0 and compression is None and file_kind(path) != "archive":
+                _check_magic(path, piece)
             num_bytes += len(piece)
             yield piece
         if num_bytes == 0 and suffix in (".gz", ".zst") and file_size(path) == 0:
             raise EOFError("the file is empty")  # which these two decompressors take for no text
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, *_ARCHIVE_DAMAGE) as error:
-        raise _damaged(path, num_bytes, str(error)) from error
-    except OSError as error:
-        if suffix != ".bz2" or error.errno is not None:  # bz2 has no error class of its own
+    except (*_DAMAGE, OSError) as error:
+        # bz2 has no error class of its own
+        if isinstance(error, OSError) and (suffix not in (".gz", ".bz2") or error.errno):
             raise
-        raise _damaged(path, num_bytes, str(error)) from error
+        refuse_lfs_pointer(path)
+        raise FormatError(
+            f"{path}: damaged or truncated {suffix} file: readable up to byte {num_bytes} of "
+            f"its decompressed text, then: {error}. Copy or compress the file again."
+        ) from error
 
 
 def _pieces(path: AnyFile, suffix: str) -> Iterator[bytes]:
     with ExitStack() as stack:
-        file = _opened(path, stack)
+        if path == STANDARD_INPUT:
+            # unbuffered: a thread waiting for a buffer's lock would keep Python from exiting
+            file: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+        else:
+            file = stack.enter_context(path.open("rb"))
         if decompress := _DECOMPRESSORS.get(suffix):
             file = stack.enter_context(decompress(file, "rb"))
         while (piece := file.read(_PIECE_BYTES)) != b"":
@@ -203,13 +233,6 @@ def _pieces(path: AnyFile, suffix: str) -> Iterator[bytes]:
                 select.select([file], [], [])
             else:
                 yield piece
-
-
-def _opened(path: AnyFile, stack: ExitStack) -> Any:
-    if path == STANDARD_INPUT:
-        # unbuffered: a thread waiting for a buffer's lock would keep Python from exiting
-        return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-    return stack.enter_context(path.open("rb"))
 
 
 def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
@@ -235,56 +258,10 @@ def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
         raise EOFError("the last frame is not complete")
 
 
-def _damaged(path: AnyFile, num_bytes: int, reason: str) -> FormatError:
-    if path != STANDARD_INPUT:
-        refuse_lfs_pointer(path)
-    return FormatError(
-        f"{path}: damaged or truncated {path.suffix} file: readable up to byte {num_bytes} of its "
-        f"decompressed text, then: {reason}. Copy or compress the file again."
-    )
-
-
-def check_magic(path: AnyFile, piece: bytes) -> None:
-    """Refuse what begins like a file that is no plain text; `FormatError` says what it is."""
-    if piece[257:262] == b"ustar":
-        raise FormatError(f"{path}: expected UTF-8 text, but it is a tar archive (name it .tar).")
+def _check_magic(path: AnyFile, piece: bytes) -> None:
     refuse_lfs_pointer(path, piece)
-    for magic, meaning in _MAGIC_BYTES.items():
-        if piece.startswith(magic):
-            raise FormatError(f"{path}: expected UTF-8 text, but it begins like {meaning}.")
-
-
-def _files_below(directory: Path) -> list[Path]:
-    """Return the files below a directory, sorted, without hidden ones.
-
-    Links to folders are followed after all others, and of a file and links to it the file is taken,
-    so that no file is read twice and its path does not depend on the file system.
-
-    Raises:
-        OSError: for a folder that cannot be listed.
-    """
-    found, seen, waiting = [], set(), [directory]
-    while waiting:
-        links = []
-        walked = (entry for start in waiting for entry in os.walk(start, onerror=_refuse))
-        for folder, folders, names in walked:
-            real = os.path.realpath(folder)
-            if real in seen:
-                folders.clear()
-                continue
-            seen.add(real)
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            links += [path for name in folders if (path := Path(folder, name)).is_symlink()]
-            found += [Path(folder, name) for name in names if not name.startswith(".")]
-        waiting = sorted(links)
-    return _each_once(path for path in found if path.is_file())
-
-
-def _refuse(error: OSError) -> NoReturn:
-    raise error
-
-
-def _each_once(files: Iterable[Path]) -> list[Path]:
-    """Return the files, sorted; of a file and links to it the file."""
-    links_first = sorted(files, key=lambda path: (path.is_symlink(), path), reverse=True)
-    return sorted({os.path.realpath(path): path for path in links_first}.values())
+    magics = [advice for magic, advice in _MAGIC_BYTES.items() if piece.startswith(magic)]
+    if piece[257:262] == b"ustar":
+        magics.append("name it .tar")
+    if magics:
+        raise FormatError(f"{path}: expected UTF-8 text, but it begins otherwise ({magics[0]}).")

@@ -1,7 +1,16 @@
-"""Grouping sentences: buffers of the input stream, batches of similar length within a buffer."""
+"""Grouping what is computed together: buffers of a stream, batches of like length, distinct words.
+
+The token layer ignores the context, so it needs each distinct word only once.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import numpy as np
+from jaxtyping import Integer
+
+from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 Sentence = TypeVar("Sentence", bound=Sequence[Any])
 
@@ -41,3 +50,23 @@ def batch_by_length(
         num_tokens += lengths[index]
     if batch:
         yield batch
+
+
+@dataclass(frozen=True)
+class DistinctTokens:
+    """The distinct words of some sentences, and the sentences as indices into them."""
+
+    words: list[str]
+    """U words, the first two ``<S>`` and ``</S>``."""
+    sentences: list[Integer[np.ndarray, " _"]]
+    """For each sentence the indices of ``<S>``, its words, ``</S>``."""
+
+
+def find_distinct_tokens(sentences: Sequence[Sequence[str]]) -> DistinctTokens:
+    """Number the distinct words of ``sentences``, given without boundaries."""
+    rows: dict[str, int] = {SENTENCE_BEGIN_WORD: 0, SENTENCE_END_WORD: 1}
+    indices = []
+    for sentence in sentences:
+        index = [rows.setdefault(word, len(rows)) for word in sentence]
+        indices.append(np.array([0, *index, 1], dtype=np.int64))
+    return DistinctTokens(list(rows), indices)

@@ -10,11 +10,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLM, BiLMOutput, BiLMState
-from elmokit.bilm.layer_mixes import LayerChoice, LayerMixes
 from elmokit.bilm.masking import lengths_of, mask_of
-from elmokit.bilm.scalar_mix import LayerNorm
+from elmokit.bilm.scalar_mix import LayerChoice, LayerMixes, LayerNorm
 from elmokit.errors import InputError
-from elmokit.inference.packed_weights import PackedWeights
+from elmokit.inference.frozen_bilm import PackedWeights
+from elmokit.kernels.forking import use_one_thread_after_a_fork
 from elmokit.text.given_sentences import GivenSentence
 from elmokit.weights.mix_file import read_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -64,8 +64,8 @@ class ELMo(LayerMixes):
     Source: Peters et al. 2018, sections 3.2 and 3.3.
 
     Raises:
-        InputError: if ``num_mixes`` is below 1, ``num_mixes`` or ``layer_norm`` is not that of
-            ``mixes``, ``layer_norm="batch"`` has boundaries to keep, or a name is unknown.
+        InputError: if ``num_mixes`` is below 1, an argument or the model does not fit ``mixes``,
+            ``layer_norm="batch"`` has boundaries to keep, or a name is unknown.
     """
 
     def __init__(
@@ -81,17 +81,19 @@ class ELMo(LayerMixes):
         keep_boundaries: bool = False,
         mixes: str | PathLike[str] | None = None,
     ) -> None:
-        trained = None if mixes is None else read_mixes(mixes)
+        use_one_thread_after_a_fork()
         if isinstance(layer_norm, bool):
             layer_norm = "token" if layer_norm else "none"
+        if not isinstance(model, BiLM):
+            model = load_model(model)
+        trained = None if mixes is None else read_mixes(mixes)
         if trained is not None:
-            found = {"num_mixes": len(trained.gammas), "layer_norm": trained.layer_norm}
-            for name, given in (("num_mixes", num_mixes), ("layer_norm", layer_norm)):
-                if given not in (None, found[name]):
-                    raise InputError(
-                        f"`{name}` is {given!r}, but that of {mixes} is {found[name]!r}. Leave it "
-                        "out."
-                    )
+            wanted = (num_mixes, layer_norm, model.num_layers, layers)
+            stored = (len(trained.gammas), trained.layer_norm, trained.num_layers, "mix")
+            names = ("num_mixes", "layer_norm", "layers of the model", "layers")
+            for name, value, expected in zip(names, wanted, stored, strict=True):
+                if value not in (None, expected):
+                    raise InputError(f"`{name}` is {value!r}, but that of {mixes} is {expected!r}.")
             num_mixes, layer_norm = len(trained.gammas), trained.layer_norm
         num_mixes = 1 if num_mixes is None else num_mixes
         if num_mixes < 1:
@@ -100,13 +102,6 @@ class ELMo(LayerMixes):
             raise InputError(
                 "layer_norm='batch' leaves out the boundaries, so they cannot be kept; use "
                 "layer_norm='batch_with_boundaries'."
-            )
-        if not isinstance(model, BiLM):
-            model = load_model(model)
-        if trained is not None and (trained.num_layers != model.num_layers or layers != "mix"):
-            raise InputError(
-                f"{mixes} holds mixtures of {trained.num_layers} layers; the model has "
-                f"{model.num_layers}, and `layers` is {layers!r} (expected 'mix')."
             )
         super().__init__(
             model.num_layers, num_mixes=num_mixes, layers=layers, dropout=dropout,
@@ -134,14 +129,16 @@ class ELMo(LayerMixes):
     ) -> Int[Tensor, "B W C"] | Int[Tensor, "B W"]:
         """Turn sentences into the input of `forward`, on the biLM's device.
 
-        The model's tokenizer splits strings; lists are taken as words. Raise what
-        `PretrainedBiLM.encode` raises.
+        The model's tokenizer splits strings; lists are taken as words.
+
+        Raises:
+            ValueError: if a word-input model has no vocabulary, or a string is no text.
+            TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
         """
-        ids = (
-            self.bilm.encode(sentences, boundaries=False)
-            if isinstance(self.bilm, PretrainedBiLM)
-            else torch.from_numpy(self.bilm.char_vocab.encode(sentences, boundaries=False))
-        )
+        if isinstance(self.bilm, PretrainedBiLM):
+            ids = self.bilm.encode(sentences, boundaries=False)
+        else:
+            ids = torch.from_numpy(self.bilm.char_vocab.encode(sentences, boundaries=False))
         return ids.to(next(self.bilm.parameters()).device)
 
     def forward(
@@ -156,7 +153,8 @@ class ELMo(LayerMixes):
 
         Raises:
             TypeError: for anything but a tensor of integers, such as sentences; see `encode`.
-            ValueError: for ids of another shape, or padding that is not at the end.
+            ValueError: for ids of another shape, padding that is not at the end, or a state with
+                fewer rows.
         """
         run: Any = self._run_bilm
         if torch.compiler.is_compiling():  # as a decorator, `disable` takes 2 s to import
@@ -170,13 +168,15 @@ class ELMo(LayerMixes):
 
     def _run_bilm(self, ids: Tensor, state: BiLMState | None) -> tuple[BiLMOutput, Tensor]:
         """Return the layers with boundaries, and the mask without (B, W); never compiled."""
-        self.bilm.check_shape(ids)
+        self.bilm.check_inputs(ids, state)
         mask = mask_of(ids)
         ids = self._add_boundaries(ids, lengths_of(mask))
         frozen = None if self.trainable_bilm else self._packed.of(self.bilm)
         if frozen is not None:
             return frozen.run(ids, state=state), mask
         with torch.set_grad_enabled(self.trainable_bilm and torch.is_grad_enabled()):
+            if self.trainable_bilm and not self.bilm._forward_hooks:
+                return run_modules(self.bilm, ids, state=state), mask
             return self.bilm(ids, state=state), mask
 
     def _at_words(self, index: int, layers: Tensor, mask: Tensor, inner_mask: Tensor) -> Tensor:
@@ -189,26 +189,34 @@ class ELMo(LayerMixes):
 
     def _add_boundaries(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Put ``<S>`` before and ``</S>`` after every sentence: (B, W, …) -> (B, W + 2, …)."""
-        begin, end = self._boundary_rows(ids)
+        if ids.dim() == 2:
+            words = getattr(self.bilm, "word_vocab", None)
+            if words is None:
+                raise ValueError(
+                    "A word-input model needs its `word_vocab` to know the ids of <S> and </S>."
+                )
+            begin, end = words.sentence_begin_id, words.sentence_end_id
+        else:
+            characters = self.bilm.char_vocab
+            begin, end = (
+                torch.from_numpy(row.astype("int64")).to(ids)
+                for row in (characters.sentence_begin, characters.sentence_end)
+            )
         padded = ids.new_zeros(ids.shape[0], 2 + ids.shape[1], *ids.shape[2:])
         padded[:, 1:-1] = ids
         padded[:, 0] = begin
         padded[torch.arange(len(lengths), device=ids.device), lengths + 1] = end
         return padded
 
-    def _boundary_rows(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the ids of ``<S>`` and ``</S>``: scalars for word ids, else rows (C,)."""
-        if ids.dim() == 2:
-            vocab = getattr(self.bilm, "word_vocab", None)
-            if vocab is None:
-                raise ValueError(
-                    "A word-input model needs its `word_vocab` to know the ids of <S> and </S>."
-                )
-            return ids.new_tensor(vocab.sentence_begin_id), ids.new_tensor(vocab.sentence_end_id)
-        vocab = self.bilm.char_vocab
-        rows = (vocab.sentence_begin, vocab.sentence_end)
-        begin, end = (torch.from_numpy(row.astype("int64")).to(ids) for row in rows)
-        return begin, end
+
+def run_modules(bilm: BiLM, ids: Tensor, *, state: BiLMState | None = None) -> BiLMOutput:
+    """Return ``bilm(ids, state=state)``, with each distinct word encoded once."""
+    mask = mask_of(ids)
+    words, index = ids[mask].unique(dim=0, return_inverse=True)
+    vectors = bilm.encode_tokens(words)
+    tokens = vectors.new_zeros(*mask.shape, vectors.shape[1])
+    tokens[mask] = vectors[index]
+    return bilm.run_tokens(tokens, mask, state=state)
 
 
 def _strip(x: Float[Tensor, "B T X"], inner_mask: Bool[Tensor, "B W"]) -> Float[Tensor, "B W X"]:

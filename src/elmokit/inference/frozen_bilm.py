@@ -1,4 +1,7 @@
-"""A biLM that does not learn: words to token vectors of the distinct words, then the engine."""
+"""A biLM that does not learn: words to token vectors of the distinct words, then the engine.
+
+`PackedWeights` is for layers whose weights may change between calls.
+"""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import cast
@@ -6,23 +9,18 @@ from typing import cast
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from elmokit.bilm.bilm import (
-    BiLM,
-    BiLMOutput,
-    BiLMState,
-    check_ids_shape,
-    check_state_rows,
-)
+from elmokit.bilm.bilm import BiLM, BiLMOutput, BiLMState
 from elmokit.bilm.masking import lengths_of, mask_of
 from elmokit.inference.backend import Precision
-from elmokit.inference.distinct_words import DistinctTokens, find_distinct_tokens
+from elmokit.inference.batching import DistinctTokens, find_distinct_tokens
 from elmokit.inference.divergence import DivergenceCheck
 from elmokit.inference.engine import Engine
 from elmokit.inference.precision import build_network
 from elmokit.inference.word_cache import WordCache
 from elmokit.kernels.buffers import fp32_zeros
+from elmokit.kernels.inference import load_kernels
 from elmokit.weights.model_dir import PretrainedBiLM
 
 
@@ -41,22 +39,21 @@ class FrozenBiLM:
         precision: Precision = "fp32",
         word_cache: bool = False,
     ) -> None:
-        chosen = next(model.parameters()).device if device is None else device
-        self.network = build_network(model, precision=precision, device=chosen)
+        device = next(model.parameters()).device if device is None else device
+        self.network = build_network(model, precision=precision, device=device)
         self.engine = Engine(self.network)
         self._divergence = DivergenceCheck(self.engine)
-        self._by_characters = model.config.char_cnn is not None
-        vocab = model.char_vocab  # not `model`, so that a character model can be freed
-        self._ids_of = (
-            vocab.encode_words
-            if self._by_characters
-            else lambda words: cast(PretrainedBiLM, model).encode_words(words).numpy()
-        )
-        self._row_length = vocab.row_length if self._by_characters else None
-        self._num_ids = model.num_input_ids
-        self._ids_dtype = vocab.dtype if self._by_characters else np.int64
-        keep = word_cache and self._by_characters and chosen.type == "cpu"
-        self._cache = WordCache(model.config.lstm.projection_dim) if keep else None
+        # what reads ids is kept instead of `model`, so that a character model can be freed
+        tables = (m for m in model.token_encoder.modules() if isinstance(m, nn.Embedding))
+        self._num_ids = tuple(table.num_embeddings for table in tables)
+        self._cache: WordCache | None = None
+        if model.config.char_cnn is None:
+            self._ids_of = lambda words: cast(PretrainedBiLM, model).encode_words(words).numpy()
+            self._ids_dtype: type[np.integer] = np.int64
+            return
+        self._ids_of, self._ids_dtype = model.char_vocab.encode_words, model.char_vocab.dtype
+        if word_cache and device.type == "cpu":
+            self._cache = WordCache(model.config.lstm.projection_dim)
 
     def encode(
         self, sentences: Sequence[Sequence[str]]
@@ -73,19 +70,15 @@ class FrozenBiLM:
     ) -> BiLMOutput:
         """Return what `BiLM.forward` returns, without gradients.
 
-        ``ids`` are on the CPU; they have boundaries, and padding only at the end.
-
-        Raises:
-            ValueError: for ids of another shape or outside the model's, padding that is not at the
-                end, or a state with fewer rows.
+        ``ids`` are on the CPU and fit the model (`BiLM.check_inputs`); they have boundaries, and
+        padding only at the end.
         """
-        check_ids_shape(ids, row_length=self._row_length)
-        check_state_rows(state, len(ids))
         mask = mask_of(ids)
         lengths = lengths_of(mask).tolist()
         real = ids[mask].numpy()
         _check_ids(real, self._num_ids)
         real = real.astype(self._ids_dtype)
+        # a row's bytes stand for its word, here and in the cache
         rows: dict[Hashable, int] = {}
         index = np.array([rows.setdefault(row.tobytes(), len(rows)) for row in real], dtype=np.intp)
         distinct = real[np.unique(index, return_index=True)[1]]
@@ -115,13 +108,54 @@ class FrozenBiLM:
 
 
 def _check_ids(rows: np.ndarray, num_ids: tuple[int, ...]) -> None:
-    """Check the ids of tokens, (U, C) or (U,); of several kinds, the last is the last column.
+    """Check the ids of tokens, (U, C) or (U,): the kernels would read beyond their tables.
 
-    Raises:
-        ValueError: for an id that the token encoder does not know.
+    With several kinds of ids, the last is in the last column.
     """
     parts = (rows[..., :-1], rows[..., -1]) if len(num_ids) > 1 else (rows,)
     for part, count in zip(parts, num_ids, strict=True):
         if part.size and not 0 <= part.min() <= part.max() < count:
             wrong = part.min() if part.min() < 0 else part.max()
             raise ValueError(f"Ids must be 0 to {count - 1}, got {wrong}.")
+
+
+class PackedWeights:
+    """Keeps a biLM's weights packed for the kernels, and packs them again after a change.
+
+    A change through ``weight.data`` or NumPy, which PyTorch does not count, is noticed if it
+    reaches a whole tensor. Copies and pickles hold no weights; they pack their own.
+    """
+
+    def __init__(self) -> None:
+        self._packed: tuple[FrozenBiLM, object] | None = None
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return PackedWeights, ()
+
+    def of(self, bilm: BiLM) -> FrozenBiLM | None:
+        """Return the biLM with packed weights; none where it must run as plain modules.
+
+        Other devices and types of numbers, graphs that are being compiled or traced, and modules
+        with forward hooks run as they are.
+        """
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
+            return None
+        modules = list(bilm.modules())
+        weights = [w for module in modules for w in module._parameters.values() if w is not None]
+        is_plain = all(w.is_cpu and w.dtype == torch.float32 for w in weights) and not any(
+            module._forward_hooks or module._forward_pre_hooks for module in modules
+        )
+        if not is_plain or load_kernels() is None:  # which says so
+            return None
+        # PyTorch counts changes in place; the sample finds those made around it
+        version = [
+            (w.data_ptr(), 0 if w.is_inference() else w._version, _sample(w)) for w in weights
+        ]
+        if self._packed is None or self._packed[1] != version:
+            self._packed = FrozenBiLM(bilm, word_cache=True), version
+        return self._packed[0]
+
+
+def _sample(weight: Tensor) -> bytes:
+    """Return some 64 values from all over a tensor; the odd step leaves no columns aside."""
+    return weight.detach().numpy().flat[:: weight.numel() // 64 | 1].tobytes()

@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elmokit.bilm.bilm import BiLM, Direction, DirectionState
-from elmokit.bilm.char_cnn import CharTokenEncoder
-from elmokit.bilm.highway import Highway
+from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
 from elmokit.bilm.lstmp import LSTMP, LSTMWeights
 from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots

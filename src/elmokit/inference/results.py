@@ -21,24 +21,18 @@ def check_layers(layers: object, num_layers: int) -> Layers:
 
     A number may be one of NumPy's.
     """
-    if is_number(layers, whole=True):
-        number = int(cast(int, layers))
-        if 0 <= number < num_layers:
-            return number
-    if not (isinstance(layers, str) and layers in ("all", "top", "average")):
-        raise InputError(
-            f'`layers` must be "all", "top", "average" or a number from 0 (the token layer) to '
-            f"{num_layers - 1} for this model, got {layers!r}."
-        )
-    return cast(Layers, layers)
+    if is_number(layers, whole=True) and 0 <= int(cast(int, layers)) < num_layers:
+        return int(cast(int, layers))
+    if isinstance(layers, str) and layers in ("all", "top", "average"):
+        return cast(Layers, layers)
+    raise InputError(
+        f'`layers` must be "all", "top", "average" or a number from 0 (the token layer) to '
+        f"{num_layers - 1} for this model, got {layers!r}."
+    )
 
 
 def check_one_layer(layers: object) -> None:
-    """Check that ``layers`` gives one vector per word; `check_layers` checks the rest.
-
-    Raises:
-        InputError: for ``"all"``.
-    """
+    """Raise `InputError` for ``"all"``, where one vector per word is needed."""
     if layers == "all":
         raise InputError(
             '`layers` must give one vector per word: "top", "average" or the number of a layer, '
@@ -128,20 +122,21 @@ class OutputSlots:
         num_words = results.num_words[self.sentence]
         row = self.word + (layer * num_words if results.layers == "all" else 0)
         addresses = results.starts[self.sentence] + 4 * results.dim * (2 * row + self.half)
-        kept = (self.word >= 0) & (self.word < num_words)
-        return np.where(kept, addresses, 0)
+        is_word = (self.word >= 0) & (self.word < num_words)
+        return np.where(is_word, addresses, 0)
 
     def add(self, layer: int, values: Float[Tensor, "P_ D"]) -> None:
         """Store ``values`` in ``layer``; rows beyond P are ignored."""
         if not self.results.wants(layer):
             return
+        # packed positions come step by step; each sentence's words are put side by side
         order = np.lexsort((self.word, self.sentence))
-        kept = order[(self.word[order] >= 0)]
-        kept = kept[self.word[kept] < self.results.num_words[self.sentence[kept]]]
-        if not len(kept):
+        order = order[self.word[order] >= 0]
+        order = order[self.word[order] < self.results.num_words[self.sentence[order]]]
+        if not len(order):
             return
-        sorted_values = values[torch.from_numpy(kept).to(values.device)].float().cpu().numpy()
-        cuts = np.flatnonzero(np.diff(self.sentence[kept])) + 1
-        for piece, index in zip(np.split(sorted_values, cuts), np.split(kept, cuts), strict=True):
+        sorted_values = values[torch.from_numpy(order).to(values.device)].float().cpu().numpy()
+        cuts = np.flatnonzero(np.diff(self.sentence[order])) + 1
+        for piece, index in zip(np.split(sorted_values, cuts), np.split(order, cuts), strict=True):
             sentence, start = int(self.sentence[index[0]]), int(self.word[index[0]])
             self.results.add(sentence, layer, self.half, start, piece)

@@ -1,22 +1,32 @@
-"""Exact losses of target words under a frozen softmax, without keeping the other scores.
+"""Exact losses, entropies and ranks of target words under a frozen softmax, and likeliest words.
+
+Losses, entropies and ranks come from compiled kernels without keeping the scores of the other
+words. Likeliest words, and all figures where there are no kernels, come from the scores in fp32, of
+which only a few rows exist at a time.
 
 In bf16 the products with rare words have bf16 factors and fp32 sums; the target's score and the
 products with frequent words, which hold most of the probability, are fp32.
 """
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
 from elmokit.bilm.softmax import FullSoftmax, Softmax
+from elmokit.errors import InputError
 from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.layers import PackedLogSumExp
 from elmokit.kernels.library import Kind
-from elmokit.kernels.logsumexp import PackedLogSumExp
 
 FREQUENT_WORDS = 1024
 """Words, by rank in the vocabulary, whose products are always fp32."""
+MAX_SCORES = 1 << 22
+"""Scores of words that are held at once."""
 
 
 class TargetScores:
@@ -86,11 +96,12 @@ class TargetScores:
         """
         hidden = hidden.float().contiguous()
         targets = self._of_targets(hidden, word_ids)
-        found = [
+        measures = [
             part.with_others(hidden, targets, columns)
             for part, columns in self._columns(self._parts, word_ids)
         ]
-        totals, means, above = (torch.stack(values) for values in zip(*found, strict=True))
+        totals, means, above = (torch.stack(values) for values in zip(*measures, strict=True))
+        # log-sum-exps of the parts of the vocabulary, and mean scores weighted by probability
         total = totals.logsumexp(dim=0)
         mean = ((totals - total).exp() * means).sum(dim=0)
         losses, entropies = _not_negative(total - targets), _not_negative(total - mean)
@@ -116,3 +127,82 @@ class TargetScores:
 def _not_negative(values: Tensor) -> Tensor:
     """Clamp differences that only rounding makes negative."""
     return values.clamp_(min=0)
+
+
+@dataclass(frozen=True)
+class DistributionTable:
+    """Figures of the distributions over V words at N positions."""
+
+    ranks: Int[np.ndarray, " N"]
+    """1 + the number of words that are likelier than the target."""
+    entropies: Float[np.ndarray, " N"]
+    """In bits."""
+    top_ids: Int[np.ndarray, "N K"]
+    """Word ids of the likeliest words, by descending probability."""
+    top_probs: Float[np.ndarray, "N K"]
+
+
+class WordDistributions:
+    """Measures distributions of a softmax.
+
+    Args:
+        softmax: Frozen.
+        scores: Of the same softmax.
+        num_top: K, the likeliest words to name; at most V.
+
+    Raises:
+        InputError: if ``num_top`` is negative or above V.
+    """
+
+    def __init__(self, softmax: Softmax, scores: TargetScores, *, num_top: int = 0) -> None:
+        if not 0 <= num_top <= softmax.num_words:
+            raise InputError(
+                f"`top` must be between 0 and the vocabulary's {softmax.num_words} words, got "
+                f"{num_top}."
+            )
+        self._softmax, self._scores, self._num_top = softmax, scores, num_top
+
+    def table(self, num_positions: int) -> DistributionTable:
+        """Return a table to be filled by `measure`."""
+        shape = (num_positions, self._num_top)
+        return DistributionTable(
+            ranks=np.empty(num_positions, np.int32),
+            entropies=np.empty(num_positions, np.float32),
+            top_ids=np.empty(shape, np.int32),
+            top_probs=np.empty(shape, np.float32),
+        )
+
+    @torch.inference_mode()
+    def measure(
+        self,
+        hidden: Float[Tensor, "X D"],
+        word_ids: Int[Tensor, " X"],
+        rows: Integer[np.ndarray, " X"],
+        *,
+        into: DistributionTable,
+    ) -> Float[Tensor, " X"]:
+        """Write the figures at outputs ``hidden``, with these targets, to ``rows`` of a table.
+
+        Returns:
+            The losses, as `TargetScores.nll`.
+        """
+        measured = self._scores.measures
+        if measured:
+            nats, entropies, ranks = self._scores.measure(hidden, word_ids)
+            into.entropies[rows] = (entropies / math.log(2)).numpy()
+            into.ranks[rows] = ranks.numpy()
+        else:
+            nats = self._scores.nll(hidden, word_ids)
+        size = max(1, MAX_SCORES // self._softmax.num_words)
+        for start in range(0, len(rows) if self._num_top or not measured else 0, size):
+            part = slice(start, start + size)
+            log_probs = self._softmax.scores(hidden[part].float()).log_softmax(dim=1)  # (P, V)
+            top = log_probs.topk(self._num_top, dim=1)
+            into.top_ids[rows[part]] = top.indices.cpu().numpy() + 1
+            into.top_probs[rows[part]] = top.values.exp().cpu().numpy()
+            if not measured:
+                targets = log_probs.gather(1, word_ids[part].unsqueeze(1) - 1)
+                into.ranks[rows[part]] = 1 + (log_probs > targets).sum(dim=1).cpu().numpy()
+                bits = -torch.einsum("pv,pv->p", log_probs.exp(), log_probs) / math.log(2)
+                into.entropies[rows[part]] = bits.cpu().numpy()
+        return nats

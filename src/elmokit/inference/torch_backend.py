@@ -70,7 +70,8 @@ class ModuleNetwork:
         row_length = self.config.char_vocab.max_characters
         widest = max(width for width, _ in encoder.config.filters)
         real = (ids[:, :row_length] != encoder.padding_id).sum(axis=1)
-        columns = np.minimum(real + widest, row_length)  # one window of padding stands for all
+        # all windows of padding give a filter the same answer, so one of them is enough
+        columns = np.minimum(real + widest, row_length)
         order = np.argsort(columns, kind="stable")
         shape = len(ids), self.config.lstm.projection_dim
         vectors = torch.empty(shape, dtype=torch.float32, device=self.device)
@@ -83,7 +84,7 @@ class ModuleNetwork:
                 padded = np.resize(rows, _whole_blocks(len(rows), TOKEN_BLOCK))
                 char_ids = torch.from_numpy(ids[padded].astype(np.int64)).to(self.device)
                 answers = encoder.responses(char_ids[:, :longest])
-                pooled = torch.cat([one.amax(dim=1) for one in answers], dim=1)  # (U, F)
+                pooled = torch.cat([answer.amax(dim=1) for answer in answers], dim=1)  # (U, F)
                 encoded = encoder.finish(pooled, char_ids)[: len(rows)]
                 vectors[torch.from_numpy(rows).to(self.device)] = encoded.float()
                 end -= len(rows)

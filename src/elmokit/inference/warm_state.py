@@ -71,10 +71,9 @@ def _average(
         inputs = [inputs_of(direction, sentence) for sentence in sentences]
         state = engine.read(direction, vectors, inputs, state)
         states.append(state)
-    kept = states[1:] or states
-    hidden, cell = (
-        torch.stack(values).mean(dim=(0, 2)).unsqueeze(1) for values in zip(*kept, strict=True)
-    )
+    # the first sentences began at zero, which is what the warm state avoids
+    hiddens, cells = zip(*(states[1:] or states), strict=True)
+    hidden, cell = (torch.stack(part).mean(dim=(0, 2)).unsqueeze(1) for part in (hiddens, cells))
     return hidden, cell
 
 

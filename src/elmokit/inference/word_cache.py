@@ -50,9 +50,9 @@ class WordCache:
 
     def write(self, words: Sequence[Hashable], vectors: Float[Tensor, "U D"]) -> None:
         """Keep the vectors of distinct words, as many as fit, but for very long ones."""
-        is_kept = [not isinstance(word, str) or len(word) <= MAX_CHARACTERS for word in words]
-        kept = np.flatnonzero(is_kept)[: self._capacity]
-        words = [words[i] for i in kept]
+        is_short = [not isinstance(word, str) or len(word) <= MAX_CHARACTERS for word in words]
+        places = np.flatnonzero(is_short)[: self._capacity]
+        words = [words[i] for i in places]
         rows = np.empty(len(words), dtype=np.int64)
         with self._lock:
             for i, word in enumerate(words):
@@ -62,4 +62,4 @@ class WordCache:
                     if row == self._capacity:
                         row = self._rows.popitem(last=False)[1]
                 rows[i] = self._rows[word] = row
-            self._vectors[rows] = vectors.numpy()[kept]
+            self._vectors[rows] = vectors.numpy()[places]

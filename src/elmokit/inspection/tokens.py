@@ -118,12 +118,12 @@ def tokenize_lines_of(
     """Yield every line of raw text with its sentences, split as for training and perplexity."""
     form = model.config.char_vocab.normalization
     for line, sentences in split_lines(lines, tokenizer, normalization=form, report=read):
-        found = align_sentences(sentences, line.text)
+        all_offsets = align_sentences(sentences, line.text)
         yield TokenizedText(
             raw=line.text,
             sentences=tuple(
                 _describe(model, words, line.text, offsets)
-                for words, offsets in zip(sentences, found, strict=True)
+                for words, offsets in zip(sentences, all_offsets, strict=True)
             ),
             file=None if line.path is None else printable(line.path),
             line=line.number,
@@ -146,7 +146,7 @@ def _describe(
             Token(
                 text=text, start=start, end=end, raw=written,
                 changed_by=_changed_by(text, written, form),
-                char_ids=tuple(one for one in row[:width] if one != model.char_vocab.padding_id),
+                char_ids=tuple(char for char in row[:width] if char != model.char_vocab.padding_id),
                 is_cut=has_characters and model.char_vocab.is_truncated(text),
                 is_known=None if vocab is None else text in vocab,
             )

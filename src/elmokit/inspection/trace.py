@@ -2,8 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -12,8 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from elmokit.bilm.char_cnn import CharTokenEncoder
-from elmokit.bilm.highway import Highway
+from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
 from elmokit.errors import InputError
 from elmokit.text.char_vocab import CHAR_PADDING, WORD_BEGIN, WORD_END
 from elmokit.text.given_sentences import GivenSentence, split_sentence
@@ -121,26 +119,31 @@ def trace(
             "bytes to trace. `elmokit embed` gives its layers."
         )
     form = model.config.char_vocab.normalization
-    given = split_sentence(sentence, model.tokenize, where="`sentence`")
-    words = [normalize(one, form) for one in given]
+    raw_words = split_sentence(sentence, model.tokenize, where="`sentence`")
+    words = [normalize(raw, form) for raw in raw_words]
     if not 0 <= word < len(words):
-        listed = " ".join(f"{i}:{one}" for i, one in enumerate(words[:50])) or "none"
+        listed = " ".join(f"{i}:{text}" for i, text in enumerate(words[:50])) or "none"
         raise InputError(f"`word` must be the index of one of the words ({listed}), got {word}.")
     mix = _checked_weights(weights, model.num_layers)
     if not math.isfinite(gamma):
         raise InputError(f"`gamma` must be a finite number, such as 0.5, got {gamma}.")
-    with torch.inference_mode(), _evaluating(model):
-        device = next(model.parameters()).device
-        layers = model(model.encode([words]).to(device)).layers[:, 0, word + 1].cpu()  # (L, 2D)
-        ids = model.encode_words([words[word]]).to(device)
-        parts = _characters(model.token_encoder, ids)
-        token = model.encode_tokens(ids)[0].cpu().numpy()
+    was_training = model.training
+    model.eval()  # without dropout
+    try:
+        with torch.inference_mode():
+            device = next(model.parameters()).device
+            layers = model(model.encode([words]).to(device)).layers[:, 0, word + 1].cpu()  # (L, 2D)
+            ids = model.encode_words([words[word]]).to(device)
+            char_ids, filters, highways = _characters(model.token_encoder, ids)
+            token = model.encode_tokens(ids)[0].cpu().numpy()
+    finally:
+        model.train(was_training)
     dim = model.config.lstm.projection_dim
     weighted = torch.tensor(mix, dtype=layers.dtype) @ layers
     return WordTrace(
         words=tuple(words), index=word, word=words[word], token=token,
-        raw_bytes=tuple(one - 1 for one in parts.char_ids if one <= 256),
-        char_ids=parts.char_ids, filters=parts.filters, highways=parts.highways,
+        raw_bytes=tuple(char - 1 for char in char_ids if char <= 256),
+        char_ids=char_ids, filters=filters, highways=highways,
         layers=tuple(
             LayerTrace(forward=row[:dim].numpy(), backward=row[dim:].numpy()) for row in layers
         ),
@@ -148,33 +151,18 @@ def trace(
     )  # fmt: skip
 
 
-@contextmanager
-def _evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Switch dropout off for a while."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
-
-
-@dataclass(frozen=True)
-class _Characters:
-    char_ids: tuple[int, ...] = ()
-    filters: tuple[FilterTrace, ...] = ()
-    highways: tuple[HighwayTrace, ...] = ()
-
-
-def _characters(encoder: torch.nn.Module, char_ids: torch.Tensor) -> _Characters:
+def _characters(
+    encoder: torch.nn.Module, char_ids: torch.Tensor
+) -> tuple[tuple[int, ...], tuple[FilterTrace, ...], tuple[HighwayTrace, ...]]:
     """Follow one row of characters (1, C) through filters and highways."""
     if not isinstance(encoder, CharTokenEncoder):
-        return _Characters()
+        return (), (), ()
     row = tuple(char_ids[0].tolist())
     filters, pooled = [], []
     for (width, _), answers in zip(
         encoder.config.filters, encoder.responses(char_ids), strict=True
     ):
+        # The activation never falls, so the maximum may be taken before it.
         best, positions = answers[0].max(dim=0)
         pooled.append(encoder.activate(best))
         filters.append(
@@ -190,7 +178,7 @@ def _characters(encoder: torch.nn.Module, char_ids: torch.Tensor) -> _Characters
         assert isinstance(highway, Highway)
         gates, x = highway.gate(x), highway(x)
         highways.append(HighwayTrace(gates=gates[0].cpu().numpy(), output=x[0].cpu().numpy()))
-    return _Characters(row, tuple(filters), tuple(highways))
+    return row, tuple(filters), tuple(highways)
 
 
 def window_text(char_ids: Sequence[int]) -> str:
@@ -201,11 +189,11 @@ def window_text(char_ids: Sequence[int]) -> str:
     """
     signs = {WORD_BEGIN + 1: "^", WORD_END + 1: "$", CHAR_PADDING + 1: "_"}
     text, pending = "", b""
-    for one in char_ids:
-        if one <= 256:
-            pending += bytes([one - 1])
+    for char in char_ids:
+        if char <= 256:
+            pending += bytes([char - 1])
             continue
-        text += pending.decode("utf-8", "backslashreplace") + signs.get(one, f"<{one}>")
+        text += pending.decode("utf-8", "backslashreplace") + signs.get(char, f"<{char}>")
         pending = b""
     return text + pending.decode("utf-8", "backslashreplace")
 

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmokit.bilm.layer_mixes import LayerChoice
 from elmokit.bilm.masking import mask_of
+from elmokit.bilm.scalar_mix import LayerChoice
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.field_checks import check_choice
 from elmokit.files.atomic import atomic_file

@@ -21,7 +21,7 @@ from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.masking import mask_of
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, MissingExtraError
-from elmokit.inference.packed_weights import PackedWeights
+from elmokit.inference.frozen_bilm import PackedWeights
 from elmokit.integrations.transformers_tokenizer import (
     CODE_NAME,
     ElmoTokenizer,
@@ -172,7 +172,7 @@ class ElmoModel(OwnCode, PreTrainedModel):
             TypeError: for anything but a tensor of integers.
             ValueError: for another shape, or padding that is not at the end.
         """
-        self.bilm.check_shape(input_ids)
+        self.bilm.check_inputs(input_ids)
         if attention_mask is not None:
             keep = attention_mask.bool().to(input_ids.device)
             input_ids = input_ids * (keep.unsqueeze(2) if input_ids.dim() == 3 else keep)

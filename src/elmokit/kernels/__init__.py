@@ -4,9 +4,9 @@
     interface.py  structures, functions and constants, parsed from it
     prebuilt.py   libraries that came with a wheel, one for each type of processor
     build.py      loads them, or compiles and caches others
-    library.py    calls a loaded library
+    library.py    calls a loaded library; buffers.py: the memory that it reads and writes
     inference.py  training.py  the two libraries
-    layers.py  matrices.py     packed layers and matrices, for inference
+    layers.py     packed layers, for inference
 
 Without either, or with ``ELMOKIT_NATIVE=0``, the callers use PyTorch.
 """

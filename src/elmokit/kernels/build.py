@@ -1,6 +1,8 @@
 """Load the C kernels: those that came with the package, or compiled for this processor, once.
 
-The key of a library in the user's cache is a hash of sources, compiler, flags and processor.
+Compiled libraries lie in the user's cache as ``KEY-DIGEST.so``. The key is a hash of sources,
+compiler, flags and processor. The digest is that of the library's bytes: a damaged library would
+end the process (SIGBUS, SIGSEGV), and one that others could have written is never loaded.
 """
 
 import ctypes
@@ -17,14 +19,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from elmokit.files.atomic import atomic_file
+from elmokit.files.cache_dir import cache_dir
+from elmokit.files.ownership import make_directory, why_untrusted
+from elmokit.files.temporary import scratch_directory
 from elmokit.kernels.interface import SOURCE_DIR, read_interface
-from elmokit.kernels.library_files import (
-    add_library,
-    find_library,
-    library_dir,
-    recent_stall,
-    remember_stall,
-)
 from elmokit.kernels.prebuilt import PREBUILT_DIR, find_prebuilt
 
 log = logging.getLogger(__name__)
@@ -38,11 +37,15 @@ FLAGS = (
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
 """Flags for all instructions of this processor; compilers differ."""
 INSTEAD = (
-    "PyTorch computes everything, more slowly, and other values on long machine-like sentences, "
-    "where rounding grows"
+    "there are no compiled kernels, so PyTorch computes everything, more slowly, and other values "
+    f"on long machine-like sentences, where rounding grows ({SWITCH}=0 turns this message off)"
 )
 COMPILER_SECONDS = 60
-"""A compiler that takes longer (usual: 4) is stopped, and left alone for a day."""
+"""A compiler that takes longer (usual: 4) is stopped."""
+LIBRARY_PATTERN = (
+    r"((inference|training|compiler)-[0-9a-f]{20}(-[0-9a-f]{20})?|\.?new-[0-9a-f]{32})\..+"
+)
+"""Names of the files in the cache, those of earlier versions among them."""
 
 
 @functools.cache
@@ -52,40 +55,24 @@ def load_library(name: str) -> ctypes.CDLL | None:
     if choice == "0":
         say_once(f"compiled kernels are switched off ({SWITCH}=0): PyTorch is used, more slowly")
         return None
-    if choice != "compile" and (library := _load_prebuilt(name)) is not None:
-        return library
-    try:
-        compiler = _compiler()
-        if compiler is None:
-            say_once(f"no C compiler found (cc, gcc, clang): {INSTEAD}", logging.WARNING)
-            return None
-        return _load(name, compiler)
-    except (OSError, RuntimeError, ValueError) as error:
-        say_once(
-            f"the compiled kernels could not be built or loaded: {INSTEAD}. {SWITCH}=0 turns this "
-            f"message off. {error}",
-            logging.WARNING,
-        )
-        return None
+    problem = ""
+    for find in (find_compiled,) if choice == "compile" else (find_prebuilt, find_compiled):
+        try:
+            path = find(name)
+            if path is not None:
+                library = ctypes.CDLL(str(path))
+                log.debug("%s kernels: %s%s", name, path, problem and f", because {problem}")
+                return library
+        except (OSError, RuntimeError, ValueError, LookupError, TypeError) as error:
+            problem = f"{problem}; {error}".removeprefix("; ")
+    say_once(f"{INSTEAD}: {problem}", logging.WARNING)
+    return None
 
 
 @functools.cache
 def say_once(message: str, level: int = logging.INFO) -> None:
     """Log what computes instead of the kernels, once for all libraries and models."""
     log.log(level, message)
-
-
-def _compiler() -> tuple[str, ...] | None:
-    """Return the C compiler: ``CC``, which may have arguments, or a usual one."""
-    given = os.environ.get("CC", "")
-    for command in (given, "cc", "gcc", "clang"):
-        words = shlex.split(command)
-        found = shutil.which(words[0]) if words else None
-        if found is not None:
-            return (found, *words[1:])
-        if words and command is given:
-            log.warning("CC=%s is not found: trying cc, gcc, clang", given)
-    return None
 
 
 def origin(name: str) -> str:
@@ -99,86 +86,83 @@ def origin(name: str) -> str:
     return "kernels compiled on this machine"
 
 
-def _load_prebuilt(name: str) -> ctypes.CDLL | None:
-    try:
-        path = find_prebuilt(name)
-        return None if path is None else _open(name, path)
-    except (OSError, RuntimeError, ValueError, LookupError, TypeError) as error:
-        log.warning("kernels that came with the package cannot be loaded: %s", error)
-        return None
+def find_compiled(name: str) -> Path:
+    """Return a library for this processor from the user's cache, compiled if it is not there."""
+    compiler = _compiler()
+    if compiler is None:
+        raise OSError("no C compiler found (cc, gcc, clang)")
+    directory = cache_dir("native")
+    make_directory(directory)
+    if (reason := why_untrusted(directory)) is not None:
+        raise PermissionError(
+            f"{reason}: code that others could have put there is not loaded. Make it yours alone "
+            "(chown, chmod go-w), or set XDG_CACHE_HOME to a directory of your own."
+        )
+    depends_on = (
+        read_interface(name).source, compiler, os.stat(compiler[0]).st_mtime, FLAGS, NATIVE_FLAGS,
+        _processor(),
+    )  # fmt: skip
+    key = f"{name}-{_digest(repr(depends_on).encode())}"
+    for path in sorted(directory.resolve().glob(f"{key}-*.so")):
+        with suppress(FileNotFoundError):  # another process removed it meanwhile
+            reason = why_untrusted(path)
+            if reason is None and path.stem == f"{key}-{_digest(path.read_bytes())}":
+                return path
+            log.warning("%s: compiling it again", reason or f"{path} is damaged")
+            path.unlink()
+    log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
+    # Its name is known only when it is compiled, and other processes may do the same.
+    with scratch_directory("elmokit-kernels") as folder:
+        _compile(name, compiler, folder / "library.so")
+        content = (folder / "library.so").read_bytes()
+    path = directory.resolve() / f"{key}-{_digest(content)}.so"
+    with atomic_file(path, mode=0o700) as temp_path:
+        temp_path.write_bytes(content)
+    return path
 
 
-def _load(name: str, compiler: tuple[str, ...]) -> ctypes.CDLL:
-    return _open(name, _build(name, compiler))
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:20]
 
 
-def _open(name: str, path: Path) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(path))
-    read_interface(name).check(library)
-    log.debug("%s kernels: %s", name, path)
-    return library
+def _compiler() -> tuple[str, ...] | None:
+    """Return the C compiler: ``CC``, which may have arguments, or a usual one."""
+    wanted = os.environ.get("CC", "")
+    for command in (wanted, "cc", "gcc", "clang"):
+        words = shlex.split(command)
+        program = shutil.which(words[0]) if words else None
+        if program is not None:
+            return (program, *words[1:])
+        if words and command is wanted:
+            log.warning("CC=%s is not found: trying cc, gcc, clang", wanted)
+    return None
 
 
-def _build(name: str, compiler: tuple[str, ...]) -> Path:
-    """Return the path of the library, compiled if it is not there."""
-    directory, interface = library_dir(), read_interface(name)
-    unit, which = interface.translation_unit(), (compiler, os.stat(compiler[0]).st_mtime)
-    key = _key(name, interface.source, unit, which, FLAGS, NATIVE_FLAGS, _processor())
-    found = find_library(directory, key)
-    if found is not None:
-        return found
-    stall_key = _key("compiler", which)
-    stall = recent_stall(directory, stall_key)
-    if stall is None:
-        log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
-        try:
-            return add_library(directory, key, lambda path: _compile(compiler, unit, path))
-        except subprocess.TimeoutExpired:
-            stall = remember_stall(directory, stall_key)
-    raise TimeoutError(
-        f"{shlex.join(compiler)} did not finish within {COMPILER_SECONDS} s. It is tried again "
-        f"after a day; remove {stall} to try sooner, or set CC to another compiler."
-    )
-
-
-def _key(name: str, *depends_on: object) -> str:
-    return f"{name}-{hashlib.sha256(repr(depends_on).encode()).hexdigest()[:20]}"
-
-
-def _compile(compiler: tuple[str, ...], unit: str, target: Path) -> None:
-    """Compile C text with the first set of flags that the compiler accepts."""
-    said = ""
-    source = ("-I", str(SOURCE_DIR), "-x", "c", "-")
+def _compile(name: str, compiler: tuple[str, ...], target: Path) -> None:
+    """Compile a library with the first set of flags that the compiler accepts."""
+    errors: list[str] = []
+    source = ("-I", str(SOURCE_DIR), str(SOURCE_DIR / f"{name}.c"))
     deadline = time.monotonic() + COMPILER_SECONDS
     for native in NATIVE_FLAGS:
-        status, errors = _run(
-            [*compiler, *FLAGS, *native, *source, "-o", str(target), "-lm"], unit,
-            seconds=deadline - time.monotonic(),
+        process = subprocess.Popen(
+            [*compiler, *FLAGS, *native, *source, "-o", str(target), "-lm"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
+            start_new_session=True,
         )  # fmt: skip
-        if status == 0:
-            return
-        said = said or errors
-    raise OSError(f"{shlex.join(compiler)} refused the kernels: {said[:500]}")
-
-
-def _run(command: list[str], text: str, *, seconds: float) -> tuple[int, str]:
-    """Run a command on a text; return its exit code and errors. A late one dies with its children.
-
-    Raises:
-        subprocess.TimeoutExpired: if it takes longer than ``seconds``.
-    """
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe, encoding="utf-8",
-        errors="replace", start_new_session=True,
-    ) as process:  # fmt: skip
         try:
-            _, errors = process.communicate(text, timeout=seconds)
-        except BaseException:  # also Ctrl-C
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            errors.append(process.communicate(timeout=deadline - time.monotonic())[1])
+        except BaseException as error:  # also Ctrl-C: the compiler ends with its children
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TimeoutError(
+                    f"{shlex.join(compiler)} did not finish within {COMPILER_SECONDS} s. Set CC to "
+                    "another compiler."
+                ) from None
             raise
-    return process.returncode, errors
+        if process.returncode == 0:
+            return
+    raise OSError(f"{shlex.join(compiler)} refused the kernels: {errors[0][:500]}")
 
 
 @functools.cache
@@ -186,7 +170,6 @@ def _processor() -> str:
     """Return what identifies the instructions of this processor, and the C library."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(errors="replace").splitlines() if info.exists() else []
-    wanted = ("flags", "Features", "model name", "CPU part")
-    found = {line for line in lines if line.startswith(wanted)}
+    names = ("flags", "Features", "model name", "CPU part")
     machine = (platform.machine(), platform.processor(), platform.system(), *platform.libc_ver())
-    return "\n".join([*machine, *sorted(found)])
+    return "\n".join([*machine, *sorted({line for line in lines if line.startswith(names)})])

@@ -1,5 +1,6 @@
 """Layers with packed weights. The bits of a row depend neither on other rows nor on threads."""
 
+import math
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +10,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmokit.kernels.buffers import fp32_empty, int32_empty
+from elmokit.kernels.buffers import (
+    PackedMatrix,
+    empty,
+    fp32_empty,
+    fp32_zeros,
+    int32_empty,
+    interleave,
+    pack_matrix,
+    padded,
+)
 from elmokit.kernels.inference import Kernels
 from elmokit.kernels.library import DTYPES, Kind, group_size
-from elmokit.kernels.matrices import PackedMatrix, empty, interleave, pack_matrix, padded
+
+_LOG2_E = 1 / math.log(2)
+_NEVER = -1e30  # bias of padding columns of a softmax
 
 
 class ScratchBuffers(threading.local):
@@ -22,15 +34,15 @@ class ScratchBuffers(threading.local):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, Tensor] = {}
+        self._buffers: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int) -> Tensor:
         """Return an uninitialized fp32 buffer."""
         count = int(np.prod(shape))
-        kept = self._kept.get(name)
-        if kept is None or len(kept) < count:
-            kept = self._kept[name] = empty(count)
-        return kept[:count].view(shape)
+        buffer = self._buffers.get(name)
+        if buffer is None or len(buffer) < count:
+            buffer = self._buffers[name] = empty(count)
+        return buffer[:count].view(shape)
 
 
 class PackedLinear:
@@ -43,6 +55,7 @@ class PackedLinear:
         self._kernels = kernels
         is_highway = weight.dim() == 3
         self.columns, self.inner = weight.shape[-2:]
+        # A panel holds transform and carry of the same columns, so the kernel has both at hand.
         if is_highway:
             half = kernels.panel_width // 2
             weight, bias = interleave(weight, half), interleave(bias, half)
@@ -91,7 +104,7 @@ class PackedCharCNN:
         self._max_characters = max_characters
         self._is_tanh = activation == "tanh"
         self.num_filters = sum(len(bias) for _, bias in convolutions)
-        self._kept: list[Any] = []  # targets of pointers in the structures
+        self._pointed: list[Any] = []  # keeps what the structures point to
         structures: list[Any] = []
         panel, first = kernels.panel_width, 0
         for weight, bias in convolutions:
@@ -99,14 +112,15 @@ class PackedCharCNN:
             flat = weight.transpose(1, 2).flatten(1)  # (count, width * E)
             matrix = pack_matrix(kernels, flat, self._kind)
             bias = padded(bias, panel)
+            # All windows of padding alone have one answer, which is computed only once.
             window = self._embedding[padding_id].repeat(width).float()
             answer = padded(flat.to(dtype).float() @ window, panel)
-            one = kernels.structure(
+            structure = kernels.structure(
                 "convolution", m=matrix.argument(kernels), width=width, count=count,
                 first=first, bias=bias, padding=answer,
             )  # fmt: skip
-            structures.append(one)
-            self._kept += [matrix, bias, answer]
+            structures.append(structure)
+            self._pointed += [matrix, bias, answer]
             first += count
         self._convolutions = kernels.array(structures)
 
@@ -151,6 +165,7 @@ class PackedLSTM:
         input_weight, recurrent_weight, bias, projection_weight = weights
         self._kernels, self._kind, self._buffers = kernels, kind, buffers
         self._length = kernels.vector_length
+        # The four gates of a cell lie next to each other, one vector of cells at a time.
         gates = [
             interleave(values.unflatten(0, (4, -1)), self._length)
             for values in (input_weight, recurrent_weight, bias)
@@ -161,6 +176,7 @@ class PackedLSTM:
         self._cell_dim, self._padded_cell_dim = len(bias) // 4, len(self._bias) // 4
         self._projection: PackedMatrix | None = None
         if projection_weight is not None:
+            # Cells that only fill up a vector are zero and must stay without effect.
             missing = self._padded_cell_dim - self._cell_dim
             wide = functional.pad(projection_weight, (0, missing))
             self._projection = pack_matrix(kernels, wide, kind)
@@ -171,7 +187,7 @@ class PackedLSTM:
         self._fixed = kernels.arguments(
             "lstm", dim=self._dim, cell_dim=self._padded_cell_dim, input_dim=self._input_dim,
             bias=self._bias, parameters=kernels.structure_from("lstm_cell", config),
-            **{name: one.argument(kernels) for name, one in matrices.items() if one is not None},
+            **{name: matrix.argument(kernels) for name, matrix in matrices.items() if matrix},
         )  # fmt: skip
 
     def pack_cell(self, cell: Tensor) -> Tensor:
@@ -226,3 +242,65 @@ class PackedLSTM:
             hidden_scales=fp32_empty(rows), inner_scales=fp32_empty(rows),
         )  # fmt: skip
         return out
+
+
+class PackedLogSumExp:
+    """``(x @ weight.T + bias).logsumexp(1)`` in one pass that stores no scores.
+
+    The bits of a row depend neither on other rows nor on threads. Products use ``kind``;
+    exponentials and sums are fp32, in two levels, so that the many small terms of a large
+    vocabulary are not lost. Shape: weight (N, K), bias (N,).
+    """
+
+    def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
+        self._kernels = kernels
+        # Powers of two are quicker than exponentials: scores are scaled here, results back.
+        self._matrix = pack_matrix(kernels, weight * _LOG2_E, kind)
+        self.num_columns = len(bias)
+        """N."""
+        missing = -len(bias) % kernels.panel_width
+        self._bias = functional.pad(bias * _LOG2_E, (0, missing), value=_NEVER)
+
+    def __call__(self, x: Tensor, targets: Tensor, columns: Tensor) -> Tensor:
+        """Compute (R, K) -> (R,).
+
+        Args:
+            x: Contiguous fp32.
+            targets: A score of each row, in fp32 (R,), that takes the place of its product, so that
+                it is never above the logsumexp.
+            columns: int32 (R,): its column; -1: none.
+        """
+        return self._run(x, targets, columns, {})[0]
+
+    def with_others(
+        self, x: Tensor, targets: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute three figures of every row in the same pass. Takes the arguments of a call.
+
+        Returns:
+            The logsumexp, with the same bits; the mean score under the softmax; the number of
+            scores above the row's target. Each (R,).
+        """
+        num_rows, lanes = len(x), self._kernels.vector_length
+        moments, moment_totals = fp32_zeros(num_rows, lanes), fp32_zeros(num_rows, lanes)
+        above = torch.zeros(num_rows, lanes, dtype=torch.int32, device="cpu")
+        others = {"moments": moments, "moment_totals": moment_totals, "above": above}
+        out, totals, shifts = self._run(x, targets, columns, others)
+        means = (moment_totals.sum(dim=1) / totals.sum(dim=1) + shifts) / _LOG2_E
+        return out, means, above.sum(dim=1)
+
+    def _run(
+        self, x: Tensor, targets: Tensor, columns: Tensor, others: dict[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the logsumexp and the buffers ``totals`` and ``shifts`` of `logsumexp_call`."""
+        num_rows, lanes = len(x), self._kernels.vector_length
+        out, shifts = fp32_empty(num_rows), fp32_empty(num_rows)
+        totals = fp32_empty(num_rows, lanes)
+        self._kernels.call(
+            "logsumexp", m=self._matrix.argument(self._kernels), x=x, bias=self._bias, out=out,
+            rows=num_rows, inner=x.shape[1], scales=fp32_empty(num_rows), shifts=shifts,
+            groups=int32_empty(num_rows, self._matrix.num_groups),
+            sums=fp32_empty(num_rows, lanes), totals=totals, targets=targets * _LOG2_E,
+            columns=columns.contiguous(), **others,
+        )  # fmt: skip
+        return out.div_(_LOG2_E), totals, shifts

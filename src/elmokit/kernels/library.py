@@ -43,8 +43,7 @@ class Library:
 
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         self._library, self._interface = library, interface
-        self._calls = {}
-        """Name -> function, structure of its arguments."""
+        self._calls = {}  # name -> function, structure of its arguments
         for name, structure in interface.functions.items():
             function = self._function(name)
             function.argtypes, function.restype = (c_void_p, c_int64), None
@@ -83,11 +82,8 @@ class Library:
         """Build a structure; omitted fields are 0 or null.
 
         Fields are numbers, structures, tensors (kept alive by the caller), or unchecked addresses.
-        The field ``type`` gives the type behind a ``void`` pointer.
-
-        Raises:
-            ValueError: if a tensor does not fit its C type.
-            AttributeError: if there is no such field.
+        The field ``type`` gives the type behind a ``void`` pointer. Tensors of another type than
+        the field's are refused.
         """
         return self._fill(self._interface.structures[name](), fields)
 
@@ -126,7 +122,8 @@ def _share_threads(library: ctypes.CDLL) -> None:
 
     PyTorch's threads busy-wait for milliseconds after parallel work and would compete with others.
     """
-    runtime = ctypes.CDLL(torch._C.__file__)  # with the symbols of its dependencies
+    # The symbols of its dependencies, whichever OpenMP came with PyTorch, are found through it.
+    runtime = ctypes.CDLL(torch._C.__file__)
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
     if all(hasattr(runtime, name) for name in names):
         functions = [ctypes.cast(getattr(runtime, name), c_void_p) for name in names]

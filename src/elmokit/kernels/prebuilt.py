@@ -79,13 +79,13 @@ def find_prebuilt(name: str) -> Path | None:
         log.info("the kernels in %s were built from other sources: not used", PREBUILT_DIR)
         return None
     for variant in _variants_here():
-        found = PREBUILT_DIR / library_file(name, variant, platform.system())
-        digest = manifest["libraries"].get(found.name)
+        library = PREBUILT_DIR / library_file(name, variant, platform.system())
+        digest = manifest["libraries"].get(library.name)
         if digest is None:
             continue
-        if found.is_file() and hashlib.sha256(found.read_bytes()).hexdigest() == digest:
-            return found
-        log.warning("%s is missing or damaged: install elmokit again", found)
+        if library.is_file() and hashlib.sha256(library.read_bytes()).hexdigest() == digest:
+            return library
+        log.warning("%s is missing or damaged: install elmokit again", library)
         return None
     return None
 
@@ -93,8 +93,8 @@ def find_prebuilt(name: str) -> Path | None:
 @functools.cache
 def _variants_here() -> tuple[Variant, ...]:
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
-    found = _instructions()
-    return tuple(v for v in VARIANTS if v.machine == machine and v.instructions <= found)
+    here = _instructions()
+    return tuple(v for v in VARIANTS if v.machine == machine and v.instructions <= here)
 
 
 def _instructions() -> frozenset[str]:

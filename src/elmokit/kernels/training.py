@@ -11,11 +11,10 @@ import logging
 import torch
 from torch import Tensor
 
-from elmokit.kernels.buffers import fp32_empty, int32_empty
+from elmokit.kernels.buffers import PackedMatrix, fp32_empty, int32_empty
 from elmokit.kernels.build import load_library, say_once
 from elmokit.kernels.interface import Interface, read_interface
 from elmokit.kernels.library import Kind, Library, group_size
-from elmokit.kernels.matrices import PackedMatrix
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from jaxtyping import Int, Integer, Num
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmokit.bilm.device import pick_device
+from elmokit.inference.precision import pick_device
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import find_splits, read_pos_data
 from elmokit.probes.probe import Figure, Probe, words_of

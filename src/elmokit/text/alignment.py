@@ -34,26 +34,29 @@ def align(words: Sequence[str], text: str) -> Offsets | None:
     Returns ``[start, end)`` of each word, in order, or None if somewhere nothing matches within
     `MAX_ALTERED` words and characters.
     """
-    found = _align(words, text, may_alter=False)
-    if found is not None:
-        return tuple(found)
+    # Most words stand in the text as they are: neither plain forms nor Kiwi are needed.
+    spans = _align(words, text, may_alter=False)
+    if spans is not None:
+        return tuple(spans)
     plain = _PlainText(text)
     plain_words = [normalize(word, "plain-1") for word in words]
-    found = _align(plain_words, plain.text, may_alter=False)
-    if found is None:
-        found = _morphemes(words, text)  # models without normalization read the text as it is
-        if found is not None:
-            return tuple(found)
-        found = _morphemes(plain_words, plain.text) or _align(plain_words, plain.text)
-    return None if found is None else tuple(plain.place(*span) for span in found)
+    spans = _align(plain_words, plain.text, may_alter=False)
+    if spans is None and _HANGUL.search(plain.text):
+        # Models without normalization read the text as it is.
+        if (raw_spans := places_of_morphemes(words, text)) is not None:
+            return tuple(raw_spans)
+        spans = places_of_morphemes(plain_words, plain.text)
+    # Of any other tokenizer nothing is known, so what it altered is searched for.
+    spans = spans or _align(plain_words, plain.text)
+    return None if spans is None else tuple(plain.place(*span) for span in spans)
 
 
 def align_sentences(sentences: Sequence[Sequence[str]], text: str) -> list[Offsets | None]:
     """Return the offsets in ``text`` of the words of each of its sentences; see `align`."""
-    found = align([word for words in sentences for word in words], text)
-    if found is None:
+    all_offsets = align([word for words in sentences for word in words], text)
+    if all_offsets is None:
         return [None] * len(sentences)
-    offsets = iter(found)
+    offsets = iter(all_offsets)
     return [tuple(islice(offsets, len(words))) for words in sentences]
 
 
@@ -67,8 +70,7 @@ class _PlainText:
             return
         parts, self._places = [], []
         for match in cluster_pattern().finditer(text):
-            kept = match["kept_joiner"]
-            parts.append(kept or _plain(match.group()))
+            parts.append(match["kept_joiner"] or _plain(match.group()))
             self._places += [match.span()] * len(parts[-1])
         self.text = "".join(parts)
 
@@ -110,10 +112,6 @@ def _plain_short(cluster: str) -> str:
     return normalize(cluster, "plain-1")
 
 
-def _morphemes(words: Sequence[str], text: str) -> list[tuple[int, int]] | None:
-    return places_of_morphemes(words, text) if _HANGUL.search(text) else None
-
-
 def _align(
     words: Sequence[str], text: str, *, may_alter: bool = True
 ) -> list[tuple[int, int]] | None:
@@ -127,10 +125,10 @@ def _align(
             offsets.append((at, end))
             at = end
             continue
-        found = _altered_stretch(words, len(offsets), text, at) if may_alter else None
-        if found is None:
+        stretch = _altered_stretch(words, len(offsets), text, at) if may_alter else None
+        if stretch is None:
             return None
-        num_words, width = found
+        num_words, width = stretch
         end = at + len(text[at : at + width].rstrip())
         offsets += [(at, end)] * num_words
         at += width
@@ -145,14 +143,15 @@ def _altered_stretch(
     As few as possible, but up to `_ALONE` more if the word after it matches, too: short words occur
     by accident in many places.
     """
+    # Words and characters are skipped in order of their sum, so the first match is the nearest.
     best, best_cost = None, MAX_ALTERED + _ALONE + 1
     for size in range(1, MAX_ALTERED + 1):
         if size >= best_cost:
             break
         for num_words in range(min(size, len(words) - first) + 1):
-            num_found = _words_at(words, first + num_words, text, at + size - num_words)
-            cost = size if num_found == 2 else size + _ALONE
-            if num_found and cost < best_cost:
+            num_matches = _words_at(words, first + num_words, text, at + size - num_words)
+            cost = size if num_matches == 2 else size + _ALONE
+            if num_matches and cost < best_cost:
                 best, best_cost = (num_words, size - num_words), cost
     return best
 
@@ -170,9 +169,9 @@ def _words_at(words: Sequence[str], index: int, text: str, at: int) -> int:
 
 
 def _after_blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    assert found is not None
-    return found.end()
+    blank = _BLANK.match(text, at)
+    assert blank is not None
+    return blank.end()
 
 
 def covering_words(offsets: Offsets, start: int, end: int) -> tuple[int, int] | None:

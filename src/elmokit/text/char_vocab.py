@@ -100,11 +100,13 @@ class CharVocab:
         lengths = np.fromiter(map(len, encoded), dtype=np.intp, count=num_words)
         flat = np.frombuffer(b"".join(encoded), dtype=np.uint8)
 
+        # All bytes are written at once: a loop over words would take most of the time of `embed`.
         num_columns = self.config.max_characters
         rows = np.full((num_words, num_columns), CHAR_PADDING + 1, dtype=np.uint16)  # (N, C)
         rows[:, 0] = WORD_BEGIN + 1
         first_cell = np.arange(num_words) * num_columns + 1  # (N,) first byte of each word
         first_byte = np.cumsum(lengths) - lengths
+        # Byte k of ``flat`` belongs to word w and goes to first_cell[w] + (k - first_byte[w]).
         cells = np.repeat(first_cell - first_byte, lengths) + np.arange(flat.size)
         rows.reshape(-1)[cells] = flat.astype(np.uint16) + 1
         rows.reshape(-1)[first_cell + lengths] = WORD_END + 1

@@ -14,23 +14,15 @@ Tokenize = Callable[[str], list[str]]
 
 
 def check_text(text: str, *, where: str) -> None:
-    """Refuse strings that cannot be in a text file.
-
-    Raises:
-        InputError: for NUL or half of a surrogate pair.
-    """
+    """Refuse strings that cannot be in a text file: with NUL or half of a surrogate pair."""
     if "\0" in text:
-        raise InputError(
-            f"{where} holds a NUL character at position {text.index(chr(0))}, so it is not "
-            "text. Remove it: text.replace('\\0', '')."
-        )
+        raise InputError(f"{where} holds a NUL character at position {text.index(chr(0))}.")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where} holds {text[error.start]!r} at position {error.start}, half of a "
-            "surrogate pair, which has no UTF-8. Fix how the text was decoded, or remove it: "
-            "text.encode('utf-8', 'ignore').decode()."
+            f"{where} holds {text[error.start]!r} at position {error.start}, half of a surrogate "
+            "pair, which has no UTF-8: text.encode('utf-8', 'ignore').decode() removes it."
         ) from error
 
 
@@ -60,22 +52,17 @@ def split_sentences(
 
 
 def check_is_list(sentences: object, *, name: str = "sentences") -> None:
-    """Refuse one string where a list of sentences belongs, which would be read by characters."""
+    """Refuse one string where a list belongs, which would be read by characters."""
     if isinstance(sentences, str | bytes):
         raise TypeError(
-            f"`{name}` must be a list of sentences, got one string: {sentences!r:.60}. Put it in a "
-            'list: ["I sat by the bank ."].'
+            f"`{name}` must be a list, got one string: {sentences!r:.60}. Put it in a list: "
+            '["I sat by the bank ."].'
         )
 
 
 def check_words(words: Iterable[object]) -> list[str]:
-    """Return a list of words.
-
-    Raises:
-        TypeError: for one string, or a word that is no string.
-    """
-    if isinstance(words, str | bytes):
-        raise TypeError(f"`words` must be a list of words, got one string: {words!r:.60}.")
+    """Return a list of words; `TypeError` for one string, or a word that is no string."""
+    check_is_list(words, name="words")
     return split_sentence(list(words), None, where="`words`")
 
 
@@ -96,18 +83,14 @@ def split_sentence(
             )
         check_text(sentence, where=where)
         return tokenize(sentence)
-    if not isinstance(sentence, Iterable):
+    parts = list(sentence) if isinstance(sentence, Iterable) else [sentence]
+    words = [part for part in parts if isinstance(part, str)]
+    if len(words) < len(parts):
+        wrong = next(part for part in parts if not isinstance(part, str))
         raise TypeError(
-            f"{where} must be a string or a list of words, got {sentence!r:.60} of type "
-            f"{type(sentence).__name__}."
+            f"{where} must be a string or a list of words, got {sentence!r:.60} with {wrong!r:.60} "
+            f"of type {type(wrong).__name__}."
         )
-    words = list(sentence)
-    for word in words:
-        if not isinstance(word, str):
-            raise TypeError(
-                f"{where} must be a string or a list of words, got a list that holds {word!r:.60} "
-                f"of type {type(word).__name__}."
-            )
     if on_words is not None:
         on_words(words)
     return words

@@ -50,13 +50,10 @@ class LexiconConfig:
     """Hash of both lists."""
 
     def __post_init__(self) -> None:
-        """Check the values."""
         check_ranges(
-            self,
-            num_characters=(0, MAX_LISTED_CHARACTERS),
-            num_words=(0, MAX_LISTED_WORDS),
+            self, num_characters=(0, MAX_LISTED_CHARACTERS), num_words=(0, MAX_LISTED_WORDS),
             word_dim=(1, 1 << 16),
-        )
+        )  # fmt: skip
 
     @property
     def character_rows(self) -> int:
@@ -78,25 +75,22 @@ class Lexicon:
 
     @classmethod
     def read(cls, path: Path) -> "Lexicon":
-        """Read the file.
-
-        Raises:
-            FormatError: if it is missing or damaged.
-        """
+        """Read the file; `FormatError` if it is missing or damaged."""
         advice = "Copy the whole model directory again."
-        missing = f"{path} is missing: the model reads characters and words by its lists. {advice}"
         if not path.exists():
-            raise FormatError(missing)
-        data = parse_json(
+            raise FormatError(
+                f"{path} is missing: the model reads characters and words by its lists. {advice}"
+            )
+        lists = parse_json(
             read_bounded(path, MAX_WORD_LIST_BYTES), source=path, advice=advice,
             required=("characters", "words"),
         )  # fmt: skip
-        lists = [data["characters"], data["words"]]
-        if not all(isinstance(one, list) and all(isinstance(x, str) for x in one) for one in lists):
+        characters, words = lists["characters"], lists["words"]
+        if not (_is_list_of_strings(characters) and _is_list_of_strings(words)):
             raise FormatError(
                 f"{path}: `characters` and `words` must be lists of strings. {advice}"
             )
-        return cls(tuple(lists[0]), tuple(lists[1]))
+        return cls(tuple(characters), tuple(words))
 
     def to_bytes(self) -> bytes:
         """Return the contents of the file."""
@@ -113,6 +107,10 @@ class Lexicon:
         )
 
 
+def _is_list_of_strings(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
 class LexiconVocab(CharVocab):
     """Encode words as rows of ids by a `Lexicon`.
 
@@ -126,7 +124,7 @@ class LexiconVocab(CharVocab):
     def __init__(self, config: CharVocabConfig, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
         first = len(SPECIAL_CHARACTERS) + 1
-        self._characters = {one: i for i, one in enumerate(lexicon.characters, start=first)}
+        self._characters = {char: i for i, char in enumerate(lexicon.characters, start=first)}
         words = (*SPECIAL_WORDS, *lexicon.words)
         self._words = {word: i for i, word in enumerate(words, start=1)}
         super().__init__(config)
@@ -144,14 +142,15 @@ class LexiconVocab(CharVocab):
             SENTENCE_END_WORD: self.sentence_end, "<eos>": self.sentence_end,
         }  # fmt: skip
         find, unknown_word = self._characters.get, self._words["<oov>"]
-        for row, given in zip(rows, words, strict=True):
-            normalized = normalize(given, self.config.normalization)
+        for row, raw in zip(rows, words, strict=True):
+            normalized = normalize(raw, self.config.normalization)
             if normalized in boundaries:
                 row[:] = boundaries[normalized]
                 continue
+            # The word is looked up as it was cut: the original knows it by no other form.
             word = normalized[: self.max_bytes]
             row[0], row[len(word) + 1] = WORD_BEGIN, WORD_END
-            row[1 : len(word) + 1] = [find(one, UNKNOWN) for one in word]
+            row[1 : len(word) + 1] = [find(char, UNKNOWN) for char in word]
             row[-1] = self._words.get(word, unknown_word)
         return rows
 

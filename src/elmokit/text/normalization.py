@@ -81,6 +81,7 @@ def _plain(text: str) -> str:
         text = _TYPOGRAPHIC.sub(lambda match: _PLAIN_SIGNS[match.group()], text)
         if "\u200b" in text or "\u200c" in text or "\u200d" in text:
             text = _JOINERS_ELSEWHERE.sub("", text)
+    # Few texts have these signs, and looking for them is quicker than a pattern.
     if "`" in text or "''" in text:
         text = _TWO_QUOTES.sub('"', text.replace("`", "'"))
     if "B-" in text or "b-" in text:

@@ -1,12 +1,15 @@
-"""Lines of raw text to sentences of words."""
+"""Lines of raw text to sentences of words, by one process or several."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
 
 from elmokit.files.text_reader import ReadReport
+from elmokit.text import worker_processes
 from elmokit.text.normalization import Normalization
-from elmokit.text.tokenized_block import TokenizedBlock
 from elmokit.text.tokenizers.protocol import Tokenizer, normalized_sentences
-from elmokit.text.worker_processes import ONE_PROCESS, Workers, tokenized_blocks
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.worker_processes import ONE_PROCESS, Workers, blocks_of_lines
 
 
 def tokenize_lines(
@@ -35,30 +38,27 @@ def sentences_of_lines(
 ) -> Iterator[list[list[str]]]:
     """Yield what `tokenize_lines` does, line by line."""
     if workers.count > 1:
-        for block in blocks_of_sentences(lines, tokenizer, normalization, report, workers=workers):
-            yield from (list(filter(None, sentences)) for sentences in block.lines())
-        return
-    for sentences in normalized_sentences(tokenizer, lines, normalization):
-        found = [sentence for sentence in sentences if sentence]
-        if len(found) < len(sentences):
-            report.skipped["empty_sentence"] += len(sentences) - len(found)
-        report.sentences += len(found)
-        report.words += sum(map(len, found))
-        yield found
+        config = TokenizerConfig(name=tokenizer.name, version=tokenizer.version)
+        make = partial(_BlockTokenizer, config, normalization)
+        blocks = blocks_of_lines(lines, worker_processes.BLOCK_CHARACTERS)
+        sentences_by_line = chain.from_iterable(workers.map(make, blocks))
+    else:
+        sentences_by_line = normalized_sentences(tokenizer, lines, normalization)
+    for sentences in sentences_by_line:
+        if not all(sentences):
+            report.skipped["empty_sentence"] += sentences.count([])
+            sentences = [sentence for sentence in sentences if sentence]
+        report.sentences += len(sentences)
+        report.words += sum(map(len, sentences))
+        yield sentences
 
 
-def blocks_of_sentences(
-    lines: Iterable[str],
-    tokenizer: Tokenizer,
-    normalization: Normalization,
-    report: ReadReport,
-    *,
-    workers: Workers = ONE_PROCESS,
-) -> Iterator[TokenizedBlock]:
-    """Yield what `tokenize_lines` does in blocks, which are quick to count."""
-    for block in tokenized_blocks(lines, tokenizer, normalization, workers):
-        if block.num_empty:
-            report.skipped["empty_sentence"] += block.num_empty
-        report.sentences += block.num_sentences
-        report.words += len(block.tokens)
-        yield block
+class _BlockTokenizer:
+    """What a worker holds to split blocks of lines."""
+
+    def __init__(self, tokenizer: TokenizerConfig, normalization: Normalization) -> None:
+        self._tokenizer = build_tokenizer(tokenizer)
+        self._normalization: Normalization = normalization
+
+    def __call__(self, lines: list[str]) -> list[list[list[str]]]:
+        return list(normalized_sentences(self._tokenizer, lines, self._normalization))

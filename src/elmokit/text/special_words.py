@@ -13,15 +13,17 @@ from typing import TypeVar
 
 log = logging.getLogger(__name__)
 
-Sentence = TypeVar("Sentence", bound=str | Iterable[str])
+GivenSentenceT = TypeVar("GivenSentenceT", bound=str | Iterable[str])
 SPECIAL_WORD = re.compile(
     r"< ?/? ?(?:s|unk|unknown|pad|mask|bos|eos|sos|cls|sep|start|end) ?>"
     r"|\[ ?(?:unk|pad|mask|cls|sep|bos|eos) ?\]"
     r"|@ ?@ ?(?:unknown|padding) ?@ ?@"
-    r"|< ?\| ?endoftext ?\| ?>",
+    r"|< ?\| ?endoftext ?\| ?>"
+    r"|(?<!\w)(?-i:UNK|__UNK__)(?!\w)",
     re.IGNORECASE,
 )
-"""elmokit's own (``<S>``, ``</S>``, ``<UNK>``) and those of others, whole or split (``< s >``)."""
+"""elmokit's own (``<S>``, ``</S>``, ``<UNK>``) and those of others, whole or split (``< s >``).
+Without brackets only capitals count: ``unk`` is a word of other languages."""
 MAX_MARKED_SHARE = 0.001
 """Of the lines; plain text has some, such as ``[mask]``: Wikipedia in one of 400,000."""
 
@@ -36,7 +38,7 @@ class SpecialWordCount:
     def add(self, line: str) -> None:
         """Search a line, or the words of a sentence with spaces between them."""
         self.num_lines += 1
-        if "<" in line or "[" in line or "@" in line:
+        if "<" in line or "[" in line or "@" in line or "UNK" in line:
             words = [word.replace(" ", "") for word in SPECIAL_WORD.findall(line)]
             self.num_marked += bool(words)
             self._counts.update(words)
@@ -54,7 +56,7 @@ class SpecialWordCount:
             )  # fmt: skip
 
 
-def watched(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+def watched(sentences: Iterable[GivenSentenceT]) -> Iterator[GivenSentenceT]:
     """Yield sentences, strings or lists of words; warn at their end of special words in them."""
     special = SpecialWordCount()
     for sentence in sentences:

@@ -1,13 +1,16 @@
-"""Checks of a vocabulary file, and of how well it fits a corpus.
+"""Checks of a vocabulary file, and of how well it fits a corpus; the scripts of words.
 
 They look for mistakes that make training fail silently: missing specials, duplicate words, lines
 not sorted by frequency (which the sampled softmax assumes), words that are not normalized.
 """
 
+import heapq
 import os
+import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -25,16 +28,32 @@ frequent words make up half of any text in their language and spelling."""
 _MANY_UNKNOWN = 0.3
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
-_MIN_RANKED_WORDS = 100  # too few say little about the order
+_MIN_RANKED_WORDS = 100  # fewer say little about the order
+
+
+def script_of(word: str) -> str:
+    """Return the script of a word's first letter, as Unicode names its letters; "" without one."""
+    return next((_script_of_letter(char) for char in word if char.isalpha()), "")
+
+
+@cache
+def _script_of_letter(letter: str) -> str:
+    first, *others = unicodedata.name(letter, "").split(" ")
+    name = others[0] if first in ("FULLWIDTH", "HALFWIDTH") and others else first
+    return "Han" if name == "CJK" else name.capitalize()
+
+
+def has_letter(word: str) -> bool:
+    """Tell whether a word has a letter of any script."""
+    return any(map(str.isalpha, word))
 
 
 @dataclass(frozen=True)
 class CorpusFit:
-    """How a vocabulary fits a corpus."""
+    """How a vocabulary fits a corpus. Examples are the most frequent words, with counts."""
 
     num_sentences: int
     num_words: int
-    """Words of the corpus."""
     coverage: float
     """Share of the corpus words that are in the vocabulary; the others become ``<UNK>``."""
     letter_coverage: float
@@ -47,7 +66,6 @@ class CorpusFit:
     is_sorted: bool
     """Whether counts never rise from line to line."""
     frequent_unknown: tuple[tuple[str, int], ...]
-    """The most frequent unknown words, with counts."""
     num_truncated: int
     """Words of the corpus longer than the character limit."""
     frequent_truncated: tuple[tuple[str, int], ...]
@@ -57,7 +75,7 @@ class CorpusFit:
 
 @dataclass(frozen=True)
 class VocabReport:
-    """Findings of `check_vocab`."""
+    """Findings of `check_vocab`; tuples of words are examples."""
 
     path: str
     num_words: int
@@ -65,12 +83,11 @@ class VocabReport:
     special_lines: dict[str, int | None]
     """Line of each special, from 1; None if missing."""
     duplicates: tuple[tuple[str, tuple[int, ...]], ...]
-    """Examples of words with several lines, and these lines."""
+    """Words with several lines, and these lines."""
     num_duplicates: int
     max_bytes: int
-    """Bytes of a word that the model sees."""
+    """Bytes of a word that the model sees; ``num_truncated`` words of the vocabulary have more."""
     num_truncated: int
-    """Words of the vocabulary that are longer."""
     truncated: tuple[str, ...]
     bytes_per_word: dict[str, float]
     """Mean and quantiles over the vocabulary without specials."""
@@ -93,36 +110,74 @@ def check_vocab(
     """Examine a vocabulary file, and its fit to a tokenized corpus, which is read once.
 
     ``char_vocab`` has the character limit and normalization of the model.
-
-    Raises:
-        FormatError: if the file is empty, not UTF-8, or has a blank line.
     """
     char_vocab = CharVocab() if char_vocab is None else char_vocab
+    form = char_vocab.config.normalization
     lines_of_word: dict[str, list[int]] = {}
     for line, word in enumerate(read_all_lines(path), 1):
         if word != NUM_LINES_MARKER:
             lines_of_word.setdefault(word, []).append(line)
+    special_lines = {word: lines_of_word.get(word, [None])[0] for word in SPECIAL_WORDS}
     repeated = [(word, tuple(lines)) for word, lines in lines_of_word.items() if len(lines) > 1]
     ordinary = [word for word in lines_of_word if word not in SPECIAL_WORDS]
     truncated = [word for word in ordinary if char_vocab.is_truncated(word)]
-    form = char_vocab.config.normalization
-    report = VocabReport(
-        path=os.fspath(path),
-        num_words=sum(map(len, lines_of_word.values())),
-        special_lines={word: lines_of_word.get(word, [None])[0] for word in SPECIAL_WORDS},
-        duplicates=tuple(repeated[:num_examples]),
-        num_duplicates=len(repeated),
+    num_not_normalized = sum(normalize(word, form) != word for word in ordinary)
+
+    errors = [
+        f"{word} is missing: add the line (by convention one of the first three)."
+        for word, line in special_lines.items()
+        if line is None
+    ]
+    if repeated:
+        word, lines = repeated[0]
+        errors.append(
+            f"{counted(len(repeated), 'repeated word')}, such as {word!r} (lines "
+            f"{', '.join(map(str, lines))}): keep the first line of each."
+        )
+    warnings = []
+    if late := [word for word, line in special_lines.items() if line is not None and line > 3]:
+        warnings.append(
+            f"{', '.join(late)} not among the first three lines: allowed, but the log-uniform "
+            f"sampler takes the first lines for the most frequent words."
+        )
+    if marks := [word for word in ordinary if SPECIAL_WORD.fullmatch(word)]:
+        warnings.append(
+            f"{', '.join(marks)}: read as ordinary words; special are {', '.join(SPECIAL_WORDS)}."
+        )
+    if num_not_normalized:
+        warnings.append(
+            f"{counted(num_not_normalized, 'vocabulary word')} cannot occur in text with "
+            f"normalization {form}: write the vocabulary again with `elmokit vocab "
+            f"--normalization {form}`, or train with the normalization of these words."
+        )
+    fit = None
+    if sentences is not None:
+        fit = _fit(ordinary, sentences, char_vocab, num_examples)
+        if fit.letter_coverage < MIN_KNOWN:
+            errors.append(unfit(1 - fit.letter_coverage, fit.frequent_unknown, lines_of_word))
+        elif fit.coverage < 1 - _MANY_UNKNOWN:
+            warnings.insert(
+                0,
+                f"{1 - fit.coverage:.0%} of the words of the text become {UNKNOWN_WORD}: are the "
+                "words of the vocabulary those of the tokenizer, in the same case?",
+            )
+        is_ranked = len(ordinary) - fit.num_unseen >= _MIN_RANKED_WORDS
+        if is_ranked and fit.rank_correlation < _MIN_RANK_CORRELATION:
+            warnings.append(
+                "the words are not sorted by frequency (rank correlation "
+                f"{fit.rank_correlation:.2f}): the sampled softmax would train on wrong "
+                "probabilities. Sort the lines by descending count, or use the full softmax."
+            )
+    return VocabReport(
+        path=os.fspath(path), num_words=sum(map(len, lines_of_word.values())),
+        special_lines=special_lines,
+        duplicates=tuple(repeated[:num_examples]), num_duplicates=len(repeated),
         max_bytes=char_vocab.max_bytes,
-        num_truncated=len(truncated),
-        truncated=tuple(truncated[:num_examples]),
+        num_truncated=len(truncated), truncated=tuple(truncated[:num_examples]),
         bytes_per_word=_byte_quantiles(Counter(map(_num_bytes, ordinary))),
-        num_not_normalized=sum(normalize(word, form) != word for word in ordinary),
-        corpus=(None if sentences is None else _fit(ordinary, sentences, char_vocab, num_examples)),
-        errors=(),
-        warnings=(),
-    )
-    marks = [word for word in ordinary if SPECIAL_WORD.fullmatch(word)]
-    return _with_verdict(report, lines_of_word.keys(), form=form, marks=marks)
+        num_not_normalized=num_not_normalized,
+        corpus=fit, errors=tuple(errors), warnings=tuple(warnings),
+    )  # fmt: skip
 
 
 def _fit(
@@ -130,10 +185,8 @@ def _fit(
 ) -> CorpusFit:
     counts = dict.fromkeys(words, 0)
     sizes: Counter[int] = Counter()
-    unknown: Counter[str] = Counter()
-    truncated: Counter[str] = Counter()
+    lettered: Counter[bool] = Counter()
     num_sentences = num_truncated = 0
-    spelled: Counter[bool] = Counter()
     with WordCounter() as counter:
         for sentence in sentences:
             counter.add(sentence)
@@ -143,33 +196,32 @@ def _fit(
         num_words = counter.num_words
         for word, count in counter.totals():
             sizes[_num_bytes(word)] += count
-            spelled[word in counts] += count * has_letter(word)
+            lettered[word in counts] += count * has_letter(word)
+            num_truncated += count * char_vocab.is_truncated(word)
             if word in counts:
                 counts[word] = count
-            else:
-                _keep_frequent(unknown, word, count, num_examples)
-            if char_vocab.is_truncated(word):
-                num_truncated += count
-                _keep_frequent(truncated, word, count, num_examples)
+        # The counts may be on disk, so only the most frequent words of each kind are held.
+        frequent_unknown, frequent_truncated = (
+            heapq.nlargest(
+                num_examples, filter(is_kind, counter.totals()), key=lambda pair: pair[1]
+            )
+            for is_kind in (
+                lambda pair: pair[0] not in counts,
+                lambda pair: char_vocab.is_truncated(pair[0]),
+            )
+        )
     by_line = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
     return CorpusFit(
-        num_sentences=num_sentences,
-        num_words=num_words,
+        num_sentences=num_sentences, num_words=num_words,
         coverage=int(by_line.sum()) / num_words if num_words else 1.0,
-        letter_coverage=spelled[True] / spelled.total() if spelled.total() else 1.0,
+        letter_coverage=lettered[True] / lettered.total() if lettered.total() else 1.0,
         num_unseen=int((by_line == 0).sum()),
         rank_correlation=_rank_correlation(by_line[by_line > 0]),
         is_sorted=bool((np.diff(by_line) <= 0).all()),
-        frequent_unknown=tuple(unknown.most_common(num_examples)),
-        num_truncated=num_truncated,
-        frequent_truncated=tuple(truncated.most_common(num_examples)),
+        frequent_unknown=tuple(frequent_unknown),
+        num_truncated=num_truncated, frequent_truncated=tuple(frequent_truncated),
         bytes_per_word=_byte_quantiles(sizes),
-    )
-
-
-def has_letter(word: str) -> bool:
-    """Tell whether a word has a letter of any script."""
-    return any(map(str.isalpha, word))
+    )  # fmt: skip
 
 
 def unfit(share: float, unknown: Iterable[tuple[str, int]], lines: Iterable[str]) -> str:
@@ -184,14 +236,6 @@ def unfit(share: float, unknown: Iterable[tuple[str, int]], lines: Iterable[str]
     )
 
 
-def _keep_frequent(kept: Counter[str], word: str, count: int, size: int) -> None:
-    """Add a word to the ``size`` most frequent ones; rare ones are dropped now and then."""
-    kept[word] = count
-    if len(kept) > 100 * size + 1000:
-        for rare, _ in kept.most_common()[size:]:
-            del kept[rare]
-
-
 def _num_bytes(word: str) -> int:
     return len(word.encode("utf-8", "ignore"))
 
@@ -203,68 +247,20 @@ def _byte_quantiles(sizes: Counter[int]) -> dict[str, float]:
     values = np.array(sorted(sizes), dtype=np.int64)
     weights = np.array([sizes[value] for value in values.tolist()], dtype=np.int64)
     cumulative = np.cumsum(weights)
-    found = {"mean": round(float(values @ weights / cumulative[-1]), 3)}
+    quantiles = {"mean": round(float(values @ weights / cumulative[-1]), 3)}
     for quantile in _QUANTILES:
         index = int(np.searchsorted(cumulative, quantile * cumulative[-1]))
         name = "max" if quantile == 1.0 else f"p{quantile * 100:g}"
-        found[name] = float(values[index])
-    return found
+        quantiles[name] = float(values[index])
+    return quantiles
 
 
 def _rank_correlation(counts: np.ndarray) -> float:
     """Return Spearman's correlation of position and rank by descending count."""
     if counts.size < 2 or (counts == counts[0]).all():
         return 1.0
+    # Equal counts share the mean of their ranks, as Spearman's correlation wants it.
     _, rank_of_value, size_of_value = np.unique(-counts, return_inverse=True, return_counts=True)
     last_rank = np.cumsum(size_of_value)
     mean_rank = last_rank - (size_of_value - 1) / 2
     return float(np.corrcoef(np.arange(counts.size), mean_rank[rank_of_value])[0, 1])
-
-
-def _with_verdict(
-    report: VocabReport, words: Collection[str], *, form: str, marks: list[str]
-) -> VocabReport:
-    errors = [
-        f"{word} is missing: add the line (by convention one of the first three)."
-        for word, line in report.special_lines.items()
-        if line is None
-    ]
-    if report.num_duplicates:
-        word, lines = report.duplicates[0]
-        errors.append(
-            f"{counted(report.num_duplicates, 'repeated word')}, such as {word!r} (lines "
-            f"{', '.join(map(str, lines))}): keep the first line of each."
-        )
-    warnings = []
-    fit = report.corpus
-    if fit and fit.letter_coverage < MIN_KNOWN:
-        errors.append(unfit(1 - fit.letter_coverage, fit.frequent_unknown, words))
-    elif fit and fit.coverage < 1 - _MANY_UNKNOWN:
-        warnings.append(
-            f"{1 - fit.coverage:.0%} of the words of the text become {UNKNOWN_WORD}: are the words "
-            "of the vocabulary those of the tokenizer, in the same case?"
-        )
-    late = [word for word, line in report.special_lines.items() if line is not None and line > 3]
-    if late:
-        warnings.append(
-            f"{', '.join(late)} not among the first three lines: allowed, but the log-uniform "
-            f"sampler takes the first lines for the most frequent words."
-        )
-    if marks:
-        warnings.append(
-            f"{', '.join(marks)}: read as ordinary words; special are {', '.join(SPECIAL_WORDS)}."
-        )
-    if report.num_not_normalized:
-        warnings.append(
-            f"{counted(report.num_not_normalized, 'vocabulary word')} cannot occur in text with "
-            f"normalization {form}: write the vocabulary again with `elmokit vocab "
-            f"--normalization {form}`, or train with the normalization of these words."
-        )
-    num_seen = 0 if fit is None else report.num_words - len(SPECIAL_WORDS) - fit.num_unseen
-    if fit and num_seen >= _MIN_RANKED_WORDS and fit.rank_correlation < _MIN_RANK_CORRELATION:
-        warnings.append(
-            f"the words are not sorted by frequency (rank correlation {fit.rank_correlation:.2f}): "
-            "the sampled softmax would train on wrong probabilities. Sort the lines by descending "
-            "count, or use the full softmax."
-        )
-    return replace(report, errors=tuple(errors), warnings=tuple(warnings))

@@ -6,6 +6,7 @@ its line index, so that 0 is padding; its softmax row is the line index, ``word_
 """
 
 import os
+import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ SPECIAL_WORDS = (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, UNKNOWN_WORD)
 """In the order in which they are written."""
 NUM_LINES_MARKER = "!!!MAXTERMID"
 """A line of old vocabulary files that is not a word and has no id."""
+_LINE = re.compile(r"[^\r\n\ud800-\udfff]+")  # surrogates have no UTF-8
 COPY_AGAIN = "The file is damaged: copy the whole directory again."
 """Advice for a vocabulary in a directory that elmokit wrote."""
 
@@ -40,7 +42,26 @@ class WordVocab:
     def __init__(self, words: Sequence[str]) -> None:
         self.words = tuple(words)
         self._id_of_word = {word: i for i, word in enumerate(self.words, start=1)}
-        self._check()
+        missing = [word for word in SPECIAL_WORDS if word not in self._id_of_word]
+        if missing:
+            raise ValueError(
+                f"the vocabulary lacks {', '.join(missing)}: it must contain <S>, </S> and <UNK> "
+                "(in upper case), preferably as its first three lines. Add them, or write the "
+                "vocabulary with `elmokit vocab`."
+            )
+        if len(self._id_of_word) != len(self.words):
+            word, count = Counter(self.words).most_common(1)[0]
+            raise ValueError(
+                f"the vocabulary has {count} lines {word!r}: every word must have only one. "
+                "`elmokit vocab --check` lists all of them."
+            )
+        unfit = next((word for word in self.words if not fits_a_line(word)), None)
+        if unfit is not None:
+            raise ValueError(
+                f"word {self._id_of_word[unfit]} of the vocabulary, {unfit!r}, cannot be a line of "
+                "a file: words must not be empty, begin or end with white space, contain a line "
+                f"break or a lone surrogate, or be {NUM_LINES_MARKER}."
+            )
         self.sentence_begin_id = self._id_of_word[SENTENCE_BEGIN_WORD]
         self.sentence_end_id = self._id_of_word[SENTENCE_END_WORD]
         self.unknown_id = self._id_of_word[UNKNOWN_WORD]
@@ -54,16 +75,17 @@ class WordVocab:
     def read(cls, path: str | os.PathLike[str], *, advice: str | None = None) -> "WordVocab":
         """Read a vocabulary file: UTF-8, one word per line; a line ``!!!MAXTERMID`` is skipped.
 
-        ``advice`` is that of `read_all_lines`.
+        ``advice`` says what to do if it is not UTF-8; by default that depends on what it looks
+        like.
 
         Raises:
+            FileNotFoundError: if there is no such file.
             FormatError: if the file is not UTF-8, is empty, has blank or repeated lines, or lacks a
                 special word.
         """
+        lines = read_all_lines(path, advice=advice)
         try:
-            return cls(read_vocab_lines(path, advice=advice))
-        except FormatError:
-            raise
+            return cls([line for line in lines if line != NUM_LINES_MARKER])
         except ValueError as error:
             raise FormatError(f"{os.fspath(path)}: {error}") from error
 
@@ -112,77 +134,40 @@ class WordVocab:
         if outside.size:
             raise ValueError(
                 f"word id {outside[0]} has no word: ids of this vocabulary are 1 to {len(self)}, "
-                f"and 0 is padding. Remove padding before decoding."
+                "and 0 is padding. Remove padding before decoding."
             )
         return [self.words[i - 1] for i in ids.tolist()]
 
-    def _check(self) -> None:
-        missing = [word for word in SPECIAL_WORDS if word not in self._id_of_word]
-        if missing:
-            raise ValueError(
-                f"the vocabulary lacks {', '.join(missing)}: it must contain <S>, </S> and <UNK> "
-                f"(in upper case), preferably as its first three lines. Add them, or write the "
-                f"vocabulary with `elmokit vocab`."
-            )
-        if len(self._id_of_word) != len(self.words):
-            word, count = Counter(self.words).most_common(1)[0]
-            raise ValueError(
-                f"the vocabulary has {count} lines {word!r}: every word must have only one. "
-                f"`elmokit vocab --check` lists all of them."
-            )
-        if _all_fit_lines(self.words):
-            return
-        for i, word in enumerate(self.words, start=1):
-            if not fits_a_line(word):
-                raise ValueError(
-                    f"word {i} of the vocabulary, {word!r}, cannot be a line of a file: words must "
-                    f"not be empty, begin or end with white space, contain a line break or a lone "
-                    f"surrogate, or be {NUM_LINES_MARKER}."
-                )
-
-
-def read_vocab_lines(path: str | os.PathLike[str], *, advice: str | None = None) -> list[str]:
-    """Return `read_all_lines` without a line ``!!!MAXTERMID``."""
-    return [line for line in read_all_lines(path, advice=advice) if line != NUM_LINES_MARKER]
-
 
 def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -> list[str]:
-    """Read the stripped lines of a vocabulary file, plain or compressed, without other checks.
+    """Read the stripped lines of a vocabulary file, plain or compressed, as `WordVocab.read` does.
 
     A line of white space beyond ASCII, such as an ideographic space, is a word: the original reads
     it as the empty word, and the ids after it count it.
-    ``advice`` says what to do if it is not UTF-8; by default that depends on what it looks like.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        FormatError: if the file is empty, too large, not UTF-8, or has a blank line.
     """
     if not Path(path).exists():
         raise FileNotFoundError(
             f"There is no vocabulary {os.fspath(path)}: a file with one word per line is expected. "
             "`elmokit vocab CORPUS -o FILE` writes one."
         )
-    data = read_whole(Path(path), MAX_WORD_LIST_BYTES)
+    raw = read_whole(Path(path), MAX_WORD_LIST_BYTES)
     try:
-        text = data.decode("utf-8")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = raw.count(b"\n", 0, error.start) + 1
         if advice is None:
-            text_of_line(data.split(b"\n")[line - 1], Path(path), line)
+            text_of_line(raw.split(b"\n")[line - 1], Path(path), line)
         raise FormatError(
-            f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason})."
-            f"{'' if advice is None else f' {advice}'}"
+            f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). {advice or ''}".rstrip()
         ) from error
     words = list(map(_stripped, text.removesuffix("\n").split("\n")))
-    if words == [""]:
-        raise FormatError(
-            f"{os.fspath(path)}: the vocabulary is empty; it needs one word per line."
-        )
     if "" in words:
         raise FormatError(
-            f"{os.fspath(path)}, line {words.index('') + 1}: blank line. The id of a word is its "
-            f"line number, so every line must hold a word: put the word that is missing there, or "
-            f"any that does not occur. Remove the line only if no model was trained with the file."
+            f"{os.fspath(path)}, line {words.index('') + 1}: "
+            f"{'the vocabulary is empty' if words == [''] else 'blank line'}. The id of a word is "
+            "its line number, so every line must hold a word: put the word that is missing there, "
+            "or any that does not occur. Remove the line only if no model was trained with the "
+            "file."
         )
     return words
 
@@ -191,28 +176,7 @@ def _stripped(line: str) -> str:
     return line.strip() or line.strip(string.whitespace)
 
 
-def _all_fit_lines(words: Sequence[str]) -> bool:
-    """Tell of many words at once what `fits_a_line` tells of one; False leaves it to that."""
-    text = "\n".join(words)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    is_clean = "\r" not in text and text.count("\n") == len(words) - 1
-    return (
-        is_clean
-        and all(words)
-        and words == tuple(map(_stripped, words))
-        and (NUM_LINES_MARKER not in words)
-    )
-
-
 def fits_a_line(word: str) -> bool:
     """Return whether a word can be a line of a vocabulary file."""
-    if not word or word != _stripped(word) or word == NUM_LINES_MARKER:
-        return False
-    if word.isascii() and word.isprintable():  # nearly all words: no line breaks, no surrogates
-        return True
-    num_bytes = len(word.encode("utf-8", "ignore"))
-    is_line = "\n" not in word and "\r" not in word
-    return is_line and num_bytes == len(word.encode("utf-8", "surrogatepass"))
+    is_line = _LINE.fullmatch(word) is not None and word != NUM_LINES_MARKER
+    return is_line and word == (word.strip() or _stripped(word))

@@ -6,16 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from threading import Thread
 from typing import Any
-
-from elmokit.text.normalization import Normalization
-from elmokit.text.tokenized_block import TokenizedBlock
-from elmokit.text.tokenizers.protocol import Tokenizer, normalized_sentences
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 BLOCK_CHARACTERS = 1 << 18
 """Of lines that a process gets at a time."""
@@ -43,10 +37,12 @@ class Workers:
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
+        # Forked children would share the threads of PyTorch and Kiwi, which do not survive a fork.
         executor = ProcessPoolExecutor(self.count, get_context("spawn"), _begin, (make,))
         pending: deque[Future[Any]] = deque()
         try:
             for block in blocks:
+                # Results are taken in order, so a slow block holds back at most these.
                 pending.append(executor.submit(_call, block))
                 if len(pending) > BLOCKS_AHEAD * self.count:
                     yield pending.popleft().result()
@@ -57,15 +53,6 @@ class Workers:
 
 
 ONE_PROCESS = Workers()
-
-
-def tokenized_blocks(
-    lines: Iterable[str], tokenizer: Tokenizer, normalization: Normalization, workers: Workers
-) -> Iterator[TokenizedBlock]:
-    """Yield the sentences of lines, many lines together; reads some blocks ahead."""
-    config = TokenizerConfig(name=tokenizer.name, version=tokenizer.version)
-    make = partial(_BlockTokenizer, config, normalization)
-    return workers.map(make, blocks_of_lines(lines, BLOCK_CHARACTERS))
 
 
 def blocks_of_lines(lines: Iterable[str], num_characters: int) -> Iterator[list[str]]:
@@ -79,17 +66,6 @@ def blocks_of_lines(lines: Iterable[str], num_characters: int) -> Iterator[list[
             block, size = [], 0
     if block:
         yield block
-
-
-class _BlockTokenizer:
-    """What a worker holds to split lines."""
-
-    def __init__(self, tokenizer: TokenizerConfig, normalization: Normalization) -> None:
-        self._tokenizer = build_tokenizer(tokenizer)
-        self._normalization: Normalization = normalization
-
-    def __call__(self, lines: list[str]) -> TokenizedBlock:
-        return TokenizedBlock.of(normalized_sentences(self._tokenizer, lines, self._normalization))
 
 
 _work: Work

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from elmokit.bilm.device import pick_device
 from elmokit.errors import InputError
+from elmokit.inference.precision import pick_device
 
 
 @dataclass(frozen=True)

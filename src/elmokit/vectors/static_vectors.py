@@ -8,7 +8,6 @@ from contextlib import suppress
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.encodings import SAMPLE_BYTES, guess_encoding
 from elmokit.files.location import counted
 from elmokit.files.remote import AnyFile
 from elmokit.text.normalization import normalize
@@ -20,7 +19,7 @@ UNKNOWN_ID = 1
 MAX_DIM = MAX_WORD_BYTES = 1 << 16
 """Binary files with a larger width or longer words are damaged."""
 _FEW_BAD_WORDS, _MAX_BAD_SHARE, _MAX_BAD_SHARE_OF_FILE = 100, 0.1, 0.5
-"""A file is refused beyond the first two together, while it is read, or beyond the third."""
+"""While a file is read, it is refused above the first two together; at its end, above the third."""
 
 
 def spellings(word: str) -> Iterator[str]:
@@ -43,11 +42,9 @@ class StaticVectors:
     """
 
     def __init__(self, words: list[str], values: np.ndarray) -> None:
-        if values.shape[0] != len(words):
-            raise ValueError(f"{len(words)} words need as many rows, got {values.shape}.")
         self.words = words
         self.values = np.zeros((len(words) + 2, values.shape[1]), dtype=np.float32)
-        self.values[2:] = values
+        self.values[2:] = values  # (V, S)
         self._ids = {word: number for number, word in enumerate(words, 2)}
 
     @property
@@ -64,11 +61,7 @@ class StaticVectors:
         return StaticVectors(self.words[:count], self.values[2 : count + 2])
 
     def extended(self, other: "StaticVectors") -> "StaticVectors":
-        """Return these vectors and those of words that only ``other`` has.
-
-        Raises:
-            ValueError: if the widths differ.
-        """
+        """Return these vectors and those of words that only ``other``, of the same width, has."""
         new = [word for word in other.words if word not in self._ids]
         if not new:
             return self
@@ -80,7 +73,7 @@ class StaticVectors:
         return next((self._ids[form] for form in spellings(word) if form in self._ids), UNKNOWN_ID)
 
 
-class KeptVectors:
+class WantedVectors:
     """Collects the first vector of each wanted word of a file.
 
     ``only`` are the wanted words, in all `spellings`; None: all.
@@ -90,16 +83,12 @@ class KeptVectors:
         self._wanted = None if only is None else {form for word in only for form in spellings(word)}
         self._rows: dict[str, np.ndarray] = {}
 
-    def wants(self, word: str) -> bool:
+    def lacks(self, word: str) -> bool:
         """Tell whether the vector of this word is still needed."""
         return word not in self._rows and (self._wanted is None or word in self._wanted)
 
-    def keep(self, word: str, row: np.ndarray, where: str) -> None:
-        """Keep a vector (S,), float32, without copying; ``where`` is for the error.
-
-        Raises:
-            FormatError: if a value is not finite.
-        """
+    def add(self, word: str, row: np.ndarray, where: str) -> None:
+        """Keep a vector (S,), float32, without copying; `FormatError` if it is not finite."""
         if not np.isfinite(row).all():
             raise FormatError(
                 f"{where}: the vector of {word!r:.40} contains {row[~np.isfinite(row)][0]}, but "
@@ -108,14 +97,14 @@ class KeptVectors:
         self._rows[word] = row
 
     def vectors(self, dim: int) -> StaticVectors:
-        """Return the kept vectors in file order."""
+        """Return the vectors in file order."""
         rows = list(self._rows.values())
         values = np.stack(rows) if rows else np.zeros((0, dim), dtype=np.float32)
         return StaticVectors(list(self._rows), values)
 
 
 class WordDecoder:
-    """Decodes the words of a file; those that are none are skipped and counted.
+    """Decodes the words of a file; skips and counts those that are not text.
 
     ``unit`` is what positions count, ``"line"`` or ``"byte"``; ``advice`` ends the error about a
     file with too many such words.
@@ -124,41 +113,34 @@ class WordDecoder:
     def __init__(self, path: AnyFile, unit: str, advice: str) -> None:
         self.num_words = 0
         self._path, self._unit, self._advice = path, unit, advice
-        self._faults: Counter[str] = Counter()
-        self._first, self._sample = 0, b""
+        self._skipped: Counter[str] = Counter()
+        self._first_position = 0
 
     def decode(self, raw: bytes, position: int) -> str | None:
-        """Return the next word, None if it is empty, not UTF-8 or contains NUL.
-
-        Raises:
-            FormatError: if there are too many of these.
-        """
+        """Return the next word, None if it is empty, not UTF-8 or contains NUL."""
         self.num_words += 1
         if raw and b"\0" not in raw:
             with suppress(UnicodeDecodeError):
                 return raw.decode()
-        self._first = self._first or position
-        self._sample = (self._sample + b"\n" + raw)[:SAMPLE_BYTES]
-        self._faults["empty" if not raw else "with NUL" if b"\0" in raw else "not UTF-8"] += 1
-        if self._faults.total() > _FEW_BAD_WORDS:
-            self._check(_MAX_BAD_SHARE)
+        self._first_position = self._first_position or position
+        self._skipped["empty" if not raw else "with NUL" if b"\0" in raw else "not UTF-8"] += 1
+        if self._skipped.total() > _FEW_BAD_WORDS:
+            self._refuse_above(_MAX_BAD_SHARE)
         return None
 
     def finish(self) -> None:
         """Warn about skipped words; raise `FormatError` if they are more than half of the file."""
-        self._check(_MAX_BAD_SHARE_OF_FILE)
-        if self._faults:
+        self._refuse_above(_MAX_BAD_SHARE_OF_FILE)
+        if self._skipped:
             log.warning("%s: %s; they are skipped", self._path, self._summary())
 
     def _summary(self) -> str:
-        counts = ", ".join(f"{fault}: {count}" for fault, count in self._faults.most_common())
+        counts = ", ".join(f"{fault}: {count}" for fault, count in self._skipped.most_common())
         return (
-            f"{self._faults.total()} of {counted(self.num_words, 'word')} cannot be read "
-            f"({counts}), the first at {self._unit} {self._first:,}"
+            f"{self._skipped.total()} of {counted(self.num_words, 'word')} cannot be read "
+            f"({counts}), the first at {self._unit} {self._first_position:,}"
         )
 
-    def _check(self, max_share: float) -> None:
-        if self._faults.total() > max_share * self.num_words:
-            encoding = guess_encoding(self._sample)
-            looks = f" It looks like {encoding}." if encoding else ""
-            raise FormatError(f"{self._path}: {self._summary()}.{looks} {self._advice}")
+    def _refuse_above(self, max_share: float) -> None:
+        if self._skipped.total() > max_share * self.num_words:
+            raise FormatError(f"{self._path}: {self._summary()}. {self._advice}")

@@ -1,19 +1,17 @@
 """Word vectors as text (GloVe, word2vec, .vec): a word and its numbers per line.
 
-They are separated by blanks; a tab may follow the word.
-
-word2vec and fastText begin with a line of two numbers, the word count and the width.
+They are separated by blanks; a tab may follow the word. word2vec and fastText begin with a line of
+two numbers, the word count and the width.
 """
 
-from collections.abc import Collection, Iterable
-from typing import IO
+from collections.abc import Collection
 
 import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.files.byte_stream import ByteStream
-from elmokit.files.lines import MAX_LINE_BYTES, raw_lines, text_of_line
-from elmokit.vectors.static_vectors import KeptVectors, StaticVectors, WordDecoder
+from elmokit.files.lines import MAX_LINE_BYTES, raw_lines
+from elmokit.vectors.static_vectors import StaticVectors, WantedVectors, WordDecoder
 
 _ADVICE = "Word vectors must be UTF-8; convert the file: iconv -f ENCODING -t UTF-8 IN > OUT."
 
@@ -27,14 +25,10 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
     """Read vectors in text form; ``only`` are the wanted words, in all `spellings`, None: all.
 
     Blank lines are ignored, words that cannot be read are skipped as by `WordDecoder`.
-
-    Raises:
-        FormatError: for a line with no, fewer or invalid numbers, with file and line; for counts
-            of words or numbers that differ from the header; for too many words that cannot be read.
     """
-    file, kept = stream.path, KeptVectors(only)
+    file, wanted = stream.path, WantedVectors(only)
     words = WordDecoder(file, "line", _ADVICE)
-    dim, promised = None, None
+    dim = promised = None
     for number, raw in enumerate(raw_lines(file, MAX_LINE_BYTES), 1):
         line = (raw or b"").rstrip()
         if number == 1 and is_header(line.split()):
@@ -42,33 +36,32 @@ def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
             continue
         if raw is not None and not line:
             continue
+        where = f"{file}, line {number}"
         try:
-            if not words.num_words:
-                dim = _width(line, dim)
+            dim = _width(line, dim) if words.num_words == 0 else dim
             fields = _fields(line, dim or 0)
             word = words.decode(fields[0], number)
             if word is None:
                 _numbers(fields)  # else the line is damaged, not only its word
-            elif kept.wants(word):
-                kept.keep(word, _numbers(fields), f"{file}, line {number}")
-        except _LineError as error:
-            text_of_line(raw, file, number)  # a line that is not UTF-8 has an error of its own
-            raise FormatError(f"{file}, line {number}: {error}") from error
+            elif wanted.lacks(word):
+                wanted.add(word, _numbers(fields), where)
+        except FormatError:
+            raise
+        except ValueError as error:
+            begin = line.split(b" ")[0].decode(errors="replace")
+            raise FormatError(
+                f"{where}, after the word {begin!r:.40}: {error}. A line has a word and its "
+                "numbers, separated by blanks; is the file truncated, or its first line wrong?"
+            ) from error
     if not dim:
-        raise FormatError(
-            f"{file}: no word vectors. Give a file with a word and its numbers per line."
-        )
+        raise FormatError(f"{file}: no word vectors: a word and its numbers per line are needed.")
     if promised not in (None, words.num_words):
         raise FormatError(
             f"{file}: the first line promises {promised:,} words, but {words.num_words:,} follow. "
             "The file is truncated or was concatenated; correct the first line if it is complete."
         )
     words.finish()
-    return kept.vectors(dim)
-
-
-class _LineError(Exception):
-    """Says what is wrong with a line."""
+    return wanted.vectors(dim)
 
 
 def _width(line: bytes, promised: int | None) -> int:
@@ -79,38 +72,25 @@ def _width(line: bytes, promised: int | None) -> int:
         return len(numbers)
     surplus = numbers[: max(len(numbers) - promised, 0)]
     if surplus and all(map(is_number, surplus)):  # they would become part of the word
-        raise _LineError(
-            f"{len(numbers)} numbers after {_begin(line)}, but the first line of the file says "
-            f"that vectors have {promised}. Correct that line, or use another file."
-        )
+        raise ValueError(f"{len(numbers)} numbers, but the first line of the file says {promised}")
     return promised
 
 
 def _fields(line: bytes, dim: int) -> list[bytes]:
     """Return the word, which may contain blanks and tabs, and its numbers."""
+    # From the right, because words may contain blanks, and numbers do not.
     fields = line.replace(b"\t", b" ").rsplit(b" ", dim)
     fields[0] = line[: len(fields[0])]
     if b"" in fields[1:]:  # several blanks between the numbers
         fields = line.rsplit(None, dim)
     if len(fields) <= max(dim, 1):
-        raise _LineError(
-            f"{len(fields) - 1} numbers after {_begin(line)}, but {max(dim, 1)} are needed. A line "
-            "has a word and its numbers, separated by blanks; is the file truncated?"
-        )
+        raise ValueError(f"{len(fields) - 1} numbers, but {max(dim, 1)} are needed")
     return fields
 
 
 def _numbers(fields: list[bytes]) -> np.ndarray:
-    try:
-        numbers = b" ".join(fields[1:]).decode().split(" ")
-        with np.errstate(over="ignore"):  # 1e99 becomes inf, which is refused with its word
-            return np.array(numbers, dtype=np.float32)
-    except ValueError as error:
-        raise _LineError(f"invalid numbers after the word {_begin(fields[0])}: {error}") from error
-
-
-def _begin(line: bytes) -> str:
-    return f"{line.split(b' ')[0].decode(errors='replace')!r:.40}"
+    with np.errstate(over="ignore"):  # 1e99 becomes inf, which is refused with its word
+        return np.array(b" ".join(fields[1:]).decode().split(" "), dtype=np.float32)
 
 
 def is_header(fields: list[bytes]) -> bool:
@@ -125,9 +105,3 @@ def is_number(field: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def write_rows(file: IO[bytes], rows: Iterable[tuple[str, np.ndarray]]) -> None:
-    """Write words and float32 rows, in the shortest decimals that restore the same float32."""
-    for word, row in rows:
-        file.write(f"{word} {' '.join(row.astype(str))}\n".encode())

@@ -21,7 +21,7 @@ from elmokit.corpus.sentence_file import (
     write_sentence_file,
 )
 from elmokit.corpus.shards import MANIFEST_NAME
-from elmokit.errors import ConfigError, InputError, MissingExtraError
+from elmokit.errors import InputError, MissingExtraError
 from elmokit.field_checks import SEEDS, check_choices, check_ranges
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.json_files import write_json
@@ -34,8 +34,7 @@ from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME, find_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
 Kind = Literal["skipgram", "cbow", "fasttext"]
-Stage = Literal["tokenizing", "training"]
-OnProgress = Callable[[Stage, int, int | None], object]
+OnProgress = Callable[[Literal["tokenizing", "training"], int, int | None], object]
 """Called with the stage, its words so far, and their total if it is known."""
 
 MAX_SENTENCE_WORDS = 10_000
@@ -68,21 +67,17 @@ class VectorsConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        for name in ("dim", "window", "min_count", "epochs", "negative", "buckets"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"`{name}` must be at least 1, got {getattr(self, name)}.")
-        check_ranges(self, seed=SEEDS)
+        counts = ("dim", "window", "min_count", "epochs", "negative", "buckets")
+        check_ranges(self, seed=SEEDS, **dict.fromkeys(counts, (1, 2**31 - 1)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class VectorsReport:
-    """What `train_vectors` wrote."""
+    """What `train_vectors` wrote; ``words`` of them have a vector."""
 
     path: Path
     metadata_path: Path
-    """The JSON file beside it."""
     words: int
-    """Words with a vector."""
     dim: int
     corpus_sentences: int
     corpus_words: int
@@ -132,7 +127,10 @@ def train_vectors(
         InputError: for an unknown suffix of the output.
     """
     check_suffix(output)
-    _check_gensim()
+    try:
+        import gensim.models  # noqa: F401 (fail now, not after hours of tokenization)
+    except ImportError as error:
+        raise MissingExtraError("gensim", extra="static") from error
     metadata_path = output.with_name(f"{output.name}.json")
     text = open_corpus_of_model(list(map(Path, corpus)), model, tokenizer)
     for path in (output, metadata_path):
@@ -159,29 +157,53 @@ def train_vectors(
         tokenizer=text.tokenizer, normalization=text.normalization,
         seconds=seconds,
     )  # fmt: skip
+    if config.kind == "fasttext" and check_suffix(output) == ".bin":
+        from gensim.models.fasttext import save_facebook_model
+
+        with atomic_file(output) as temp_path:
+            save_facebook_model(trained, str(temp_path))
+    else:
+        write_vectors(output, trained.wv.index_to_key, trained.wv.vectors)
     learning = {"learning_rate": float(trained.alpha), "sample": float(trained.sample)}
-    settings = {**to_dict(config), **learning, "threads": threads}
-    _write(trained, output, config.kind)
-    _write_metadata(report, settings, files, model)
+    metadata = {
+        "elmokit_version": __version__,
+        "made_by": {"gensim": version("gensim")},
+        "settings": {**to_dict(config), **learning, "threads": threads},
+        "words": report.words,
+        "tokenizer": to_dict(report.tokenizer),
+        "normalization": report.normalization,
+        "model": model,
+        "corpus": {
+            "files": files,
+            "sentences": report.corpus_sentences,
+            "words": report.corpus_words,
+            "skipped": report.skipped,
+            "coverage": report.coverage,
+        },
+        "seconds": report.seconds,
+    }
+    write_json(metadata_path, metadata, indent=2)
     return report
+
+
+METADATA_KEYS = ("elmokit_version", "made_by", "settings", "corpus")
+"""Some of the keys of the JSON file beside vectors, by which it is known."""
 
 
 def open_corpus_of_model(
     corpus: Sequence[Path], model: str | None, tokenizer: str | None
 ) -> TokenizedCorpus:
     """Open a corpus, with the tokenizer and normalization of a model if one is given."""
-    for one in corpus:
-        if (one / SHARDS / MANIFEST_NAME).is_file():
+    for folder in corpus:
+        is_run = (folder / SHARDS / MANIFEST_NAME).is_file()
+        is_model = (folder / WEIGHTS_NAME).is_file() and any(
+            (folder / name).is_file() for name in (CONFIG_NAME, RUN_CONFIG_NAME)
+        )
+        if is_run or is_model:
+            what = "training run" if is_run else "model"
             raise InputError(
-                f"{one} is a training run. The text that it was trained on is in {one / SHARDS}: "
-                "give that directory."
-            )
-        if (one / WEIGHTS_NAME).is_file() and any(
-            (one / name).is_file() for name in (CONFIG_NAME, RUN_CONFIG_NAME)
-        ):
-            raise InputError(
-                f"{one} is a model, not text. Give text files, or the shards of training runs "
-                f"(DIR/{SHARDS})."
+                f"{folder} is a {what}, not text. Give text files, or the shards that a run was "
+                f"trained on: {folder / SHARDS}."
             )
     if model is None:
         return open_corpus(corpus, tokenizer=tokenizer)
@@ -221,13 +243,6 @@ class _Sentences:
             raise self._error
 
 
-def _check_gensim() -> None:
-    try:
-        import gensim.models  # noqa: F401 (fail now, not after hours of tokenization)
-    except ImportError as error:
-        raise MissingExtraError("gensim", extra="static") from error
-
-
 def _train(text: SentenceFile, config: VectorsConfig, threads: int, on_progress: OnProgress) -> Any:
     from gensim.models import FastText, Word2Vec
 
@@ -242,46 +257,10 @@ def _train(text: SentenceFile, config: VectorsConfig, threads: int, on_progress:
         model = FastText(sg=1, bucket=config.buckets, **settings)
     else:
         model = Word2Vec(sg=int(config.kind == "skipgram"), **settings)
+    # gensim would count the words again, and order equal counts by chance.
     model.build_vocab_from_freq(text.counts, corpus_count=text.num_sentences)
     model.corpus_total_words = text.num_words
     sentences = _Sentences(text, config.epochs, on_progress)
     model.train(sentences, total_words=text.num_words, epochs=config.epochs)
     sentences.check()
     return model
-
-
-def _write(model: Any, output: Path, kind: Kind) -> None:
-    if kind == "fasttext" and check_suffix(output) == ".bin":
-        from gensim.models.fasttext import save_facebook_model
-
-        with atomic_file(output) as partial:
-            save_facebook_model(model, str(partial))
-    else:
-        write_vectors(output, model.wv.index_to_key, model.wv.vectors)
-
-
-METADATA_KEYS = ("elmokit_version", "made_by", "settings", "corpus")
-"""Some of the keys of the JSON file beside vectors, by which it is known."""
-
-
-def _write_metadata(
-    report: VectorsReport, settings: dict[str, Any], files: list[dict[str, Any]], model: str | None
-) -> None:
-    metadata = {
-        "elmokit_version": __version__,
-        "made_by": {"gensim": version("gensim")},
-        "settings": settings,
-        "words": report.words,
-        "tokenizer": to_dict(report.tokenizer),
-        "normalization": report.normalization,
-        "model": model,
-        "corpus": {
-            "files": files,
-            "sentences": report.corpus_sentences,
-            "words": report.corpus_words,
-            "skipped": report.skipped,
-            "coverage": report.coverage,
-        },
-        "seconds": report.seconds,
-    }
-    write_json(report.metadata_path, metadata, indent=2)

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 FORMATS = (fasttext_file, word2vec_file, text_file)
 """In the order in which they are tried; text accepts anything."""
-WRITERS = {".bin": word2vec_file, ".txt": text_file, ".vec": text_file}
-"""By file suffix."""
+SUFFIXES = (".bin", ".txt", ".vec")
+"""Of files that are written: word2vec's binary form, and its text."""
 FEW_KNOWN = 0.5
 """A smaller share of words with a vector causes a warning."""
 _HEAD_BYTES = 1 << 16
@@ -55,17 +55,12 @@ def read_vectors(
             "could run any code. Convert it with gensim: "
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
-    return next(one for one in FORMATS if one.recognizes(head)).read(stream, only)
+    file_format = next(module for module in FORMATS if module.recognizes(head))
+    return file_format.read(stream, only)
 
 
 def read_vectors_of(path: str | os.PathLike[str], words: Iterable[str]) -> StaticVectors:
-    """Read the vectors of the words of a text; log for how many of them there is one.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        FormatError: if it is damaged.
-        InputError: if it has none of the words.
-    """
+    """Read the vectors of the words of a text; log for how many of them there is one."""
     counts = Counter(words)
     static = read_vectors(path, only=counts.keys())
     known = sum(count for word, count in counts.items() if static.id_of(word) != UNKNOWN_ID)
@@ -91,11 +86,7 @@ class VectorsReference:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> "VectorsReference":
-        """Refer to a file.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-        """
+        """Refer to a file, which must exist."""
         file = _existing(path).absolute()
         return cls(path=str(file), sha256=file_sha256(file))
 
@@ -108,58 +99,40 @@ class LaterWords:
     """
 
     def __init__(self, reference: VectorsReference) -> None:
-        self._reference = reference
+        self._file, self._sha256 = Path(reference.path), reference.sha256
         self._asked: set[str] = set()
         self._is_right: bool | None = None
 
     def find(self, words: Collection[str]) -> StaticVectors | None:
-        """Return the vectors of those words that were not asked for before, None if there are none.
-
-        Raises:
-            FormatError: if the file is damaged.
-        """
+        """Return the vectors of the words that were not asked for before, None if all were."""
         new = [word for word in words if word not in self._asked]
         self._asked.update(new)
-        if not new or not self._can_be_read(len(new)):
+        if not new or self._is_right is False:
             return None
-        return read_vectors(self._reference.path, only=new)
-
-    def read_all(self) -> StaticVectors:
-        """Return every vector that the file lists; of a fastText model, warn about the others.
-
-        Raises:
-            FileNotFoundError: if the file is gone.
-            FormatError: if it is damaged, or not the file of the training.
-        """
-        file = _existing(self._reference.path)
-        if not self._is_file_of_training(file):
-            raise FormatError(
-                f"{file} is not the file that the run was trained with. Give that one: "
-                "TaskRun.load(…, vectors=FILE)."
-            )
-        if fasttext_file.recognizes(ByteStream(file).ahead(_HEAD_BYTES)):
-            log.warning(
-                "%s also makes vectors of words that it does not list: these are not kept", file
-            )
-        return read_vectors(file)
-
-    def _is_file_of_training(self, file: Path) -> bool:
-        return file_sha256(file) == self._reference.sha256
-
-    def _can_be_read(self, num_words: int) -> bool:
-        if self._is_right is False:
-            return False
-        file = Path(self._reference.path)
-        if not file.is_file():
+        if not self._file.is_file():
             problem = "is gone"
-        elif self._is_right is None and not self._is_file_of_training(file):
+        elif self._is_right is None and file_sha256(self._file) != self._sha256:
             problem = "is not the file that the run was trained with"
         else:
             self._is_right = True
-            return True
+            return read_vectors(self._file, only=new)
         self._is_right = False
-        log.warning("%s %s: %d unseen words get no static vector", file, problem, num_words)
-        return False
+        log.warning("%s %s: %d unseen words get no static vector", self._file, problem, len(new))
+        return None
+
+    def read_all(self) -> StaticVectors:
+        """Return every vector that the file lists; of a fastText model, warn about the others."""
+        if file_sha256(_existing(self._file)) != self._sha256:
+            raise FormatError(
+                f"{self._file} is not the file that the run was trained with. Give that one: "
+                "TaskRun.load(…, vectors=FILE)."
+            )
+        if fasttext_file.recognizes(ByteStream(self._file).ahead(_HEAD_BYTES)):
+            log.warning(
+                "%s also makes vectors of words that it does not list: these are not kept",
+                self._file,
+            )
+        return read_vectors(self._file)
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:
@@ -168,13 +141,9 @@ def _existing(path: str | os.PathLike[str]) -> Path:
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of an output file.
-
-    Raises:
-        InputError: if it is not in `WRITERS`.
-    """
+    """Return the suffix of an output file, which must be in `SUFFIXES`."""
     suffix = Path(path).suffix.lower()
-    if suffix not in WRITERS:
+    if suffix not in SUFFIXES:
         raise InputError(
             f"The suffix of {os.fspath(path)} must give the format of the vectors: .bin for "
             "binary, .txt or .vec for text."
@@ -190,16 +159,16 @@ def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np
 
     Raises:
         InputError: for another suffix.
-        ValueError: for words that cannot be written, or another number of rows.
+        ValueError: for words that cannot be written.
     """
-    suffix = check_suffix(path)
-    writer = WRITERS[suffix]
-    refused = " \n\0" if suffix == ".bin" else " \t\n\0"
-    if values.ndim != 2 or len(values) != len(words):
-        raise ValueError(f"{len(words)} words need as many rows, got {values.shape}.")
+    is_binary = check_suffix(path) == ".bin"
+    refused = " \n\0" if is_binary else " \t\n\0"
     for word in words:
         if not word or any(mark in word for mark in refused):
             raise ValueError(f"{word!r:.40} is not allowed in a file of word vectors.")
     with atomic_file(path) as temp_path, temp_path.open("wb") as file:
-        file.write(f"{len(words)} {values.shape[1]}\n".encode("ascii"))
-        writer.write_rows(file, zip(words, values.astype("<f4", copy=False), strict=True))
+        file.write(f"{len(words)} {values.shape[1]}\n".encode())
+        for word, row in zip(words, values.astype("<f4", copy=False), strict=True):
+            # NumPy writes the shortest decimals that restore the same float32.
+            numbers = row.tobytes() if is_binary else " ".join(row.astype(str)).encode()
+            file.write(word.encode() + b" " + numbers + b"\n")

@@ -9,9 +9,8 @@ import json
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from functools import partial
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +20,26 @@ import torch
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMConfig
-from elmokit.bilm.softmax import AdaptiveSoftmax
+from elmokit.bilm.softmax import AdaptiveSoftmax, SoftmaxConfig
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath, atomic_files, reserve
 from elmokit.files.bounded import check_growth
-from elmokit.files.hdf5 import Hdf5File, open_hdf5
+from elmokit.files.hdf5 import open_hdf5
 from elmokit.files.json_files import json_bytes
+from elmokit.text.lexicon import Lexicon
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
-from elmokit.weights.array_source import ArraySource, StoredArray
 from elmokit.weights.bilm_tf_layout import (
     SOFTMAX_NAMES,
     Arrays,
+    ArraySource,
     Dataset,
     bilm_layout,
     softmax_layout,
 )
 from elmokit.weights.bilm_tf_options import (
     ORIGINAL_OPTIONS,
-    first_dataset,
     options_of,
     parse_options,
     parse_softmax,
@@ -52,7 +51,8 @@ from elmokit.weights.tensor_files import WithoutStorage, check_finite
 
 logger = logging.getLogger(__name__)
 
-_BILM_PREFIXES = ("char_embed", "embedding", "CNN", "RNN", "rnn")
+_BILM_PREFIXES = ("char_embed", "embedding", "word_embed", "CNN", "RNN", "rnn")
+_EXPECTED = "The arrays of a biLM (`char_embed` or `embedding`, `RNN_0` …) were expected."
 
 
 def read_bilm_tf(
@@ -81,15 +81,15 @@ def read_bilm_tf(
     source = Path(options)
     data = read_options(source)
     with ExitStack() as files:
-        file = files.enter_context(_open_weights(Path(weights), *first_dataset(data)))
+        arrays = files.enter_context(open_hdf5(Path(weights), expected=_EXPECTED))
         output = None
         if softmax is not None:
-            output = files.enter_context(_open_weights(Path(softmax), SOFTMAX_NAMES[0], "(V, P)"))
-        return build_bilm(data, file, source=source, vocab=vocab, output=output)
+            output = files.enter_context(open_hdf5(Path(softmax), expected=_EXPECTED))
+        return build_bilm(data, arrays, source=source, vocab=vocab, output=output)
 
 
 def build_bilm(
-    data: Mapping[str, Any],
+    options: Mapping[str, Any],
     arrays: ArraySource,
     *,
     source: Path,
@@ -99,14 +99,11 @@ def build_bilm(
     """Build a model of options and of arrays in the original's layout, in evaluation mode.
 
     Args:
-        data: The options.
+        options: As read from ``source``, which messages name.
         arrays: The biLM, and the softmax if it is there.
-        source: File of the options, for messages.
+        source: File of the options.
         vocab: The vocabulary.
         output: The softmax, if it is elsewhere.
-
-    Raises:
-        FormatError: as `read_bilm_tf`.
     """
     try:
         word_vocab = None if vocab is None else WordVocab.read(vocab)
@@ -114,21 +111,66 @@ def build_bilm(
         raise FormatError(
             f"{error} The encoder alone does without: `elmokit convert --encoder-only`."
         ) from error
-    _check_input_kind(data, arrays, source)
-    config = parse_options(data, source=source, matrix_shape=partial(_matrix_shape, arrays))
-    softmax = arrays if output is None else output
+    shapes = arrays.shapes()
+    table = "embedding" if options.get("char_cnn") is None else "char_embed"
+    if len(shapes.get(table, ())) != 2:
+        raise FormatError(
+            f"{arrays.path}: dataset `{table}` has the shape {shapes.get(table, '(missing)')}; "
+            f"{source} describes a model with a matrix of this name (table `char_cnn`, or none)."
+        )
+    config = parse_options(options, source=source, shapes=shapes)
+    softmax_arrays = output
+    if softmax_arrays is None and any(name in shapes for name in SOFTMAX_NAMES):
+        softmax_arrays = arrays
     num_words = None
-    if output is not None or any(name in arrays for name in SOFTMAX_NAMES):
-        shape = f"(V, {config.lstm.projection_dim})"
-        num_words = _matrix_shape(softmax, SOFTMAX_NAMES[0], shape)[0]
-    if word_vocab is not None:
-        _check_vocab(word_vocab, vocab, num_words, f"softmax/W of {softmax.path}")
-        _check_vocab(word_vocab, vocab, config.num_words, f"embedding of {arrays.path}")
-    model = _build(data, config, word_vocab, num_words, source=source)
-    tensors = _read_tensors([*bilm_layout(config)], arrays)
-    if num_words is not None:
-        tensors |= _read_tensors([*softmax_layout(config, num_words)], softmax)
-    _check_no_surplus(arrays, config)
+    if softmax_arrays is not None:
+        num_words = (softmax_arrays.shapes().get(SOFTMAX_NAMES[0]) or (0,))[0]
+    for num_rows in (num_words, config.num_words):
+        if word_vocab is not None and num_rows not in (None, len(word_vocab)):
+            raise FormatError(
+                f"{vocab}: {len(word_vocab)} words, but softmax or embedding of {arrays.path} has "
+                f"{num_rows} rows, one per line of the vocabulary: the files belong to different "
+                "models."
+            )
+    return build_from_arrays(
+        config, arrays, options=options, source=source, word_vocab=word_vocab,
+        softmax_config=None if num_words is None else parse_softmax(options, source=source),
+        num_words=num_words, softmax_arrays=softmax_arrays,
+    )  # fmt: skip
+
+
+def build_from_arrays(
+    config: BiLMConfig,
+    arrays: ArraySource,
+    *,
+    options: Mapping[str, Any],
+    source: Path,
+    word_vocab: WordVocab | None = None,
+    softmax_config: SoftmaxConfig | None = None,
+    num_words: int | None = None,
+    softmax_arrays: ArraySource | None = None,
+    lexicon: Lexicon | None = None,
+) -> PretrainedBiLM:
+    """Build a model of a configuration; the options are only kept in its metadata."""
+    try:
+        with WithoutStorage():
+            model = PretrainedBiLM(
+                config,
+                word_vocab=word_vocab,
+                softmax_config=softmax_config,
+                num_words=num_words,
+                tokenizer=TokenizerConfig(name="whitespace"),
+                lexicon=lexicon,
+                training={ORIGINAL_OPTIONS: copy.deepcopy(dict(options))},
+                initialize=False,
+            )
+    except ValueError as error:
+        raise FormatError(f"{source}: {error}") from error
+    layout = [*bilm_layout(config)]
+    tensors = _read_tensors(layout, arrays)
+    if softmax_arrays is not None and num_words is not None:
+        tensors |= _read_tensors([*softmax_layout(config, num_words)], softmax_arrays)
+    _check_no_surplus(arrays, layout)
     model.load_state_dict(tensors, assign=True)
     return model.eval()
 
@@ -151,19 +193,16 @@ def write_bilm_tf(
     ``vocab``, if given; without any, that file is removed.
 
     Raises:
-        InputError: for an adaptive softmax, which the format cannot hold, if ``softmax`` is given
-            for a model without one, and if two of the files are the same.
+        InputError: for an adaptive softmax or a lexicon, which the format cannot hold, if
+            ``softmax`` is given for a model without one, and if two of the files are the same.
     """
     check_distinct(options=options, weights=weights, softmax=softmax, vocabulary=vocab)
-    if isinstance(model.softmax, AdaptiveSoftmax):
+    if isinstance(model.softmax, AdaptiveSoftmax) or model.config.lexicon is not None:
+        what = "an adaptive softmax" if model.config.lexicon is None else "a `lexicon`"
         raise InputError(
-            "The original format has no adaptive softmax. Write the model without its output layer "
-            "(model.softmax = None), or train it with a full or sampled softmax."
-        )
-    if model.config.lexicon is not None:
-        raise InputError(
-            "The original format has only characters that are bytes; this model reads characters "
-            "and words by lists (config.json, `lexicon`)."
+            f"The original format has no place for {what}. An adaptive softmax can be left out "
+            "(model.softmax = None); a model that reads characters and words by lists cannot be "
+            "written."
         )
     if softmax is not None and model.softmax is None:
         raise InputError(
@@ -194,12 +233,11 @@ def write_bilm_tf(
 
 def check_distinct(**files: StrPath | None) -> None:
     """Check that files to write, by what they are, are different ones."""
-    given = {name: Path(path) for name, path in files.items() if path is not None}
-    if len({path.resolve() for path in given.values()}) < len(given):
-        *first, last = given
+    paths = {name: Path(path) for name, path in files.items() if path is not None}
+    if len({path.resolve() for path in paths.values()}) < len(paths):
         raise InputError(
-            f"{', '.join(first).capitalize()} and {last} need files of their own, got "
-            f"{', '.join(str(path) for path in given.values())}."
+            "Files to write must differ, got "
+            f"{', '.join(f'{name} {path}' for name, path in paths.items())}."
         )
 
 
@@ -230,115 +268,59 @@ def format_losses(model: PretrainedBiLM) -> list[str]:
 # --- reading
 
 
-def _open_weights(path: Path, first: str, expected: str) -> AbstractContextManager[Hdf5File]:
-    if not path.exists():
-        raise FileNotFoundError(f"There is no weight file {path}.")
-    return open_hdf5(path, expected=f"Dataset `{first}` of shape {expected} was expected first.")
-
-
-def _check_input_kind(data: Mapping[str, Any], file: ArraySource, source: Path) -> None:
-    if data.get("char_cnn") is None and "embedding" not in file and "char_embed" in file:
-        raise FormatError(
-            f"{source}: `char_cnn` is missing, but {file.path} holds `char_embed`: the options "
-            "describe a word-input model, the weights are those of a character model."
-        )
-
-
-def _build(
-    data: Mapping[str, Any],
-    config: BiLMConfig,
-    word_vocab: WordVocab | None,
-    num_words: int | None,
-    *,
-    source: Path,
-) -> PretrainedBiLM:
-    """Return the model without its weights."""
-    try:
-        with WithoutStorage():
-            return PretrainedBiLM(
-                config,
-                word_vocab=word_vocab,
-                softmax_config=None if num_words is None else parse_softmax(data, source=source),
-                num_words=num_words,
-                tokenizer=TokenizerConfig(name="whitespace"),
-                training={ORIGINAL_OPTIONS: copy.deepcopy(dict(data))},
-                initialize=False,
-            )
-    except FormatError:
-        raise
-    except ValueError as error:
-        raise FormatError(f"{source}: {error}") from error
-
-
-def _check_vocab(vocab: WordVocab, path: object, num_rows: int | None, what: str) -> None:
-    if num_rows is not None and len(vocab) != num_rows:
-        raise FormatError(
-            f"{path}: {len(vocab)} words, but {what} has {num_rows} rows, one per line of the "
-            "vocabulary: the files belong to different models."
-        )
-
-
-def _check_no_surplus(file: ArraySource, config: BiLMConfig) -> None:
+def _check_no_surplus(arrays: ArraySource, layout: Iterable[Dataset]) -> None:
     """Refuse biLM datasets that the options do not describe; log other datasets."""
-    known = {name for dataset in bilm_layout(config) for name in dataset.names} | {*SOFTMAX_NAMES}
-    others = {name: shape for name, shape in file.shapes().items() if name not in known}
+    known = {*SOFTMAX_NAMES}.union(*((dataset.name, dataset.alias) for dataset in layout))
+    others = {name: shape for name, shape in arrays.shapes().items() if name not in known}
     for name, shape in others.items():
         if name.startswith(_BILM_PREFIXES):
             raise FormatError(
-                f"{file.path}: dataset `{name}` of shape {shape} has no place in the model "
+                f"{arrays.path}: dataset `{name}` of shape {shape} has no place in the model "
                 "that the options describe; options and weights belong to different models."
             )
     if others:
         message = "%s: passed over %d datasets that are not part of a biLM, such as %s"
-        logger.info(message, file.path, len(others), min(others))
+        logger.info(message, arrays.path, len(others), min(others))
 
 
-def _matrix_shape(file: ArraySource, name: str, expected: str) -> tuple[int, int]:
-    """Return the shape of a matrix whose size is not in the options."""
-    stored, where = file.dataset(name), f"{file.path}: dataset `{name}`"
-    if stored is None:
-        raise FormatError(f"{where} is missing; expected shape {expected}.")
-    if stored.shape is None or len(stored.shape) != 2:
-        raise FormatError(f"{where} has shape {stored.shape}, expected {expected}.")
-    return stored.shape
-
-
-def _read_tensors(datasets: Sequence[Dataset], file: ArraySource) -> dict[str, Tensor]:
+def _read_tensors(layout: list[Dataset], arrays: ArraySource) -> dict[str, Tensor]:
     """Read parameters by name, once every dataset is known to be there in its shape."""
-    found = [_find(file, dataset) for dataset in datasets]
-    num_values = sum(math.prod(dataset.shape) for dataset in datasets)
-    check_growth(file.path, 4 * num_values, file.num_bytes)
+    shapes = arrays.shapes()
+    stored_names = [_stored_name(dataset, shapes, arrays.path) for dataset in layout]
+    check_growth(
+        arrays.path, sum(4 * math.prod(dataset.shape) for dataset in layout), arrays.num_bytes
+    )
     return {
         name: torch.from_numpy(np.array(array, order="C"))
-        for dataset, (stored_name, stored) in zip(datasets, found, strict=True)
-        for name, array in dataset.read(_read_array(file, stored_name, stored)).items()
+        for dataset, stored_name in zip(layout, stored_names, strict=True)
+        for name, array in dataset.read(_read_array(arrays, stored_name)).items()
     }
 
 
-def _find(file: ArraySource, dataset: Dataset) -> tuple[str, StoredArray]:
-    """Return name and dataset, after checking it against the options."""
-    shape = dataset.shape
-    found = ((name, one) for name in dataset.names if (one := file.dataset(name)) is not None)
-    name, stored = next(found, (dataset.name, None))
-    where = f"{file.path}: dataset `{name}`"
-    if stored is None:
-        hint = ""
-        if "rnn" in file or (name.startswith("RNN_1") and "RNN_1" not in file):
-            hint = " It looks like a unidirectional model; elmokit reads bidirectional ones only."
-        raise FormatError(f"{where} is missing; expected shape {shape}.{hint}")
-    if stored.shape != shape:
-        raise FormatError(f"{where} has shape {stored.shape}, expected {shape} by the options.")
-    if stored.dtype.kind != "f":
-        raise FormatError(f"{where} of shape {shape} holds {stored.dtype}, expected float32.")
-    return name, stored
+def _stored_name(dataset: Dataset, shapes: Mapping[str, tuple[int, ...]], path: Path) -> str:
+    """Return the name that a dataset has in a source, after checking its shape."""
+    name = dataset.alias if dataset.name not in shapes and dataset.alias else dataset.name
+    if shapes.get(name) == dataset.shape:
+        return name
+    hint = ""
+    if any(other.startswith("rnn/") for other in shapes) or (
+        name.startswith("RNN_1/") and not any(other.startswith("RNN_1/") for other in shapes)
+    ):
+        hint = " It looks like a unidirectional model; elmokit reads bidirectional ones only."
+    got = f"has shape {shapes[name]}" if name in shapes else "is missing"
+    raise FormatError(f"{path}: dataset `{name}` {got}; the options say {dataset.shape}.{hint}")
 
 
-def _read_array(file: ArraySource, name: str, stored: StoredArray) -> np.ndarray:
+def _read_array(arrays: ArraySource, name: str) -> np.ndarray:
     """Read one dataset as float32."""
+    stored = arrays.dataset(name)
+    if stored is None or stored.dtype.kind != "f":
+        kind = "a group" if stored is None else stored.dtype
+        raise FormatError(f"{arrays.path}: dataset `{name}` is {kind}, expected float32.")
     if stored.dtype != np.float32:
-        logger.warning("%s: `%s` is %s, read as float32.", file.path, name, stored.dtype)
-    array = file.read(stored).astype(np.float32, copy=False)
-    check_finite(torch.from_numpy(array), name, file.path)
+        logger.warning("%s: `%s` is %s, read as float32.", arrays.path, name, stored.dtype)
+    array = arrays.read(stored).astype(np.float32, copy=False)
+    check_finite(torch.from_numpy(array), name, arrays.path)
     return array
 
 

@@ -1,7 +1,7 @@
-"""The original's ``options.json`` ⇄ our configuration."""
+"""The original's ``options.json`` ⇄ our configuration; options of files that have none."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,102 +18,21 @@ from elmokit.files.lines import read_whole
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, NUM_RAW_CHARS, CharVocabConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 
-MatrixShape = Callable[[str, str], tuple[int, int]]
-"""(dataset, expected shape in words) -> its shape in the weights."""
+Shapes = Mapping[str, tuple[int, ...]]
+"""Shapes of the weights by the names of the original's HDF5 files."""
 
 DEFAULT_DROPOUT = 0.1
 DEFAULT_NUM_SAMPLES = 8192
+RELEASED_CLIP = 3.0
+RELEASED_ASSUMED = (
+    f"the activation (ReLU), both clips ({RELEASED_CLIP:g}) and the longest word "
+    f"({DEFAULT_MAX_CHARACTERS}) are those of all released "
+    "models: the files do not state them. If they were others, give the options file with --options"
+)
+"""What the shapes of arrays do not tell."""
 ORIGINAL_OPTIONS = "original_options"
 """Key of the training metadata that keeps the options as they were read."""
 _STORED = f"config.json, training.{ORIGINAL_OPTIONS}"
-
-
-def read_options(path: Path) -> dict[str, Any]:
-    """Read the file; `parse_options` checks its contents.
-
-    Raises:
-        FormatError: for invalid JSON.
-    """
-    advice = "It must hold a JSON object with the keys `lstm` and `char_cnn`."
-    return parse_json(read_whole(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
-
-
-def parse_options(
-    data: Mapping[str, Any], *, source: object, matrix_shape: MatrixShape
-) -> BiLMConfig:
-    """Turn options into our configuration; missing sizes come from the weights.
-
-    ``n_characters`` is ignored: it is 261 in training files and 262 in inference files, but the
-    weights always have 261 rows. Raises `FormatError` for a missing or impossible option, or a
-    unidirectional model.
-    """
-    options = _typed(data, source)
-    if options.bidirectional is False:
-        raise FormatError(
-            f"{source}: `bidirectional` is false: a unidirectional model. elmokit reads "
-            "bidirectional ones only."
-        )
-    lstm, cnn = options.lstm, options.char_cnn
-    try:
-        return BiLMConfig(
-            char_vocab=_char_vocab(None if cnn is None else cnn.max_characters_per_token),
-            char_cnn=None if cnn is None else _char_cnn(cnn, matrix_shape),
-            num_words=matrix_shape(*first_dataset(data))[0] if cnn is None else None,
-            lstm=LSTMConfig(
-                num_layers=1 if lstm.n_layers is None else lstm.n_layers,
-                cell_dim=lstm.dim,
-                projection_dim=lstm.projection_dim,
-                cell_clip=lstm.cell_clip,
-                projection_clip=lstm.proj_clip,
-                skip_connections=bool(lstm.use_skip_connections),
-            ),
-            dropout=DEFAULT_DROPOUT if options.dropout is None else options.dropout,
-        )
-    except FormatError:
-        raise
-    except ValueError as error:
-        raise FormatError(f"{source}: {error}") from error
-
-
-def parse_softmax(data: Mapping[str, Any], *, source: object) -> SoftmaxConfig:
-    """Return the output layer of training options; the original samples by default."""
-    options = _typed(data, source)
-    samples = options.n_negative_samples_batch
-    try:
-        return SoftmaxConfig(
-            kind="full" if options.sample_softmax is False else "sampled",
-            num_samples=DEFAULT_NUM_SAMPLES if samples is None else samples,
-        )
-    except ValueError as error:
-        raise FormatError(f"{source}: `n_negative_samples_batch`: {error}") from error
-
-
-def first_dataset(data: Mapping[str, Any]) -> tuple[str, str]:
-    """Return name and expected shape of the first dataset, for messages."""
-    table = data.get("char_cnn")
-    if isinstance(table, Mapping):
-        embedding = table.get("embedding")
-        dim = embedding.get("dim", "d") if isinstance(embedding, Mapping) else "d"
-        return "char_embed", f"({NUM_RAW_CHARS}, {dim})"
-    lstm = data.get("lstm")
-    dim = lstm.get("projection_dim", "P") if isinstance(lstm, Mapping) else "P"
-    return "embedding", f"(V, {dim})"
-
-
-def options_of(model: PretrainedBiLM) -> dict[str, Any]:
-    """Return the options of a model: as they were read if they still hold, else fresh ones."""
-    original = copy.deepcopy(model.training_metadata.get(ORIGINAL_OPTIONS) or {})
-    result = original
-    if not original or not _describes(original, model.config):
-        result = {key: value for key, value in original.items() if key not in ("lstm", "char_cnn")}
-        result |= _fresh_options(model)
-    if model.softmax is not None and model.softmax_config is not None:
-        if "n_tokens_vocab" in result or not original:
-            result["n_tokens_vocab"] = model.softmax.num_words
-        if parse_softmax(result, source=_STORED) != model.softmax_config:
-            result["sample_softmax"] = model.softmax_config.kind == "sampled"
-            result["n_negative_samples_batch"] = model.softmax_config.num_samples
-    return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +71,109 @@ class _Options:
     n_negative_samples_batch: int | None = None
 
 
+def read_options(path: Path) -> dict[str, Any]:
+    """Read the file; `parse_options` checks its contents."""
+    advice = "It must hold a JSON object with the keys `lstm` and `char_cnn`."
+    return parse_json(read_whole(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
+
+
+def parse_options(data: Mapping[str, Any], *, source: object, shapes: Shapes) -> BiLMConfig:
+    """Turn options into our configuration; missing sizes come from the shapes of the weights.
+
+    ``shapes`` has the matrix of characters or of words. ``n_characters`` is ignored: it is 261 in
+    training files and 262 in inference files, but the weights always have 261 rows.
+    """
+    options = _typed(data, source)
+    if options.bidirectional is False:
+        raise FormatError(
+            f"{source}: `bidirectional` is false: a unidirectional model. elmokit reads "
+            "bidirectional ones only."
+        )
+    lstm, cnn = options.lstm, options.char_cnn
+    num_rows, table_dim = shapes["embedding" if cnn is None else "char_embed"]
+    try:
+        return BiLMConfig(
+            char_vocab=_char_vocab(None if cnn is None else cnn.max_characters_per_token),
+            char_cnn=None if cnn is None else _char_cnn(cnn, table_dim),
+            num_words=num_rows if cnn is None else None,
+            lstm=LSTMConfig(
+                num_layers=1 if lstm.n_layers is None else lstm.n_layers,
+                cell_dim=lstm.dim,
+                projection_dim=lstm.projection_dim,
+                cell_clip=lstm.cell_clip,
+                projection_clip=lstm.proj_clip,
+                skip_connections=bool(lstm.use_skip_connections),
+            ),
+            dropout=DEFAULT_DROPOUT if options.dropout is None else options.dropout,
+        )
+    except ValueError as error:
+        raise FormatError(f"{source}: {error}") from error
+
+
+def parse_softmax(data: Mapping[str, Any], *, source: object) -> SoftmaxConfig:
+    """Return the output layer of training options; the original samples by default."""
+    options = _typed(data, source)
+    samples = options.n_negative_samples_batch
+    try:
+        return SoftmaxConfig(
+            kind="full" if options.sample_softmax is False else "sampled",
+            num_samples=DEFAULT_NUM_SAMPLES if samples is None else samples,
+        )
+    except ValueError as error:
+        raise FormatError(f"{source}: `n_negative_samples_batch`: {error}") from error
+
+
+def options_of(model: PretrainedBiLM) -> dict[str, Any]:
+    """Return the options of a model: as they were read if they still hold, else fresh ones."""
+    original = copy.deepcopy(model.training_metadata.get(ORIGINAL_OPTIONS) or {})
+    result = original
+    if not original or not _describes(original, model.config):
+        result = {key: value for key, value in original.items() if key not in ("lstm", "char_cnn")}
+        result |= _fresh_options(model.config)
+    if model.softmax is not None and model.softmax_config is not None:
+        if "n_tokens_vocab" in result or not original:
+            result["n_tokens_vocab"] = model.softmax.num_words
+        if parse_softmax(result, source=_STORED) != model.softmax_config:
+            result["sample_softmax"] = model.softmax_config.kind == "sampled"
+            result["n_negative_samples_batch"] = model.softmax_config.num_samples
+    return result
+
+
+def released_options(shapes: Shapes, *, source: object) -> dict[str, Any]:
+    """Return options of a character model: sizes by shape, the rest as in all released models."""
+    cells = [name for name in shapes if name.startswith("RNN_0/") and name.endswith("/W_0")]
+    try:
+        (_, embedding_dim), (rows, columns) = shapes["char_embed"], shapes[min(cells)]
+        kernels = [shapes[f"CNN/W_cnn_{i}"] for i in _numbered(shapes, "CNN/W_cnn_{}")]
+        lstm = LSTMConfig(
+            num_layers=len(cells),
+            cell_dim=columns // 4,
+            projection_dim=rows // 2,
+            cell_clip=RELEASED_CLIP,
+            projection_clip=RELEASED_CLIP,
+        )
+        cnn = CharCNNConfig(
+            embedding_dim=embedding_dim,
+            filters=tuple((width, count) for _, width, _, count in kernels),
+            num_highway=len(_numbered(shapes, "CNN_high_{}/W_carry")),
+        )
+    except (KeyError, ValueError) as error:
+        raise FormatError(
+            f"{source}: the arrays from which the sizes of a biLM follow (`char_embed`, "
+            f"`CNN/W_cnn_0` …, `RNN_0/…/W_0`) are not all there in their shapes ({error}). Give "
+            "the options file with --options."
+        ) from error
+    return _fresh_options(BiLMConfig(char_vocab=_char_vocab(None), char_cnn=cnn, lstm=lstm))
+
+
+def _numbered(shapes: Shapes, pattern: str) -> range:
+    """Return 0, 1, 2, … as far as there are names of a pattern with ``{}`` for the number."""
+    count = 0
+    while pattern.format(count) in shapes:
+        count += 1
+    return range(count)
+
+
 def _typed(data: Mapping[str, Any], source: object) -> _Options:
     known = known_part(_Options, data)
     return parse_record(_Options, known, source=source, advice="Fetch the original options again.")
@@ -162,12 +184,10 @@ def _char_vocab(max_characters: int | None) -> CharVocabConfig:
     return CharVocabConfig(max_characters=length, normalization="none", truncation="byte")
 
 
-def _char_cnn(options: _CharCNNOptions, matrix_shape: MatrixShape) -> CharCNNConfig:
-    dim = None if options.embedding is None else options.embedding.dim
-    if dim is None:
-        dim = matrix_shape("char_embed", f"({NUM_RAW_CHARS}, d)")[1]
+def _char_cnn(options: _CharCNNOptions, table_dim: int) -> CharCNNConfig:
+    stated_dim = None if options.embedding is None else options.embedding.dim
     return CharCNNConfig(
-        embedding_dim=dim,
+        embedding_dim=table_dim if stated_dim is None else stated_dim,
         filters=options.filters,
         activation=options.activation,
         num_highway=options.n_highway or 0,
@@ -176,19 +196,16 @@ def _char_cnn(options: _CharCNNOptions, matrix_shape: MatrixShape) -> CharCNNCon
 
 def _describes(options: Mapping[str, Any], config: BiLMConfig) -> bool:
     """Tell whether options still describe a model, apart from what they have no place for."""
-
-    def matrix_shape(name: str, expected: str) -> tuple[int, int]:
-        rows = config.num_words if config.char_cnn is None else NUM_RAW_CHARS
-        width = 0 if config.char_cnn is None else config.char_cnn.embedding_dim
-        return rows or 0, width
-
-    found = parse_options(options, source=_STORED, matrix_shape=matrix_shape)
-    length = None if config.char_cnn is None else config.char_vocab.max_characters
-    return found == replace(config, char_vocab=_char_vocab(length))
+    shapes = {"embedding": (config.num_words or 0, 0)}
+    max_characters = None
+    if config.char_cnn is not None:
+        shapes["char_embed"] = (NUM_RAW_CHARS, config.char_cnn.embedding_dim)
+        max_characters = config.char_vocab.max_characters
+    described = parse_options(options, source=_STORED, shapes=shapes)
+    return described == replace(config, char_vocab=_char_vocab(max_characters))
 
 
-def _fresh_options(model: PretrainedBiLM) -> dict[str, Any]:
-    config = model.config
+def _fresh_options(config: BiLMConfig) -> dict[str, Any]:
     options: dict[str, Any] = {
         "lstm": {
             "use_skip_connections": config.lstm.skip_connections,

@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,15 +25,10 @@ from elmokit.weights.bilm_tf import (
 )
 from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
-from elmokit.weights.model_files import (
-    FILE_NAMES,
-    VOCAB_NAME,
-    WEIGHTS_NAME,
-    check_replaceable,
-)
+from elmokit.weights.model_files import FILE_NAMES, VOCAB_NAME, WEIGHTS_NAME, check_replaceable
 from elmokit.weights.onnx_file import run_onnx, write_onnx
-from elmokit.weights.readers.bilm_tf_release import is_softmax
 from elmokit.weights.readers.contents import MAX_DEPTH, Choices, files_below, kind_of
+from elmokit.weights.readers.original import is_softmax
 from elmokit.weights.readers.registry import read_foreign
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
 from elmokit.weights.storage import Storage
@@ -129,10 +124,9 @@ def convert(
         ValueError: if the destination's format cannot hold the model, the source would be
             replaced, or an option has no use.
     """
-    path, target = (
-        given.resolve() if given == Path() else given  # the working directory has no name as "."
-        for given in (Path(os.path.expanduser(one)) for one in (source, destination))
-    )
+    path, target = Path(os.path.expanduser(source)), Path(os.path.expanduser(destination))
+    if Path() in (path, target):  # "." has no name of its own
+        path, target = path.absolute(), target.absolute()
     if dtype is not None and target.suffix != ".onnx":
         raise InputError(
             f"`dtype` (--dtype) is for ONNX files (*.onnx), got the destination {target}."
@@ -142,46 +136,52 @@ def convert(
             f"{target} is the name of a file, but what is written is a folder of several. Give a "
             "name without such an ending; only ONNX is one file (.onnx)."
         )
-    if Path(f"{path}{INDEX_SUFFIX}").is_file() and not path.exists():
-        path = Path(f"{path}{INDEX_SUFFIX}")
-    elif not path.is_file():
-        path = find_model(source)
+    index = Path(f"{path}{INDEX_SUFFIX}")
+    if index.is_file() and not path.exists():
+        path = index
     else:
-        path = _named_by(path)
+        path = _named_by(path) if path.is_file() else find_model(path)
+    files = {"options": options, "weights": weights, "vocab": vocab, "softmax": softmax}
     if path.is_dir() and _may_be_model_dir(path):
-        if name is not None or encoder_only:
-            raise InputError("--name and --encoder-only have no use for a model directory.")
+        unused = {"name": name, "encoder_only": encoder_only or None, "vocab": vocab}
         if target.suffix == ".onnx":
-            if {options, weights, vocab, softmax} != {None}:
-                raise InputError("An ONNX file has no options, weights, vocabulary or softmax.")
+            unused |= files
+        if given := [key for key, value in unused.items() if value is not None]:
+            raise InputError(
+                f"{path} is a model directory, for which `{given[0]}` has no use here."
+            )
+        if target.suffix == ".onnx":
             return _to_onnx(path, target, dtype or "float32", overwrite=overwrite)
-        return _to_original(path, target, options, weights, vocab, softmax, overwrite=overwrite)
-    if path.is_file() and (kind := kind_of(path)) != "archive":
-        if kind == "options":
-            options = options or path.name
-        elif kind == "word list":
-            vocab = vocab or path.name
-        elif kind not in ("JSON", "id list"):  # these stand for the folder
-            weights = weights or path.name
+        return _to_original(path, target, options, weights, softmax, overwrite=overwrite)
     if target.suffix == ".onnx":
         raise InputError(
             f"ONNX is written from a model directory: convert {path} to one first, then that to "
             f"{target}."
         )
+    if path.is_file() and (kind := kind_of(path)) != "archive":
+        # a file that says nothing of the weights, such as JSON, stands for its folder
+        role = {"options": "options", "word list": "vocab", "JSON": None, "id list": None}
+        if (option := role.get(kind, "weights")) is not None:
+            files[option] = files[option] or path.name
     folder = path if path.is_dir() else path.parent
-    _check_destination(folder, target, (options, weights, vocab, softmax), overwrite=overwrite)
-    choices = Choices(
-        options=_path(options), weights=_path(weights), vocab=_path(vocab), softmax=_path(softmax),
-        name=name, encoder_only=encoder_only,
-    )  # fmt: skip
+    _check_destination(folder, target, files.values(), overwrite=overwrite)
+    paths = {
+        key: None if value is None else Path(os.path.expanduser(value))
+        for key, value in files.items()
+    }
+    choices = Choices(**paths, name=name, encoder_only=encoder_only)
     kind, imported = read_foreign(path, choices, scratch=target.absolute().parent)
-    imported.model.mixes = imported.mixes
     imported.model.save(target)
-    report = _report(
-        imported.model, load_model(target), f"{path}: {imported.origin}", str(target), kind
+    written = load_model(target)
+    return ConversionReport(
+        source=f"{path}: {imported.origin}",
+        source_format=kind,
+        destination=str(target),
+        destination_format="model directory",
+        num_mixes=0 if written.mixes is None else len(written.mixes.gammas),
+        notes=imported.notes,
+        **_comparison(imported.model, written),
     )
-    num_mixes = 0 if imported.mixes is None else len(imported.mixes.gammas)
-    return replace(report, num_mixes=num_mixes, notes=imported.notes)
 
 
 def _named_by(file: Path) -> Path:
@@ -190,10 +190,6 @@ def _named_by(file: Path) -> Path:
         return file.parent
     index = file.with_name(_DATA_SUFFIX.sub(INDEX_SUFFIX, file.name))
     return index if index.is_file() else file
-
-
-def _path(given: StrPath | None) -> Path | None:
-    return None if given is None else Path(os.path.expanduser(given))
 
 
 def _may_be_model_dir(path: Path) -> bool:
@@ -212,11 +208,11 @@ def _check_destination(
     source: Path, target: Path, given: Iterable[StrPath | None], *, overwrite: bool
 ) -> None:
     """Refuse to replace an input, or anything that is no model directory."""
-    inputs = [path for path in given if path is not None]
-    inputs += [source / path for path in inputs]
-    inputs += source.iterdir()
-    for path in (target / name for name in FILE_NAMES):
-        check_target(path, inputs=[one for one in inputs if not Path(one).is_dir()], overwrite=True)
+    named = [path for path in given if path is not None]
+    inputs = [*named, *(source / path for path in named), *source.iterdir()]
+    files = [path for path in inputs if not Path(path).is_dir()]
+    for name in FILE_NAMES:
+        check_target(target / name, inputs=files, overwrite=True)
     check_replaceable(target)
     if (target / CONFIG_NAME).exists() and not overwrite:
         raise FileExistsError(
@@ -229,50 +225,40 @@ def _to_original(
     destination: Path,
     options: StrPath | None,
     weights: StrPath | None,
-    vocab: StrPath | None,
     softmax: StrPath | None,
     *,
     overwrite: bool,
 ) -> ConversionReport:
-    if vocab is not None:
-        raise InputError(
-            f"{source} is a model directory and has its own vocabulary; a vocabulary can be given "
-            "only for a source in the original format."
-        )
     options_path = destination / (options or OPTIONS_NAME)
     weights_path = destination / (weights or "weights.hdf5")
     vocab_path = options_path.parent / VOCAB_NAME
     softmax_path = None if softmax is None else destination / softmax
-    written_paths = [options_path, weights_path, vocab_path, softmax_path]
-    check_distinct(
-        options=options_path, weights=weights_path, vocabulary=vocab_path, softmax=softmax_path
-    )
-    for path in written_paths:
-        if path is not None:
-            check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
-    model = load_model(source)
-    if destination.is_dir():
-        _check_no_other_softmax(destination, written_paths)
-    write_bilm_tf(model, options_path, weights_path, softmax=softmax_path, vocab=vocab_path)
-    if model.word_vocab is not None:
-        vocab = vocab_path
-    written = read_bilm_tf(options_path, weights_path, vocab=vocab, softmax=softmax_path)
-    report = _report(
-        model, written, str(source), f"{options_path}, {weights_path}", "model directory"
-    )
-    return replace(
-        report, destination_format="options.json + HDF5", losses=tuple(format_losses(model))
-    )
-
-
-def _check_no_other_softmax(folder: Path, written: Sequence[Path | None]) -> None:
-    """Refuse to write beside the softmax of another model, which would be read with the weights."""
-    for path in files_below(folder, MAX_DEPTH):
-        if path not in written and kind_of(path) == "HDF5" and is_softmax(path):
+    targets = {
+        "options": options_path, "weights": weights_path, "vocabulary": vocab_path,
+        "softmax": softmax_path,
+    }  # fmt: skip
+    check_distinct(**targets)
+    for path in filter(None, targets.values()):
+        check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
+    # the softmax of another model in the folder would be read with the new weights
+    for path in files_below(destination, MAX_DEPTH) if destination.is_dir() else ():
+        if path not in targets.values() and kind_of(path) == "HDF5" and is_softmax(path):
             raise FileExistsError(
                 f"{path} holds a softmax, which would be read with the new weights. Remove it, or "
                 "give another destination."
             )
+    model = load_model(source)
+    write_bilm_tf(model, options_path, weights_path, softmax=softmax_path, vocab=vocab_path)
+    vocab = None if model.word_vocab is None else vocab_path
+    written = read_bilm_tf(options_path, weights_path, vocab=vocab, softmax=softmax_path)
+    return ConversionReport(
+        source=str(source),
+        source_format="model directory",
+        destination=f"{options_path}, {weights_path}",
+        destination_format="options.json + HDF5",
+        losses=tuple(format_losses(model)),
+        **_comparison(model, written),
+    )
 
 
 def _to_onnx(source: Path, target: Path, dtype: Storage, *, overwrite: bool) -> ConversionReport:
@@ -283,47 +269,40 @@ def _to_onnx(source: Path, target: Path, dtype: Storage, *, overwrite: bool) -> 
     model = load_model(source)
     write_onnx(model, target, dtype=dtype)
     ids = _sample_ids(model)
+    fields = _comparison(model, model) | {"vocabulary": None, "softmax": False}
+    fields["same_bits"] = dtype == "float32"
     with torch.inference_mode():
-        expected = model.eval()(ids)
-    found = run_onnx(target, ids)
+        difference = model(ids).layers - run_onnx(target, ids)
+    fields["max_difference"] = float(difference.abs().max())
     return ConversionReport(
         source=str(source),
         source_format="model directory",
         destination=str(target),
         destination_format="ONNX",
-        num_parameters=model.num_parameters(),
-        num_layers=model.num_layers,
-        output_dim=model.output_dim,
-        vocabulary=None,
-        softmax=False,
-        model_hash=model.model_hash(),
-        same_bits=dtype == "float32",
-        num_tokens=int(expected.mask.sum()),
-        max_difference=float((expected.layers - found).abs().max()),
+        **fields,
     )
 
 
-def _report(
-    before: PretrainedBiLM, after: PretrainedBiLM, source: str, destination: str, kind: str
-) -> ConversionReport:
-    old_ids, new_ids = _sample_ids(before), _sample_ids(after)
+def _comparison(before: PretrainedBiLM, after: PretrainedBiLM) -> dict[str, Any]:
+    """Return the fields of a report about a model and how it was read again."""
     with torch.inference_mode():
-        old, new = before.eval()(old_ids), after(new_ids)
-    return ConversionReport(
-        source=source,
-        destination=destination,
-        source_format=kind,
-        destination_format="model directory",
-        num_parameters=after.num_parameters(),
-        num_layers=after.num_layers,
-        output_dim=after.output_dim,
-        vocabulary=None if after.word_vocab is None else len(after.word_vocab),
-        softmax=after.softmax is not None,
-        model_hash=after.model_hash(),
-        same_bits=_same_bits(before, after),
-        num_tokens=int(new.mask.sum()),
-        max_difference=float((old.layers - new.layers).abs().max()),
+        old, new = before.eval()(_sample_ids(before)), after.eval()(_sample_ids(after))
+    old_state, new_state = before.state_dict(), after.state_dict()
+    same_bits = old_state.keys() == new_state.keys() and all(
+        torch.equal(tensor.view(torch.int32), new_state[name].view(torch.int32))
+        for name, tensor in old_state.items()
     )
+    return {
+        "num_parameters": after.num_parameters(),
+        "num_layers": after.num_layers,
+        "output_dim": after.output_dim,
+        "vocabulary": None if after.word_vocab is None else len(after.word_vocab),
+        "softmax": after.softmax is not None,
+        "model_hash": after.model_hash(),
+        "same_bits": same_bits,
+        "num_tokens": int(new.mask.sum()),
+        "max_difference": float((old.layers - new.layers).abs().max()),
+    }
 
 
 def _sample_ids(model: PretrainedBiLM) -> Int[Tensor, "B T C"] | Int[Tensor, "B T"]:
@@ -332,10 +311,3 @@ def _sample_ids(model: PretrainedBiLM) -> Int[Tensor, "B T C"] | Int[Tensor, "B 
         return model.encode([sentence.split() for sentence in SAMPLE_SENTENCES])
     ids = np.linspace(1, model.config.num_words, 3 * SAMPLE_WORDS).astype(np.int64)
     return torch.from_numpy(ids.reshape(3, SAMPLE_WORDS))
-
-
-def _same_bits(before: PretrainedBiLM, after: PretrainedBiLM) -> bool:
-    old, new = before.state_dict(), after.state_dict()
-    return old.keys() == new.keys() and all(
-        torch.equal(old[name].view(torch.int32), new[name].view(torch.int32)) for name in old
-    )

@@ -14,8 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmokit.bilm.layer_mixes import LayerMixes
-from elmokit.bilm.scalar_mix import LayerNorm, ScalarMix
+from elmokit.bilm.scalar_mix import LayerMixes, LayerNorm, ScalarMix
 from elmokit.errors import FormatError
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.weights.tensor_files import damaged_tensors, read_tensors
@@ -37,18 +36,14 @@ class TrainedMixes:
 
     @classmethod
     def of(cls, mixes: LayerMixes) -> "TrainedMixes":
-        """Return the mixtures that an `ELMo` or `LayerMixes` has learned; all layers each.
-
-        Raises:
-            ValueError: if they are of chosen layers.
-        """
+        """Return the mixtures of all layers that an `ELMo` or `LayerMixes` has learned."""
         if mixes.layers not in ("mix", "average"):
             raise ValueError(f"`layers` is {mixes.layers!r}; only mixtures of all layers are kept.")
-        found = [mix for mix in mixes.scalar_mixes if isinstance(mix, ScalarMix)]
+        learned = [mix for mix in mixes.scalar_mixes if isinstance(mix, ScalarMix)]
         return cls(
-            mix_weights=torch.stack([mix.mix_weights.detach() for mix in found]),
-            gammas=torch.stack([mix.gamma.detach() for mix in found]),
-            layer_norm=cast(LayerNorm, found[0].layer_norm),
+            mix_weights=torch.stack([mix.mix_weights.detach() for mix in learned]),
+            gammas=torch.stack([mix.gamma.detach() for mix in learned]),
+            layer_norm=learned[0].layer_norm,
         )
 
     @property
@@ -68,25 +63,19 @@ def write_mixes(mixes: TrainedMixes, path: StrPath) -> None:
 
 
 def read_mixes(path: StrPath) -> TrainedMixes:
-    """Read a file of mixtures.
-
-    Raises:
-        FormatError: if it is missing, damaged, or of another kind.
-    """
+    """Read a file of mixtures."""
     source = Path(path)
     tensors = read_tensors(source, advice=_ADVICE)
     with damaged_tensors(source, _ADVICE), safe_open(source, framework="pt") as file:
         norm = (file.metadata() or {}).get(_NORM)
-    weights, gammas = (tensors.get(name) for name in ("mix_weights", "gammas"))
-    if weights is None or gammas is None or weights.dim() != 2 or gammas.shape != weights.shape[:1]:
-        found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    weights, gammas = (tensors.get(name, torch.zeros(())) for name in ("mix_weights", "gammas"))
+    has_shapes = weights.dim() == 2 and gammas.shape == weights.shape[:1]
+    if not has_shapes or norm not in get_args(LayerNorm):
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         raise FormatError(
-            f"{source}: expected `mix_weights` (M, L) and `gammas` (M,), found "
-            f"{found or 'nothing'}. {_ADVICE}"
+            f"{source}: expected `mix_weights` (M, L), `gammas` (M,), and one of "
+            f"{', '.join(get_args(LayerNorm))} as `{_NORM}`, got {shapes} and {norm!r}. {_ADVICE}"
         )
-    if norm not in get_args(LayerNorm):
-        allowed = ", ".join(get_args(LayerNorm))
-        raise FormatError(f"{source}: `{_NORM}` is {norm!r}; expected one of {allowed}.")
     return TrainedMixes(
         mix_weights=weights.float(), gammas=gammas.float(), layer_norm=cast(LayerNorm, norm)
     )

@@ -26,10 +26,11 @@ from torch import Tensor, nn
 from elmokit.bilm.bilm import BiLM, BiLMConfig
 from elmokit.bilm.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.config import to_dict
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import json_bytes
+from elmokit.kernels.forking import use_one_thread_after_a_fork
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.normalization import normalize
@@ -42,6 +43,7 @@ from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
 from elmokit.weights.model_files import (
     CARD_NAME,
+    COPY_AGAIN,
     LEXICON_NAME,
     MIXES_NAME,
     VOCAB_NAME,
@@ -69,7 +71,7 @@ class PretrainedBiLM(BiLM):
         num_words: V, for an output layer without a vocabulary.
         tokenizer: The tokenizer of the training text.
         warm_text: Neutral sentences, words joined by spaces.
-        lexicon: As for `BiLM`.
+        lexicon: The lists of characters and words that ``config.lexicon`` describes.
         training: JSON-able, kept as ``training_metadata`` (``training`` is torch's own flag).
         initialize: As for `BiLM`.
 
@@ -94,7 +96,9 @@ class PretrainedBiLM(BiLM):
         training: Mapping[str, Any] | None = None,
         initialize: bool = True,
     ) -> None:
-        super().__init__(config, lexicon=lexicon, initialize=initialize)
+        super().__init__(config, initialize=initialize)
+        if config.lexicon is not None or lexicon is not None:
+            self.char_vocab = _lexicon_vocab(config, lexicon)
         num_lines = None if word_vocab is None else len(word_vocab)
         sizes = [size for size in (num_lines, config.num_words, num_words) if size is not None]
         if len(set(sizes)) > 1:
@@ -294,6 +298,7 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
         FormatError: if a file or a tensor is missing or damaged.
         ConfigError: if config.json holds an unknown key or a wrong value.
     """
+    use_one_thread_after_a_fork()
     directory = find_model(path)
     config = read_config(directory)
     vocab = _read_vocab(directory, config)
@@ -320,29 +325,33 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
 
 
 def _read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
-    """Return the vocabulary of a model, if it has one.
-
-    Raises:
-        FormatError: if it is missing, damaged, or not that of the model.
-    """
-    path, advice = directory / VOCAB_NAME, "Copy the whole model directory again."
+    """Return the vocabulary of a model, if it has one."""
+    path = directory / VOCAB_NAME
     if not path.exists():
         if config.has_vocab:
             raise FormatError(
-                f"{path} is missing: {CONFIG_NAME} says that the model has one. {advice}"
+                f"{path} is missing: {CONFIG_NAME} says that the model has one. {COPY_AGAIN}"
             )
         return None
-    vocab = WordVocab.read(path, advice=f"The file is damaged. {advice}")
-    expected = config.num_words if config.num_words is not None else config.bilm.num_words
-    if expected not in (None, len(vocab)):
+    vocab = WordVocab.read(path, advice=f"The file is damaged. {COPY_AGAIN}")
+    num_words = config.num_words if config.num_words is not None else config.bilm.num_words
+    # older directories have no hash
+    if config.vocab_sha256 not in (None, vocab.sha256) or num_words not in (None, len(vocab)):
         raise FormatError(
-            f"{path}: {len(vocab)} words, but {CONFIG_NAME} says {expected}: the file is "
-            f"incomplete or belongs to another model. {advice}"
-        )
-    stored = config.vocab_sha256
-    if stored is not None and vocab.sha256 != stored:
-        raise FormatError(
-            f"{path}: damaged, or of another model: the SHA-256 of its words is "
-            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {stored[:12]}…. {advice}"
+            f"{path}: damaged, or of another model: {len(vocab)} words with the SHA-256 "
+            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {num_words} words and "
+            f"{str(config.vocab_sha256)[:12]}…. {COPY_AGAIN}"
         )
     return vocab
+
+
+def _lexicon_vocab(config: BiLMConfig, lexicon: Lexicon | None) -> LexiconVocab:
+    actual = None
+    if lexicon is not None and config.lexicon is not None:
+        actual = lexicon.config(word_dim=config.lexicon.word_dim)
+    if lexicon is None or actual != config.lexicon:
+        raise ConfigError(
+            "The lists of characters and words are missing, or not those that the configuration "
+            f"describes: {config.lexicon}, got {actual}."
+        )
+    return LexiconVocab(config.char_vocab, lexicon)

@@ -1,12 +1,11 @@
 """The files of a model directory: names, contents, and errors for damage."""
 
 import hashlib
-import os
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from safetensors import safe_open
 from torch import Tensor, nn
@@ -20,6 +19,7 @@ from elmokit.files.json_files import read_json
 from elmokit.files.location import quoted
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME, packaged_models
+from elmokit.weights.result_metadata import adding_version_hint
 from elmokit.weights.storage import SCALE, Storage, unpack
 from elmokit.weights.tensor_files import (
     FLOATS,
@@ -28,9 +28,9 @@ from elmokit.weights.tensor_files import (
     damaged_tensors,
     mismatch,
 )
-from elmokit.weights.versions import adding_version_hint
 
 MODEL_TYPE = "elmokit"
+COPY_AGAIN = "Copy the whole model directory again."
 WEIGHTS_NAME = "model.safetensors"
 VOCAB_NAME = "vocab.txt"
 CARD_NAME = "README.md"
@@ -78,12 +78,7 @@ class ModelDirConfig:
 
 
 def read_config(directory: Path) -> ModelDirConfig:
-    """Read ``config.json``.
-
-    Raises:
-        FormatError: if it is missing, damaged, or from another program.
-        ConfigError: if it holds an unknown key or a wrong value.
-    """
+    """Read ``config.json``."""
     path = directory / CONFIG_NAME
     if not path.exists():
         advice = (
@@ -99,14 +94,12 @@ def read_config(directory: Path) -> ModelDirConfig:
         raise FormatError(
             f"{directory} is not a model directory: it has no {CONFIG_NAME}. {advice}"
         )
-    data = read_json(path, advice="Copy the whole model directory again.")
+    data = read_json(path, advice=COPY_AGAIN)
     if data.get("model_type") != MODEL_TYPE:
         raise FormatError(
             f"{path}: `model_type` is {data.get('model_type')!r}, but only {MODEL_TYPE!r} can be "
             "loaded: this is another program's model."
         )
-    if "bilm" not in data:
-        raise FormatError(f"{path}: the key `bilm`, which describes the network, is missing.")
     with adding_version_hint(data.get("elmokit_version", "")):
         return from_dict(ModelDirConfig, data, source=str(path))
 
@@ -116,41 +109,21 @@ def load_tensors(model: nn.Module, path: Path, *, sha256: str | None = None) -> 
 
     The model may be made `WithoutStorage`: nothing is allocated until the shapes agree.
     fp32 tensors are memory-mapped: writing to a tensor does not change the file.
-
-    Raises:
-        FormatError: if a tensor is missing or damaged, or the file has not the hash ``sha256``, or
-            is replaced meanwhile.
     """
-    if sha256 is None or not path.is_file():
-        _read_tensors(model, path)
-        return
-    with path.open("rb") as file, ThreadPoolExecutor(1) as pool:
-        digest = pool.submit(hashlib.file_digest, file, "sha256")  # while the tensors are read
-        _read_tensors(model, path)
-        found = digest.result().hexdigest()
-        is_same = _is_unchanged(file, path)
-    if not is_same:
-        raise FormatError(f"{path} was replaced while it was read. Load the model again.")
-    if found != sha256:
-        raise FormatError(
-            f"{path}: damaged, or of another model: its SHA-256 is {found[:12]}…, but "
-            f"{CONFIG_NAME} says {sha256[:12]}…. Copy the whole model directory again."
-        )
-
-
-def _is_unchanged(file: IO[bytes], path: Path) -> bool:
-    """Return whether an open file is still the one at a path, so that both were read alike."""
-    return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
-
-
-def _read_tensors(model: nn.Module, path: Path) -> None:
     parameters = model.state_dict()
     name, first = next(iter(parameters.items()))
     advice = (
         f"Expected {len(parameters)} tensors, the first `{name}` of shape {tuple(first.shape)}. "
-        "Copy the whole model directory again."
+        f"{COPY_AGAIN}"
     )
-    with damaged_tensors(path, advice), safe_open(path, framework="pt") as file:
+    with (
+        damaged_tensors(path, advice),
+        safe_open(path, framework="pt") as file,
+        path.open("rb") as content,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        # hashed while the tensors are read; a file that replaces this one meanwhile has another
+        digest = pool.submit(hashlib.file_digest, content, "sha256") if sha256 else None
         _check_tensors(file, parameters, path)
         stored = set(file.keys())
         tensors = {
@@ -160,21 +133,26 @@ def _read_tensors(model: nn.Module, path: Path) -> None:
             )
             for name in parameters
         }
-    for name, tensor in tensors.items():
-        check_finite(tensor, name, path)
+        for name, tensor in tensors.items():
+            check_finite(tensor, name, path)
+    if digest is not None and digest.result().hexdigest() != sha256:
+        raise FormatError(
+            f"{path}: damaged, of another model, or replaced while it was read: its SHA-256 is "
+            f"not the one in {CONFIG_NAME}. {COPY_AGAIN}"
+        )
     model.load_state_dict(tensors, assign=True)
 
 
 def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> None:
     slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    found = {name: tuple(part.get_shape()) for name, part in slices.items()}
+    shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
     expected = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
-    scaled = [name for name in expected if name in found and slices[name].get_dtype() == "I8"]
+    scaled = [name for name in expected if name in shapes and slices[name].get_dtype() == "I8"]
     expected |= {name + SCALE: expected[name][:1] for name in scaled}
-    if fault := mismatch(expected, found):
+    if fault := mismatch(expected, shapes):
         raise FormatError(
-            f"{path}: {fault}. The file and {CONFIG_NAME} are of different models, or damaged: "
-            "copy the whole model directory again."
+            f"{path}: {fault}. The file and {CONFIG_NAME} are of different models, or damaged. "
+            f"{COPY_AGAIN}"
         )
     for name, shape in expected.items():
         allowed = ("I8",) if name in scaled and len(shape) > 1 else FLOATS

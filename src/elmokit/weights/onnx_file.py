@@ -7,7 +7,8 @@ The graph has one input and two outputs, all with dynamic numbers of sentences a
 - ``layers``, float32 (L, B, T, 2D), and ``mask``, bool (B, T), as in `BiLMOutput`.
 
 Every sentence starts from the zero state. The recurrence is ONNX's ``Scan``: its ``LSTM`` has
-neither projection nor clipping.
+neither projection nor clipping. The cell is that of `elmokit.bilm.lstmp`, which names its other
+spellings.
 """
 
 import copy
@@ -20,8 +21,7 @@ import torch
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLM
-from elmokit.bilm.char_cnn import CharTokenEncoder
-from elmokit.bilm.highway import Highway
+from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file

@@ -31,26 +31,18 @@ def round_to(tensor: Float[Tensor, "..."], storage: Storage) -> Float[Tensor, ".
     Raises:
         ValueError: if a number is not finite, or too large for the format.
     """
-    check_choice(storage, Storage, name="storage")
-    if storage == "float32":
-        return tensor
-    if storage == "float16":
+    rounded = tensor
+    if check_choice(storage, Storage, name="storage") == "float16":
         rounded = tensor.half().float()
-        if not torch.isfinite(rounded).all():
-            raise ValueError("it has values beyond 65,504")
-        return rounded
-    if not torch.isfinite(tensor).all():
-        raise ValueError("it has values that are not finite")
-    return tensor if tensor.dim() < 2 else _product(*_rows(tensor, storage))
+    elif storage in _INTEGERS and tensor.dim() >= 2:
+        rounded = _product(*_rows(tensor, storage))
+    if storage != "float32" and not torch.isfinite(rounded).all():
+        raise ValueError("it has values that are not finite, or too large")
+    return rounded
 
 
 def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
-    """Turn fp32 parameters into the tensors of a file; they must be rounded to its format.
-
-    Raises:
-        InputError: for an unknown ``storage``.
-        ValueError: if a tensor is not finite, or has digits that ``storage`` cannot hold; names it.
-    """
+    """Turn fp32 parameters into the tensors of a file; they must be rounded to its format."""
     check_choice(storage, Storage, name="storage")
     packed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
@@ -65,12 +57,11 @@ def pack(tensors: Mapping[str, Tensor], storage: Storage) -> dict[str, Tensor]:
         else:
             packed[name] = tensor.half() if storage == "float16" else tensor
             restored = packed[name].float()
-        if torch.equal(tensor, restored):
-            continue
-        raise ValueError(
-            f"`{name}` has digits that {storage} cannot hold. Call round_to({storage!r}) first, "
-            "or save as float32."
-        )
+        if not torch.equal(tensor, restored):
+            raise ValueError(
+                f"`{name}` has digits that {storage} cannot hold. Call round_to({storage!r}) "
+                "first, or save as float32."
+            )
     return packed
 
 
@@ -80,32 +71,22 @@ def unpack(tensor: Tensor, scale: Tensor | None) -> Float[Tensor, "..."]:
 
 
 def unpack_all(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors of a file as fp32; undoes `pack`.
-
-    Raises:
-        ValueError: if an int8 tensor has no scales, or not one per row.
-    """
-    scales = {name + SCALE for name, tensor in stored.items() if tensor.dtype == torch.int8}
-    tensors: dict[str, Tensor] = {}
-    for name, tensor in stored.items():
-        if name in scales:
-            continue
-        scale = stored.get(name + SCALE) if name + SCALE in scales else None
-        if name + SCALE in scales and (scale is None or scale.shape != tensor.shape[:1]):
-            raise ValueError(
-                f"`{name}` is int8, but `{name + SCALE}` does not hold one scale per row"
-            )
-        tensors[name] = unpack(tensor, scale)
-    return tensors
+    """Return the tensors of a file as fp32; undoes `pack`."""
+    scaled = {name for name, tensor in stored.items() if tensor.dtype == torch.int8}
+    scales = {name + SCALE for name in scaled}
+    for name in scaled:
+        scale = stored.get(name + SCALE)
+        if scale is None or scale.shape != stored[name].shape[:1]:
+            raise ValueError(f"`{name}` is int8, but `{name + SCALE}` is not one scale per row")
+    return {
+        name: unpack(tensor, stored[name + SCALE] if name in scaled else None)
+        for name, tensor in stored.items()
+        if name not in scales
+    }
 
 
 def round_parameters(module: nn.Module, storage: Storage) -> None:
-    """Round all parameters in place to numbers that ``storage`` holds exactly.
-
-    Raises:
-        InputError: for an unknown ``storage``.
-        ValueError: if a parameter is too large or not finite; names it.
-    """
+    """Round all parameters in place to numbers that ``storage`` holds exactly."""
     check_choice(storage, Storage, name="storage")
     with torch.no_grad():
         for name, tensor in module.state_dict().items():
@@ -118,6 +99,7 @@ def round_parameters(module: nn.Module, storage: Storage) -> None:
 
 def _rows(tensor: Tensor, storage: Storage) -> tuple[Int8[Tensor, "..."], Float[Tensor, " rows"]]:
     limit, scale_bits = _INTEGERS[storage]
+    # scales of few significant bits keep the products exact in fp32
     largest = tensor.abs().flatten(1).amax(1)  # (rows,)
     fraction, exponent = torch.frexp(largest / limit)
     fraction = torch.round(fraction * 2**scale_bits) / 2**scale_bits

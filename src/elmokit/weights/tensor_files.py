@@ -28,12 +28,12 @@ class WithoutStorage(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Give factories the device, and skip initializers."""
-        given = kwargs or {}
+        options = kwargs or {}
         if func in (torch.empty, torch.zeros):
-            return func(*args, **given | {"device": "meta"})
+            return func(*args, **options | {"device": "meta"})
         if getattr(func, "__module__", None) == nn.init.__name__:
-            return args[0] if args else given["tensor"]
-        return func(*args, **given)
+            return args[0] if args else options["tensor"]
+        return func(*args, **options)
 
 
 def check_finite(tensor: Tensor, name: str, path: Path) -> None:
@@ -49,11 +49,7 @@ def check_finite(tensor: Tensor, name: str, path: Path) -> None:
 
 
 def check_name(path: Path) -> None:
-    """Refuse a path that safetensors could write, but not open.
-
-    Raises:
-        InputError: if it is not valid UTF-8.
-    """
+    """Refuse a path that safetensors could write, but not open."""
     try:
         str(path.absolute()).encode()
     except UnicodeEncodeError as error:
@@ -79,12 +75,7 @@ def damaged_tensors(path: Path, advice: str) -> Iterator[None]:
 
 
 def read_tensors(path: Path, *, advice: str, dtypes: Collection[str] = FLOATS) -> dict[str, Tensor]:
-    """Read all tensors of a file, memory-mapped.
-
-    Raises:
-        FormatError: if the file is missing or damaged, or a tensor is of another type than
-            ``dtypes`` or not finite.
-    """
+    """Read all tensors of a file, memory-mapped, of these types and finite."""
     with damaged_tensors(path, advice), safe_open(path, framework="pt") as file:
         tensors = {}
         for name in file.keys():  # noqa: SIM118 (no mapping)
@@ -103,14 +94,13 @@ def check_dtype(found: str, name: str, path: Path, allowed: Collection[str] = FL
 
 
 def mismatch(
-    expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]]
+    expected: Mapping[str, tuple[int, ...]], stored: Mapping[str, tuple[int, ...]]
 ) -> str | None:
     """Return the first difference between tensors of a network and of a file, by name and shape."""
-    for name, shape in expected.items():
-        if name not in found:
-            return f"tensor `{name}` is missing; expected shape {shape}"
-        if found[name] != shape:
-            return f"tensor `{name}` has shape {found[name]}, expected {shape}"
-    if surplus := sorted(found.keys() - expected.keys()):
-        return f"tensor `{surplus[0]}` of shape {found[surplus[0]]} is not in the network"
+    for name in (*expected, *sorted(stored.keys() - expected.keys())):
+        if stored.get(name) != expected.get(name):
+            return (
+                f"tensor `{name}` has shape {stored.get(name, '(it is missing)')}, expected "
+                f"{expected.get(name, 'none of this name')}"
+            )
     return None

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from elmokit.bilm import char_cnn
-from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder, WordTokenEncoder
+from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder, Highway, WordTokenEncoder
 from elmokit.errors import ConfigError
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 
@@ -47,29 +46,13 @@ def plain(encoder, ids):
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("num_highway", [0, 1, 3])
-def test_equals_torchs_own_convolutions_over_whole_rows(activation, num_highway):
-    encoder, ids = build(activation=activation, num_highway=num_highway), ids_of(WORDS)
+@pytest.mark.parametrize("max_characters", [5, 50])
+def test_equals_torchs_own_convolutions_over_whole_rows(activation, num_highway, max_characters):
+    encoder = build(activation=activation, num_highway=num_highway, max_characters=max_characters)
+    ids = ids_of(WORDS, max_characters=max_characters)
     assert encoder(ids).shape == (len(WORDS), 5)
+    assert encoder(ids[:0].to(torch.int16)).shape == (0, 5)
     torch.testing.assert_close(encoder(ids), plain(encoder, ids), atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_leaving_out_padding_columns_changes_nothing(word):
-    """Alone, a short word is computed over few columns; beside a long one, over all."""
-    encoder = build()
-    alone = encoder(ids_of([word]))
-    beside = encoder(ids_of([word, "y" * 48]))[:1]
-    torch.testing.assert_close(alone, beside, atol=1e-6, rtol=0)
-
-
-def test_tokens_do_not_see_each_other(monkeypatch):
-    """Whatever the order, the company and the groups of like length."""
-    encoder, ids = build(), ids_of(WORDS * 5)
-    expected = torch.cat([encoder(row.unsqueeze(0)) for row in ids])
-    for group_size in (1000, 7, 1):
-        monkeypatch.setattr(char_cnn, "GROUP_SIZE", group_size)
-        order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(2))
-        torch.testing.assert_close(encoder(ids[order]), expected[order], atol=1e-6, rtol=0)
 
 
 def test_the_padding_character_is_not_masked():
@@ -92,28 +75,6 @@ def test_the_maximum_is_taken_before_the_activation():
     torch.testing.assert_close(encoder(ids_of(["ab"])), torch.tanh(answers.amax(dim=2)))
 
 
-def test_no_projection_where_widths_agree():
-    encoder = build(output_dim=sum(count for _, count in FILTERS))
-    assert encoder.projection is None
-    assert encoder(ids_of(["a"])).shape == (1, 13)
-
-
-@pytest.mark.parametrize("max_characters", [5, 8, 90])
-def test_other_row_lengths(max_characters):
-    encoder = build(max_characters=max_characters)
-    ids = ids_of(WORDS, max_characters=max_characters)
-    torch.testing.assert_close(encoder(ids), plain(encoder, ids), atol=1e-6, rtol=0)
-
-
-def test_small_id_types():
-    encoder, ids = build(), ids_of(["a", "bcd"])
-    assert torch.equal(encoder(ids.to(torch.int16)), encoder(ids))
-
-
-def test_no_tokens():
-    assert build()(torch.zeros(0, 50, dtype=torch.int64)).shape == (0, 5)
-
-
 def test_wrong_row_length_is_refused():
     with pytest.raises(ValueError, match=r"`char_ids` .*\b50\b.*\(2, 40\)"):
         build()(torch.ones(2, 40, dtype=torch.int64))
@@ -124,7 +85,6 @@ def test_filters_wider_than_rows_are_refused():
         build(max_characters=4)
 
 
-@pytest.mark.usefixtures("without_type_checks")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -133,14 +93,6 @@ def test_filters_wider_than_rows_are_refused():
         ("filters", ((1, 0),)),
         ("filters", ((51_000_000, 1),)),
         ("filters", ((1, 2**17),)),
-        ("filters", ((1.5, 2),)),
-        ("filters", ((1, 2.0),)),
-        ("filters", ((1, "a"),)),
-        ("filters", ((True, 2),)),
-        ("filters", ((1, 2, 3),)),
-        ("filters", (1, 2)),
-        ("filters", ((None, 2),)),
-        ("filters", None),
         ("embedding_dim", 0),
         ("num_highway", -1),
     ],
@@ -187,3 +139,20 @@ def test_word_vectors_are_looked_up():
     vectors.sum().backward()
     assert not encoder.embedding.weight.grad[0].any()
     assert encoder.embedding.weight.grad[2].any()
+
+
+def test_the_gate_multiplies_the_transformed_branch():
+    layer, x = Highway(4), torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    gate = 1 / (1 + torch.exp(-(x @ layer.carry.weight.T + layer.carry.bias)))
+    transformed = (x @ layer.transform.weight.T + layer.transform.bias).clamp(min=0)
+    torch.testing.assert_close(layer(x), gate * transformed + (1 - gate) * x)
+
+
+def test_a_fresh_highway_is_that_of_the_original_and_nearly_copies():
+    layer = Highway(400)
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    assert (layer.carry.bias == -2).all()
+    assert (layer.transform.bias == 0).all()
+    for linear in (layer.carry, layer.transform):
+        assert linear.weight.std().item() == pytest.approx(1 / 20, rel=0.02)

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
-from elmokit.errors import ConfigError
 
 INPUT, CELL, DIM = 5, 8, 4
 
@@ -100,20 +99,6 @@ def test_both_clips_act_and_the_clipped_cell_is_used():
     assert outputs.abs().max() <= torch.tanh(torch.tensor(0.3)) + 1e-6
 
 
-def test_clips_that_never_act_change_nothing():
-    free, clipped = build(), build(cell_clip=100.0, projection_clip=100.0)
-    x, state = inputs(2, 6), start(free, 2)
-    assert torch.equal(free(x, state)[0], clipped(x, state)[0])
-
-
-@pytest.mark.usefixtures("without_type_checks")
-@pytest.mark.parametrize("value", [0, -1.0, math.inf, math.nan, "a", True])
-@pytest.mark.parametrize("name", ["cell_clip", "projection_clip"])
-def test_clips_are_positive_numbers(name, value):
-    with pytest.raises(ConfigError, match=rf"`{name}` .*none.*got {value!r}$"):
-        LSTMConfig(**{name: value})
-
-
 def test_the_projection_clip_needs_a_projection():
     free = build(projection_dim=CELL)
     clipped = build(projection_dim=CELL, projection_clip=1e-3)
@@ -142,12 +127,6 @@ def test_gradients(clips):
         return outputs, last_hidden, last_cell
 
     assert torch.autograd.gradcheck(run, (x, *state))
-
-
-def test_gradients_reach_every_parameter():
-    layer = build()
-    layer(inputs(2, 3), start(layer, 2))[0].sum().backward()
-    assert all(parameter.grad.abs().sum() > 0 for parameter in layer.parameters())
 
 
 def test_masked_positions_leave_the_state_alone_and_give_zero():
@@ -191,14 +170,6 @@ def test_no_output_sees_a_later_input():
     assert (before[:, 5:] - after[:, 5:]).abs().amax(dim=(0, 2)).min() > 1e-4
 
 
-def test_the_given_state_is_not_changed():
-    layer = build()
-    state = start(layer, 2)
-    copies = tuple(part.clone() for part in state)
-    layer(inputs(2, 3), state)
-    assert_states_close(state, copies, atol=0)
-
-
 def test_no_steps_give_nothing_and_the_same_state():
     layer = build()
     state = start(layer, 2)
@@ -224,13 +195,17 @@ def test_fresh_weights_are_those_of_the_original():
         ({"num_layers": 10**9}, "`num_layers`.* to 100,"),
         ({"cell_dim": 0}, "`cell_dim`.* from 1 "),
         ({"cell_dim": 1 << 40}, "`cell_dim`.* to 65,536"),
-        ({"projection_dim": 9, "cell_dim": 8}, "must not be larger"),
-        ({"cell_clip": 0.0}, "`cell_clip` must be positive"),
-        ({"cell_clip": math.nan}, "`cell_clip` must be positive and finite"),
-        ({"projection_clip": math.inf}, "`projection_clip` must be positive and finite"),
-        ({"projection_clip": -1.0}, "`projection_clip` must be positive"),
+        ({"projection_dim": 9, "cell_dim": 8}, "`projection_dim`.* to 8, got 9"),
+        ({"cell_clip": 0.0}, "`cell_clip`.*got 0.0"),
+        ({"cell_clip": math.nan}, "`cell_clip`.*got nan"),
+        ({"projection_clip": math.inf}, "`projection_clip`.*got inf"),
+        ({"projection_clip": -1.0}, "`projection_clip`.*got -1.0"),
     ],
 )
 def test_impossible_shapes_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         LSTMConfig(**settings)
+
+
+def test_a_clip_is_the_same_setting_as_a_whole_number():
+    assert repr(LSTMConfig(cell_clip=3)) == repr(LSTMConfig(cell_clip=3.0))

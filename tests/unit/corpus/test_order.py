@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
+from elmokit.corpus.order import SentenceOrder
+from elmokit.corpus.shards import write_shards
+
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
-    from elmokit.corpus.shards import write_shards
-
     sentences = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
     return write_shards(sentences, tmp_path_factory.mktemp("shards"), tokens_per_shard=30)
 
@@ -17,8 +18,6 @@ def pairs(monkeypatch):
 
 
 def test_groups_of_shards_come_in_another_order_each_epoch(shards, pairs):
-    from elmokit.corpus.order import SentenceOrder
-
     order = SentenceOrder(shards, seed=0, shuffle="sentences")
     drawn = [order.groups(epoch) for epoch in range(5)]
     for groups in drawn:
@@ -30,9 +29,6 @@ def test_groups_of_shards_come_in_another_order_each_epoch(shards, pairs):
 
 @pytest.mark.parametrize("together", [2, 3, 8])
 def test_each_group_reads_the_same_mixture(tmp_path, monkeypatch, together):
-    from elmokit.corpus.order import SentenceOrder
-    from elmokit.corpus.shards import write_shards
-
     shards = write_shards([["w"]] * 57, tmp_path, tokens_per_shard=3)
     monkeypatch.setattr("elmokit.corpus.order.SHARDS_TOGETHER", together)
     order = SentenceOrder(shards, seed=0, shuffle="sentences")
@@ -47,8 +43,6 @@ def test_each_group_reads_the_same_mixture(tmp_path, monkeypatch, together):
 
 def test_an_order_that_changes_needs_another_state_version(shards, pairs):
     """States of streams are places in this order: `_STATE_VERSION` of `elmokit.corpus.stream`."""
-    from elmokit.corpus.order import SentenceOrder
-
     order = SentenceOrder(shards, seed=0, shuffle="sentences")
     assert [order.groups(epoch) for epoch in range(2)] == [
         [(0, 3), (1, 4), (2,)],
@@ -58,8 +52,6 @@ def test_an_order_that_changes_needs_another_state_version(shards, pairs):
 
 
 def test_sentences_of_a_group_come_in_a_permutation_of_seed_epoch_and_group(shards, pairs):
-    from elmokit.corpus.order import SentenceOrder
-
     order = SentenceOrder(shards, seed=3, shuffle="sentences")
     total = sum(shards.entries[shard].num_sentences for shard in order.groups(2)[1])
     expected = np.random.default_rng((3, 2, 1)).permutation(total)
@@ -67,16 +59,12 @@ def test_sentences_of_a_group_come_in_a_permutation_of_seed_epoch_and_group(shar
 
 
 def test_few_shards_are_one_group(shards):
-    from elmokit.corpus.order import SentenceOrder
-
     order = SentenceOrder(shards, seed=3, shuffle="sentences")
     assert len(shards) <= 8
     assert order.groups(0) == order.groups(1) == [tuple(range(len(shards)))]
 
 
 def test_without_shuffling_nothing_moves(shards):
-    from elmokit.corpus.order import SentenceOrder
-
     order = SentenceOrder(shards, seed=3, shuffle="none")
     assert order.groups(4) == [(shard,) for shard in range(len(shards))]
     assert order.sentences(4, 1).tolist() == list(range(shards.entries[1].num_sentences))

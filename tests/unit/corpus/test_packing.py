@@ -5,6 +5,13 @@ from functools import partial
 
 import pytest
 
+from elmokit.corpus.order import SentenceOrder
+from elmokit.corpus.packing import RowPacker
+from elmokit.corpus.shards import ShardSet, write_shards
+from elmokit.corpus.windows import WordTable
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.word_vocab import WordVocab
+
 from ...builders.windows import decoded
 
 LETTERS = list(map(list, ["abc", "de", "fghijkl", "m", "nop", "qr"]))
@@ -13,13 +20,6 @@ ALL = slice(None)
 
 @pytest.fixture
 def make_packer(tmp_path):
-    from elmokit.corpus.order import SentenceOrder
-    from elmokit.corpus.packing import RowPacker
-    from elmokit.corpus.shards import write_shards
-    from elmokit.corpus.windows import WordTable
-    from elmokit.text.char_vocab import CharVocab
-    from elmokit.text.word_vocab import WordVocab
-
     word_vocab = WordVocab(["<S>", "</S>", "<UNK>", "a"])
     build_table = partial(WordTable, word_vocab=word_vocab, char_vocab=CharVocab())
 
@@ -36,8 +36,6 @@ def make_packer(tmp_path):
 @pytest.fixture
 def loads(monkeypatch):
     """The shards that are read, in order."""
-    from elmokit.corpus.shards import ShardSet
-
     numbers = []
     load = ShardSet.load
     monkeypatch.setattr(ShardSet, "load", lambda self, i: numbers.append(i) or load(self, i))

@@ -64,12 +64,6 @@ def test_validation_text_of_the_corpus_is_told_with_its_share(valid, share, warn
     assert share in message
 
 
-def test_a_whole_file_is_named(warnings_of):
-    (message,) = warnings_of(CORPUS, CORPUS)
-    assert "100 %" in message
-    assert "valid.txt" in message
-
-
 def test_compressed_copies_and_finished_shards_are_compared_too(warnings_of, tmp_path):
     warnings_of(CORPUS, lines("others", 10))
     copy = tmp_path / "copy.txt.gz"

@@ -5,8 +5,11 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from elmokit.corpus.stream import with_more_rows
+from elmokit.corpus.shards import write_shards
+from elmokit.corpus.stream import WindowStream, with_more_rows
 from elmokit.errors import FormatError
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.word_vocab import WordVocab
 
 from ...builders.windows import decoded
 
@@ -15,24 +18,17 @@ SENTENCES = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
 
 @pytest.fixture(scope="module")
 def vocabs():
-    from elmokit.text.char_vocab import CharVocab
-    from elmokit.text.word_vocab import WordVocab
-
     words = ["<S>", "</S>", "<UNK>", *(f"w{i}" for i in range(30))]
     return WordVocab(words), CharVocab()
 
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
-    from elmokit.corpus.shards import write_shards
-
     return write_shards(SENTENCES, tmp_path_factory.mktemp("shards"), tokens_per_shard=30)
 
 
 @pytest.fixture
 def make_stream(shards, vocabs):
-    from elmokit.corpus.stream import WindowStream
-
     def make(**settings):
         settings = {"batch_size": 4, "num_steps": 5} | settings
         return WindowStream(settings.pop("shards", shards), *vocabs, **settings)
@@ -115,15 +111,10 @@ def test_resume_with_other_settings_is_refused(make_stream, settings, message):
 
 
 def test_resume_with_other_data_or_vocabulary_is_refused(tmp_path, make_stream, shards, vocabs):
-    from elmokit.corpus.shards import write_shards
-    from elmokit.corpus.stream import WindowStream
-    from elmokit.text.word_vocab import WordVocab
-
     state = next(iter(make_stream()))[1]
     other = write_shards(SENTENCES[1:], tmp_path)
-    with pytest.raises(
-        ValueError, match=rf"shards .*'{shards.fingerprint}' .*'{other.fingerprint}'"
-    ):
+    hashes = rf"shards .*'{shards.fingerprint}' .*'{other.fingerprint}'"
+    with pytest.raises(ValueError, match=hashes):
         make_stream(shards=other, state=state)
     fewer = WordVocab(vocabs[0].words[:-1])
     with pytest.raises(ValueError, match=r"vocabulary .*'\w{64}' .*'\w{64}'"):
@@ -144,41 +135,24 @@ def test_state_of_another_version_is_refused(make_stream):
 )  # fmt: skip
 def test_a_damaged_state_is_told(make_stream, change):
     state = json.loads(json.dumps(next(iter(make_stream()))[1]))
-    with pytest.raises(FormatError, match="stream state is damaged"):
+    with pytest.raises(FormatError, match="stream state"):
         next(iter(make_stream(state=state | change)))
 
 
 def test_a_corpus_smaller_than_one_window_is_refused(make_stream, shards):
-    message = (
-        rf" {shards.num_targets} .*100 rows x 50 words = 5000\. .*"
-        r"smaller train\.batch_size or train\.unroll_steps\.$"
-    )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=rf" {shards.num_targets} .* 5000\. .*train\.batch_size"):
         make_stream(batch_size=100, num_steps=50)
 
 
 def test_too_few_sentences_for_the_rows_are_an_error(tmp_path, make_stream):
-    from elmokit.corpus.shards import write_shards
-
     shards = write_shards([["w1"] * 50], tmp_path)
     with pytest.raises(ValueError, match=r" 4 rows x 5 words .* 1 .*batch_size.*unroll_steps"):
         list(make_stream(shards=shards, num_epochs=1))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"batch_size": 0}, r"`batch_size` .* 1, .* 0\b"),
-        ({"num_steps": 0}, r"`num_steps` .* 1, .* 0\b"),
-        ({"seed": -1}, r"`seed` .* -1\b"),
-        ({"num_epochs": 0}, r"`num_epochs` .* 1 .*None, .* 0\b"),
-        ({"rank": 2, "world_size": 2}, r"`rank` .*\[0, 2\), .* 2\b"),
-        ({"world_size": 3}, r"`batch_size` .*world_size, .* 4 .* 3\b"),
-    ],
-)
-def test_impossible_settings_are_refused(make_stream, settings, message):
-    with pytest.raises(ValueError, match=message):
-        make_stream(**settings)
+def test_rows_that_ranks_cannot_share_are_refused(make_stream):
+    with pytest.raises(ValueError, match=r"`batch_size` .*world_size, .* 4 .* 3\b"):
+        make_stream(world_size=3)
 
 
 class TestRestarts:
@@ -228,11 +202,6 @@ class TestRestarts:
 
     def test_none_without_a_share(self, make_stream):
         assert next(iter(make_stream()))[0].restarts is None
-
-    @pytest.mark.parametrize("share", [-0.1, 1.1])
-    def test_a_share_outside_0_to_1_is_refused(self, make_stream, share):
-        with pytest.raises(ValueError, match=f"`restart_share`.*{share}"):
-            make_stream(restart_share=share)
 
 
 class TestMoreRows:

@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 
+from elmokit.corpus import windows
+from elmokit.corpus.windows import WordTable, sentence_streams
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.word_vocab import WordVocab
+
 
 @pytest.fixture
 def vocabs():
-    from elmokit.text.char_vocab import CharVocab
-    from elmokit.text.word_vocab import WordVocab
-
     return {
         "word_vocab": WordVocab(["<S>", "</S>", "<UNK>", "a", "b"]),
         "char_vocab": CharVocab(),
@@ -15,8 +17,6 @@ def vocabs():
 
 @pytest.fixture
 def make_table(vocabs):
-    from elmokit.corpus.windows import WordTable
-
     return lambda words: WordTable(words, **vocabs)
 
 
@@ -37,8 +37,6 @@ def test_boundary_words_in_the_text_are_the_boundaries(make_table):
 
 
 def test_table_of_more_words_than_one_chunk(make_table, vocabs, monkeypatch):
-    from elmokit.corpus import windows
-
     monkeypatch.setattr(windows, "_WORDS_PER_CHUNK", 4)
     words = [f"w{i}" for i in range(11)]
     table = make_table(words)
@@ -46,8 +44,6 @@ def test_table_of_more_words_than_one_chunk(make_table, vocabs, monkeypatch):
 
 
 def test_sentence_streams_run_both_ways():
-    from elmokit.corpus.windows import sentence_streams
-
     types = np.array([5, 6, 7, 8], dtype=np.int32)
     streams, begins = sentence_streams(types, np.array([0, 3, 4]))
     assert streams.tolist() == [[0, 5, 6, 7, 1, 0, 8, 1], [1, 7, 6, 5, 0, 1, 8, 0]]
@@ -55,8 +51,6 @@ def test_sentence_streams_run_both_ways():
 
 
 def test_sentence_streams_of_nothing():
-    from elmokit.corpus.windows import sentence_streams
-
     streams, begins = sentence_streams(np.empty(0, dtype=np.int32), np.array([0]))
     assert streams.shape == (2, 0)
     assert begins.tolist() == [0]

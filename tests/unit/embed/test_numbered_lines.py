@@ -45,9 +45,9 @@ def test_lines_across_pieces(tmp_path):
     [
         (
             "fine\n오늘 아침 에는 안개 가 짙어서 버스 가 늦게 왔다\n".encode("cp949"),
-            r"a\.txt, line 2: .*UTF-8 .*\b0; .*iconv -f CP949",
+            r"a\.txt, line 2: .*UTF-8 .*\b0.*iconv",
         ),
-        (b"one\ntwo\nth\x00ree\n", r"a\.txt, line 3: .*NUL .*\b2, .*tr -d"),
+        (b"one\ntwo\nth\x00ree\n", r"a\.txt, line 3: .*NUL .*\b2"),
     ],
 )
 def test_a_bad_line_stops_with_file_and_number(tmp_path, content, message):

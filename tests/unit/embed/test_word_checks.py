@@ -13,22 +13,9 @@ from elmokit.weights.model_dir import PretrainedBiLM
 
 from ...builders.embedding_models import embed_files, toy_model
 
-GLUED = [
-    "I",
-    "sat",
-    "by",
-    "the",
-    "bank.",
-    "The",
-    "river",
-    "is",
-    "wide,",
-    "isn't",
-    "it?",
-    "Dr.",
-    "Kim",
-    "went.",
-]
+GLUED_TEXT = "I sat by the bank. The river is wide, isn't it? Dr. Kim went."
+GLUED = GLUED_TEXT.split()
+SPLIT_TEXT = "Mr. Kim of the U.S. sat by Dr. Lee , e.g. at 3. No. 4 ..."
 
 TWEETS = [  # more than half of their 43 words are in few vocabularies
     "omg thx ur @jenny_b is in tokyo rn 😭😭😭 #jealous",
@@ -58,26 +45,10 @@ def test_glued_punctuation_is_told_once_with_counts_and_an_example(embedder, cap
 @pytest.mark.parametrize(
     "sentence",
     [
-        " ".join(GLUED),  # the tokenizer splits it
+        GLUED_TEXT,  # the tokenizer splits it
         ["I", "sat", "by", "the", "bank", "."],
-        [
-            "Mr.",
-            "Kim",
-            "of",
-            "the",
-            "U.S.",
-            "sat",
-            "by",
-            "Dr.",
-            "Lee",
-            ",",
-            "e.g.",
-            "at",
-            "3.",
-            "No.",
-            "4",
-            "...",
-        ],  # as it would write it
+        # as the tokenizer would write it
+        SPLIT_TEXT.split(),
         [*GLUED, *(200 * ["river"])],  # rare enough to be part of the text
         [],
     ],

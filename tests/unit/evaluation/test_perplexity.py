@@ -68,10 +68,6 @@ def test_sentences_start_from_the_warm_state_unless_told_otherwise(model):
     warm, reset = perplexity(model, SENTENCES), perplexity(model, SENTENCES, state="reset")
     assert (warm.state, reset.state) == ("warm", "reset")
     assert warm.forward != pytest.approx(reset.forward, rel=1e-6)
-    with pytest.raises(ValueError, match=r"`state` .*warm, reset, .*'cold'"):
-        perplexity(model, SENTENCES, state="cold")
-    with pytest.raises(ValueError, match=r"`precision` .*auto, fp32, bf16, .*'fp16'"):
-        perplexity_in(model, SENTENCES, precision="fp16")
 
 
 def test_counts(model):
@@ -86,17 +82,8 @@ def test_counts(model):
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled"])
-def test_a_zero_softmax_has_a_perplexity_of_v(kind):
+def test_a_softmax_of_biases_has_the_perplexity_of_its_unigrams(kind):
     model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=5))
-    with torch.no_grad():
-        model.softmax.weight.zero_()
-        model.softmax.bias.zero_()
-    report = perplexity(model, SENTENCES)
-    assert [report.forward, report.backward, report.mean] == pytest.approx([len(VOCAB)] * 3)
-
-
-def test_a_softmax_of_biases_has_the_perplexity_of_its_unigrams(model):
-    model = toy_model()
     targets = [[*sentence, "</S>"] for sentence in SENTENCES]
     ids = torch.from_numpy(VOCAB.encode([word for row in targets for word in row])) - 1
     probs = torch.bincount(ids, minlength=len(VOCAB)) / len(ids)
@@ -105,6 +92,10 @@ def test_a_softmax_of_biases_has_the_perplexity_of_its_unigrams(model):
         model.softmax.bias.copy_(probs.clamp(min=1e-12).log())
     entropy = -(probs[probs > 0] * probs[probs > 0].log()).sum()
     assert perplexity(model, SENTENCES).forward == pytest.approx(float(entropy.exp()), rel=1e-4)
+    with torch.no_grad():
+        model.softmax.bias.zero_()
+    report = perplexity(model, SENTENCES)
+    assert [report.forward, report.backward, report.mean] == pytest.approx([len(VOCAB)] * 3)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
@@ -142,33 +133,6 @@ def test_batches_are_bounded(model, monkeypatch):
     report = perplexity(model, [*SENTENCES, LONG])
     assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
     assert (report.tokens, report.sentences) == (expected.tokens, expected.sentences)
-
-
-def test_a_buffer_is_bounded_in_words(model, monkeypatch):
-    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 10)
-    read, sizes = [], []
-    encode = text_scorer.FrozenBiLM.encode
-
-    def record(bilm, sentences):
-        sizes.append((len(sentences), len(read)))
-        return encode(bilm, sentences)
-
-    monkeypatch.setattr(text_scorer.FrozenBiLM, "encode", record)
-    perplexity(model, (read.append(k) or ["is"] * 4 for k in range(9)), state="reset")
-    assert sizes == [(2, 2), (2, 4), (2, 6), (2, 8), (1, 9)]
-
-
-def test_pieces_of_a_long_sentence_change_nothing(model, monkeypatch):
-    from elmokit.inference import kernel_backend, torch_backend
-
-    sentences = [LONG, LONG[:30], ["river"]]
-    expected = perplexity(model, sentences, state="reset")
-    monkeypatch.setattr(kernel_backend, "MAX_POSITIONS", 16)
-    monkeypatch.setattr(torch_backend, "MAX_GATE_VALUES", 16 * 4 * model.config.lstm.cell_dim)
-    report = perplexity(model, sentences, state="reset")
-    assert len(LONG) > 8 * 16
-    assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
-    assert losses(report) == pytest.approx(plain(model, sentences), abs=2e-6)
 
 
 def test_bf16_moves_the_figures_within_its_error_budget():
@@ -238,24 +202,30 @@ def test_unknown_words_are_free_in_one_reading_and_cost_their_bytes_in_the_other
     assert cost == pytest.approx(8 * (3 + 6) / (3 + 3 + 6 + 5))
 
 
-class TestErrors:
-    def test_nothing_to_score(self, model):
-        with pytest.raises(ValueError, match="no text"):
-            perplexity(model, [[], []])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"sentences": [[], []]}, ValueError, "no text"),
+        ({"sentences": "I sat by the bank ."}, TypeError, "one string"),
+        ({"batch_size": 0}, ValueError, r"`batch_size` .*\b1, .*\b0\b"),
+        ({"state": "cold"}, ValueError, r"`state` .*warm, reset, .*'cold'"),
+        ({"precision": "fp16"}, ValueError, r"`precision` .*auto, fp32, bf16, .*'fp16'"),
+        (
+            {"model": toy_model(vocab=None, softmax=None)}, ValueError,
+            r"softmax.*elmokit finetune .*--vocab .*elmokit convert .*--softmax",
+        ),
+    ],
+)  # fmt: skip
+def test_errors(model, options, error, message):
+    with pytest.raises(error, match=message):
+        perplexity_in(**{"model": model, "sentences": SENTENCES, **options})
 
-    @pytest.mark.parametrize("missing", ["vocab", "softmax"])
-    def test_a_model_that_predicts_nothing(self, missing):
-        settings = {"softmax": None} if missing == "softmax" else {"vocab": None, "softmax": None}
-        with pytest.raises(
-            ValueError, match=r"softmax.*elmokit finetune .*--vocab .*elmokit convert .*--softmax"
-        ):
-            perplexity(toy_model(**settings), SENTENCES)
 
-    def test_a_softmax_without_its_words_is_not_called_absent(self):
-        model = toy_model()
-        model.word_vocab = None
-        with pytest.raises(ValueError, match=rf"softmax .*\b{len(VOCAB)} .*vocab\.txt .*--vocab"):
-            perplexity(model, SENTENCES)
+def test_a_softmax_without_its_words_is_not_called_absent():
+    model = toy_model()
+    model.word_vocab = None
+    with pytest.raises(ValueError, match=rf"softmax .*\b{len(VOCAB)} .*vocab\.txt .*--vocab"):
+        perplexity(model, SENTENCES)
 
 
 class TestFiles:
@@ -266,33 +236,22 @@ class TestFiles:
         text.write_text("".join(" ".join(sentence) + "\n" for sentence in SENTENCES))
         return str(tmp_path / "model"), text
 
-    def test_a_stored_model_on_a_file(self, model, stored):
+    def test_a_stored_model_on_a_file_that_has_bad_lines(self, model, stored):
         model_path, text = stored
-        report = perplexity_of_files(*open_scorer(model_path, device="cpu"), [text])
-        expected = perplexity_in(model, SENTENCES)
-        assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
-
-    def test_what_is_skipped_is_counted(self, stored):
-        model_path, text = stored
-        text.write_bytes(b"\n" + text.read_bytes() * 20 + b"a\0b\n")
+        text.write_bytes(b"\n" + text.read_bytes() + b"a\0b\n")
         read = ReadReport()
         report = perplexity_of_files(*open_scorer(model_path, device="cpu"), [text], read=read)
-        assert read.skipped == {"blank": 1 + 20 * SENTENCES.count([]), "nul": 1}
+        expected = perplexity_in(model, SENTENCES)
+        assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
+        assert read.skipped == {"blank": 1 + SENTENCES.count([]), "nul": 1}
         assert report.sentences == read.sentences
 
-    def test_another_tokenizer_is_warned_about(self, stored, caplog):
+    def test_another_tokenizer_and_many_unknown_words_are_warned_about(self, stored, caplog):
         model_path, text = stored
-        perplexity_of_files(*open_scorer(model_path, tokenizer="simple", device="cpu"), [text])
+        for name in ("whitespace", None, "simple"):
+            assert "tokenizer" not in caplog.text
+            perplexity_of_files(*open_scorer(model_path, tokenizer=name, device="cpu"), [text])
         assert "tokenizer 'simple', but the model was trained with 'whitespace'" in caplog.text
-
-    def test_the_same_tokenizer_is_not(self, stored, caplog):
-        model_path, text = stored
-        perplexity_of_files(*open_scorer(model_path, tokenizer="whitespace", device="cpu"), [text])
-        assert "tokenizer" not in caplog.text
-
-    def test_a_text_of_unknown_words_is_warned_about(self, stored, caplog):
-        model_path, text = stored
-        perplexity_of_files(*open_scorer(model_path, device="cpu"), [text])
         assert "are unknown to the model" not in caplog.text
         text.write_text("hwaet we gardena\n", encoding="utf-8")
         perplexity_of_files(*open_scorer(model_path, device="cpu"), [text])
@@ -310,28 +269,13 @@ def test_words_of_another_vocabulary_are_scored_as_unknown():
     assert math.log(report.forward) == pytest.approx(-(math.log(0.6) + math.log(0.1)) / 2, rel=1e-5)
 
 
-def test_a_batch_of_nothing_is_refused(model):
-    with pytest.raises(ValueError, match=r"`batch_size` .*\b1, .*\b0\b"):
-        perplexity(model, [["a"]], batch_size=0)
-
-
-class TestSentencesAsGiven:
-    def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(self):
-        model = toy_model()
-        text = " ".join(LONG[:9])
-        by_words = perplexity(model, [LONG[:9]], state="reset")
-        assert perplexity(model, [text], state="reset") == by_words
-        assert by_words.tokens == 10
-
-    def test_one_string_is_refused(self, model):
-        with pytest.raises(TypeError, match="one string"):
-            perplexity(model, "I sat by the bank .")
-
-    def test_a_model_may_be_named(self, tmp_path):
-        model = toy_model()
-        model.save(tmp_path / "model")
-        by_name = perplexity(tmp_path / "model", SENTENCES[:3], state="reset")
-        assert by_name == perplexity(model, SENTENCES[:3], state="reset")
+def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(tmp_path):
+    model = toy_model()
+    by_words = perplexity(model, [LONG[:9]], state="reset")
+    assert perplexity(model, [" ".join(LONG[:9])], state="reset") == by_words
+    assert by_words.tokens == 10
+    model.save(tmp_path / "model")  # a model may be named
+    assert perplexity(tmp_path / "model", [LONG[:9]], state="reset") == by_words
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])

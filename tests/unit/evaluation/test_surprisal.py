@@ -22,6 +22,7 @@ from elmokit.weights.model_dir import load_model
 
 from ...builders.training_models import VOCAB, random_sentences, toy_model
 
+WAYS = ("forward", "backward", "mean")
 SENTENCES = [*random_sentences(23), [], ["river", "ship"]]
 
 
@@ -97,16 +98,6 @@ def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
     assert (report.oov_rate, report.state) == (expected.oov_rate, state)
 
 
-def test_two_to_the_mean_is_the_perplexity_of_the_packaged_model():
-    model = load_model("en")
-    sentences = [line.split() for line in warm_text(model.warm_text)][:40]
-    rows = list(surprisal(model, sentences))
-    expected = perplexity(model, sentences)
-    for way in ("forward", "backward", "mean"):
-        mean = math.fsum(getattr(row, way) for row in rows) / len(rows)
-        assert 2**mean == pytest.approx(getattr(expected, way), rel=1e-6)
-
-
 def test_many_likeliest_words_are_of_few_positions(model, monkeypatch):
     expected = list(surprisal(model, SENTENCES, top=5, precision="fp32"))
     monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 60)
@@ -174,10 +165,11 @@ def test_korean_morphemes_have_the_place_of_what_they_are_part_of():
 def test_lines_of_a_file_have_their_numbers(tmp_path, model):
     model.save(tmp_path / "model")
     read = ReadReport()
-    lines = [TextLine(tmp_path / "a.txt", 1, "the river"), TextLine(tmp_path / "a.txt", 4, "is a")]
-    rows = surprisal_of_lines(
-        *open_scorer(str(tmp_path / "model"), device="cpu", top=0), lines, read=read
-    )
+    path = Path(os.fsdecode(b"caf\xe9.txt"))  # a name that is not UTF-8 is escaped
+    lines = [TextLine(path, 1, "the river"), TextLine(path, 4, "is a")]
+    scorer = open_scorer(str(tmp_path / "model"), device="cpu", top=0)
+    rows = list(surprisal_of_lines(*scorer, lines, read=read))
+    assert {row.file for row in rows} == {r"caf\xe9.txt"}
     assert [(row.line, row.sentence, row.word, row.start) for row in rows] == [
         (1, 0, "the", 0), (1, 0, "river", 4), (1, 0, "</S>", None),
         (4, 1, "is", 0), (4, 1, "a", 3), (4, 1, "</S>", None),
@@ -185,38 +177,26 @@ def test_lines_of_a_file_have_their_numbers(tmp_path, model):
     assert (read.sentences, read.words) == (2, 4)
 
 
-def test_a_file_name_that_is_not_utf8_is_escaped(tmp_path, model):
-    model.save(tmp_path / "model")
-    scorer = open_scorer(str(tmp_path / "model"), device="cpu", top=0)
-    lines = [TextLine(Path(os.fsdecode(b"caf\xe9.txt")), 1, "the river")]
-    assert {row.file for row in surprisal_of_lines(*scorer, lines)} == {r"caf\xe9.txt"}
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"top": -1}, ValueError, rf"`top` .*\b{len(VOCAB)}\b.*-1"),
+        ({"top": len(VOCAB) + 1}, ValueError, rf"`top` .*\b{len(VOCAB)}\b.*{len(VOCAB) + 1}"),
+        ({"state": "carry"}, ValueError, r"`state` .*warm, reset, .*'carry'"),
+        ({"sentences": "the river"}, TypeError, "one string"),
+        ({"model": toy_model(vocab=None, softmax=None)}, ValueError, "softmax"),
+    ],
+)
+def test_errors_come_at_the_call_not_at_the_first_row(model, options, error, message):
+    with pytest.raises(error, match=message):
+        surprisal(**{"model": model, "sentences": SENTENCES, **options})
 
 
-class TestErrors:
-    """At the call, not at the first row."""
-
-    @pytest.mark.parametrize("top", [-1, len(VOCAB) + 1])
-    def test_top_is_a_number_of_words(self, model, top):
-        with pytest.raises(ValueError, match=rf"`top` .*\b{len(VOCAB)}\b.*{top}"):
-            surprisal(model, SENTENCES, top=top)
-
-    def test_a_model_that_predicts_nothing(self):
-        with pytest.raises(ValueError, match="softmax"):
-            surprisal(toy_model(vocab=None, softmax=None), SENTENCES)
-
-    def test_options_are_those_of_perplexity(self, model):
-        with pytest.raises(ValueError, match=r"`state` .*warm, reset, .*'carry'"):
-            surprisal(model, SENTENCES, state="carry")
-
-    def test_one_string_is_refused(self, model):
-        with pytest.raises(TypeError, match="one string"):
-            surprisal(model, "the river")
-
-    def test_no_text_has_no_perplexity(self, model):
-        rows = surprisal(model, [[]])
-        assert list(rows) == []
-        with pytest.raises(ValueError, match="no text"):
-            rows.report()
+def test_no_text_has_no_perplexity(model):
+    rows = surprisal(model, [[]])
+    assert list(rows) == []
+    with pytest.raises(ValueError, match="no text"):
+        rows.report()
 
 
 def test_ranks_and_entropies_are_nearly_the_same_in_bf16():
@@ -224,6 +204,11 @@ def test_ranks_and_entropies_are_nearly_the_same_in_bf16():
     sentences = [line.split() for line in warm_text(model.warm_text)][:20]
     exact = list(surprisal(model, sentences, precision="fp32"))
     quick = list(surprisal(model, sentences, precision="bf16"))
+    expected = perplexity(model, sentences)
+    report = [math.fsum(getattr(row, way) for row in quick) / len(quick) for way in WAYS]
+    assert 2 ** np.array(report) == pytest.approx(
+        [getattr(expected, way) for way in WAYS], rel=1e-3
+    )
     for row, other in zip(exact, quick, strict=True):
         assert other.forward_entropy == pytest.approx(row.forward_entropy, abs=0.2)
         assert other.backward_rank == pytest.approx(row.backward_rank, rel=0.1, abs=2)

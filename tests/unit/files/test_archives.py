@@ -1,32 +1,54 @@
+"""Archives are unpacked within a folder and bounds, and read as a corpus in bounded memory."""
+
 import gzip
 import io
 import tarfile
+import tracemalloc
 import zipfile
 
 import pytest
 
+from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.errors import FormatError
 from elmokit.files import archives
 from elmokit.files.archives import archive_kind, unpack
 
+MODES = {"c.zip": "zip", "c.tar": "w", "c.tar.gz": "w:gz", "c.TGZ": "w:gz", "c.tar.bz2": "w:bz2"}
+MODES |= {"c.tbz2": "w:bz2", "c.tar.xz": "w:xz", "c.txz": "w:xz"}
 
-def tar(path, members, mode="w:gz"):
-    """Write a tar archive of (name, content) pairs or whole members."""
+
+def write_archive(path, files, mode="zip"):
+    """Write (name, content) pairs, or whole members of a tar archive."""
+    if mode == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("b/", b"")
+            for name, content in files:
+                member = zipfile.ZipInfo("placeholder")
+                member.filename, member.compress_type = name, zipfile.ZIP_DEFLATED
+                archive.writestr(member, content)
+        return path
     with tarfile.open(path, mode) as archive:
-        for one in members:
-            member, content = (one, b"") if isinstance(one, tarfile.TarInfo) else one
+        for member, content in files:
             if isinstance(member, str):
-                member = tarfile.TarInfo(member)
-                member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
+                info = tarfile.TarInfo(member)
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+            else:
+                archive.addfile(member)
     return path
 
 
-def zipped(path, members, compression=zipfile.ZIP_DEFLATED):
-    with zipfile.ZipFile(path, "w", compression) as archive:
-        for name, content in members:
-            archive.writestr(name, content)
-    return path
+def special(kind):
+    member = tarfile.TarInfo("x")
+    member.type, member.linkname = kind, "/etc/passwd"
+    return member, b""
+
+
+def long_header():
+    """A header of gigabytes, which `tarfile` would read into memory."""
+    header = tarfile.TarInfo("long")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 1 << 33
+    return header.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 26)
 
 
 @pytest.fixture
@@ -35,153 +57,193 @@ def folder(tmp_path):
     return tmp_path / "out"
 
 
-MEMBERS = [("a/b.txt", b"text"), ("강.bin", bytes(1000)), ("empty", b"")]
+class TestUnpack:
+    FILES = (("a/b.txt", b"text"), ("강.bin", bytes(1000)), ("empty", b""))
 
-
-@pytest.mark.parametrize("mode", ["zip", "w", "w:gz", "w:bz2", "w:xz"])
-def test_files_come_out_as_they_went_in(mode, folder, tmp_path):
-    path = tmp_path / "archive"
-    zipped(path, MEMBERS) if mode == "zip" else tar(path, MEMBERS, mode)
-    assert archive_kind(path) == ("zip" if mode == "zip" else "tar")
-    unpack(path, folder)
-    for name, content in MEMBERS:
-        assert (folder / name).read_bytes() == content
-
-
-def test_other_files_are_no_archives(tmp_path):
-    for content in (b"", b"text", b"\x89HDF\r\n\x1a\n" + bytes(600)):
-        (tmp_path / "f").write_bytes(content)
-        assert archive_kind(tmp_path / "f") is None
-
-
-@pytest.mark.parametrize(
-    "name", ["../out.txt", "/etc/x", "a/../../x", "..", "a\\..\\x", "C:/x", "a/b:c", "a/\0b"]
-)
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-def test_names_that_lead_out_are_refused(kind, name, folder, tmp_path):
-    path = tmp_path / "archive"
-    if kind == "tar":
-        tar(path, [(name, b"x")])
-        if "\0" in name:  # which ends a name there
-            pytest.skip("no such name in tar")
-    else:
-        with zipfile.ZipFile(path, "w") as archive:
-            member = zipfile.ZipInfo("placeholder")
-            member.filename = name
-            archive.writestr(member, b"x")
-        if "\0" in name:
-            pytest.skip("zipfile cuts such names")
-    with pytest.raises(FormatError, match="leads out"):
+    @pytest.mark.parametrize("mode", ["zip", "w", "w:gz", "w:bz2", "w:xz"])
+    def test_files_come_out_as_they_went_in(self, mode, folder, tmp_path):
+        path = write_archive(tmp_path / "archive", self.FILES, mode)
+        assert archive_kind(path) == ("zip" if mode == "zip" else "tar")
         unpack(path, folder)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["archive", "out"]
+        for name, content in self.FILES:
+            assert (folder / name).read_bytes() == content
 
+    def test_other_files_are_no_archives(self, tmp_path):
+        for content in (b"", b"text", b"\x89HDF\r\n\x1a\n" + bytes(600)):
+            (tmp_path / "f").write_bytes(content)
+            assert archive_kind(tmp_path / "f") is None
 
-def test_links_and_devices_are_refused(folder, tmp_path):
-    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
-        member = tarfile.TarInfo("x")
-        member.type, member.linkname = kind, "/etc/passwd"
+    @pytest.mark.filterwarnings("ignore:Duplicate name")
+    @pytest.mark.parametrize("mode", ["zip", "w:gz"])
+    @pytest.mark.parametrize(
+        "files",
+        [
+            [("../out.txt", b"x")],
+            [("/etc/x", b"x")],
+            [("a/../../x", b"x")],
+            [("..", b"x")],
+            [("a", b"1"), ("a", b"2")],
+            [("a", b"1"), ("a/b", b"2")],
+            [("a/b", b"1"), ("a", b"2")],
+        ],
+    )
+    def test_names_that_lead_out_or_meet_again_are_refused(self, files, mode, folder, tmp_path):
+        path = write_archive(tmp_path / "archive", files, mode)
+        with pytest.raises(FormatError, match=f"archive: .*'{files[-1][0]}'"):
+            unpack(path, folder)
+        assert {path.name for path in tmp_path.iterdir()} == {"archive", "out"}
+
+    @pytest.mark.parametrize(
+        "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
+    )
+    def test_links_and_devices_are_refused(self, kind, folder, tmp_path):
         with pytest.raises(FormatError, match=r"archive: .*'x' is a link or a device"):
-            unpack(tar(tmp_path / "archive", [member]), folder)
-    link = zipfile.ZipInfo("x")
-    link.external_attr = 0o120777 << 16
-    with zipfile.ZipFile(tmp_path / "archive", "w") as archive:
-        archive.writestr(link, "/etc/passwd")
-    with pytest.raises(FormatError, match="'x' is a link or a device"):
+            unpack(write_archive(tmp_path / "archive", [special(kind)], "w"), folder)
+        assert not list(folder.iterdir())
+
+    def test_a_link_in_a_zip_archive_is_no_link_outside(self, folder, tmp_path):
+        link = zipfile.ZipInfo("x")
+        link.external_attr = 0o120777 << 16
+        with zipfile.ZipFile(tmp_path / "archive", "w") as archive:
+            archive.writestr(link, "/etc/passwd")
         unpack(tmp_path / "archive", folder)
-    assert not list(folder.iterdir())
+        assert not (folder / "x").is_symlink()
 
+    @pytest.mark.parametrize("mode", ["zip", "w:gz"])
+    @pytest.mark.parametrize(
+        ("bound", "value", "files"),
+        [
+            ("SMALL_BYTES", 1 << 20, [("a", bytes(1 << 19)), ("b", bytes(1 << 24))]),
+            ("MAX_MEMBERS", 3, [(f"f{i}", b"") for i in range(4)]),
+        ],
+    )
+    def test_bombs_are_refused_before_they_fill_the_disk(
+        self, mode, bound, value, files, folder, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(archives, bound, value)
+        path = write_archive(tmp_path / "archive", files, mode)
+        with pytest.raises(FormatError, match=f"{value:,} "):
+            unpack(path, folder)
+        assert sum(path.stat().st_size for path in folder.iterdir()) <= 1 << 20
 
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-def test_bombs_are_refused_before_they_fill_the_disk(kind, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "SMALL_BYTES", 1 << 20)
-    members = [("a", bytes(1 << 19)), ("b", bytes(1 << 24))]
-    path = (zipped if kind == "zip" else tar)(tmp_path / "archive", members)
-    with pytest.raises(FormatError, match=r"more than 1,048,576 bytes.*unpack it yourself"):
-        unpack(path, folder)
-    assert sum(one.stat().st_size for one in folder.iterdir()) <= 1 << 20
+    def test_an_archive_in_an_archive_may_not_grow_again(self, folder, tmp_path, monkeypatch):
+        monkeypatch.setattr(archives, "SMALL_BYTES", 1 << 10)
+        path = write_archive(tmp_path / "inner", [("a", bytes(5000))], "w")
+        with pytest.raises(FormatError, match=r"4,000 bytes"):
+            unpack(path, folder, archive_bytes=1000)
 
-
-def test_an_archive_in_an_archive_may_not_grow_again(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "SMALL_BYTES", 1 << 10)
-    path = zipped(tmp_path / "inner", [("a", bytes(5000))], zipfile.ZIP_STORED)
-    with pytest.raises(FormatError, match=r"more than 4,000 bytes"):
-        unpack(path, folder, archive_bytes=1000)
-
-
-@pytest.mark.parametrize("name", ["", "/"])
-def test_a_member_without_a_name_is_refused_or_a_folder(name, folder, tmp_path):
-    member = zipfile.ZipInfo("x")
-    with zipfile.ZipFile(tmp_path / "archive", "w") as archive:
-        member.filename = name
-        with archive.open(member, "w") as file:
-            file.write(b"")
-    if name:
-        unpack(tmp_path / "archive", folder)
-    else:
-        with pytest.raises(FormatError, match=r"member '' .*name"):
+    def test_a_tail_of_zeros_is_bounded(self, folder, tmp_path, monkeypatch):
+        monkeypatch.setattr(archives, "SMALL_BYTES", 1 << 20)
+        plain = write_archive(tmp_path / "plain", [("a", b"text")], "w").read_bytes()
+        (tmp_path / "archive").write_bytes(gzip.compress(plain + bytes(1 << 25)))
+        with pytest.raises(FormatError, match="too many bytes"):
             unpack(tmp_path / "archive", folder)
-    assert not list(folder.iterdir())
 
+    @pytest.mark.parametrize("name", ["", "/"])
+    def test_a_member_without_a_name_is_refused_or_a_folder(self, name, folder, tmp_path):
+        path = write_archive(tmp_path / "archive", [(name, b"")])
+        if name:
+            unpack(path, folder)
+        else:
+            with pytest.raises(FormatError, match=r"archive: .*''"):
+                unpack(path, folder)
+        assert not list(folder.iterdir())
 
-def test_a_size_that_is_stated_too_small_gains_nothing(folder, tmp_path):
-    path = zipped(tmp_path / "archive", [("a", bytes(100_000))])
-    data = path.read_bytes()
-    size = (100_000).to_bytes(4, "little")
-    assert data.count(size) == 2
-    path.write_bytes(data.replace(size, (10).to_bytes(4, "little")))
-    with pytest.raises(FormatError, match="damaged or truncated"):
-        unpack(path, folder)
-    assert all(one.stat().st_size <= 10 for one in folder.iterdir())
+    def test_a_size_that_is_stated_too_small_gains_nothing(self, folder, tmp_path):
+        path = write_archive(tmp_path / "archive", [("a", bytes(100_000))])
+        size, content = (100_000).to_bytes(4, "little"), path.read_bytes()
+        assert content.count(size) == 2
+        path.write_bytes(content.replace(size, (10).to_bytes(4, "little")))
+        with pytest.raises(FormatError, match="archive: not unpacked"):
+            unpack(path, folder)
+        assert all(path.stat().st_size <= 10 for path in folder.iterdir())
 
+    def test_a_header_of_gigabytes_is_not_read(self, folder, tmp_path):
+        (tmp_path / "archive").write_bytes(gzip.compress(long_header()))
+        with pytest.raises(FormatError, match="8,589,93"):
+            unpack(tmp_path / "archive", folder)
 
-def test_a_header_of_gigabytes_is_not_read(folder, tmp_path):
-    """Names and attributes of a tar archive are read into memory, whatever their size."""
-    header = tarfile.TarInfo("././@PaxHeader")
-    header.type, header.size = tarfile.XHDTYPE, 1 << 33
-    with gzip.open(tmp_path / "archive", "wb") as file:
-        file.write(header.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20))
-    with pytest.raises(FormatError, match="a header states 8,589,934,592 bytes"):
-        unpack(tmp_path / "archive", folder)
-
-
-def test_too_many_files_are_refused(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
-    for make in (zipped, tar):
-        path = make(tmp_path / "archive", [(f"f{i}-{make.__name__}", b"") for i in range(4)])
-        with pytest.raises(FormatError, match="more than 3 files"):
+    @pytest.mark.parametrize("mode", ["zip", "w:gz"])
+    @pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
+    def test_half_an_archive_is_refused(self, mode, share, folder, tmp_path):
+        content = bytes(range(256)) * 40
+        path = write_archive(tmp_path / "archive", [("a", content), ("b", content)], mode)
+        path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+        with pytest.raises(FormatError, match=r"archive: "):
             unpack(path, folder)
 
 
-def test_a_file_twice_is_refused(folder, tmp_path):
-    with pytest.raises(FormatError, match="'a' is there twice"):
-        unpack(tar(tmp_path / "archive", [("a", b"1"), ("a", b"2")]), folder)
+def lines_of(path):
+    return [line.text for line in read_text_lines([path], ReadReport())]
 
 
-@pytest.mark.parametrize("names", [("a", "a/b"), ("a/b", "a"), ("a/b", "a/b/c")])
-@pytest.mark.parametrize("make", [zipped, tar])
-def test_a_file_that_is_a_folder_as_well_is_refused(make, names, folder, tmp_path):
-    path = make(tmp_path / "archive", [(name, b"x") for name in names])
-    with pytest.raises(FormatError, match=rf"archive: .*'{names[1]}' needs a folder"):
-        unpack(path, folder)
-
-
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-@pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
-def test_half_an_archive_is_said_to_be_half(kind, share, folder, tmp_path):
-    content = bytes(range(256)) * 40
-    path = (zipped if kind == "zip" else tar)(
-        tmp_path / "archive", [("a", content), ("b", content)]
+class TestCorpus:
+    FILES = (
+        ("./b/first.txt", b"one\ntwo\n"),
+        ("b/.hidden", b"no"),
+        ("__MACOSX/._first.txt", b"\0\1"),
+        ("a/second.jsonl", b'{"text": "three"}\n'),
+        ("../a/third.txt.gz", gzip.compress(b"four")),
     )
-    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(FormatError, match=r"archive: damaged or truncated, or one part of several"):
-        unpack(path, folder)
+    LINES = ("one", "two", "three", "four")
 
+    @pytest.mark.parametrize("name", MODES)
+    def test_members_are_read_in_order_without_hidden_files_and_links(self, name, tmp_path):
+        links = [special(tarfile.SYMTYPE)] * (MODES[name] != "zip")
+        path = write_archive(tmp_path / name, [*self.FILES, *links], MODES[name])
+        assert lines_of(path) == [*self.LINES]
 
-def test_a_password_is_named(folder, tmp_path):
-    path = zipped(tmp_path / "archive", [("a", b"secret")])
-    data = bytearray(path.read_bytes())
-    for magic, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        data[data.index(magic) + at] |= 1
-    path.write_bytes(data)
-    with pytest.raises(FormatError, match="'a' is encrypted"):
-        unpack(path, folder)
+    def test_zstandard_too(self, tmp_path):
+        zstandard = pytest.importorskip("zstandard")
+        plain = write_archive(tmp_path / "c.tar", self.FILES, "w").read_bytes()
+        for name in ("c.tar.zst", "c.tzst"):
+            (tmp_path / name).write_bytes(zstandard.compress(plain))
+            assert lines_of(tmp_path / name) == [*self.LINES]
+
+    @pytest.mark.parametrize("name", ["c.tar.gz", "c.zip"])
+    @pytest.mark.parametrize(
+        ("member", "content"),
+        [("in/bad.txt", b"\xff\xfe\0a" * 99), ("in/inner.tar", b""), ("in/t.parquet", b"PAR1")],
+    )
+    def test_a_member_that_cannot_be_read_is_named(self, name, member, content, tmp_path):
+        files = [("in/a.txt", b"one\n"), (member, content)]
+        path = write_archive(tmp_path / name, files, MODES[name])
+        with pytest.raises(FormatError, match=f"{name}/{member}"):
+            lines_of(path)
+
+    @pytest.mark.parametrize("name", ["c.tar", "c.tar.gz", "c.zip"])
+    def test_a_damaged_archive_is_an_error_wherever_it_ends(self, name, tmp_path):
+        noise = bytes(range(1, 9)) * 400
+        files = [(f"{i}.txt", b"%d a line\n" % i + noise) for i in (1, 2)]
+        path = write_archive(tmp_path / name, files, MODES[name])
+        whole = path.read_bytes()
+        last = () if name == "c.tar" else (len(whole) - 3,)  # there, only padding is missing
+        for end in (0, 40, len(whole) // 3, len(whole) // 2, *last):
+            path.write_bytes(whole[:end])
+            with pytest.raises(FormatError, match=name):
+                lines_of(path)
+
+    def test_an_encrypted_zip_is_an_error(self, folder, tmp_path):
+        path = write_archive(tmp_path / "c.zip", [("a.txt", b"one\n")])
+        content = bytearray(path.read_bytes())
+        content[content.rindex(b"PK\3\4") + 6] |= 1
+        content[content.rindex(b"PK\1\2") + 8] |= 1
+        path.write_bytes(content)
+        for read in (lines_of, lambda path: unpack(path, folder)):
+            with pytest.raises(FormatError, match="encrypted"):
+                read(path)
+
+    def test_a_header_that_states_gigabytes_is_not_read(self, tmp_path):
+        path = tmp_path / "c.tar.gz"
+        path.write_bytes(gzip.compress(long_header()))
+        tracemalloc.start()
+        with pytest.raises(FormatError, match=r"c\.tar\.gz"):
+            lines_of(path)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 1 << 24
+
+    def test_an_archive_by_another_name_is_told(self, tmp_path):
+        path = write_archive(tmp_path / "corpus.txt", self.FILES, "w")
+        with pytest.raises(FormatError, match=r"corpus\.txt: .*\.tar"):
+            lines_of(path)

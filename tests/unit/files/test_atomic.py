@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import stat
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,12 +14,15 @@ from elmokit.files import atomic
 from elmokit.files.atomic import (
     atomic_directory,
     atomic_file,
+    atomic_files,
     check_target,
     no_room,
     previous_of,
     replaced_by,
     reserve,
 )
+
+KINDS = {"file": atomic_file, "directory": atomic_directory}
 
 
 @pytest.fixture
@@ -35,63 +39,155 @@ def names(directory):
     return sorted(path.name for path in directory.iterdir())
 
 
-def write_half(opened):
-    with opened as temp_path:
-        (temp_path / "a.txt" if temp_path.is_dir() else temp_path).write_text("half")
-        raise KeyboardInterrupt
+def content(path):
+    """Return the text of a file, or of the only file in a directory."""
+    return content(next(path.iterdir())) if path.is_dir() else path.read_text()
 
 
-class TestFile:
-    def test_takes_its_name_at_the_end(self, tmp_path):
-        path = tmp_path / "deep" / "a.txt"
-        with atomic_file(path) as temp_path:
-            temp_path.write_text("new")
+def put(path, text):
+    (path / "a.txt" if path.is_dir() else path).write_text(text)
+
+
+def write(opened, text, error=None):
+    with opened as place:
+        for path in [*place.values()][:2] if isinstance(place, dict) else [place]:
+            put(path, text)
+        if error is not None:
+            raise error
+
+
+def old(folder, kind):
+    path = folder / "out"
+    if kind == "directory":
+        path.mkdir()
+    put(path, "old")
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestWhole:
+    def test_takes_its_name_at_the_end(self, tmp_path, kind):
+        path = tmp_path / "deep" / "out"
+        with KINDS[kind](path) as temp_path:
+            put(temp_path, "new")
             assert not path.exists()
-        assert path.read_text() == "new"
-        assert names(path.parent) == ["a.txt"]
+        assert content(path) == "new"
+        assert names(path.parent) == ["out"]
 
-    def test_an_error_leaves_the_old_file(self, tmp_path):
-        path = tmp_path / "a.txt"
-        path.write_text("old")
-        with pytest.raises(KeyboardInterrupt):
-            write_half(atomic_file(path))
-        assert path.read_text() == "old"
-        assert names(tmp_path) == ["a.txt"]
+    def test_replaces_the_old_one(self, tmp_path, kind):
+        path = old(tmp_path, kind)
+        write(KINDS[kind](path), "new")
+        assert content(path) == "new"
+        assert names(tmp_path) == ["out"]
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+    def test_an_error_leaves_the_old_one(self, tmp_path, kind, error):
+        path = old(tmp_path, kind)
+        with pytest.raises(error):
+            write(KINDS[kind](path), "half", error)
+        assert content(path) == "old"
+        assert names(tmp_path) == ["out"]
 
     @pytest.mark.usefixtures("full_disk")
-    def test_a_full_disk_leaves_the_old_file(self, tmp_path):
-        path = tmp_path / "a.txt"
-        path.write_text("old")
-        with pytest.raises(OSError, match="No space left"), atomic_file(path) as temp_path:
-            temp_path.write_text("new")
-        assert path.read_text() == "old"
-        assert names(tmp_path) == ["a.txt"]
+    def test_a_full_disk_leaves_the_old_one_and_is_named(self, tmp_path, kind):
+        path = old(tmp_path, kind)
+        with pytest.raises(OSError, match="No space left") as raised, KINDS[kind](path) as temp:
+            put(temp, "new")
+        assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(path))
+        assert content(path) == "old"
+        assert names(tmp_path) == ["out"]
 
-    def test_is_on_disk_before_it_takes_its_name(self, tmp_path, monkeypatch):
-        path, forced = tmp_path / "a.txt", []
-        monkeypatch.setattr(
-            atomic, "_force_to_disk", lambda what: forced.append((what.name, path.exists()))
-        )
-        with atomic_file(path) as temp_path:
-            temp_path.write_text("new")
-        assert forced == [("a.txt", False), (tmp_path.name, True)]
+    def test_all_of_it_is_on_disk_before_it_takes_its_name(self, tmp_path, kind, monkeypatch):
+        path, forced = tmp_path / "out", []
 
-    def test_a_directory_is_refused_at_once(self, tmp_path):
-        with pytest.raises(IsADirectoryError) as raised, atomic_file(tmp_path):
+        def note(what):
+            forced.append((what.name, path.exists()))
+
+        monkeypatch.setattr(atomic, "_force_to_disk", note)
+        write(KINDS[kind](path), "new")
+        parts = ["a.txt", "out"] if kind == "directory" else ["out"]
+        assert forced == [*((name, False) for name in parts), (tmp_path.name, True)]
+
+    @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+    def test_modes_follow_the_umask(self, tmp_path, kind, umask):
+        """A library may write files that only the owner can read."""
+        before = os.umask(umask)
+        try:
+            with KINDS[kind](tmp_path / "out") as temp_path:
+                file = temp_path / "a.txt" if temp_path.is_dir() else temp_path
+                file.unlink(missing_ok=True)
+                file.touch(0o600)
+        finally:
+            os.umask(before)
+        for path in (tmp_path / "out", *(tmp_path / "out").glob("*")):
+            assert stat.S_IMODE(path.stat().st_mode) & 0o666 == 0o666 & ~umask
+
+    def test_the_other_kind_is_refused_at_once(self, tmp_path, kind):
+        path = old(tmp_path, "file" if kind == "directory" else "directory")
+        error = NotADirectoryError if kind == "directory" else IsADirectoryError
+        with pytest.raises(error) as raised, KINDS[kind](path):
             pytest.fail("nothing must be written")
-        assert raised.value.filename == str(tmp_path)
+        assert raised.value.filename == str(path)
+        assert content(path) == "old"
+
+    def test_a_link_is_written_through(self, tmp_path, kind):
+        (tmp_path / "disk").mkdir()
+        real = old(tmp_path / "disk", kind)
+        (tmp_path / "link").symlink_to(real)
+        write(KINDS[kind](tmp_path / "link"), "new")
+        assert (tmp_path / "link").is_symlink()
+        assert content(real) == "new"
+        assert names(tmp_path) == ["disk", "link"]
+
+    def test_devices_and_fifos_are_refused_and_stay(self, tmp_path, kind):
+        os.mkfifo(tmp_path / "fifo")
+        (tmp_path / "link").symlink_to("/dev/null")
+        for path in (tmp_path / "fifo", tmp_path / "link", Path("/dev/null")):
+            before = path.stat()
+            with pytest.raises(InputError, match=f"{path} is a device, a FIFO or a socket"):
+                check_target(path, overwrite=True)
+            with pytest.raises(InputError, match=str(path)), KINDS[kind](path):
+                pytest.fail("nothing must be written")
+            assert (path.stat().st_mode, path.stat().st_ino) == (before.st_mode, before.st_ino)
+
+    def test_the_temporary_place_cannot_be_planted(self, tmp_path, kind):
+        places = []
+        for _ in range(2):
+            with KINDS[kind](tmp_path / "out") as temp_path:
+                put(temp_path, "new")
+                places.append(temp_path)
+                assert stat.S_IMODE(temp_path.parent.stat().st_mode) == 0o700
+        assert places[0] != places[1]
+
+
+def test_the_longest_names_can_be_written(tmp_path):
+    with atomic_file(tmp_path / ("가" * 85)) as temp_path:
+        put(temp_path, "new")
+    assert content(tmp_path) == "new"
+
+
+def test_a_link_to_nothing_yet_is_written_through(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "new.txt")
+    write(atomic_file(tmp_path / "link"), "new")
+    assert (tmp_path / "new.txt").read_text() == "new"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+def test_a_link_that_another_user_planted_is_refused(tmp_path):
+    public = tmp_path / "public"
+    public.mkdir()
+    public.chmod(0o1777)
+    (tmp_path / "mine").write_text("precious")
+    (public / "out").symlink_to(tmp_path / "mine")
+    replaced_by(public / "out")  # of the same user
+    os.lchown(public / "out", 12345, 12345)
+    with pytest.raises(InputError, match=r"/out .*link .*another user"):
+        check_target(public / "out", overwrite=True)
+    assert (tmp_path / "mine").read_text() == "precious"
 
 
 class TestMessages:
     """A name that stands for the target is never shown."""
-
-    @pytest.mark.parametrize("whole", [atomic_file, atomic_directory])
-    @pytest.mark.usefixtures("full_disk")
-    def test_a_full_disk_names_the_target(self, tmp_path, whole):
-        path = tmp_path / "a"
-        with pytest.raises(OSError, match="No space left") as raised, whole(path) as temp_path:
-            (temp_path / "b" if temp_path.is_dir() else temp_path).write_text("new")
-        assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(path))
 
     @pytest.mark.parametrize(
         "error",
@@ -111,14 +207,13 @@ class TestMessages:
 
     def test_system_errors_about_the_temporary_file_name_the_target(self, tmp_path):
         path = tmp_path / "a"
-        with pytest.raises(PermissionError) as raised, atomic_directory(path) as temp_path:
-            raise PermissionError(errno.EACCES, "Permission denied", str(temp_path / "b"))
+        with pytest.raises(PermissionError) as raised, atomic_file(path) as temp_path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(temp_path))
         assert raised.value.filename == str(path)
 
     @pytest.mark.parametrize(
         "error",
         [
-            FileNotFoundError(errno.ENOENT, "No such file", "elsewhere.txt"),
             OSError(errno.ENOSPC, "No space left on device", "elsewhere.txt"),
             ValueError("nothing to do with files"),
         ],
@@ -131,13 +226,10 @@ class TestMessages:
 
 
 class TestTarget:
-    def test_what_does_not_exist_may_be_written(self, tmp_path):
+    def test_what_exists_is_replaced_only_if_asked_for(self, tmp_path):
         check_target(tmp_path / "new", inputs=[tmp_path / "gone"], overwrite=False)
-
-    def test_what_exists_only_if_asked_for(self, tmp_path):
-        path = tmp_path / "old"
-        path.touch()
-        with pytest.raises(FileExistsError, match=r"/old .*--overwrite"):
+        path = old(tmp_path, "file")
+        with pytest.raises(FileExistsError, match=r"/out .*--overwrite"):
             check_target(path, overwrite=False)
         check_target(path, overwrite=True)
 
@@ -151,233 +243,127 @@ class TestTarget:
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room")
-def test_room_is_reserved_or_refused(tmp_path):
-    import resource
-
-    path = tmp_path / "a"
-    reserve(path, 100)
-    assert path.stat().st_size == 100
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            reserve(path, 2000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
-@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room")
-@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSPC])
-def test_room_where_the_file_system_cannot_reserve_it(tmp_path, monkeypatch, number):
-    import fcntl
-
-    def fails(descriptor, *_):
-        assert not fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND, "glibc would refuse it"
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "posix_fallocate", fails)
-    if number == errno.EOPNOTSUPP:
+class TestReserve:
+    def test_room_is_reserved_or_refused(self, tmp_path):
         reserve(tmp_path / "a", 100)
-    else:
-        with pytest.raises(OSError, match="No space left"):
+        assert (tmp_path / "a").stat().st_size == 100
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                reserve(tmp_path / "a", 2000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSPC])
+    def test_a_file_system_that_cannot_reserve_is_no_full_one(self, tmp_path, monkeypatch, number):
+        def fails(*_):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "posix_fallocate", fails)
+        is_full = number == errno.ENOSPC
+        with pytest.raises(OSError, match="No space left") if is_full else nullcontext():
             reserve(tmp_path / "a", 100)
 
 
 class TestDirectory:
     @pytest.fixture
-    def old(self, tmp_path):
-        directory = tmp_path / "model"
-        directory.mkdir()
-        (directory / "old.txt").write_text("old")
-        return directory
+    def target(self, tmp_path):
+        return old(tmp_path, "directory")
 
-    def test_takes_its_name_at_the_end(self, tmp_path):
-        directory = tmp_path / "deep" / "model"
-        with atomic_directory(directory) as temp_path:
-            (temp_path / "a.txt").write_text("new")
-            assert not directory.exists()
-        assert names(directory) == ["a.txt"]
-        assert names(directory.parent) == ["model"]
-
-    def test_all_of_it_is_on_disk_before_it_takes_its_name(self, tmp_path, monkeypatch):
-        directory, forced = tmp_path / "model", []
-        monkeypatch.setattr(
-            atomic, "_force_to_disk", lambda what: forced.append((what.name, directory.exists()))
-        )
-        with atomic_directory(directory) as temp_path:
-            (temp_path / "deep").mkdir()
-            (temp_path / "deep" / "a.txt").write_text("new")
-            (temp_path / "b.txt").write_text("new")
-        *before, last = forced
-        assert sorted(before) == [(name, False) for name in ("a.txt", "b.txt", "deep", "model")]
-        assert last == (tmp_path.name, True)
-
-    def test_replaces_the_old_one_with_all_that_is_in_it(self, old):
-        with atomic_directory(old) as temp_path:
-            (temp_path / "a.txt").write_text("new")
-        assert names(old) == ["a.txt"]
-        assert names(old.parent) == ["model"]
-
-    def test_an_error_leaves_the_old_one(self, old):
-        with pytest.raises(KeyboardInterrupt):
-            write_half(atomic_directory(old))
-        assert names(old) == ["old.txt"]
-        assert names(old.parent) == ["model"]
-
-    @pytest.mark.usefixtures("full_disk")
-    def test_a_full_disk_leaves_the_old_one(self, old):
-        with pytest.raises(OSError, match="No space left"), atomic_directory(old) as temp_path:
-            (temp_path / "a.txt").write_text("new")
-        assert names(old) == ["old.txt"]
-        assert names(old.parent) == ["model"]
-
-    def test_a_failed_rename_puts_the_old_one_back(self, old, monkeypatch):
+    def test_a_failed_rename_puts_the_old_one_back(self, target, monkeypatch):
         rename = atomic.Path.rename
 
-        def fails(source, target):
+        def fails(source, destination):
             if source.parent.name.endswith(".partial"):
                 raise OSError(errno.EIO, "broken")
-            return rename(source, target)
+            return rename(source, destination)
 
         monkeypatch.setattr(atomic.Path, "rename", fails)
-        with pytest.raises(OSError, match="broken"), atomic_directory(old) as temp_path:
-            (temp_path / "a.txt").write_text("new")
-        assert names(old) == ["old.txt"]
-        assert names(old.parent) == ["model"]
+        with pytest.raises(OSError, match="broken"), atomic_directory(target) as temp_path:
+            put(temp_path, "new")
+        assert content(target) == "old"
+        assert names(target.parent) == ["out"]
 
     @pytest.mark.parametrize("inside", [".", "sub"])
-    def test_the_working_directory_is_not_removed(self, old, inside, monkeypatch):
-        (old / "sub").mkdir()
-        monkeypatch.chdir(old / inside)
-        with (
-            pytest.raises(InputError, match=r"/model is or holds the working directory"),
-            atomic_directory(old),
-        ):
+    def test_the_working_directory_is_not_removed(self, target, inside, monkeypatch):
+        (target / "sub").mkdir()
+        monkeypatch.chdir(target / inside)
+        with pytest.raises(InputError, match=r"/out .*working directory"), atomic_directory(target):
             raise AssertionError("nothing may be done")
-        assert names(old) == ["old.txt", "sub"]
+        assert names(target) == ["a.txt", "sub"]
 
-    def test_a_working_directory_that_is_gone_matters_to_relative_paths_alone(
-        self, old, tmp_path, monkeypatch
-    ):
-        (tmp_path / "gone").mkdir()
-        monkeypatch.chdir(tmp_path / "gone")
-        (tmp_path / "gone").rmdir()
-        with atomic_directory(old) as temp_path:
-            (temp_path / "new.txt").write_text("new")
-        assert names(old) == ["new.txt"]
+    def test_an_empty_working_directory_is_filled(self, tmp_path, monkeypatch):
+        (tmp_path / "out").mkdir()
+        monkeypatch.chdir(tmp_path / "out")
+        with atomic_directory(tmp_path / "out", last="a.txt") as temp_path:
+            put(temp_path, "new")
+        assert content(Path.cwd()) == "new"
 
-    def test_what_a_kill_left_is_cleared(self, old):
-        previous_of(old).mkdir()
-        (previous_of(old) / "half.txt").write_text("half")
-        with atomic_directory(old) as temp_path:
-            (temp_path / "a.txt").write_text("new")
-        assert names(old) == ["a.txt"]
-        assert names(old.parent) == ["model"]
+    def test_a_working_directory_that_is_gone_does_not_matter(self, target, monkeypatch):
+        gone = target.parent / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        write(atomic_directory(target), "new")
+        assert content(target) == "new"
+
+    def test_what_a_kill_left_is_cleared(self, target):
+        previous_of(target).mkdir()
+        put(previous_of(target), "half")
+        write(atomic_directory(target), "new")
+        assert names(target.parent) == ["out"]
 
     def test_one_from_another_process_may_stay(self, tmp_path):
-        path = tmp_path / "model"
+        path = tmp_path / "out"
         with atomic_directory(path, keep=path.exists) as temp_path:
-            (temp_path / "a.txt").write_text("new")
-            path.mkdir()
-            (path / "other.txt").write_text("by another process")
-        assert names(path) == ["other.txt"]
-        assert names(tmp_path) == ["model"]
-
-    def test_a_file_is_refused_at_once(self, tmp_path):
-        (tmp_path / "model").write_text("precious")
-        with pytest.raises(NotADirectoryError), atomic_directory(tmp_path / "model"):
-            pytest.fail("nothing must be written")
-        assert (tmp_path / "model").read_text() == "precious"
+            put(temp_path, "new")
+            old(tmp_path, "directory")
+        assert content(path) == "old"
+        assert names(tmp_path) == ["out"]
 
 
-class TestMode:
-    """A library may write files that only the owner can read; ours follow the umask."""
-
-    @pytest.fixture(autouse=True, params=[0o022, 0o027, 0o077])
-    def mode(self, request):
-        before = os.umask(request.param)
-        yield 0o666 & ~request.param
-        os.umask(before)
-
-    def test_of_a_file(self, tmp_path, mode):
-        with atomic_file(tmp_path / "a") as temp_path:
-            temp_path.unlink()
-            temp_path.touch(0o600)
-        assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
-
-    def test_of_a_directory(self, tmp_path, mode):
-        with atomic_directory(tmp_path / "a") as temp_path:
-            (temp_path / "b").touch(0o600)
-        assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == mode
-        assert stat.S_IMODE((tmp_path / "a").stat().st_mode) & 0o666 == mode
+def contents(folder):
+    return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-class TestLinksAndDevices:
-    def test_a_link_is_written_through(self, tmp_path):
-        real = tmp_path / "disk" / "a.txt"
-        real.parent.mkdir()
-        real.write_text("old")
-        link = tmp_path / "a.txt"
-        link.symlink_to(real)
-        with atomic_file(link) as temp_path:
-            temp_path.write_text("new")
-        assert link.is_symlink()
-        assert real.read_text() == "new"
-        assert names(tmp_path) == ["a.txt", "disk"]
+class TestSeveralFiles:
+    @pytest.fixture
+    def paths(self, tmp_path):
+        paths = [tmp_path / name for name in ("marker", "new", "gone")]
+        for path in (paths[0], paths[2]):
+            path.write_text("old")
+        return paths
 
-    def test_so_is_a_link_to_nothing_yet_and_to_a_directory(self, tmp_path):
-        (tmp_path / "link").symlink_to(tmp_path / "new.txt")
-        with atomic_file(tmp_path / "link") as temp_path:
-            temp_path.write_text("new")
-        assert (tmp_path / "new.txt").read_text() == "new"
-        (tmp_path / "real").mkdir()
-        (tmp_path / "model").symlink_to(tmp_path / "real")
-        with atomic_directory(tmp_path / "model") as fresh:
-            (fresh / "a.txt").write_text("new")
-        assert (tmp_path / "model").is_symlink()
-        assert names(tmp_path / "real") == ["a.txt"]
+    def test_replace_the_old_ones_together(self, paths, tmp_path):
+        write(atomic_files(*paths), "fresh")
+        assert contents(tmp_path) == {"marker": "fresh", "new": "fresh"}
 
-    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
-    def test_a_link_that_another_user_planted_is_refused(self, tmp_path):
-        public = tmp_path / "public"
-        public.mkdir()
-        public.chmod(0o1777)
-        (tmp_path / "mine").write_text("precious")
-        (public / "out").symlink_to(tmp_path / "mine")
-        replaced_by(public / "out")  # of the same user
-        os.lchown(public / "out", 12345, 12345)
-        with pytest.raises(InputError, match=r"/out .*link .*another user"):
-            check_target(public / "out", overwrite=True)
-        assert (tmp_path / "mine").read_text() == "precious"
+    @pytest.mark.parametrize("number", range(4))
+    def test_an_error_between_them_leaves_the_old_ones(self, paths, tmp_path, number, monkeypatch):
+        rename, calls = atomic.Path.rename, []
 
-    @pytest.mark.parametrize("write", [atomic_file, atomic_directory])
-    def test_devices_and_fifos_are_refused_and_stay(self, tmp_path, write):
-        os.mkfifo(tmp_path / "fifo")
-        (tmp_path / "link").symlink_to("/dev/null")
-        for path in (tmp_path / "fifo", tmp_path / "link", Path("/dev/null")):
-            before = path.stat()
-            with pytest.raises(InputError, match=f"{path} is a device, a FIFO or a socket"):
-                check_target(path, overwrite=True)
-            with pytest.raises(InputError, match=str(path)), write(path):
-                pytest.fail("nothing must be written")
-            assert path.stat().st_mode == before.st_mode
-            assert path.stat().st_ino == before.st_ino
-        assert names(tmp_path) == ["fifo", "link"]
+        def fails(source, destination):
+            calls.append(source)
+            if len(calls) == number + 1:
+                raise OSError(errno.EIO, "broken")
+            return rename(source, destination)
 
-    def test_the_temporary_file_has_no_name_to_plant_a_link_at(self, tmp_path):
-        found = []
-        for _ in range(2):
-            with atomic_file(tmp_path / "a") as temp_path:
-                temp_path.write_text("new")
-                found.append(temp_path)
-                assert stat.S_IMODE(temp_path.parent.stat().st_mode) == 0o700
-        assert found[0] != found[1]
+        monkeypatch.setattr(atomic.Path, "rename", fails)
+        with pytest.raises(OSError, match="broken"):
+            write(atomic_files(*paths), "fresh")
+        assert contents(tmp_path) == {"marker": "old", "gone": "old"}
 
-    def test_the_longest_names_can_be_written(self, tmp_path):
-        path = tmp_path / ("가" * 85)
-        with atomic_file(path) as temp_path:
-            temp_path.write_text("new")
-        assert path.read_text() == "new"
+    def test_the_marker_comes_last(self, paths, monkeypatch):
+        rename, arrived = atomic.Path.rename, []
+
+        def note(source, destination):
+            arrived.append(destination.name)
+            return rename(source, destination)
+
+        monkeypatch.setattr(atomic.Path, "rename", note)
+        write(atomic_files(*paths), "fresh")
+        assert arrived == [".old", ".old", "new", "marker"]
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])

@@ -4,7 +4,6 @@ import json
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -72,14 +71,12 @@ def _virtual_layout():
 def test_nothing_leads_into_another_file_or_place(path, kind):
     change(path, ELSEWHERE[kind])
     name = "y/inner" if kind == "soft group" else "x"
-    with open_hdf5(path) as file, pytest.raises(FormatError, match=rf"a\.h5: .*`{name[0]}`"):
-        file.dataset(name)
-
-
-def test_links_are_not_followed_in_a_list_either(path):
-    change(path, ELSEWHERE["external link"])
-    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"a\.h5: `x`.*link"):
-        file.shapes()
+    with open_hdf5(path) as file:
+        with pytest.raises(FormatError, match=rf"a\.h5: .*`{name[0]}`"):
+            file.dataset(name)
+        if "data" not in kind and kind != "virtual":
+            with pytest.raises(FormatError, match=rf"a\.h5: .*`{name[0]}`.*link"):
+                file.shapes()
 
 
 def test_sizes_that_the_file_cannot_hold(path):
@@ -111,19 +108,14 @@ def test_lists_are_bounded(tmp_path):
     with h5py.File(tmp_path / "wide.h5", "w") as file:
         for number in range(MAX_OBJECTS + 1):
             file.create_group(str(number))
-    for name in ("deep", "wide"):
-        with open_hdf5(tmp_path / f"{name}.h5") as file, pytest.raises(FormatError, match=name):
-            file.shapes()
-
-
-def test_groups_that_meet_again_are_counted_again(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
+    with h5py.File(tmp_path / "met.h5", "w") as file:
         group = file
         for _ in range(MAX_GROUP_DEPTH - 1):  # 2 ** 15 ways, in 30 links
             group["b"] = group.create_group("a")
             group = group["a"]
-    with open_hdf5(tmp_path / "a.h5") as file, pytest.raises(FormatError, match=f"{MAX_OBJECTS:,}"):
-        file.shapes()
+    for name in ("deep", "wide", "met"):
+        with open_hdf5(tmp_path / f"{name}.h5") as file, pytest.raises(FormatError, match=name):
+            file.shapes()
 
 
 def test_names_of_the_root_are_not_limited_to_a_number(tmp_path):
@@ -156,7 +148,7 @@ def test_a_dataset_of_text_that_states_gigabytes_is_refused(path):
     data[at + 3] = 0x7F
     path.write_bytes(data)
     with open_hdf5(path) as file:
-        with pytest.raises(FormatError, match=r"`x` states 2,130,\d+"):
+        with pytest.raises(FormatError, match=r"`x`.* 2,130,\d+"):
             file.text("x")
         with pytest.raises(FormatError, match=r"`x`.*numbers"):
             file.read(file.dataset("x"))
@@ -187,6 +179,9 @@ def test_attributes_of_datasets_are_texts_of_fixed_length(path):
         assert file.bytes_attribute(small, "fixed") == "배".encode()
         for name in ("variable", "number", "several", "none"):
             assert file.bytes_attribute(small, name) is None
+    change(path, lambda file: file.attrs.__setitem__("elmokit", np.arange(3)))
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit`.*one text"):
+        file.text_attribute("elmokit")
 
 
 @pytest.mark.parametrize("imitated", [False, True])
@@ -201,23 +196,7 @@ def test_an_imitation_does_not_hide_the_length_of_a_text(tmp_path, imitated):
     assert data.count(b"elmokit\0") == 1 + imitated
     data[data.index(len(text).to_bytes(4, "little"), data.rindex(b"elmokit\0")) + 3] = 0x7F
     path.write_bytes(data)
-    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit` states 2,130,\d+"):
-        file.text_attribute("elmokit")
-
-
-def test_a_text_that_states_gigabytes_is_refused_before_they_are_allocated(path):
-    data = bytearray(path.read_bytes())
-    length = len(json.dumps({"a": "배"}))
-    at = data.index(length.to_bytes(4, "little"), data.index(b"elmokit\0"))
-    data[at + 3] = 0x7F
-    path.write_bytes(data)
-    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit` states 2,130,\d+"):
-        file.text_attribute("elmokit")
-
-
-def test_attributes_of_other_types_are_refused(path):
-    change(path, lambda file: file.attrs.__setitem__("elmokit", np.arange(3)))
-    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit`.*one text"):
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit`.* 2,130,\d+"):
         file.text_attribute("elmokit")
 
 
@@ -231,17 +210,6 @@ def test_what_is_no_hdf5_file_is_named(path, content):
         pass
     with pytest.raises(FileNotFoundError, match=r"none\.h5"), open_hdf5(path.with_name("none.h5")):
         pass
-
-
-def test_the_size_of_the_file_is_asked_for_only_after_an_error(tmp_path, monkeypatch):
-    path, asked, stat = tmp_path / "a.h5", [], Path.stat
-    with h5py.File(path, "w") as file:
-        file["0"] = np.ones(3)
-    with open_hdf5(path) as opened:
-        monkeypatch.setattr(Path, "stat", lambda *a, **k: asked.append(a) or stat(*a, **k))
-        for _ in range(9):
-            opened.read(opened.dataset("0"))
-        assert asked == []
 
 
 @pytest.mark.parametrize("place", ["attribute", "dataset"])
@@ -259,7 +227,7 @@ def test_a_heap_of_texts_without_end_is_refused(tmp_path, place):
     assert struct.unpack_from("<H6xQ", data, free) == (0, 4096 - 136)
     struct.pack_into("<Q", data, free + 8, 0)
     path.write_bytes(data)
-    with open_hdf5(path) as file, pytest.raises(FormatError, match="`elmokit` has no end"):
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit`.*no end"):
         (file.text_attribute if place == "attribute" else file.text)("elmokit")
 
 

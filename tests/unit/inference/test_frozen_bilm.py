@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.inference.elmo import ELMo
 from elmokit.inference.frozen_bilm import FrozenBiLM
 
 from ...builders.embedding_models import random_sentences, toy_model
@@ -38,28 +39,18 @@ def test_kept_words_are_not_encoded_again(monkeypatch):
     assert asked == [1]
 
 
-class TestIdsThatAreNoModels:
-    def test_shapes(self):
-        model = toy_model()
-        ids = model.encode([["a"]])
-        for wrong in (ids[:, :, :10], torch.cat([ids, ids], dim=2), ids[:, :, 0]):
-            with pytest.raises(ValueError, match=r"`char_ids` must have shape"):
-                FrozenBiLM(model).run(wrong)
+@pytest.mark.parametrize("wrong", [-1, 262, 65535, 65536 + 98])
+def test_ids_that_the_model_does_not_have_are_refused(wrong):
+    model = toy_model()
+    ids = model.encode([["a"]])
+    ids[0, 1, 2] = wrong
+    with pytest.raises(ValueError, match=f"0 to 261, got {wrong}"):
+        FrozenBiLM(model).run(ids)
 
-    @pytest.mark.parametrize("wrong", [-1, 262, 999, 65535, 65536 + 98])
-    def test_numbers(self, wrong):
-        model = toy_model()
-        ids = model.encode([["a"]])
-        ids[0, 1, 2] = wrong
-        with pytest.raises(ValueError, match=f"0 to 261, got {wrong}"):
-            FrozenBiLM(model).run(ids)
 
-    def test_padding_before_words_and_too_small_a_state(self):
-        model = toy_model()
-        ids = model.encode([["a", "b"], ["c"]])
-        state = FrozenBiLM(model).run(ids[:1]).state
-        with pytest.raises(ValueError, match="fewer than the batch's 2"):
-            FrozenBiLM(model).run(ids, state=state)
-        ids[0, 1] = 0
-        with pytest.raises(ValueError, match="Padding"):
-            FrozenBiLM(model).run(ids)
+def test_too_small_a_state_is_refused():
+    model = toy_model()
+    elmo = ELMo(model)
+    state = elmo(model.encode([["a"]], boundaries=False)).state
+    with pytest.raises(ValueError, match=r"`state`.*\b1 .*\b2\b"):
+        elmo(model.encode([["a"], ["b"]], boundaries=False), state=state)

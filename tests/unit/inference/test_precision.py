@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.errors import InputError
 from elmokit.inference import precision
 from elmokit.inference.kernel_backend import PackedNetwork
-from elmokit.inference.precision import build_network, check_precision
+from elmokit.inference.precision import build_network, check_precision, pick_device
 from elmokit.inference.torch_backend import ModuleNetwork
 
 from ...builders.embedding_models import random_sentences, run_engine, toy_model
@@ -78,3 +79,20 @@ def test_without_a_compiler_the_network_has_its_own_modules(monkeypatch):
 def test_other_precisions_are_refused_with_the_choices(kind):
     with pytest.raises(ValueError, match=f"`precision` .*fp32, bf16, int8, .*{kind!r}"):
         check_precision(kind)
+
+
+@pytest.mark.parametrize(
+    ("device", "num_gpus", "expected"),
+    [("auto", 2, "cuda"), ("cuda:1", 2, "cuda:1"), ("auto", 0, "cpu"), (CPU, 0, "cpu")],
+)
+def test_devices_that_are_here(monkeypatch, device, num_gpus, expected):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: num_gpus)
+    assert pick_device(device) == torch.device(expected)
+
+
+@pytest.mark.parametrize("device", ["cuda:2", "gpu", "mps", "None"])
+@pytest.mark.parametrize("num_gpus", [0, 2])
+def test_other_devices_are_refused(monkeypatch, device, num_gpus):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: num_gpus)
+    with pytest.raises(InputError, match=rf"'{device}'.* {num_gpus} .*'cpu'"):
+        pick_device(device)

@@ -69,9 +69,11 @@ def test_a_cut_token_ends_at_a_whole_character(simple):
     assert token.char_ids[1:-1] == tuple(byte + 1 for byte in ("강" * 4).encode())
 
 
-def test_a_model_of_words_reads_no_characters_and_cuts_nothing():
+def test_a_model_of_words_reads_no_characters_and_one_without_vocabulary_knows_none():
     (token,) = tokenize(reading_as("simple", word_input=True), "강" * 30).tokens
     assert (token.char_ids, token.is_cut, token.is_known) == ((), False, False)
+    (token,) = tokenize(reading_as("simple", vocab=None, softmax=None), "the").tokens
+    assert token.is_known is None
 
 
 def test_characters_of_a_lexicon_are_shown_without_the_id_of_the_word():
@@ -82,25 +84,18 @@ def test_characters_of_a_lexicon_are_shown_without_the_id_of_the_word():
     assert [token.char_ids for token in found] == [(2, 7, 8, 3), (2, 9, 3), (2, 6, 6, 3)]
 
 
-def test_a_model_without_vocabulary_knows_of_no_word_whether_it_is_known():
-    (token,) = tokenize(reading_as("simple", vocab=None, softmax=None), "the").tokens
-    assert token.is_known is None
-
-
-def test_nothing_has_no_tokens(simple):
-    assert tokenize(simple, " \u200b").tokens == ()
-
-
 @pytest.mark.usefixtures("without_type_checks")
-@pytest.mark.parametrize("given", [["the", "river"], b"the", None])
-def test_anything_but_a_string_is_refused(simple, given):
-    with pytest.raises(TypeError, match="`sentence`"):
-        tokenize(simple, given)
-
-
-def test_text_that_no_file_could_hold_is_refused(simple):
-    with pytest.raises(ValueError, match="NUL"):
-        tokenize(simple, "the\0river")
+@pytest.mark.parametrize(
+    ("sentence", "error", "named"),
+    [
+        (["the", "river"], TypeError, "`sentence`"), (b"the", TypeError, "`sentence`"),
+        (None, TypeError, "`sentence`"), ("the\0river", ValueError, "NUL"),
+    ],
+)  # fmt: skip
+def test_anything_but_text_is_refused(simple, sentence, error, named):
+    assert tokenize(simple, " \u200b").tokens == ()
+    with pytest.raises(error, match=named):
+        tokenize(simple, sentence)
 
 
 def test_lines_of_files_have_their_sentences_numbers_and_counts(simple, tmp_path):

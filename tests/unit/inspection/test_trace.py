@@ -84,12 +84,6 @@ def test_the_mixture_has_the_weights_and_the_scale_that_are_given(model):
     )
 
 
-@pytest.mark.parametrize("gamma", [float("inf"), float("-inf"), float("nan")])
-def test_a_scale_that_is_no_number_is_refused(model, gamma):
-    with pytest.raises(InputError, match=f"`gamma`.*finite.*{gamma}"):
-        trace(model, ["the"], gamma=gamma)
-
-
 def test_a_model_of_words_has_layers_alone():
     model = toy_model(word_input=True)
     found = trace(model, ["river", "bank"], word=1)
@@ -121,17 +115,19 @@ def test_parts_of_characters_are_shown_as_bytes():
     assert window_text([259, 257, 260]) == "^<257>$", "the word <S>"
 
 
-class TestErrors:
-    @pytest.mark.parametrize("word", [-1, 2])
-    def test_a_word_that_is_not_there(self, model, word):
-        with pytest.raises(ValueError, match=rf"`word` .*0:the 1:강.*{word}"):
-            trace(model, ["the", "강"], word=word)
-
-    def test_a_sentence_of_nothing(self, model):
-        with pytest.raises(ValueError, match=r"`word` .*none"):
-            trace(model, [])
-
-    @pytest.mark.parametrize("weights", [[0.5, 0.5], [1, 1, 1]])
-    def test_weights_that_do_not_fit(self, model, weights):
-        with pytest.raises(ValueError, match=r"`weights` .*\b3\b.*sum of 1"):
-            trace(model, ["the"], weights=weights)
+@pytest.mark.parametrize(
+    ("sentence", "options", "message"),
+    [
+        (["the", "강"], {"word": -1}, r"`word` .*0:the 1:강.*-1"),
+        (["the", "강"], {"word": 2}, r"`word` .*0:the 1:강.*2"),
+        ([], {}, r"`word` .*none"),
+        (["the"], {"weights": [0.5, 0.5]}, r"`weights` .*\b3\b.*sum of 1"),
+        (["the"], {"weights": [1, 1, 1]}, r"`weights` .*\b3\b.*sum of 1"),
+        (["the"], {"weights": [float("nan"), 1, 1]}, r"`weights` .*\b3\b.*sum of 1"),
+        (["the"], {"gamma": float("inf")}, r"`gamma`.*finite.*inf"),
+        (["the"], {"gamma": float("nan")}, r"`gamma`.*finite.*nan"),
+    ],
+)
+def test_errors(model, sentence, options, message):
+    with pytest.raises(InputError, match=message):
+        trace(model, sentence, **options)

@@ -1,5 +1,9 @@
+"""Which libraries are compiled and loaded: whole ones that nobody else could have written."""
+
+import ctypes
 import logging
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -7,23 +11,84 @@ import time
 
 import pytest
 
-from elmokit.kernels import build, library_files
-from elmokit.kernels.build import load_library
+from elmokit.kernels import build
+from elmokit.kernels.build import find_compiled, load_library
 
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
-
-
 pytestmark = pytest.mark.usefixtures("small_libraries")
+
+DAMAGES = {
+    "cut": lambda content: content[: len(content) // 2],
+    "zeroed": lambda content: content[:4096] + bytes(len(content) - 4096),
+    "empty": lambda content: b"",
+    "one bit": lambda content: content[:9000] + bytes([content[9000] ^ 1]) + content[9001:],
+}
 
 
 @needs_compiler
-def test_a_library_is_compiled_once(monkeypatch, tmp_path):
-    assert load_library("inference") is not None
-    (made,) = (tmp_path / "elmokit" / "native").iterdir()
+def test_a_library_is_compiled_once_and_is_private_whatever_the_umask(monkeypatch, tmp_path):
+    before = os.umask(0)
+    try:
+        assert load_library("inference") is not None
+    finally:
+        os.umask(before)
+    folder = tmp_path / "elmokit" / "native"
+    (library,) = folder.iterdir()
+    for path in (folder, library):
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o022
+    for name in (library.name, f"training-{'0' * 20}.so", f"new-{'a' * 32}.so"):
+        assert re.fullmatch(build.LIBRARY_PATTERN, name), name
+    assert not re.fullmatch(build.LIBRARY_PATTERN, "notes.txt")
     load_library.cache_clear()
     monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
     assert load_library("inference") is not None
-    assert made.name.startswith("inference-")
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
+def test_a_damaged_library_is_never_loaded_but_made_once_more(caplog, damage):
+    path = find_compiled("inference")
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert load_library("inference") is not None
+    assert f"{path} is damaged: compiling it again" in caplog.text
+    assert list(path.parent.iterdir()) == [path]
+    assert path.read_bytes() == whole
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users on this system")
+@pytest.mark.parametrize("planted", ["for all", "for a group", "link", "file"])
+def test_code_that_others_could_have_written_is_not_loaded(monkeypatch, tmp_path, caplog, planted):
+    path = find_compiled("inference")
+    folder = path.parent
+    if planted == "link":
+        folder.rename(tmp_path / "elsewhere")
+        folder.symlink_to(tmp_path / "elsewhere")
+    elif planted == "file":
+        path.chmod(0o777)
+    else:
+        folder.chmod(0o777 if planted == "for all" else 0o770)
+    opened = []
+    open_ = ctypes.CDLL
+    monkeypatch.setattr(build.ctypes, "CDLL", lambda name: opened.append(name) or open_(name))
+    library = load_library("inference")
+    if planted == "file":
+        assert f"others may write to {path}" in caplog.text
+        assert library is not None  # compiled again
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    else:
+        assert library is None
+        assert not opened
+        assert str(folder) in caplog.text
+        assert "XDG_CACHE_HOME" in caplog.text
+
+
+def write_compiler(folder, script, monkeypatch):
+    compiler = folder / "cc"
+    compiler.write_text(f"#!/bin/sh\n{script}\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
 
 
 def test_the_switch_turns_it_off(monkeypatch, caplog):
@@ -33,41 +98,31 @@ def test_the_switch_turns_it_off(monkeypatch, caplog):
     assert "ELMOKIT_NATIVE=0" in caplog.text
 
 
-def test_without_a_compiler_the_log_says_so_once(monkeypatch, caplog):
-    monkeypatch.setattr(build, "_compiler", lambda: None)
+@pytest.mark.parametrize("problem", ["no compiler", "refuses", "blocked cache", "no home"])
+def test_what_stands_in_the_way_is_said_once(problem, monkeypatch, tmp_path, caplog):
+    write_compiler(tmp_path, "echo 'no such instruction' >&2; exit 1", monkeypatch)
+    expected = "no such instruction"
+    if problem == "no compiler":
+        monkeypatch.setattr(build, "_compiler", lambda: None)
+        expected = "no C compiler found"
+    elif problem == "blocked cache":
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+        expected = str(tmp_path / "file")
+    elif problem == "no home":
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.setattr(build.Path, "home", no_home)
+        expected = "Set XDG_CACHE_HOME"
     assert load_library("inference") is None
     assert load_library("training") is None
     (record,) = caplog.records
-    assert "no C compiler found" in record.getMessage()
     assert record.levelname == "WARNING"
+    assert expected in record.getMessage()
+    assert "PyTorch computes everything" in record.getMessage()
 
 
-def test_a_compiler_that_fails_is_quoted(monkeypatch, tmp_path, caplog):
-    compiler = tmp_path / "cc"
-    compiler.write_text("#!/bin/sh\necho 'no such instruction' >&2\nexit 1\n")
-    compiler.chmod(compiler.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setenv("CC", str(compiler))
-    assert load_library("inference") is None
-    assert "PyTorch computes everything" in caplog.text
-    assert "no such instruction" in caplog.text
-
-
-@needs_compiler
-def test_a_cache_that_cannot_be_written_is_no_obstacle(monkeypatch, tmp_path, caplog):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    assert load_library("inference") is None
-    assert "could not be built" in caplog.text
-
-
-@needs_compiler
-def test_another_library_under_the_name_is_refused(monkeypatch, caplog):
-    """Its digest is right, so it is no accident; it lacks what Python calls."""
-    compile_ = build._compile
-    monkeypatch.setattr(build, "_compile", lambda cc, _, path: compile_(cc, "int other;", path))
-    assert load_library("inference") is None
-    assert "inference.c: the compiled library has no elmokit_layout" in caplog.text
+def no_home():
+    raise RuntimeError("Could not determine home directory.")
 
 
 @needs_compiler
@@ -75,7 +130,7 @@ def test_what_cannot_be_mapped_is_not_compiled_again(monkeypatch, caplog):
     """As on a file system mounted with noexec."""
 
     def refuse(path):
-        raise OSError(f"{path}: failed to map segment from shared object")
+        raise OSError("failed to map segment from shared object")
 
     monkeypatch.setattr(build.ctypes, "CDLL", refuse)
     assert load_library("inference") is None
@@ -85,40 +140,15 @@ def test_what_cannot_be_mapped_is_not_compiled_again(monkeypatch, caplog):
     assert caplog.text.count("failed to map segment") == 1
 
 
-@pytest.fixture
-def stalling_compiler(monkeypatch, tmp_path):
-    """A compiler that hangs in a child process; the file lists the children."""
-    compiler, children = tmp_path / "cc", tmp_path / "children"
-    compiler.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >> {children}\nwait\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CC", str(compiler))
-    monkeypatch.setattr(build, "COMPILER_SECONDS", 2)
-    return children
-
-
-def test_a_compiler_that_hangs_is_stopped_and_not_tried_at_every_command(
-    stalling_compiler, tmp_path, caplog
-):
-    for name in ("inference", "training", "inference"):
-        assert load_library(name) is None
-        load_library.cache_clear()
-    (child,) = stalling_compiler.read_text().split()
+def test_a_compiler_that_hangs_is_stopped_with_its_children(monkeypatch, tmp_path, caplog):
+    children = tmp_path / "children"
+    write_compiler(tmp_path, f"sleep 600 &\necho $! >> {children}\nwait", monkeypatch)
+    monkeypatch.setattr(build, "COMPILER_SECONDS", 1)
+    assert load_library("inference") is None
+    assert "did not finish within 1 s" in caplog.text
+    (child,) = children.read_text().split()
     assert is_gone(int(child))
-    (marker,) = (tmp_path / "elmokit" / "native").iterdir()
-    assert caplog.text.count("did not finish within 2 s") == 1
-    assert f"remove {marker}" in caplog.text
-
-
-@pytest.mark.parametrize("age", [library_files.STALL_SECONDS + 60, -60], ids=["old", "future"])
-def test_it_is_tried_again_later_and_when_the_clock_was_set_back(stalling_compiler, tmp_path, age):
-    assert load_library("inference") is None
-    load_library.cache_clear()
-    (marker,) = (tmp_path / "elmokit" / "native").iterdir()
-    written = time.time() - age
-    os.utime(marker, (written, written))
-    assert load_library("inference") is None
-    assert len(stalling_compiler.read_text().split()) == 2
-    assert time.time() - marker.stat().st_mtime < 30
+    assert list((tmp_path / "elmokit" / "native").iterdir()) == []
 
 
 def is_gone(process):
@@ -134,23 +164,9 @@ def is_gone(process):
     return False
 
 
-def test_without_a_home_the_log_says_what_to_set(monkeypatch, caplog):
-    def no_home():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(build.Path, "home", no_home)
-    monkeypatch.setattr(build, "_compiler", lambda: (sys.executable,))
-    assert load_library("inference") is None
-    assert "Could not determine home directory. Set XDG_CACHE_HOME" in caplog.text
-
-
-def test_the_compiler_may_have_arguments(monkeypatch):
+def test_the_compiler_may_have_arguments_and_a_missing_one_is_named(monkeypatch, caplog):
     monkeypatch.setenv("CC", f"'{sys.executable}' -E")
     assert build._compiler() == (sys.executable, "-E")
-
-
-def test_a_compiler_that_is_not_there_is_named(monkeypatch, caplog):
     monkeypatch.setenv("CC", "no-such-compiler -m64")
     monkeypatch.setattr(build.shutil, "which", {"gcc": "/usr/bin/gcc"}.get)
     assert build._compiler() == ("/usr/bin/gcc",)
@@ -174,7 +190,7 @@ child = os.fork()
 if child == 0:
     load_kernels.cache_clear()
     again = PackedLinear(load_kernels(), weight, torch.zeros(100), "fp32")
-    same = all(torch.equal(one(x, torch.empty(50, 100)), x) for one in (linear, again))
+    same = all(torch.equal(each(x, torch.empty(50, 100)), x) for each in (linear, again))
     os._exit(0 if same else 3)
 assert os.waitpid(child, 0)[1] == 0
 """

@@ -3,12 +3,17 @@ import pytest
 import torch
 from torch.nn import functional
 
-from elmokit.bilm.char_cnn import PADDING_ID, CharCNNConfig, CharTokenEncoder
-from elmokit.bilm.highway import Highway
+from elmokit.bilm.char_cnn import PADDING_ID, CharCNNConfig, CharTokenEncoder, Highway
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
+from elmokit.kernels.buffers import (
+    MAX_INT8_INNER,
+    fp32_empty,
+    fp32_zeros,
+    int32_empty,
+    pack_matrix,
+)
 from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, ScratchBuffers
-from elmokit.kernels.matrices import MAX_INT8_INNER, pack_matrix
 
 from ...builders.processors import PROCESSORS, kernels_of
 
@@ -20,10 +25,10 @@ ERRORS = {"fp32": 2e-6, "bf16": 1e-2, "int8": 4e-2}
 def kernels(request, tmp_path_factory):
     """The library as other processors have it, too."""
     loaded = load_kernels()
-    found = kernels_of(request.param, loaded, "inference", tmp_path_factory)
-    is_narrower = found.vector_length < loaded.vector_length
-    assert found.quick_kinds == ({"fp32"} if is_narrower else loaded.quick_kinds)
-    return found
+    other = kernels_of(request.param, loaded, "inference", tmp_path_factory)
+    is_narrower = other.vector_length < loaded.vector_length
+    assert other.quick_kinds == ({"fp32"} if is_narrower else loaded.quick_kinds)
+    return other
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -202,6 +207,25 @@ def test_lstm_equals_the_module_while_rows_end(kernels, threads, cell_dim, dim, 
     assert (kept[3:20] == out[3:20].numpy()).all()
     assert not kept[:3].any()
     assert not kept[20:].any()
+
+
+@pytest.fixture
+def other_defaults():
+    torch.set_default_device("meta")
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_device(None)
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("other_defaults")
+def test_memory_does_not_follow_pytorchs_defaults():
+    for make, dtype in (
+        (fp32_empty, torch.float32), (fp32_zeros, torch.float32), (int32_empty, torch.int32)
+    ):  # fmt: skip
+        made = make(2, 3)
+        assert (tuple(made.shape), made.dtype, made.device.type) == ((2, 3), dtype, "cpu")
+    assert not fp32_zeros(2, 3).any()
 
 
 def test_room_is_used_again_and_grows():

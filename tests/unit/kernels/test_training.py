@@ -45,9 +45,6 @@ def test_scattered_rows_are_added_even_twice_to_one_place(kernels, dim):
 def test_rows_are_not_added_outside_of_the_matrix(kernels, wrong):
     with pytest.raises(ValueError, match=rf"\b0 .*\b5, .* {wrong}\b"):
         kernels.scatter_rows(torch.ones(6, 2), torch.tensor([3, wrong]), torch.ones(2, 2))
-
-
-def test_ids_that_are_inside_or_not_there_are_no_error():
     check_ids(torch.tensor([2, 4]), lowest=2, highest=4, what="ids")
     check_ids(torch.empty(0, 3, dtype=torch.long), lowest=2, highest=4, what="ids")
 
@@ -64,7 +61,7 @@ def test_what_c_would_misread_is_refused(values):
         address(values)
 
 
-def test_kernels_are_for_fp32_parameters_on_the_cpu(kernels):
+def test_kernels_are_for_fp32_parameters_on_the_cpu(kernels, monkeypatch):
     assert kernels_for(torch.zeros(1)) == (kernels, torch.float32)
     for dtype in (torch.float64, torch.bfloat16, torch.float16):
         assert kernels_for(torch.zeros(1, dtype=dtype)) is None
@@ -75,6 +72,8 @@ def test_kernels_are_for_fp32_parameters_on_the_cpu(kernels):
         assert kernels_for(torch.zeros(1, dtype=torch.float64)) is None
     with torch.autocast("cpu", dtype=torch.float16):
         assert kernels_for(torch.zeros(1)) is None
+    monkeypatch.setattr(training, "load_training_kernels", lambda: None)
+    assert kernels_for(torch.zeros(1)) is None
 
 
 def test_without_instructions_for_it_half_width_is_left_to_pytorch_and_said_once(
@@ -85,16 +84,3 @@ def test_without_instructions_for_it_half_width_is_left_to_pytorch_and_said_once
     with torch.autocast("cpu", dtype=torch.bfloat16), caplog.at_level("INFO"):
         assert kernels_for(torch.zeros(1)) is kernels_for(torch.zeros(1)) is None
     assert ["bf16" in record.getMessage() for record in caplog.records] == [True]
-
-
-def test_without_the_library_pytorch_computes(monkeypatch):
-    monkeypatch.setattr(training, "load_training_kernels", lambda: None)
-    assert kernels_for(torch.zeros(1)) is None
-
-
-def test_the_log_says_what_computes(monkeypatch, caplog, kernels):
-    load_training_kernels.cache_clear()
-    with caplog.at_level("DEBUG", logger="elmokit"):
-        load_training_kernels()
-    assert {record.levelname for record in caplog.records} == {"DEBUG"}
-    assert "training on the CPU uses compiled kernels" in caplog.text

@@ -12,8 +12,8 @@ from elmokit.files.location import Location
 from elmokit.metrics.coref import average_f1_of
 from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask, _window
 from elmokit.tasks.formats.ontonotes import CorefDocument
+from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
-from elmokit.text.tokenizers.whitespace import WhitespaceTokenizer
 
 TASK = CorefTask()
 

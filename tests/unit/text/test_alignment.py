@@ -52,6 +52,11 @@ def test_words_of_the_text_are_found_from_left_to_right(text, words, expected):
         # a character that the tokenizer dropped
         ("a \x07b c", "a b c", [(0, 1), (3, 4), (5, 6)]),
         ("", "x", [(0, 0)]),
+        # 해 is read as 하 어; the next 어 of the text is that of another word: after it is no 넣
+        (
+            "일해 넣어요 해요", "일 하 어 넣 어 요 하 어 요",
+            [(0, 1), (1, 2), (1, 2), (3, 4), (4, 5), (5, 6), (7, 8), (7, 8), (8, 9)],
+        ),
         # regardless of case, a word can be longer than what is written
         ("ß", "ss", [(0, 1)]),
     ],
@@ -60,14 +65,6 @@ def test_words_that_a_tokenizer_altered_share_the_stretch_between_their_neighbor
     text, words, expected
 ):
     assert align(words.split(), text) == tuple(expected)
-
-
-def test_a_word_that_its_next_one_follows_is_found_before_one_that_stands_alone():
-    # 해 is read as 하 어; the next 어 of the text is that of another word: after it stands no 넣
-    text, words = "일해 넣어요 해요", "일 하 어 넣 어 요 하 어 요"
-    assert align(words.split(), text) == (
-        (0, 1), (1, 2), (1, 2), (3, 4), (4, 5), (5, 6), (7, 8), (7, 8), (8, 9),
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("tokenizer", ["simple", "korean", "english", "whitespace"])
@@ -154,24 +151,22 @@ def test_words_that_nobody_altered_do_not_need_kiwi(words, text, monkeypatch):
     assert align(words.split(), text) is not None
 
 
-def test_many_contracted_syllables_in_a_row_are_found():
+def test_many_contracted_syllables_and_long_texts_have_places_throughout():
     pytest.importorskip("kiwipiepy")
-    text = "뭘 봐 " * 40 + "서울에 갔다."
-    words = build_tokenizer("korean").tokenize(text)
-    offsets = align(words, text)
-    assert offsets is not None
-    start, end = offsets[words.index("서울")]
-    assert (start, text[start:end]) == (160, "서울")
+    for text, word, count in (
+        ("뭘 봐 " * 40 + "서울에 갔다.", "서울", 1),
+        ("나는 학교에 갔다. " * 700, "학교", 700),  # longer than the piece that Kiwi reads
+    ):
+        words = build_tokenizer("korean").tokenize(text)
+        offsets = align(words, text)
+        assert offsets is not None
+        written = [text[start:end] for start, end in offsets]
+        assert [words[i] for i, found in enumerate(written) if found == word] == [word] * count
 
 
-def test_a_long_text_has_places_beyond_the_piece_that_kiwi_reads():
-    pytest.importorskip("kiwipiepy")
-    text = "나는 학교에 갔다. " * 700
-    words = build_tokenizer("korean").tokenize(text)
-    offsets = align(words, text)
-    assert offsets is not None
-    written = [text[start:end] for start, end in offsets]
-    assert [words[i] for i, word in enumerate(written) if word == "학교"] == ["학교"] * 700
+def check_order(offsets, text):
+    bounds = [(0, 0), *offsets, (len(text), len(text))]
+    assert all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(bounds))
 
 
 @given(
@@ -181,8 +176,7 @@ def test_any_text_is_aligned_with_its_normalized_words(text):
     words = NormalizingTokenizer(build_tokenizer("simple"), "plain-1").tokenize(text)
     offsets = align(words, text)
     assert offsets is not None
-    bounds = [(0, 0), *offsets, (len(text), len(text))]
-    assert all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(bounds))
+    check_order(offsets, text)
     assert all(start < end for start, end in offsets)
 
 
@@ -217,8 +211,7 @@ def test_offsets_of_any_words_follow_each_other_inside_the_text(words, text):
     offsets = align(words, text)
     assert offsets is not None  # so little can always be passed over
     assert len(offsets) == len(words)
-    bounds = [(0, 0), *offsets, (len(text), len(text))]
-    assert all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(bounds))
+    check_order(offsets, text)
     assert all(start <= end for start, end in offsets)
 
 

@@ -25,7 +25,7 @@ def test_one_string_is_refused_at_once():
 @pytest.mark.parametrize("sentence", [7, None, ["a", 7], [["a"]], b"ab"])
 def test_what_is_no_sentence_is_named(sentence):
     with pytest.raises(TypeError, match=r"sentence 1 .*got"):
-        list(split_sentences((one for one in [["a"], sentence]), str.split))
+        list(split_sentences(iter([["a"], sentence]), str.split))
 
 
 def test_a_string_needs_a_tokenizer():

@@ -3,10 +3,9 @@
 import time
 import unicodedata
 
-import numpy as np
 import pytest
 
-from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, normalize
 
 MESSY = "“Ｄｏｎ’t”\u200b — `` so ''\ufeff, " + unicodedata.normalize("NFD", "각")
@@ -58,13 +57,6 @@ def test_signs_of_plain_text(text, plain):
 )
 def test_what_stays_as_it_is(text):
     assert normalize(text, "plain-1") == text
-
-
-def test_a_word_of_dropped_characters_keeps_its_place():
-    vocab = CharVocab()
-    rows = vocab.encode([["a", "\u200b", "b"]])[0]
-    assert len(rows) == 5
-    np.testing.assert_array_equal(rows[2], vocab.encode_word(""))
 
 
 LONG = 400_000

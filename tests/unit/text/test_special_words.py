@@ -15,11 +15,11 @@ from ...builders import embedding_models, training_models
 
 SPECIAL = [
     "<S>", "</S>", "<s>", "</s>", "<UNK>", "<unk>", "[UNK]", "<pad>", "[CLS]", "[MASK]", "<eos>",
-    "<start>", "<end>",     "@@UNKNOWN@@", "@@PADDING@@", "<|endoftext|>",
+    "<start>", "<end>",     "@@UNKNOWN@@", "@@PADDING@@", "<|endoftext|>", "UNK", "__UNK__",
 ]  # fmt: skip
 PLAIN = [
     "a < b and c > d", "List<String> s", "[sic]", "[ sep 2001 ]", "a@b.c", "@@ -1,2 +3,4", "[UN]",
-    "<b>bold</b>", "unk", "S", "x <- s > 3", "<span>",
+    "<b>bold</b>", "unk", "S", "x <- s > 3", "<span>", "BUNK", "UNKNOWN", "un_UNK_", "__unk__",
 ]  # fmt: skip
 MARKED = ["<s> I sat by the bank . </s>", "no mark", "the <unk> by the [UNK]"]
 
@@ -32,23 +32,21 @@ def messages(caplog):
 @pytest.mark.parametrize("word", SPECIAL)
 def test_special_words_are_seen_before_and_after_tokenization(word, tokenizer):
     assert SPECIAL_WORD.fullmatch(word)
-    for text in (f"{word} by the bank", f"the bank{word}."):
+    for text in (f"{word} by the bank", f"the bank ({word})."):
         (sentence,) = build_tokenizer(tokenizer).sentences(text)
         for line in (text, " ".join(sentence)):
-            assert [found.replace(" ", "") for found in SPECIAL_WORD.findall(line)] == [word]
+            assert [match.replace(" ", "") for match in SPECIAL_WORD.findall(line)] == [word]
+            special = SpecialWordCount()
+            special.add(line)
+            assert special.num_marked == 1
 
 
-@pytest.mark.parametrize("text", PLAIN)
-def test_brackets_and_letters_of_ordinary_text_are_none(text, caplog):
+@pytest.mark.parametrize(
+    "lines", [*([text] for text in PLAIN), ["I wore that [mask] for hours ."] + 2000 * ["no mark"]]
+)
+def test_ordinary_text_and_a_single_one_in_a_long_text_are_not_told(lines, caplog):
     special = SpecialWordCount()
-    special.add(text)
-    special.warn("lines")
-    assert messages(caplog) == []
-
-
-def test_a_single_one_in_a_long_text_is_part_of_it(caplog):
-    special = SpecialWordCount()
-    for line in ["I wore that [mask] for hours ."] + 2000 * ["no mark"]:
+    for line in lines:
         special.add(line)
     special.warn("lines")
     assert messages(caplog) == []

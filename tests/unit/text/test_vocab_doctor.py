@@ -3,7 +3,7 @@ import pytest
 
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-from elmokit.text.vocab_doctor import check_vocab
+from elmokit.text.vocab_doctor import check_vocab, script_of
 
 SPECIALS = ["<S>", "</S>", "<UNK>"]
 
@@ -53,19 +53,16 @@ def test_lines_that_are_more_than_a_word_are_errors(write, corpus, line):
         assert part in error
 
 
-def test_many_unknown_words_are_a_warning(write, corpus):
+def test_many_unknown_words_and_an_alphabetical_order_are_warnings(write, corpus):
     words, sentences = corpus
-    report = check_vocab(write([*SPECIALS, *words[3:]]), sentences)
+    report = check_vocab(write([*SPECIALS, *sorted(words[3:])]), sentences)
     assert report.errors == ()
-    assert "<UNK>" in report.warnings[0]
-
-
-def test_an_alphabetical_order_is_found_out(write, corpus):
-    words, sentences = corpus
-    report = check_vocab(write([*SPECIALS, *sorted(words)]), sentences)
     assert not report.corpus.is_sorted
-    assert any("not sorted by frequency" in warning for warning in report.warnings)
-    assert report.errors == ()
+    unknown, order = report.warnings
+    assert "<UNK>" in unknown
+    assert "not sorted by frequency" in order
+    too_few_to_say = check_vocab(write([*SPECIALS, *sorted(words[:99])]), sentences)
+    assert not any("sorted" in warning for warning in too_few_to_say.warnings)
 
 
 def test_missing_specials_and_repeated_words(write):
@@ -96,19 +93,14 @@ def test_words_over_the_character_limit(write):
 
 def test_coverage_and_unknown_words(write):
     sentences = [["a", "x", "x", "<unk>"], ["a", "y", "b"]]
-    report = check_vocab(write([*SPECIALS, "a", "b", "c"]), iter(sentences))
-    assert report.corpus.num_words == 7
-    assert report.corpus.coverage == pytest.approx(3 / 7)
-    assert report.corpus.frequent_unknown == (("x", 2), ("y", 1))
-    assert report.corpus.num_unseen == 1
-
-
-def test_a_lower_case_unk_of_the_vocabulary_is_counted(write):
-    sentences = [["a", "<unk>", "b", "<unk>"], ["a", "x"]]
-    corpus = check_vocab(write([*SPECIALS, "a", "<unk>", "b"]), sentences).corpus
-    assert corpus.coverage == pytest.approx(5 / 6)
-    assert corpus.num_unseen == 0
-    assert corpus.is_sorted
+    corpus = check_vocab(write([*SPECIALS, "a", "b", "c"]), iter(sentences)).corpus
+    assert (corpus.num_words, corpus.num_unseen) == (7, 1)
+    assert corpus.coverage == pytest.approx(3 / 7)
+    assert corpus.frequent_unknown == (("x", 2), ("y", 1))
+    with_unk = check_vocab(write([*SPECIALS, "a", "<unk>", "b"]), sentences).corpus
+    assert with_unk.coverage == pytest.approx(4 / 7)
+    assert with_unk.num_unseen == 0
+    assert with_unk.is_sorted
 
 
 def test_decomposed_words_are_found_out(write):
@@ -121,14 +113,23 @@ def test_decomposed_words_are_found_out(write):
     assert check_vocab(path, char_vocab=as_it_is).warnings == ()
 
 
-def test_what_is_no_vocabulary_is_refused(write):
-    with pytest.raises(FormatError, match=r"/vocab\.txt: .*empty"):
+def test_a_vocabulary_without_words(write):
+    with pytest.raises(FormatError, match=r"/vocab\.txt.*empty"):
         check_vocab(write([]))
-
-
-def test_only_the_most_frequent_unknown_words_are_kept(write):
     sentences = [[f"u{i}"] * (2 if i == 2500 else 1) for i in range(5000)]
     report = check_vocab(write(SPECIALS), sentences, num_examples=1)
     assert report.corpus.frequent_unknown == (("u2500", 2),)
     assert report.corpus.coverage == 0.0
     assert report.bytes_per_word == {}
+
+
+@pytest.mark.parametrize(
+    ("word", "script"),
+    [
+        ("bank", "Latin"), ("É", "Latin"), ("ｂａｎｋ", "Latin"), ("말", "Hangul"),
+        ("ᄒ", "Hangul"), ("ﾡ", "Hangul"), ("ｶﾀｶﾅ", "Katakana"), ("銀行", "Han"),
+        ("банк", "Cyrillic"), ("3말", "Hangul"), ("…", ""), ("2022", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_first_letter_decides_the_script(word, script):
+    assert script_of(word) == script

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.text.tokenized_block import TokenizedBlock
 from elmokit.text.word_counter import WordCounter, build_vocab
 from elmokit.text.word_vocab import WordVocab
 
@@ -18,31 +17,23 @@ def vocab():
 
 def test_ids_start_at_one_and_unknown_words_have_theirs(vocab):
     assert (vocab.sentence_begin_id, vocab.sentence_end_id, vocab.unknown_id) == (1, 2, 3)
-    assert vocab.word_id("the") == 4
-    assert vocab.word_id("The") == vocab.unknown_id
+    assert (vocab.word_id("the"), vocab.word_id("The")) == (4, vocab.unknown_id)
     assert len(vocab) == 5
     assert "눈" in vocab
     assert "the " not in vocab
-
-
-def test_encode_and_decode(vocab):
     ids = vocab.encode(["눈", "?", "the", "</S>"])
     assert ids.dtype == np.int64
     assert ids.tolist() == [5, 3, 4, 2]
     assert vocab.decode(ids) == ["눈", "<UNK>", "the", "</S>"]
     assert vocab.encode([]).shape == (0,)
+    anywhere = WordVocab(["a", "</S>", "<S>", "b", "<UNK>"])
+    assert (anywhere.unknown_id, anywhere.sentence_begin_id) == (5, 3)
 
 
 @pytest.mark.parametrize("word_id", [0, -1, 6])
 def test_padding_has_no_word(vocab, word_id):
     with pytest.raises(ValueError, match=rf" {word_id} .*\b1 .*\b5\b"):
         vocab.decode([4, word_id])
-
-
-def test_specials_may_stand_anywhere():
-    vocab = WordVocab(["a", "</S>", "<S>", "b", "<UNK>"])
-    assert vocab.unknown_id == 5
-    assert vocab.sentence_begin_id == 3
 
 
 @pytest.mark.parametrize(
@@ -52,7 +43,9 @@ def test_specials_may_stand_anywhere():
         (["<s>", "</s>", "<unk>"], " <S>, </S>, <UNK>: .*elmokit vocab"),
         ([*SPECIALS, "a", "b", "a"], " 2 .*'a': .*elmokit vocab --check"),
         ([*SPECIALS, "a\nb"], r"\b4 .*'a\\nb'"),
+        ([*SPECIALS, "x", "a\rb"], r"\b5 .*'a\\rb'"),
         ([*SPECIALS, ""], r"\b4 .*''"),
+        ([*SPECIALS, " a"], r"\b4 .*' a'"),
         ([*SPECIALS, "\u3000 "], r"\b4 .*'\\u3000 '"),
         ([*SPECIALS, "\ud800"], r"\b4 .*'\\ud800'"),
         ([*SPECIALS, "!!!MAXTERMID"], r"\b4 .*'!!!MAXTERMID'"),
@@ -63,22 +56,17 @@ def test_bad_words_are_refused(words, message):
         WordVocab(words)
 
 
-def test_write_and_read(vocab, tmp_path):
+def test_a_file_is_written_whole_or_not_at_all(vocab, tmp_path, monkeypatch):
     path = tmp_path / "deep" / "vocab.txt"
     vocab.write(path)
     assert path.read_bytes().decode() == "<S>\n</S>\n<UNK>\nthe\n눈\n"
     assert WordVocab.read(path) == vocab
-    assert os.listdir(path.parent) == ["vocab.txt"]
-
-
-def test_a_failed_write_leaves_the_old_file(vocab, tmp_path, monkeypatch):
-    path = tmp_path / "vocab.txt"
-    path.write_text("old")
     monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
-        vocab.write(path)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["vocab.txt"]
+        WordVocab(SPECIALS).write(path)
+    monkeypatch.undo()
+    assert WordVocab.read(path) == vocab
+    assert os.listdir(path.parent) == ["vocab.txt"]
 
 
 def test_files_of_others_are_read(tmp_path):
@@ -100,14 +88,11 @@ def test_a_line_of_white_space_beyond_ascii_is_a_word_and_shifts_no_id(tmp_path,
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", ": .*empty"),
-        (b"\n", ": .*empty"),
+        (b"", ", line 1: .*empty"),
+        (b"\n", ", line 1: .*empty"),
         (b"<S>\n</S>\n\n<UNK>\n", ", line 3: "),
-        (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", ", line 4: .*UTF-8.*iconv"),
+        (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", ", line 4: .*UTF-8"),
         (b"\x89HDF\r\n\x1a\n\0\xff", ": .*HDF5"),
-        (b"\x7fELF\x80\x81\0\x90\n", ", line 1: .*binary"),
-        ("<S>\n</S>\n<UNK>\nбанк\n".encode("cp1251"), ", line 4: .*iconv -f CP1251"),
-        (b"\xef\xbb\xbf<S>\n</S>\n\xff\n", r", line 3: not UTF-8(?!.*None)"),
         (b"<S>\n<UNK>\na\n", ": .* </S>: .*elmokit vocab"),
         (b"<S>\n</S>\n<UNK>\na\nb\nb\n", ": .* 2 .*'b'"),
     ],
@@ -117,10 +102,7 @@ def test_damaged_files_name_file_and_place(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(FormatError, match=rf"/words\.txt{message}"):
         WordVocab.read(path)
-
-
-def test_a_missing_file_is_a_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"no\.txt"):
         WordVocab.read(tmp_path / "no.txt")
 
 
@@ -150,31 +132,22 @@ def test_spilled_counts_equal_those_in_memory_and_leave_nothing_behind(tmp_path,
         for sentence in sentences:
             small.add(sentence)
             large.add(sentence)
-        assert any(tmp_path.rglob("run-*"))
-        assert len(small._runs) <= WordCounter._MAX_RUNS + 1
+        assert 1 < len(list(tmp_path.rglob("run-*"))) <= WordCounter._MAX_RUNS + 1
         assert small.most_common() == large.most_common()
-        assert small.most_common(max_size=7, min_count=3) == large.most_common(
-            max_size=7, min_count=3
-        )
+        few = {"max_size": 7, "min_count": 3}
+        assert small.most_common(**few) == large.most_common(**few)
         small.add(["late"] * 10_000)
         assert small.most_common(max_size=1) == [("late", 10_000)]
     assert not os.listdir(tmp_path)
 
 
-def test_impossible_limits_are_refused():
-    with pytest.raises(ValueError, match=r"`max_distinct` .*\b1, .*\b0\b"):
-        WordCounter(max_distinct=0)
-    with pytest.raises(ValueError, match=r"`max_size` .*-1\b"):
-        WordCounter().most_common(max_size=-1)
-
-
 def test_a_vocabulary_is_built_from_sentences():
-    blocks = [TokenizedBlock.of([[["a", "b", "a"], []], []]), TokenizedBlock.of([[["<unk>", "c"]]])]
-    built = build_vocab(blocks, max_size=2)
+    sentences = [["a", "b", "a"], ["<unk>", "c"]] + [["a", "b", "c"]] * 1999
+    built = build_vocab(iter(sentences), max_size=2)
     assert built.vocab.words == (*SPECIALS, "a", "b")
-    assert (built.num_sentences, built.num_words, built.coverage) == (2, 5, 0.6)
-
-
-def test_a_vocabulary_of_nothing_is_refused():
+    assert (built.num_sentences, built.num_words) == (2001, 6002)
+    assert built.coverage == (2001 + 2000) / 6002
     with pytest.raises(FormatError, match="no word in this text"):
         build_vocab([])
+    with pytest.raises(FormatError, match=r"\b9\b"):
+        build_vocab([["a"]], min_count=9)

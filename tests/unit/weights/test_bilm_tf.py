@@ -134,13 +134,13 @@ class TestReadErrors:
 
     def test_a_file_of_another_kind(self, files):
         files[1].write_text("<html>Not found</html>")
-        with pytest.raises(FormatError, match=r"HDF5.*`char_embed`.*\(261, 3\)"):
+        with pytest.raises(FormatError, match=r"HDF5.*`char_embed`"):
             read_bilm_tf(*files)
 
     @pytest.mark.parametrize(
         ("name", "expected"),
         [
-            ("char_embed", "(261, 3)"),
+            ("char_embed", ""),
             ("CNN/W_cnn_1", "(1, 2, 3, 5)"),
             ("CNN/b_cnn_0", "(4,)"),
             ("CNN_high_1/W_carry", "(9, 9)"),
@@ -189,7 +189,7 @@ class TestReadErrors:
         data = json.loads(files[0].read_text())
         data["lstm"] |= {"dim": 65536, "projection_dim": 65536}
         files[0].write_text(json.dumps(data))
-        with pytest.raises(FormatError, match=r"expected"):
+        with pytest.raises(FormatError, match=r"RNN_0|CNN_proj"):
             read_bilm_tf(*files)
 
     def test_a_group_in_place_of_a_dataset(self, files):
@@ -221,37 +221,37 @@ class TestReadErrors:
         del data["char_cnn"]
         files[0].write_text(json.dumps(data))
         with pytest.raises(
-            FormatError, match=r"/options\.json: `char_cnn` .*/weights\.hdf5 .*`char_embed`"
+            FormatError, match=r"/weights\.hdf5: .*`embedding`.*/options\.json .*`char_cnn`"
         ):
             read_bilm_tf(*files)
 
     def test_character_options_with_word_weights(self, files, tmp_path):
         (tmp_path / "words").mkdir()
         _, weights = written(word_model(), tmp_path / "words")
-        with pytest.raises(FormatError, match=r"/words/weights\.hdf5: .*`char_embed` .*\(261, 3\)"):
+        with pytest.raises(FormatError, match=r"/words/weights\.hdf5: .*`char_embed`"):
             read_bilm_tf(files[0], weights)
 
     def test_word_weights_without_embedding(self, tmp_path):
         options, weights = written(word_model(), tmp_path)
         change(weights, embedding=None)
-        with pytest.raises(FormatError, match=r"`embedding` [^(]*\(V, 4\)"):
+        with pytest.raises(FormatError, match=r"`embedding`.*missing"):
             read_bilm_tf(options, weights)
         change(weights, embedding=np.zeros(5, np.float32))
-        with pytest.raises(FormatError, match=r"`embedding`.*\(5,\).*\(V, 4\)"):
+        with pytest.raises(FormatError, match=r"`embedding`.*\(5,\)"):
             read_bilm_tf(options, weights)
 
     def test_a_vocabulary_of_another_model(self, tmp_path):
         model = character_model(num_words=6, softmax_config=SoftmaxConfig(kind="full"))
         paths = written(model, tmp_path)
         VOCAB.write(tmp_path / "vocab.txt")
-        with pytest.raises(FormatError, match=r"vocab\.txt.* 5 .*softmax/W.* 6 "):
+        with pytest.raises(FormatError, match=r"vocab\.txt.* 5 .*softmax.* 6 "):
             read_bilm_tf(*paths, vocab=tmp_path / "vocab.txt")
 
     def test_half_a_softmax(self, tmp_path):
         model = character_model(num_words=6, softmax_config=SoftmaxConfig(kind="full"))
         paths = written(model, tmp_path)
         change(paths[1], **{"softmax/W": None})
-        with pytest.raises(FormatError, match=r"`softmax/W` .*\(V, 4\)"):
+        with pytest.raises(FormatError, match=r"`softmax/W` .*missing"):
             read_bilm_tf(*paths)
 
     def test_a_softmax_file_without_softmax(self, files):

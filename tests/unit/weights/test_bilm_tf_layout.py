@@ -46,10 +46,7 @@ def test_gates_change_places_and_rows_become_columns():
     ours = ["i0", "i1", "f0", "f1", "j0", "j1", "o0", "o1"]
     assert read["forward_layers.0.input_weight"].T.tolist() == [["x." + c for c in ours]]
     assert read["forward_layers.0.recurrent_weight"].T.tolist() == [["m." + c for c in ours]]
-    assert kernel.names == (
-        "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0",
-        "RNN_0/RNN/LSTMCell/W_0",
-    )
+    assert kernel.alias == "RNN_0/RNN/LSTMCell/W_0"
 
 
 def test_padding_gets_a_row_of_zeros_that_is_not_written():

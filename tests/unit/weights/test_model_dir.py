@@ -1,6 +1,5 @@
 import errno
 import json
-import os
 import re
 import shutil
 import unicodedata
@@ -211,28 +210,6 @@ class TestSave:
         path.write_text(json.dumps(data), encoding="utf-8")
         assert load_model(directory).word_vocab == VOCAB
 
-    def test_weights_that_are_replaced_while_they_are_read_are_refused(
-        self, directory, tmp_path, monkeypatch
-    ):
-        """Otherwise the tensors of one file could pass under the hash of the other."""
-        other, path = tmp_path / "other.safetensors", directory / "model.safetensors"
-        read = model_files._read_tensors
-
-        def read_while_it_is_replaced(model, path):
-            content = bytearray(path.read_bytes())
-            content[-1] ^= 1
-            other.write_bytes(content)
-            os.replace(other, path)
-            read(model, path)
-
-        monkeypatch.setattr(model_files, "_read_tensors", read_while_it_is_replaced)
-        with pytest.raises(FormatError, match=r"model\.safetensors was replaced"):
-            load_model(directory)
-        monkeypatch.undo()
-        with pytest.raises(FormatError, match="SHA-256"):
-            load_model(directory)
-        assert path.exists()
-
     def test_names_of_files_that_are_not_utf8_come_back(self, tmp_path):
         training = {"text": ["/corpus/\udce9t\udce9.txt"], "language": "\udcff", "눈": "é"}
         PretrainedBiLM(CONFIG, training=training, warm_text=("눈 .",)).save(tmp_path / "m")
@@ -302,7 +279,7 @@ class TestSave:
         model = load_model(directory)
         with torch.no_grad():
             next(model.parameters())[0] = 7e4
-        with pytest.raises(ValueError, match=r"`token_encoder\.char_embedding\.weight` .*65,504"):
+        with pytest.raises(ValueError, match=r"`token_encoder\.char_embedding.* too large"):
             model.round_to("float16")
 
     def test_a_model_without_its_softmax_can_be_saved(self, directory, tmp_path):
@@ -480,11 +457,6 @@ class TestLoadErrors:
     def test_config_that_is_no_table(self, directory):
         (directory / "config.json").write_text("[1, 2]")
         with pytest.raises(FormatError, match=r"/config\.json: .*JSON object, .* list"):
-            load_model(directory)
-
-    def test_config_without_network(self, directory):
-        edit_config(directory, lambda data: data.pop("bilm"))
-        with pytest.raises(FormatError, match=r"/config\.json: .*`bilm`"):
             load_model(directory)
 
     def test_unknown_key_suggests_the_nearest(self, directory):

@@ -1,7 +1,12 @@
-"""What results name as their origin."""
+"""What results name as their origin, and directories of newer versions."""
+
+import pytest
 
 import elmokit
+from elmokit import __version__
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.weights.result_metadata import adding_version_hint, newer_version_hint
 
 from ...builders.training_models import toy_model
 
@@ -17,3 +22,26 @@ def test_a_model_names_itself_and_what_splits_the_text():
     other = build_tokenizer("whitespace")
     named = model.metadata(tokenizer=other)["tokenizer"]
     assert named == {"name": "whitespace", "version": other.version}
+
+
+@pytest.mark.parametrize("written_by", ["", "0.1.0", __version__, "unknown", None])
+def test_a_directory_that_no_newer_version_wrote_has_no_hint(written_by):
+    assert newer_version_hint(written_by) == ""
+    with pytest.raises(ConfigError, match=r"^wrong$"), adding_version_hint(written_by):
+        raise ConfigError("wrong")
+
+
+@pytest.mark.parametrize("kind", [ConfigError, FormatError, InputError])
+def test_an_error_about_a_directory_of_a_newer_version_names_both(kind):
+    with pytest.raises(kind) as raised, adding_version_hint("99.1.0"):
+        raise kind("wrong")
+    assert str(raised.value) == f"wrong\n{newer_version_hint('99.1.0')}"
+    for part in ("elmokit 99.1.0", f"this is {__version__}: install that version or a newer one."):
+        assert part in str(raised.value)
+
+
+def test_an_error_that_has_the_hint_keeps_it_once():
+    hint = newer_version_hint("99.1.0")
+    with pytest.raises(FormatError) as raised, adding_version_hint("99.1.0"):
+        raise FormatError(f"wrong. {hint}")
+    assert str(raised.value) == f"wrong. {hint}"

@@ -52,7 +52,7 @@ def test_digits_are_not_dropped_unasked(weight, storage):
 )
 def test_numbers_beyond_the_format_are_refused(weight, storage, value):
     weight[3, 2, 1] = value
-    with pytest.raises(ValueError, match=r"65,504|finite"):
+    with pytest.raises(ValueError, match=r"finite"):
         round_to(weight, storage)
 
 

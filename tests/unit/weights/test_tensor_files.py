@@ -24,9 +24,9 @@ def test_tensors_come_back(tmp_path):
     ("found", "expected"),
     [
         ({"b": (3,), "a": (2, 4)}, None),
-        ({"a": (2, 4)}, r"`b` is missing.*\(3,\)"),
+        ({"a": (2, 4)}, r"`b`.*missing.*\(3,\)"),
         ({"a": (4, 2), "b": (3,)}, r"`a` has shape \(4, 2\), expected \(2, 4\)"),
-        ({"d": (1,), "a": (2, 4), "c": (5,), "b": (3,)}, r"`c` of shape \(5,\) is not in the"),
+        ({"d": (1,), "a": (2, 4), "c": (5,), "b": (3,)}, r"`c` .*\(5,\).*none"),
     ],
 )
 def test_the_first_difference_is_named(found, expected):

@@ -23,7 +23,7 @@ def cache(
     """
     from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
     from elmokit.files.locks import LOCK_NAME
-    from elmokit.kernels.library_files import LIBRARY_PATTERN
+    from elmokit.kernels.build import LIBRARY_PATTERN
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, size_limit
 
     found = {}

@@ -56,7 +56,7 @@ def demo(
     if unknown:
         raise InputError(f"There is no demo in {unknown[0]!r}; choose en or ko.")
     if output is not None:
-        from elmokit.explorer.export import check_empty
+        from elmokit.web.page.export import check_empty
 
         check_empty(output)
     import torch

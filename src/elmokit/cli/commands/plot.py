@@ -26,8 +26,8 @@ def plot(
         run: Directory of pretrain or finetune.
         output: Write .png, .pdf or .svg; default: plot.png in RUN.
     """
-    from elmokit.explorer.training_runs import plot_run
     from elmokit.files.atomic import check_target
+    from elmokit.training.curves import plot_run
 
     target = output or run / "plot.png"
     check_target(target, overwrite=overwrite)

@@ -12,7 +12,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.server import limits
+from elmokit.web.api.settings import ServerSettings
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
@@ -41,11 +41,11 @@ def serve(
     normalize: bool = True,
     state: str = "reset",
     precision: str = "fp32",
-    max_words: Annotated[int, typer.Option(min=1)] = limits.MAX_WORDS,
-    max_texts: Annotated[int, typer.Option(min=1)] = limits.MAX_TEXTS,
-    batch_tokens: Annotated[int, typer.Option(min=1)] = limits.BATCH_TOKENS,
-    max_requests: Annotated[int, typer.Option(min=1)] = limits.MAX_REQUESTS,
-    timeout: Annotated[float, typer.Option(min=0.1)] = limits.TIMEOUT_SECONDS,
+    max_words: Annotated[int, typer.Option(min=1)] = ServerSettings.max_words,
+    max_texts: Annotated[int, typer.Option(min=1)] = ServerSettings.max_texts,
+    batch_tokens: Annotated[int, typer.Option(min=1)] = ServerSettings.batch_tokens,
+    max_requests: Annotated[int, typer.Option(min=1)] = ServerSettings.max_requests,
+    timeout: Annotated[float, typer.Option(min=0.1)] = ServerSettings.timeout_seconds,
     device: str = "auto",
     threads: options.ThreadsOption = None,
     json: bool = False,
@@ -76,16 +76,15 @@ def serve(
     """
     choose_threads(threads)
     try:
-        from elmokit.server.routes import Service
-        from elmokit.server.serving import Server, listen
-        from elmokit.server.settings import ServerSettings
+        from elmokit.web.api.routes import Service
+        from elmokit.web.api.serving import Server
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed import word_checks
     from elmokit.embed.embedder import Embedder
-    from elmokit.explorer.addresses import url_of, warn_if_reachable
     from elmokit.text import special_words
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
+    from elmokit.web.startup import listen, url_of, warn_if_reachable
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_files import VOCAB_NAME
 
@@ -105,7 +104,7 @@ def serve(
         path = directory / VOCAB_NAME
         vocab = WordVocab.read(path, advice=COPY_AGAIN) if path.exists() else None
         service = Service(embedder, settings, runs=_runs(task or [], device), vocab=vocab)
-        url = url_of(host, listener.getsockname()[1])
+        url = url_of(host, listener)
         if settings.api_key is None:
             warn_if_reachable(host, url, advice="--api-key requires a key")
         if json:
@@ -115,18 +114,18 @@ def serve(
         Server(service, settings, host=host).run(sockets=[listener])
 
 
-def _key(given: str | None) -> str | None:
-    return os.environ.get(KEY_VARIABLE) if given is None else given
+def _key(option: str | None) -> str | None:
+    return os.environ.get(KEY_VARIABLE) if option is None else option
 
 
-def _runs(given: list[str], device: str) -> "dict[str, TaskRun]":
+def _runs(options: list[str], device: str) -> "dict[str, TaskRun]":
     """Load runs; a name is given before an equals sign, or the directory's."""
-    from elmokit.explorer.task_runs import load_task_run
+    from elmokit.web.startup import load_task_run
 
     runs: dict[str, TaskRun] = {}
-    for one in given:
-        named = None if Path(one).exists() else re.fullmatch(r"([\w.-]+)=(.+)", one)
-        name, path = (named[1], named[2]) if named else (Path(one).resolve().name, one)
+    for option in options:
+        named = None if Path(option).exists() else re.fullmatch(r"([\w.-]+)=(.+)", option)
+        name, path = (named[1], named[2]) if named else (Path(option).resolve().name, option)
         if name in runs:
             raise InputError(f"Two runs are called {name!r}: name one of them, NAME={path}.")
         runs[name] = load_task_run(path, device=device)

@@ -149,16 +149,17 @@ def _count(
 ) -> None:
     """Count the words of a corpus and write its vocabulary."""
     from elmokit.files.remote import as_file, local_output
-    from elmokit.text.sentences import blocks_of_sentences
+    from elmokit.text.sentences import tokenize_lines
     from elmokit.text.tokenizers.registry import tokenizer_metadata
     from elmokit.text.word_counter import build_vocab
 
     with local_output(target, inputs=text.files, overwrite=overwrite) as path:
         check_target(path, inputs=text.files, overwrite=overwrite)
-        blocks = blocks_of_sentences(
+        sentences = tokenize_lines(
             text.lines, text.tokenizer, text.normalization, text.read, workers=text.workers
         )
-        built = build_vocab(_reported(blocks, text.read, 1), max_size=max_size, min_count=min_count)
+        sentences = _reported(sentences, text.read, _SENTENCES_PER_UPDATE)
+        built = build_vocab(sentences, max_size=max_size, min_count=min_count)
         built.vocab.write(path)
     if json:
         emit_json({

@@ -8,7 +8,7 @@ metadata.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ import numpy as np
 
 from elmokit.embed.formats.block import TOKENS_KEY, Block, Sentence
 from elmokit.errors import MissingExtraError
-from elmokit.files.bounded import most_bytes
+from elmokit.files.bounded import check_growth
+from elmokit.files.parquet_pages import ParquetPages
 from elmokit.weights.result_metadata import METADATA_KEY
 
 try:
@@ -91,18 +92,31 @@ class Writer:
 class Reader:
     """Reads `_ROWS_TOGETHER` rows at a time, or for single sentences a row group.
 
-    A file whose metadata state more than `most_bytes` is refused. Pages that hold more than the
-    metadata say, such as by dictionaries, and missing vectors are not found before they are in
-    memory.
+    What the pages become in memory is counted before a row group is read: a file of more than
+    `most_bytes` is refused, whatever dictionaries repeat and footers state. Tokens are read as
+    indices of the words of their dictionary.
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+        columns = [self._file.schema.column(k) for k in range(len(self._file.schema))]
+        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        if others := [name for name in texts if not name.startswith(f"{TOKENS_KEY}.")]:
+            raise ValueError(f"the column {others[0]} holds no numbers")
+        if texts:
+            self._file.close()
+            self._file = parquet.ParquetFile(
+                path, buffer_size=1 << 20, pre_buffer=False, read_dictionary=texts
+            )
+        self._pages = ParquetPages(path)
+        self._widths = {number: column.length for number, column in enumerate(columns)}
+        self._counted: set[tuple[int, int]] = set()  # row groups and leaf columns
+        self._num_bytes = 0  # that these take
         groups = range(self._file.num_row_groups)
-        # not those of columns: pyarrow ends the process where their statistics are damaged
-        stated = sum(self._file.metadata.row_group(k).total_byte_size for k in groups)
-        if stated > most_bytes(path.stat().st_size):
-            raise ValueError(f"{stated:,} bytes of values in a file of {path.stat().st_size:,}")
+        id_columns = [number for number, column in enumerate(columns) if column.path == "id"]
+        for group in groups:
+            self._count(group, id_columns)
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
         self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])
         keyed = groups if _KEY in self._file.schema_arrow.names else ()
@@ -114,27 +128,42 @@ class Reader:
         ]
         self._group: tuple[int, Any] | None = None
 
+    def _count(self, group: int, columns: Iterable[int]) -> None:
+        """Refuse the file if what was read of it so far, and these columns, is not believed."""
+        for number in columns:
+            if (group, number) not in self._counted:
+                self._counted.add((group, number))
+                width = self._widths[number]
+                self._num_bytes += self._pages.num_bytes(group, number, value_bytes=width)
+        check_growth(self._path, self._num_bytes, self._path.stat().st_size)
+
     def read(self, position: int) -> Sentence:
         """Return the sentence at a position among those of the file."""
         number = int(np.searchsorted(self._ends, position, side="right"))
         if self._group is None or self._group[0] != number:
             self._group = None  # before the next one is read
-            self._group = number, self._file.read_row_group(number)
+            self._count(number, self._widths)
+            self._group = number, self._file.read_row_group(number).combine_chunks()
         table = self._group[1]
         row = position - int(self._ends[number]) + table.num_rows
-        return next(self._sentences(table.slice(row, 1)))
+        return next(self._sentences(table.slice(row, 1).to_batches()[0]))
 
     def __iter__(self) -> Iterator[Sentence]:
-        for batch in self._file.iter_batches(batch_size=_ROWS_TOGETHER):
-            yield from self._sentences(pa.Table.from_batches([batch]))
+        for group in range(self._file.num_row_groups):
+            self._count(group, self._widths)
+            for batch in self._file.iter_batches(batch_size=_ROWS_TOGETHER, row_groups=[group]):
+                yield from self._sentences(batch)
 
-    def _sentences(self, table: Any) -> Iterator[Sentence]:
-        tokens = table.column(TOKENS_KEY) if TOKENS_KEY in table.column_names else None
-        columns = [table.column(name) for name in self._layers]
-        for row in range(table.num_rows):
+    def _sentences(self, batch: pa.RecordBatch) -> Iterator[Sentence]:
+        tokens = batch.column(TOKENS_KEY) if TOKENS_KEY in batch.schema.names else None
+        words = [] if tokens is None else tokens.values.dictionary.to_pylist()
+        columns = [batch.column(name) for name in self._layers]
+        for row in range(batch.num_rows):
             layers = [_array(column[row].values) for column in columns]
-            words = None if tokens is None else tokens[row].as_py()
-            yield words, layers[0] if len(layers) == 1 else np.stack(layers)
+            sentence = None
+            if tokens is not None and tokens[row].is_valid:
+                sentence = [words[index] for index in tokens[row].values.indices.to_pylist()]
+            yield sentence, layers[0] if len(layers) == 1 else np.stack(layers)
 
     def close(self) -> None:
         """Close the file."""

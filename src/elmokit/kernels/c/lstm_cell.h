@@ -1,5 +1,6 @@
 /* One LSTM cell, forward and backward, VL cells at a time; gates in the order i, f, g, o. Fields of
-   `lstm_cell` have the names of LSTMConfig. */
+   `lstm_cell` have the names of LSTMConfig. elmokit/bilm/lstmp.py defines the cell and names its
+   other spellings. */
 
 #pragma once
 

@@ -7,7 +7,7 @@ Networks are built from, and runs record, what `InputSettings.resolved` returns.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from elmokit.bilm.layer_mixes import LayerChoice
+from elmokit.bilm.scalar_mix import LayerChoice
 from elmokit.evaluation.text_scorer import StartState
 from elmokit.field_checks import check_choices
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
-from elmokit.bilm.layer_mixes import LayerMixes
+from elmokit.bilm.scalar_mix import LayerMixes
 from elmokit.tasks.inputs.settings import InputSettings, MixPosition
 from elmokit.tasks.inputs.static_inputs import StaticInputs
 from elmokit.text.char_vocab import CharVocab

@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from elmokit.bilm.device import pick_device
 from elmokit.config import from_dict, parse_record
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_directory, atomic_file
@@ -26,6 +25,7 @@ from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.damage import damage
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import json_bytes, read_json
+from elmokit.inference.precision import pick_device
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
@@ -36,9 +36,9 @@ from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
 from elmokit.weights.locate import MODELS, PACKAGED_RUNS, RUN_CONFIG_NAME, path_of
 from elmokit.weights.model_files import CARD_NAME, check_replaceable
+from elmokit.weights.result_metadata import adding_version_hint, newer_version_hint
 from elmokit.weights.storage import Storage, pack, unpack_all
 from elmokit.weights.tensor_files import FLOATS, read_tensors
-from elmokit.weights.versions import adding_version_hint, newer_version_hint
 
 log = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from elmokit.bilm.device import pick_device
 from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.hashing import file_sha256
 from elmokit.files.sources import existing_file
+from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Job, open_job
 from elmokit.jobs.metrics_log import MetricsLog

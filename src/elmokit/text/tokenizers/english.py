@@ -10,8 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from elmokit.errors import MissingExtraError
-from elmokit.text.tokenizers.long_text import cut_long_text
-from elmokit.text.tokenizers.protocol import ShownTokenizer
+from elmokit.text.tokenizers.protocol import ShownTokenizer, cut_long_text
 
 _MAX_TEXT_CHARACTERS = 20_000
 _NEUTRAL = str.maketrans(dict.fromkeys("ȸȹ∮∯☄☇☈☉☝♨♬♭", "\u25a1"))

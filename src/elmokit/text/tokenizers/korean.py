@@ -20,8 +20,7 @@ from typing import Any
 
 from elmokit.errors import MissingExtraError
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.long_text import cut_long_text
-from elmokit.text.tokenizers.protocol import ShownTokenizer
+from elmokit.text.tokenizers.protocol import ShownTokenizer, cut_long_text
 
 _MAX_TEXT_CHARACTERS = 5000  # Kiwi's time grows faster than linearly beyond this
 _TEXTS_A_BATCH = 512
@@ -104,6 +103,7 @@ class KoreanTokenizer(ShownTokenizer):
                 ]
 
     def _analyze(self, pieces: str | list[str]) -> Any:
+        # Kiwi would split old Hangul into letters, so such words are handed to it whole.
         text = pieces if isinstance(pieces, str) else " ".join(pieces)
         old = self._keep_old_hangul and _FIND_OLD_HANGUL.search(text)
         words = {"pretokenized": _old_hangul_words} if old else {}

@@ -1,4 +1,4 @@
-"""The protocol of tokenizers."""
+"""What a tokenizer is, the plainest one, and what tokenizers share."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol, runtime_checkable
@@ -48,8 +48,9 @@ def normalized_sentences(
     tokenizer: Tokenizer, texts: Iterable[str], form: Normalization
 ) -> Iterator[list[list[str]]]:
     """Yield the sentences of each text as `NormalizingTokenizer` does."""
-    found = sentences_batch(tokenizer, (normalize(text, form) for text in texts))
-    return ([normalized_tokens(tokens, form) for tokens in sentences] for sentences in found)
+    sentences_by_text = sentences_batch(tokenizer, (normalize(text, form) for text in texts))
+    for sentences in sentences_by_text:
+        yield [normalized_tokens(tokens, form) for tokens in sentences]
 
 
 class ShownTokenizer:
@@ -59,6 +60,22 @@ class ShownTokenizer:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(version={self.version!r})"
+
+
+class WhitespaceTokenizer(ShownTokenizer):
+    """Tokens between white space, one sentence a line: for text that is already tokenized."""
+
+    name = "whitespace"
+    version = "1"
+
+    def tokenize(self, sentence: str) -> list[str]:
+        """Split at Unicode white space, including no-break spaces."""
+        return sentence.split()
+
+    def sentences(self, text: str) -> list[list[str]]:
+        """Return the tokens of every line that is not blank; only LF and CR end a line."""
+        lines = text.replace("\r", "\n").split("\n")
+        return [tokens for line in lines if (tokens := line.split())]
 
 
 class NormalizingTokenizer:
@@ -81,3 +98,23 @@ class NormalizingTokenizer:
         """Normalize raw text and split it into sentences of tokens."""
         sentences = self._tokenizer.sentences(normalize(text, self._form))
         return [normalized_tokens(tokens, self._form) for tokens in sentences]
+
+
+def cut_long_text(text: str, max_characters: int) -> list[str]:
+    """Cut text into pieces, for libraries whose time grows faster than the text.
+
+    A piece ends after a full stop in its second half, else at white space there, else anywhere.
+    Joined, the pieces are the text.
+    """
+    pieces: list[str] = []
+    start = 0
+    while len(text) - start > max_characters:
+        middle, limit = start + max_characters // 2, start + max_characters
+        cut = max(text.rfind(mark, middle, limit) + len(mark) for mark in (". ", "? ", "! "))
+        if cut <= middle + 1:
+            cut = text.rfind(" ", middle, limit) + 1
+        if cut <= middle:
+            cut = limit
+        pieces.append(text[start:cut])
+        start = cut
+    return [*pieces, text[start:]]

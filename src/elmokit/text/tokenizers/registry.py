@@ -27,7 +27,7 @@ class RegisteredTokenizer:
 
 
 TOKENIZERS = {
-    "whitespace": RegisteredTokenizer(".whitespace", "WhitespaceTokenizer", "tokenized text"),
+    "whitespace": RegisteredTokenizer(".protocol", "WhitespaceTokenizer", "tokenized text"),
     "simple": RegisteredTokenizer(
         ".simple", "SimpleTokenizer", "raw text with spaces between words"
     ),
@@ -107,7 +107,7 @@ def tokenizer_for_model(
 
 def describe_tokenizers() -> str:
     """Return all names and purposes, for help texts."""
-    return ", ".join(f"{name} ({found.purpose})" for name, found in TOKENIZERS.items())
+    return ", ".join(f"{name} ({entry.purpose})" for name, entry in TOKENIZERS.items())
 
 
 @functools.cache
@@ -122,17 +122,12 @@ def _tokenizer(name: str, version: str) -> Tokenizer:
 
 @functools.cache
 def _warn_of_version(name: str, stored: str, present: str) -> None:
+    # Packages have their names in a version, other parts of it are ours.
+    parts = [part for part in stored.split(", ") if part not in present.split(", ")]
+    packages = [part for part in parts if " " in part]
+    ours = [] if packages and parts == packages else ["the version of elmokit that made the model"]
     _log.warning(
         "The model's text was tokenized by %r version %r, but version %r is installed: some tokens "
         "may differ. For exactly the same tokens, install %s.",
-        name, stored, present, _what_to_install(stored, present),
+        name, stored, present, " and ".join(ours + packages),
     )  # fmt: skip
-
-
-def _what_to_install(stored: str, present: str) -> str:
-    """Return what of a version differs: packages have their names in it, other parts are ours."""
-    parts = [part for part in stored.split(", ") if part not in present.split(", ")]
-    packages = [part for part in parts if " " in part]
-    has_only_packages = packages and len(packages) == len(parts)
-    ours = [] if has_only_packages else ["the version of elmokit that made the model"]
-    return " and ".join(ours + packages)

@@ -100,6 +100,7 @@ class SimpleTokenizer(ShownTokenizer):
             if not end:
                 current += tokens
             elif end == _GLUED:
+                # The pieces become the next chunks of this loop, so their ends are judged, too.
                 chunks[i + 1 :] = self._pieces(chunks[i:])
             elif i + 1 < len(chunks) and not _ends_sentence(current, chunk, end, chunks[i + 1]):
                 current += tokens
@@ -123,6 +124,7 @@ class SimpleTokenizer(ShownTokenizer):
         if analyzed is None:
             analyzed = _take_apart(chunk, self._glue)
             if len(chunk) <= _MAX_CACHED_CHARACTERS:
+                # Frequent chunks are back soon; what to evict would cost more to decide.
                 if len(self._cache) >= _MAX_CACHED_CHUNKS:
                     self._cache.clear()
                     self._known.clear()
@@ -149,6 +151,7 @@ def _take_apart(chunk: str, glue: re.Pattern[str]) -> _Chunk:
         pieces = glue.split(chunk)
         if len(pieces) > 1:
             return _Chunk(tuple(pieces), _GLUED, ())
+    # Whether a full stop belongs to an abbreviation is known only from the next chunk.
     end = _kind_of_end(chunk)
     tokens = _tokens_of(chunk)
     if end != _END_ABBREVIATION and end != _END_REFERENCE:

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from elmokit.bilm.char_cnn import CharTokenEncoder
-from elmokit.bilm.highway import Highway
+from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
 from elmokit.kernels.buffers import fp32_empty, fp32_zeros
 from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
 

@@ -4,16 +4,42 @@ The input product of all steps is one matrix product, and so is each weight's gr
 recurrence goes step by step (`elmokit.training.fused.recurrence`).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from elmokit.bilm.bilm import DirectionState
+from elmokit.bilm.bilm import BiLM, Direction, DirectionState
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig, LSTMWeights
 from elmokit.kernels.training import TrainingKernels, kernels_for
 from elmokit.training.fused.recurrence import KernelRecurrence, Recurrence, TorchRecurrence
+
+
+def run_direction_fused(
+    model: BiLM,
+    direction: Direction,
+    x: Tensor,
+    *,
+    state: DirectionState,
+    dropout: Callable[[Tensor], Tensor],
+) -> tuple[Tensor, DirectionState]:
+    """Return the top of `BiLM.run_direction` without padding, with dropout, and the new state.
+
+    ``dropout`` acts on every layer's input; the skip connection adds the dropped input.
+    """
+    stack = model.forward_layers if direction == "forward" else model.backward_layers
+    hiddens, cells = [], []
+    for index, (layer, hidden, cell) in enumerate(zip(stack, *state, strict=True)):
+        assert isinstance(layer, LSTMP)
+        layer_in = dropout(x)
+        x, (hidden, cell) = run_fused(layer, layer_in, (hidden, cell))
+        if index > 0 and model.config.lstm.skip_connections:
+            x = x + layer_in
+        hiddens.append(hidden)
+        cells.append(cell)
+    return x, (torch.stack(hiddens), torch.stack(cells))
 
 
 def run_fused(

@@ -1,4 +1,7 @@
-"""The recurrence of `LSTMP`, forward and backward, in C and in PyTorch; time-major."""
+"""The recurrence of `LSTMP`, forward and backward, in C and in PyTorch; time-major.
+
+The definition of the cell and its other spellings: `elmokit.bilm.lstmp`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elmokit.bilm.lstmp import LSTMConfig, LSTMWeights
-from elmokit.kernels.buffers import fp32_empty
-from elmokit.kernels.matrices import PackedMatrix
+from elmokit.kernels.buffers import PackedMatrix, fp32_empty
 from elmokit.kernels.training import TrainingKernels
 
 Gradients = tuple[Any, ...]

@@ -11,7 +11,7 @@ from elmokit.bilm.bilm import BiLM, BiLMState, Direction
 from elmokit.bilm.softmax import SampledSoftmax, Softmax
 from elmokit.corpus.windows import WindowBatch
 from elmokit.training.fused.char_cnn import encode_tokens
-from elmokit.training.fused.lstm import run_fused
+from elmokit.training.fused.lstm import run_direction_fused
 from elmokit.training.fused.softmax import exact_loss, training_nlls
 from elmokit.training.loop import derived_seed
 
@@ -160,11 +160,11 @@ class BiLMLoss(nn.Module):
             first_row=self.first_row,
             device=tokens.device,
         )
-        outputs, new_state = self.model.run_direction(
+        top, new_state = run_direction_fused(
+            self.model,
             direction,
             functional.embedding(inputs, tokens),
             state=state.direction(direction),
             dropout=dropout,
-            run_layer=run_fused,
         )
-        return dropout(outputs[-1]).flatten(0, 1), new_state
+        return dropout(top).flatten(0, 1), new_state

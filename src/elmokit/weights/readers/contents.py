@@ -3,6 +3,7 @@
 import codecs
 import json
 import re
+import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,8 +19,7 @@ from elmokit.files.lines import read_whole
 from elmokit.files.sources import COMPRESSIONS, read_pieces
 from elmokit.files.temporary import temporary_directory
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
-from elmokit.weights.readers import sstable
-from elmokit.weights.readers.torch_files import is_torch_file
+from elmokit.weights.readers.tensor_bundle import TABLE_MAGIC
 
 FileKind = Literal[
     "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "unreadable JSON", "id list",
@@ -30,10 +30,12 @@ FileKind = Literal[
 text, a tab and a number. ``word list``: text with a line ``<S>`` or ``</S>`` in its first 64 kB."""
 
 MAX_FILES, MAX_DEPTH = 2_000, 4
-"""Of a folder that is said to be a model."""
+"""Bounds of a folder that is said to be a model."""
 MAX_NESTED = 2
-"""Archives inside each other."""
+"""Archives inside each other that are unpacked."""
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+_LEGACY_TORCH_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
+"""A pickle of the number with which the older format of ``torch.save`` begins."""
 _HEAD_BYTES = 1 << 16
 _ID_LINE = re.compile(r"[^\t\n]*\t\d{1,9}\r?\n")
 _BOUNDARIES = re.compile(
@@ -68,28 +70,19 @@ class Contents:
         return sorted(path for path, kind in self.kinds.items() if kind in kinds)
 
     def only(self, kind: FileKind, what: str, option: Literal["options", "weights"]) -> Path:
-        """Return the file that was chosen by an option, or the only one of a kind.
-
-        Raises:
-            FileNotFoundError: if the chosen file does not exist.
-            FormatError: if there is none, or more than one.
-        """
-        if (chosen := getattr(self.choices, option)) is not None:
-            return self.given(chosen, option)
-        found = self.of(kind)
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise FormatError(
-                f"{self.folder} has several files of {what}: {self.listed(found)}. Choose one with "
-                f"--{option}."
-            )
-        self.refuse_pointers()
-        if kind == "options":
-            self.refuse_unreadable()
+        """Return the file that was chosen by an option, or the only one of a kind."""
+        if (path := getattr(self.choices, option)) is not None:
+            return self.given(path, option)
+        paths = self.of(kind)
+        if len(paths) == 1:
+            return paths[0]
+        if not paths:
+            self.refuse_pointers()
+            if kind == "options":
+                self.refuse_unreadable()
         raise FormatError(
-            f"{self.folder} has no file of {what}. It holds {self.summary()}. If it is elsewhere, "
-            f"give it with --{option}."
+            f"{self.folder} has {len(paths) or 'no'} files of {what}; one was expected. It holds "
+            f"{self.summary()}. Say which is meant with --{option}."
         )
 
     def refuse_pointers(self) -> None:
@@ -107,11 +100,7 @@ class Contents:
                 settings(path)
 
     def given(self, chosen: Path, option: str) -> Path:
-        """Return the path of a file that was given by name or by path.
-
-        Raises:
-            FileNotFoundError: if there is neither.
-        """
+        """Return the path of a file that was given by name or by path."""
         for path in (self.folder / chosen, chosen):
             if path.exists():
                 return path
@@ -123,9 +112,6 @@ class Contents:
         """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
 
         The file may be compressed. If only the encoder is wanted, it has to be given.
-
-        Raises:
-            FormatError: if there are several.
         """
         if self.choices.vocab is not None:
             return self.given(self.choices.vocab, "vocab")
@@ -133,13 +119,13 @@ class Contents:
             return None
         names = [f"vocab.txt{suffix}" for suffix in ("", *COMPRESSIONS)]
         usual = [path for path in self.kinds if path.name in names]
-        found = usual if len(usual) == 1 else self.of("word list")
-        if len(found) > 1:
+        paths = usual if len(usual) == 1 else self.of("word list")
+        if len(paths) > 1:
             raise FormatError(
-                f"{self.folder} has several vocabularies: {self.listed(found)}. Choose one with "
+                f"{self.folder} has several vocabularies: {self.listed(paths)}. Choose one with "
                 "--vocab."
             )
-        return found[0] if found else None
+        return paths[0] if paths else None
 
     def relative(self, path: Path) -> str:
         """Return a path as it is seen from the folder."""
@@ -174,9 +160,6 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
         source: A folder, a zip or tar archive, or a file in a folder, which then is the source.
         choices: Kept in the result.
         scratch: Folder on a disk with room, where archives are unpacked for the time.
-
-    Raises:
-        FormatError: for a damaged or dangerous archive, or a folder of too many files.
     """
     with _unpacked(source, scratch, MAX_NESTED) as (folder, kinds):
         try:
@@ -230,7 +213,7 @@ def _kinds(folder: Path, max_depth: int) -> dict[Path, FileKind]:
 
 def files_below(folder: Path, max_depth: int) -> list[Path]:
     """List the files of a folder and its folders, without hidden ones and linked folders."""
-    found: list[Path] = []
+    paths: list[Path] = []
     folders = [(folder, 0)]
     while folders:
         here, depth = folders.pop()
@@ -241,29 +224,25 @@ def files_below(folder: Path, max_depth: int) -> list[Path]:
                 if not path.is_symlink() and depth < max_depth:
                     folders.append((path, depth + 1))
             elif path.is_file():
-                found.append(path)
-        if len(found) > MAX_FILES:
+                paths.append(path)
+        if len(paths) > MAX_FILES:
             raise InputError(
                 f"{folder} has more than {MAX_FILES:,} files. Give the folder of one model."
             )
-    return found
+    return paths
 
 
 def kind_of(path: Path) -> FileKind:
-    """Return the kind of a file by its contents; of compressed text, by those of the text.
-
-    Raises:
-        FormatError: for a pointer of Git LFS.
-    """
+    """Return the kind of a file by its contents; of compressed text, by those of the text."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-        file.seek(max(0, path.stat().st_size - len(sstable.MAGIC)))
+        file.seek(max(0, path.stat().st_size - len(TABLE_MAGIC)))
         tail = file.read()
     if head.startswith(_HDF5_MAGIC):
         return "HDF5"
-    if tail == sstable.MAGIC:
+    if tail == TABLE_MAGIC:
         return "TensorFlow index"
-    if is_torch_file(path):
+    if _is_torch_file(path, head):
         return "PyTorch"
     refuse_lfs_pointer(path, head)
     if path.suffix.lower() in COMPRESSIONS and (kind := _compressed_kind(path)) != "other":
@@ -271,6 +250,22 @@ def kind_of(path: Path) -> FileKind:
     if archive_kind(path) is not None:
         return "archive"
     return _text_kind(path, head)
+
+
+def _is_torch_file(path: Path, head: bytes) -> bool:
+    """Tell whether a file was written by ``torch.save``, in its present or older format."""
+    if head.startswith(_LEGACY_TORCH_MAGIC):
+        return True
+    if not head.startswith(b"PK\x03\x04"):
+        return False
+    # the name of the first record, which a truncated archive has, too
+    if head[30 : 30 + int.from_bytes(head[26:28], "little")].endswith(b"/data.pkl"):
+        return True
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith("/data.pkl") for name in archive.namelist())
+    except Exception:  # a damaged archive raises nearly anything, and is no file of tensors
+        return False
 
 
 def _is_text(path: Path) -> bool:

@@ -1,6 +1,6 @@
 """The kinds of foreign models that are read, and which of them a source is.
 
-A reader is a module with ``recognizes(contents)`` and ``read(contents)`` and a line in `FORMATS`.
+A new kind is a function that recognizes it, one that reads it, and a line in `FORMATS`.
 """
 
 from collections.abc import Callable
@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elmokit.errors import FormatError, InputError
-from elmokit.weights.readers import allennlp, bilm_tf_release, many_langs, tf_checkpoint, tf_hub
+from elmokit.weights.readers import ImportedModel, allennlp, many_langs, original
 from elmokit.weights.readers.contents import Choices, Contents, kind_of, open_contents
-from elmokit.weights.readers.imported import ImportedModel
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
 
 WEIGHT_KINDS = ("HDF5", "TensorFlow index", "PyTorch")
@@ -34,16 +33,16 @@ class ForeignFormat:
 FORMATS = (
     ForeignFormat(
         name="bilm-tf release", files="options.json and HDF5 weights", choices=("vocab", "softmax"),
-        recognizes=bilm_tf_release.recognizes, read=bilm_tf_release.read,
+        recognizes=original.recognizes_release, read=original.read_release,
     ),
     ForeignFormat(
         name="TF-Hub module", files="saved_model.pb and variables/",
-        recognizes=tf_hub.recognizes, read=tf_hub.read,
+        recognizes=original.recognizes_hub, read=original.read_hub,
     ),
     ForeignFormat(
         name="bilm-tf checkpoint", choices=("vocab", "softmax"),
         files="options.json, vocabulary, *.index and *.data-00000-of-00001",
-        recognizes=tf_checkpoint.recognizes, read=tf_checkpoint.read,
+        recognizes=original.recognizes_checkpoint, read=original.read_checkpoint,
     ),
     ForeignFormat(
         name="ELMoForManyLangs folder",
@@ -68,60 +67,55 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
 
     Returns:
         The name of the format, and the model.
-
-    Raises:
-        FormatError: if the source is of no kind or of several, or damaged.
-        InputError: if a choice has no use.
     """
     with open_contents(source, choices, scratch=scratch) as contents:
         contents = _of_one_kind(contents)
-        chosen = next((one for one in FORMATS if one.recognizes(contents)), None)
-        if chosen is None:
+        format_ = next((known for known in FORMATS if known.recognizes(contents)), None)
+        if format_ is None:
             contents.refuse_pointers()
-            kinds = "; ".join(f"{one.name} ({one.files})" for one in FORMATS)
+            kinds = "; ".join(f"{known.name} ({known.files})" for known in FORMATS)
             raise FormatError(
                 f"{contents.folder} is not a known model. It holds {contents.summary()}. What "
                 f"is read: {kinds}; a zip or tar archive of one of these; a model directory."
             )
         for option in ("vocab", "softmax", "name"):
-            if getattr(choices, option) is not None and option not in chosen.choices:
+            if getattr(choices, option) is not None and option not in format_.choices:
                 raise InputError(
-                    f"{source} is of the kind {chosen.name!r}, which has no use for --{option}."
+                    f"{source} is of the kind {format_.name!r}, which has no use for --{option}."
                 )
-        imported = chosen.read(contents)
+        imported = format_.read(contents)
         if unread := contents.of("unreadable JSON", "Git LFS pointer"):
             note = f"not read, since Git LFS pointers or no JSON: {contents.listed(unread)}"
             imported = replace(imported, notes=(*imported.notes, note))
         if choices.encoder_only:
             imported = replace(imported, model=imported.model.encoder())
-        return chosen.name, imported
+        return format_.name, imported
 
 
 def _of_one_kind(contents: Contents) -> Contents:
     """Leave out weights of other kinds than the chosen ones; refuse several without a choice."""
-    kinds = {kind for kind in contents.kinds.values() if kind in WEIGHT_KINDS}
-    if "PyTorch" in kinds:  # AllenNLP archives the files that the ELMo was first read from
-        kept = {
+    kinds = contents.kinds
+    if "PyTorch" in kinds.values():
+        # AllenNLP archives the files that the ELMo was first read from
+        archived = contents.folder / ARCHIVED_FILES
+        kinds = {
             path: kind
-            for path, kind in contents.kinds.items()
-            if kind not in WEIGHT_KINDS or contents.folder / ARCHIVED_FILES not in path.parents
+            for path, kind in kinds.items()
+            if kind not in WEIGHT_KINDS or archived not in path.parents
         }
-        contents = replace(contents, kinds=kept)
-        kinds = {kind for kind in kept.values() if kind in WEIGHT_KINDS}
-    if len(kinds) < 2:
-        return contents
+    if len(set(kinds.values()).intersection(WEIGHT_KINDS)) < 2:
+        return replace(contents, kinds=kinds)
     if (weights := contents.choices.weights) is None:
         raise FormatError(
             f"{contents.folder} holds models of several kinds: {contents.summary()}. Choose one "
             "with --weights."
         )
+    # the name of a TensorFlow checkpoint is that of no file
+    wanted = kinds.get(contents.folder / weights, "TensorFlow index")
     index = weights.with_name(weights.name + INDEX_SUFFIX)
-    chosen = contents.kinds.get(contents.folder / weights, "TensorFlow index")
-    if chosen == "TensorFlow index" and not (contents.folder / index).exists():
-        chosen = kind_of(contents.given(weights, "weights"))
-    kept = {
-        path: kind
-        for path, kind in contents.kinds.items()
-        if kind == chosen or kind not in WEIGHT_KINDS
+    if wanted == "TensorFlow index" and not (contents.folder / index).exists():
+        wanted = kind_of(contents.given(weights, "weights"))
+    kinds = {
+        path: kind for path, kind in kinds.items() if kind == wanted or kind not in WEIGHT_KINDS
     }
-    return replace(contents, kinds=kept)
+    return replace(contents, kinds=kinds)

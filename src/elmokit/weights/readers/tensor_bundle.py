@@ -1,12 +1,16 @@
 """Checkpoints of TensorFlow, version 2: ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``.
 
-The index is a table (`sstable`) from names to small protocol buffers that say where in the data
-files a tensor is. The header is under the empty name.
+The index is a table in LevelDB's format, from names to small protocol buffers that say where in the
+data files a tensor is; the header is under the empty name. A table is blocks and a footer. A block
+holds sorted entries, each of which states how much of its key it shares with the one before; behind
+it follow its type and the CRC of both. The footer leads to the block that lists the others.
 
-Source: TensorFlow's ``core/protobuf/tensor_bundle.proto`` and ``core/util/tensor_bundle``.
+Source: LevelDB's ``table_format.md``; TensorFlow's ``core/lib/io/format``,
+``core/protobuf/tensor_bundle.proto`` and ``core/util/tensor_bundle``.
 """
 
 import math
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +20,17 @@ import numpy as np
 from elmokit.errors import FormatError
 from elmokit.files.bounded import read_bounded
 from elmokit.files.crc32c import crc32c
-from elmokit.weights.readers.sstable import read_table, unmasked, varint
 
 INDEX_SUFFIX = ".index"
 MAX_TENSORS, MAX_SHARDS, MAX_DIMS = 50_000, 10_000, 8
 MAX_INDEX_BYTES = 1 << 21
+TABLE_MAGIC = bytes.fromhex("57fb808b247547db")
+"""The last bytes of a table."""
+MAX_KEY_BYTES, MAX_BLOCKS = 1000, 10_000
+"""A key is cheap to state, since it shares bytes with the one before, but not to make."""
+_FOOTER_BYTES, _TRAILER_BYTES = 48, 5
+_CRC_MASK = 0xA282EAD8
+_MAX_VARINT_BYTES = 10
 _DTYPES = {
     1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 17: "<u2",
     19: "<f2", 22: "<u4", 23: "<u8",
@@ -45,12 +55,7 @@ class BundleEntry:
 
 
 class TensorBundle:
-    """The tensors of a checkpoint; nothing is read before it is asked for.
-
-    Raises:
-        FormatError: if the index is damaged or truncated, of a big-endian machine, or of another
-            version; and in `read`.
-    """
+    """The tensors of a checkpoint; nothing is read before it is asked for."""
 
     def __init__(self, index: Path) -> None:
         self.path = index
@@ -59,19 +64,16 @@ class TensorBundle:
         data = read_bounded(index, MAX_INDEX_BYTES)
         try:
             rows = read_table(data)
-            name, header = next(rows, (b"?", b""))
-            self.num_shards = self._read_header(name, header)
+            self.num_shards = _num_shards(*next(rows, (b"?", b"")))
             for number, (name, value) in enumerate(rows, start=1):
                 entry = _entry(name.decode("utf-8", "backslashreplace"), value)
                 self.entries[entry.name] = entry
                 if number > MAX_TENSORS:
                     raise ValueError(f"more than {MAX_TENSORS:,} tensors")
-        except FormatError:
-            raise
         except ValueError as error:
             raise FormatError(
-                f"{index}: damaged index of a TensorFlow checkpoint: {error}. It has {len(data):,} "
-                "bytes; fetch it again."
+                f"{index}: no whole index of a TensorFlow checkpoint of version 2: {error}. It has "
+                f"{len(data):,} bytes; fetch it again."
             ) from error
 
     @property
@@ -85,19 +87,13 @@ class TensorBundle:
 
     def read(self, entry: BundleEntry) -> np.ndarray:
         """Read a tensor and check its CRC."""
-        path = self.shard_path(entry.shard)
+        path, count = self.shard_path(entry.shard), math.prod(entry.shape)
         where = f"{path}: tensor `{entry.name}` of shape {entry.shape}"
-        expected = math.prod(entry.shape) * entry.dtype.itemsize
-        if entry.is_partitioned:
+        is_whole = entry.num_bytes == count * entry.dtype.itemsize and not entry.is_partitioned
+        if entry.dtype == _OTHER_DTYPE or not is_whole:
             raise FormatError(
-                f"{self.path}: tensor `{entry.name}` is cut into slices, which are not read. Save "
-                "it whole with TensorFlow."
-            )
-        if entry.dtype == _OTHER_DTYPE or entry.num_bytes != expected:
-            raise FormatError(
-                f"{self.path}: tensor `{entry.name}` of shape {entry.shape} has "
-                f"{entry.num_bytes:,} bytes, but {expected:,} of float32 are expected: damaged, or "
-                "no weights."
+                f"{where} is not numbers of float32 in one piece by {self.path.name}: damaged, no "
+                "weights, or cut into slices, which are not read. Save it whole with TensorFlow."
             )
         size = self._shard_bytes(entry.shard)
         if entry.offset + entry.num_bytes > size:
@@ -107,8 +103,8 @@ class TensorBundle:
             )
         with path.open("rb") as file:
             file.seek(entry.offset)
-            array = np.fromfile(file, dtype=entry.dtype, count=math.prod(entry.shape))
-        if array.nbytes != entry.num_bytes or crc32c(array) != unmasked(entry.crc):
+            array = np.fromfile(file, dtype=entry.dtype, count=count)
+        if crc32c(array) != _unmasked(entry.crc):
             raise FormatError(
                 f"{where} has another checksum than {self.path.name} states: damaged, or of "
                 "another checkpoint. Fetch both again."
@@ -124,23 +120,104 @@ class TensorBundle:
             )
         return path.stat().st_size
 
-    def _read_header(self, name: bytes, header: bytes) -> int:
-        if name != b"":
-            raise FormatError(
-                f"{self.path}: a table, but not the index of a TensorFlow checkpoint of version 2 "
-                "(it has no header). Checkpoints of version 1 are not read: save it again with "
-                "TensorFlow 1 (tf.train.Saver)."
+
+# --- the table
+
+
+def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield keys and values in the order of the table.
+
+    Raises:
+        ValueError: if the table is damaged, truncated or compressed; says where.
+    """
+    if len(data) < _FOOTER_BYTES or not data.endswith(TABLE_MAGIC):
+        raise ValueError("the file does not end as a table does: it is truncated or no table")
+    footer = data[-_FOOTER_BYTES:]
+    _, at = _varint(footer, 0)
+    _, at = _varint(footer, at)
+    _block(data, footer)  # of metadata, which is only checked
+    end = 0
+    for number, (_, handle) in enumerate(_entries(data, footer[at:])):
+        start, _ = _varint(handle, 0)
+        # a block that is listed many times would be read as often
+        if start < end or number >= MAX_BLOCKS:
+            raise ValueError(f"more than {MAX_BLOCKS:,} blocks, or one that is listed twice")
+        end = start + 1
+        yield from _entries(data, handle)
+
+
+def _unmasked(crc: int) -> int:
+    """Return the CRC that is stored in this masked form."""
+    rotated = (crc - _CRC_MASK) & 0xFFFFFFFF
+    return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of variable length and the position behind it."""
+    value = 0
+    for index, byte in enumerate(data[at : at + _MAX_VARINT_BYTES]):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value, at + index + 1
+    raise ValueError(f"the number at {at:,} is cut off or too long")
+
+
+def _block(data: bytes, handle: bytes) -> tuple[bytes, int]:
+    """Return the block at a handle (offset, size), whose CRC is right, and its offset."""
+    offset, at = _varint(handle, 0)
+    size, _ = _varint(handle, at)
+    end = offset + size
+    if end + _TRAILER_BYTES > len(data) - _FOOTER_BYTES:
+        raise ValueError(f"a block of {size:,} bytes at {offset:,} leads beyond the file")
+    kind, crc = struct.unpack_from("<BI", data, end)
+    if crc32c(data[offset : end + 1]) != _unmasked(crc):
+        raise ValueError(f"the block at byte {offset:,} has another checksum than is stored")
+    if kind != 0:
+        raise ValueError(f"the block at byte {offset:,} is compressed (type {kind})")
+    return data[offset:end], offset
+
+
+def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the entries of the block at a handle."""
+    block, offset = _block(data, handle)
+    # the block ends with the places where keys share nothing, and their number
+    num_restarts = struct.unpack("<I", block[-4:].rjust(4, b"\xff"))[0]
+    limit = len(block) - 4 - 4 * num_restarts
+    if limit < 0:
+        raise ValueError(f"the block at byte {offset:,} is too short")
+    key, at = b"", 0
+    while at < limit:
+        shared, at = _varint(block, at)
+        unshared, at = _varint(block, at)
+        length, at = _varint(block, at)
+        end = at + unshared + length
+        if shared > len(key) or end > limit or shared + unshared > MAX_KEY_BYTES:
+            raise ValueError(
+                f"an entry of the block at byte {offset:,} is longer than it, or its key than "
+                f"{MAX_KEY_BYTES:,} bytes"
             )
-        fields = dict(_fields(header))
-        if fields.get(2, 0) != 0:
-            raise FormatError(
-                f"{self.path}: the checkpoint is of a big-endian machine; only little-endian ones "
-                "are read. Load and save it with TensorFlow on a usual machine."
-            )
-        num_shards = fields.get(1, 1)
-        if not isinstance(num_shards, int) or not 1 <= num_shards <= MAX_SHARDS:
-            raise ValueError(f"it states {num_shards!r} data files")
-        return num_shards
+        key = key[:shared] + block[at : at + unshared]
+        yield key, block[at + unshared : end]
+        at = end
+
+
+# --- the protocol buffers
+
+
+def _num_shards(name: bytes, header: bytes) -> int:
+    """Return the number of data files by the header of the index."""
+    fields = dict(_fields(header))
+    num_shards = fields.get(1, 1)
+    if name != b"":
+        raise ValueError(
+            "it has no header; checkpoints of version 1 are not read: save it again with "
+            "TensorFlow 1 (tf.train.Saver)"
+        )
+    if fields.get(2, 0) != 0:
+        raise ValueError("it is of a big-endian machine; only little-endian ones are read")
+    if not isinstance(num_shards, int) or not 1 <= num_shards <= MAX_SHARDS:
+        raise ValueError(f"it states {num_shards!r} data files")
+    return num_shards
 
 
 def _entry(name: str, value: bytes) -> BundleEntry:
@@ -173,15 +250,15 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield number and value of a protocol buffer's fields: integers, or bytes of other kinds."""
     at = 0
     while at < len(message):
-        key, at = varint(message, at)
+        key, at = _varint(message, at)
         kind = key & 7
         if kind == 0:
-            value, at = varint(message, at)
+            value, at = _varint(message, at)
             yield key >> 3, value
             continue
         length = {1: 8, 5: 4}.get(kind)
         if kind == 2:
-            length, at = varint(message, at)
+            length, at = _varint(message, at)
         if length is None or at + length > len(message):
             raise ValueError(f"a field of kind {kind} is cut off or unknown")
         field = message[at : at + length]

@@ -6,8 +6,8 @@ import pytest
 
 from elmokit.tasks.inputs import word_units
 from elmokit.tasks.inputs.word_units import share_split, usual_units, warn_of_units
+from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
-from elmokit.text.tokenizers.whitespace import WhitespaceTokenizer
 
 SIMPLE = build_tokenizer("simple")
 

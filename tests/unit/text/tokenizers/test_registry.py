@@ -4,15 +4,17 @@ import pytest
 
 from elmokit.errors import ConfigError
 from elmokit.text.tokenizers import registry as tokenizers
-from elmokit.text.tokenizers.long_text import cut_long_text
-from elmokit.text.tokenizers.protocol import sentences_batch
+from elmokit.text.tokenizers.protocol import (
+    WhitespaceTokenizer,
+    cut_long_text,
+    sentences_batch,
+)
 from elmokit.text.tokenizers.registry import (
     AUTO,
     TokenizerConfig,
     build_tokenizer,
     tokenizer_for_model,
 )
-from elmokit.text.tokenizers.whitespace import WhitespaceTokenizer
 
 
 def test_whitespace_keeps_tokens_and_lines():
@@ -22,16 +24,10 @@ def test_whitespace_keeps_tokens_and_lines():
     assert tokenizer.sentences("") == []
 
 
-def test_the_same_name_is_the_same_tokenizer():
+def test_names_give_tokenizers():
     assert build_tokenizer("simple") is build_tokenizer(TokenizerConfig(name="simple"))
     assert build_tokenizer(TokenizerConfig()).name == "whitespace"
-
-
-def test_auto_is_simple():
     assert build_tokenizer(TokenizerConfig(name=AUTO)) is build_tokenizer("simple")
-
-
-def test_unknown_names_are_refused():
     with pytest.raises(ConfigError, match=r"'moses'.*whitespace, simple, english, korean"):
         build_tokenizer("moses")
 
@@ -41,11 +37,8 @@ def test_unknown_names_are_refused():
     [("simple", "1", True), ("simple", "", True), ("simple", "2", False), ("english", "1", False)],
 )
 def test_an_unknown_version_matches_every_one(name, version, expected):
-    one, other = (
-        TokenizerConfig(name="simple", version="1"),
-        TokenizerConfig(name=name, version=version),
-    )
-    assert one.matches(other) == other.matches(one) == expected
+    own, other = TestOfAModel.OWN, TokenizerConfig(name=name, version=version)
+    assert own.matches(other) == other.matches(own) == expected
 
 
 def test_another_version_is_warned_about_once(caplog):
@@ -56,11 +49,9 @@ def test_another_version_is_warned_about_once(caplog):
         build_tokenizer(config)
         build_tokenizer(TokenizerConfig(name="simple", version=build_tokenizer("simple").version))
         build_tokenizer(TokenizerConfig(name="simple"))
-    assert [record.message for record in caplog.records] == [
-        "The model's text was tokenized by 'simple' version '0', but version '2' is installed: "
-        "some tokens may differ. For exactly the same tokens, install the version of elmokit that "
-        "made the model."
-    ]
+    (message,) = caplog.messages
+    for part in ("'simple'", "'0'", "'2'", "install the version of elmokit that made the model"):
+        assert part in message
 
 
 @pytest.mark.parametrize(
@@ -111,8 +102,5 @@ def test_long_text_is_cut_and_nothing_lost(text):
     pieces = cut_long_text(text, 10)
     assert "".join(pieces) == text
     assert all(len(piece) <= 10 for piece in pieces)
-
-
-def test_long_text_is_cut_at_a_full_stop_else_at_a_space():
     assert cut_long_text("aaa bb. cc dd", 10) == ["aaa bb. ", "cc dd"]
     assert cut_long_text("aaa bbb ccc ddd", 10) == ["aaa bbb ", "ccc ddd"]

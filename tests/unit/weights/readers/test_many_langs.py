@@ -94,7 +94,7 @@ def test_low_precision_is_near(model, precision):
 
 
 def test_what_needs_bytes_says_so(model, tmp_path):
-    with pytest.raises(InputError, match="only characters that are bytes"):
+    with pytest.raises(InputError, match="lexicon"):
         write_bilm_tf(model, tmp_path / "o.json", tmp_path / "w.hdf5")
     with pytest.raises(InputError, match="no bytes to trace"):
         trace(model, ["the"])
@@ -205,5 +205,5 @@ def test_tensors_of_another_size(folder, tmp_path):
     state = torch.load(folder / "token_embedder.pkl")
     state["projection.weight"] = state["projection.weight"][:, 1:]
     torch.save(state, folder / "token_embedder.pkl")
-    with pytest.raises(FormatError, match=r"`projection\.weight` makes up"):
+    with pytest.raises(FormatError, match=r"token_embedder\.pkl: .*`CNN_proj/W_proj`.*\(16, 16\)"):
         convert(folder, tmp_path / "model")

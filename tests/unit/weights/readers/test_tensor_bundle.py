@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.weights.readers.sstable import read_table
-from elmokit.weights.readers.tensor_bundle import TensorBundle
+from elmokit.weights.readers.tensor_bundle import TensorBundle, read_table
 
 from ....builders import foreign_models as foreign
 
@@ -86,7 +85,7 @@ def test_truncated_files(prefix, share):
         read_all(prefix)
     index = index_of(prefix)
     index.write_bytes(index.read_bytes()[: int(share * index.stat().st_size)])
-    with pytest.raises(FormatError, match=r"index: damaged index .* truncated"):
+    with pytest.raises(FormatError, match=r"index: .* truncated"):
         read_all(prefix)
 
 
@@ -117,9 +116,9 @@ def test_slices_and_other_types_are_refused(tmp_path):
     entries = [(b"", header), (b"sliced", sliced), (b"texts", texts)]
     (tmp_path / "m.index").write_bytes(foreign.table(entries))
     bundle = TensorBundle(tmp_path / "m.index")
-    with pytest.raises(FormatError, match="`sliced` is cut into slices"):
+    with pytest.raises(FormatError, match=r"`sliced` .* cut into slices"):
         bundle.read(bundle.entries["sliced"])
-    with pytest.raises(FormatError, match=r"`texts` of shape \(2,\) has 8 bytes"):
+    with pytest.raises(FormatError, match=r"`texts` of shape \(2,\) is not numbers"):
         bundle.read(bundle.entries["texts"])
 
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from elmokit.errors import FormatError
-from elmokit.weights.readers.torch_files import is_torch_file, plain_tensor
+from elmokit.weights.readers.contents import kind_of
+from elmokit.weights.readers.torch_files import plain_tensor
 from elmokit.weights.readers.torch_files import read_state as read_views
 
 
@@ -40,7 +41,7 @@ def test_float_tensors_come_back(save, tmp_path):
         "text": "x",
     }
     path = save(state, tmp_path / "weights.th")
-    assert is_torch_file(path)
+    assert kind_of(path) == "PyTorch"
     found = read_state(path)
     assert found.keys() == {"a", "transposed", "half"}
     for name, tensor in found.items():
@@ -66,7 +67,7 @@ def test_state_dicts_of_modules_with_shared_weights(save, tmp_path):
 def test_nothing_in_a_pickle_is_run(save, tmp_path):
     planted = tmp_path / "planted"
     path = save({"a": torch.ones(1), "b": Attack(str(planted))}, tmp_path / "weights.th")
-    assert is_torch_file(path)
+    assert kind_of(path) == "PyTorch"
     with pytest.raises(FormatError, match=r"weights\.th: .*its pickle wants to call `\w*\.?open`"):
         read_state(path)
     assert not planted.exists()
@@ -75,7 +76,7 @@ def test_nothing_in_a_pickle_is_run(save, tmp_path):
 def test_a_plain_pickle_is_no_file_of_tensors(tmp_path):
     planted = tmp_path / "planted"
     (tmp_path / "x.pkl").write_bytes(pickle.dumps(Attack(str(planted))))
-    assert not is_torch_file(tmp_path / "x.pkl")
+    assert kind_of(tmp_path / "x.pkl") != "PyTorch"
     with pytest.raises(FormatError):
         read_state(tmp_path / "x.pkl")
     assert not planted.exists()
@@ -106,7 +107,7 @@ def test_compressed_records_are_refused(tmp_path):
     ):
         for member in source.infolist():
             target.writestr(member.filename, source.read(member))
-    assert is_torch_file(tmp_path / "x")
+    assert kind_of(tmp_path / "x") == "PyTorch"
     with pytest.raises(FormatError, match="compressed"):
         read_state(tmp_path / "x")
 

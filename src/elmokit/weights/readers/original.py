@@ -1,0 +1,224 @@
+"""Models of the original software: released files, runs of its trainer, TensorFlow Hub modules.
+
+The variables of its TensorFlow graphs get the names that its HDF5 files have. Runs may have the
+layout of ratsgo's Korean models, which have words of at most 30 characters and a vocabulary of
+their own; their softmax is read, too, so that perplexity and fine-tuning go on. A Hub module has
+no options and no vocabulary; what its graph makes of its mixture of layers is not in its variables.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from elmokit.errors import FormatError
+from elmokit.files.bounded import read_bounded
+from elmokit.files.hdf5 import open_hdf5
+from elmokit.weights.bilm_tf import build_bilm, read_bilm_tf
+from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES
+from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, read_options, released_options
+from elmokit.weights.readers import ImportedModel
+from elmokit.weights.readers.contents import Contents
+from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX, BundleEntry, TensorBundle
+
+STATE_NAME = "checkpoint"
+"""TensorFlow's own name of the file that says which checkpoint is the last."""
+_MAX_STATE_BYTES = 1 << 20
+_LATEST = re.compile(r'^model_checkpoint_path: "([^"\n]{1,4096})"', re.MULTILINE)
+_OPTIONS = "options (JSON with `lstm`)"
+_MIXTURE = "aggregation/weights"
+_MIXTURE_LEFT_OUT = "the module's mixture of layers (aggregation/*) is left out"
+_PARTS = {
+    "kernel": "W_0", "weights": "W_0", "w_0": "W_0", "bias": "B", "biases": "B", "b": "B",
+    "projection/kernel": "W_P_0", "projection/weights": "W_P_0", "w_p_0": "W_P_0",
+}  # fmt: skip
+"""TensorFlow has renamed the weights of its cells twice."""
+_CELL = re.compile(
+    rf"RNN_(?P<direction>\d+)/(?P<path>.*)lstm_?cell/(?P<part>{'|'.join(_PARTS)})", re.IGNORECASE
+)
+_LAYER = re.compile(r"cell_?(\d+)/", re.IGNORECASE)
+_FIRST = ("char_embed", "embedding")
+
+
+# --- released files
+
+
+def recognizes_release(contents: Contents) -> bool:
+    """Tell whether there is an HDF5 file."""
+    return bool(contents.of("HDF5"))
+
+
+def read_release(contents: Contents) -> ImportedModel:
+    """Read the model, with the softmax of a separate file if there is one."""
+    options = contents.only("options", _OPTIONS, "options")
+    weights, softmax = _release_files(contents)
+    model = read_bilm_tf(options, weights, vocab=contents.vocabulary(), softmax=softmax)
+    return ImportedModel(model=model, origin=contents.listed([options, weights]))
+
+
+def _release_files(contents: Contents) -> tuple[Path, Path | None]:
+    """Return the files of the biLM and of a separate softmax."""
+    choices, files = contents.choices, contents.of("HDF5")
+    softmax = None if choices.softmax is None else contents.given(choices.softmax, "softmax")
+    if choices.weights is not None:
+        return contents.given(choices.weights, "weights"), softmax
+    outputs = [path for path in files if is_softmax(path)]
+    weights = [path for path in files if path not in outputs]
+    if softmax is None and not choices.encoder_only and len(outputs) == 1 and len(weights) == 1:
+        softmax = outputs[0]
+    if len(weights) != 1:
+        contents.refuse_pointers()
+        raise FormatError(
+            f"{contents.folder} has {len(weights) or 'no'} HDF5 files with a biLM"
+            f"{': ' + contents.listed(weights) if weights else ''}. One is expected: say which "
+            "with --weights."
+        )
+    return weights[0], softmax
+
+
+def is_softmax(path: Path) -> bool:
+    """Tell whether a file holds a softmax and no biLM; a damaged one is left to its reader."""
+    try:
+        with open_hdf5(path) as file:
+            names = file.shapes()
+    except FormatError:
+        return False
+    holds_bilm = any(name in _FIRST or name.startswith("RNN_0/") for name in names)
+    return SOFTMAX_NAMES[0] in names and not holds_bilm
+
+
+# --- checkpoints
+
+
+def recognizes_checkpoint(contents: Contents) -> bool:
+    """Tell whether there is the index of a checkpoint."""
+    return bool(contents.of("TensorFlow index"))
+
+
+def read_checkpoint(contents: Contents) -> ImportedModel:
+    """Read the last checkpoint, or the one that was chosen."""
+    index = _index(contents)
+    variables = Variables(TensorBundle(index), with_softmax=not contents.choices.encoder_only)
+    options = contents.only("options", _OPTIONS, "options")
+    vocab = contents.vocabulary()
+    if vocab is None and (softmax := variables.shapes().get(SOFTMAX_NAMES[0])):
+        raise FormatError(
+            f"{index} holds a softmax over {softmax[0]:,} words, but {contents.folder} has no "
+            "vocabulary, a text file with so many lines. Give it with --vocab, or leave the "
+            "softmax out with --encoder-only."
+        )
+    model = build_bilm(read_options(options), variables, source=options, vocab=vocab)
+    return ImportedModel(model=model, origin=contents.listed([options, index]))
+
+
+def _index(contents: Contents) -> Path:
+    """Return the index that was chosen, that the run names as its last, or of the most steps."""
+    if (weights := contents.choices.weights) is not None:
+        with_suffix = weights.with_name(weights.name + INDEX_SUFFIX)
+        is_prefix = any((folder / with_suffix).exists() for folder in (contents.folder, Path()))
+        return contents.given(with_suffix if is_prefix else weights, "weights")
+    indices = contents.of("TensorFlow index")
+    for state in (path for path in contents.kinds if path.name == STATE_NAME):
+        text = read_bounded(state, _MAX_STATE_BYTES).decode("utf-8-sig", "replace")
+        if (latest := _LATEST.search(text)) is not None:
+            name = re.split(r"[/\\]", latest[1])[-1]  # the rest is of the machine that wrote it
+            named = state.with_name(name + INDEX_SUFFIX)
+            if named in indices:
+                return named
+    return max(indices, key=lambda path: (_steps_of(path), path.name))
+
+
+def _steps_of(index: Path) -> int:
+    """Return the number that ends the name of a checkpoint, 0 without one."""
+    match = re.search(r"-(\d{1,18})\.index$", index.name)
+    return int(match[1]) if match else 0
+
+
+# --- Hub modules
+
+
+def recognizes_hub(contents: Contents) -> bool:
+    """Tell whether the only checkpoint has the variables of a module."""
+    indices = contents.of("TensorFlow index")
+    if len(indices) != 1:
+        return False
+    try:
+        return _MIXTURE in TensorBundle(indices[0]).entries
+    except FormatError:  # which the reader of checkpoints reports
+        return False
+
+
+def read_hub(contents: Contents) -> ImportedModel:
+    """Read the module's biLM."""
+    index = contents.only("TensorFlow index", "variables", "weights")
+    variables, notes = Variables(TensorBundle(index)), [_MIXTURE_LEFT_OUT]
+    if contents.choices.options is None and not contents.of("options"):
+        contents.refuse_unreadable()
+        source, options = index, released_options(variables.shapes(), source=index)
+        notes.append(RELEASED_ASSUMED)
+    else:
+        source = contents.only("options", _OPTIONS, "options")
+        options = read_options(source)
+    model = build_bilm(options, variables, source=source)
+    return ImportedModel(model=model, origin=contents.relative(index), notes=tuple(notes))
+
+
+# --- variables
+
+
+class Variables:
+    """An `ArraySource` of a checkpoint's variables.
+
+    The scope (``lm/``) is found by the variable ``char_embed`` or ``embedding``; the slots of
+    optimizers are left out, and without ``with_softmax`` the softmax.
+    """
+
+    def __init__(self, bundle: TensorBundle, *, with_softmax: bool = True) -> None:
+        self.path = bundle.path
+        self._bundle = bundle
+        scope = _scope(bundle)
+        self._entries: dict[str, BundleEntry] = {}
+        for name, entry in bundle.entries.items():
+            is_slot = name.rpartition("/")[0] in bundle.entries  # such as lm/softmax/W/Adagrad
+            if name.startswith(scope) and not is_slot:
+                usual = _usual_name(name.removeprefix(scope))
+                if with_softmax or usual not in SOFTMAX_NAMES:
+                    self._entries[usual] = entry
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the data files."""
+        return self._bundle.num_bytes
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return name and shape of every variable in the scope."""
+        return {name: entry.shape for name, entry in self._entries.items()}
+
+    def dataset(self, name: str) -> BundleEntry | None:
+        """Return where a variable is."""
+        return self._entries.get(name)
+
+    def read(self, dataset: BundleEntry) -> np.ndarray:
+        """Read a variable."""
+        return self._bundle.read(dataset)
+
+
+def _scope(bundle: TensorBundle) -> str:
+    names = [name for name in bundle.entries if name.rpartition("/")[2] in _FIRST]
+    names = [name for name in names if name.endswith(_FIRST[0])] or names
+    if len(names) == 1:
+        return names[0][: names[0].rfind("/") + 1]
+    raise FormatError(
+        f"{bundle.path}: expected one variable `lm/char_embed` (or `lm/embedding`) of a biLM, "
+        f"found {len(names) or 'none'} in {len(bundle.entries)} variables such as "
+        f"{', '.join(sorted(bundle.entries)[:5])}."
+    )
+
+
+def _usual_name(name: str) -> str:
+    cell = _CELL.fullmatch(name)
+    if cell is None:
+        return name
+    number = _LAYER.search(cell["path"])
+    layer = "" if number is None else f"MultiRNNCell/Cell{number[1]}/"
+    return f"RNN_{cell['direction']}/RNN/{layer}LSTMCell/{_PARTS[cell['part'].lower()]}"

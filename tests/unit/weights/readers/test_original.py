@@ -1,0 +1,121 @@
+"""Runs of the original's trainer; `tests/parity/test_imports.py` has their activations."""
+
+import json
+
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.evaluation.perplexity import perplexity
+from elmokit.weights.convert import convert
+from elmokit.weights.model_dir import load_model
+
+from ....builders import foreign_models as foreign
+from ....parity.oracles import case, read_datasets
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    inputs = case("variant_maxchars20")
+    arrays = read_datasets(inputs.directory / "weights.hdf5")
+    return arrays, json.loads(inputs.options_path.read_text())
+
+
+@pytest.fixture
+def run(written, tmp_path):
+    return foreign.write_checkpoint(tmp_path / "run", *written, words=12)
+
+
+def test_the_softmax_gives_the_perplexity_of_its_weights(run, tmp_path):
+    convert(run, tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    assert model.word_vocab.words[:4] == ("</S>", "<S>", "<UNK>", "w0")
+    assert model.softmax_config.kind == "sampled"
+    sentences = [["w0", "w3", "unheard"], ["w8"]]
+    nats = []
+    for words in sentences:
+        layers = model(model.encode([words])).layers[-1, 0].detach().numpy()
+        ids = [1, *(2 if word == "unheard" else int(word[1:]) + 3 for word in words), 0]
+        weights, bias = model.softmax.weight.detach().numpy(), model.softmax.bias.detach().numpy()
+        ahead, back = np.split(layers, 2, axis=1)
+        for x, targets in ((ahead[:-1], ids[1:]), (back[1:], ids[:-1])):
+            scores = (x @ weights.T + bias).astype(np.float64)
+            logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+            nats += [-logs[row, target] for row, target in enumerate(targets)]
+    found = perplexity(model, sentences, state="reset", precision="fp32").mean
+    assert found == pytest.approx(np.exp(np.mean(nats)), rel=1e-5)
+
+
+def test_any_of_its_files_names_a_checkpoint(run, tmp_path):
+    expected = convert(run, tmp_path / "folder").model_hash
+    files = sorted(path.name for path in run.glob("model.ckpt-1250*"))
+    assert any(".data-" in name for name in files)
+    for name in ("model.ckpt-1250", *files):
+        assert convert(run / name, tmp_path / name.replace(".", "-")).model_hash == expected
+
+
+def test_the_last_checkpoint_is_read_unless_another_is_chosen(run, written, tmp_path):
+    early = {foreign.variable_name(name): array * 0.5 for name, array in written[0].items()}
+    foreign.write_bundle(run / "model.ckpt-99", early)
+    (run / "elmo-vocab.txt").unlink()
+    settings = {"encoder_only": True}
+    first = convert(run, tmp_path / "a", **settings)
+    assert "model.ckpt-1250" in first.source, "the run says which is the last"
+    (run / "checkpoint").unlink()
+    assert "model.ckpt-1250" in convert(run, tmp_path / "b", **settings).source
+    chosen = convert(run, tmp_path / "c", weights="model.ckpt-99", **settings)
+    assert chosen.model_hash != first.model_hash
+    (run / "checkpoint").write_text('model_checkpoint_path: "C:\\\\run\\\\model.ckpt-99"\n')
+    assert convert(run, tmp_path / "d", **settings).model_hash == chosen.model_hash
+
+
+def test_a_missing_vocabulary(run, tmp_path):
+    (run / "elmo-vocab.txt").rename(tmp_path / "words")
+    with pytest.raises(FormatError, match=r"softmax over 12 words.*--vocab.*--encoder-only"):
+        convert(run, tmp_path / "model")
+    report = convert(run, tmp_path / "model", encoder_only=True)
+    assert (report.vocabulary, report.softmax) == (None, False)
+    report = convert(run, tmp_path / "other", vocab=tmp_path / "words")
+    assert (report.vocabulary, report.softmax) == (12, True)
+
+
+def test_a_vocabulary_of_another_model(run, tmp_path):
+    (run / "elmo-vocab.txt").write_text("<S>\n</S>\n<UNK>\na\n")
+    with pytest.raises(FormatError, match=r"4 words, but softmax .* 12 rows"):
+        convert(run, tmp_path / "model")
+
+
+def test_names_of_older_tensorflow(written, tmp_path):
+    arrays, options = written
+    foreign.write_checkpoint(tmp_path / "new", arrays, options)
+    variables = {
+        foreign.variable_name(name).replace("kernel", "weights").replace("bias", "biases"): array
+        for name, array in arrays.items()
+    }
+    foreign.write_bundle(tmp_path / "old" / "m-1", variables)
+    (tmp_path / "old" / "options.json").write_text(json.dumps(options))
+    new, old = (convert(tmp_path / name, tmp_path / f"{name}-m") for name in ("new", "old"))
+    assert new.model_hash == old.model_hash
+
+
+def test_a_checkpoint_of_another_model(tmp_path):
+    foreign.write_bundle(tmp_path / "run" / "m-1", {"bert/x": np.ones(2, "f4")})
+    (tmp_path / "run" / "options.json").write_text('{"lstm": {}}')
+    with pytest.raises(FormatError, match=r"expected one variable `lm/char_embed`.*none.*bert/x"):
+        convert(tmp_path / "run", tmp_path / "model")
+
+
+def test_options_of_another_model(run, written, tmp_path):
+    options = {**written[1], "lstm": {**written[1]["lstm"], "dim": 99}}
+    (run / "options.json").write_text(json.dumps(options))
+    with pytest.raises(FormatError, match=r"index: dataset .* the options say"):
+        convert(run, tmp_path / "model")
+
+
+def test_half_a_run(run, tmp_path):
+    (run / "model.ckpt-1250.data-00000-of-00001").unlink()
+    with pytest.raises(FormatError, match=r"data-00000-of-00001 is missing"):
+        convert(run, tmp_path / "model")
+    (run / "model.ckpt-1250.index").unlink()
+    with pytest.raises(FormatError, match="is not a known model"):
+        convert(run, tmp_path / "model")
