@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from elmokit.embed.formats.registry import OutputFormat, find_format
 from elmokit.embed.pooling import SIF, check_pooling
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import InputError, as_input_error, refuse
 from elmokit.inference.results import Layers, check_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
@@ -57,29 +57,26 @@ class EmbedOptions:
         output_format = find_format(path, self.file_format)
         _ = output_format.module  # raises without its library
         index, count = self.shard
-        conflicts = {
+        needs_all = output_format.all_layers_only and self.chosen_layers != "all"
+        refuse({
             f'Files of the format {self.file_format} hold all layers: `layers` must be "all", got '
-            f"{self.chosen_layers!r}": output_format.all_layers_only
-            and self.chosen_layers != "all",
-            f"`shard` must be i/N with 0 <= i < N, such as 0/4 to 3/4, got {index}/{count}": (
+            f"{self.chosen_layers!r}.": needs_all,
+            f"`shard` must be i/N with 0 <= i < N, such as 0/4 to 3/4, got {index}/{count}.": (
                 not 0 <= index < count
             ),
-            f'state="carry" reads the text as one stream: leave out `shard`, got {index}/{count}': (
+            f'state="carry" reads the text as one stream: leave out `shard` {index}/{count}.': (
                 self.state == "carry" and count > 1
             ),
-            f'pool="sif" counts all words of the text: leave out `shard`, got {index}/{count}': (
+            f'pool="sif" counts words of the whole text: leave out `shard` {index}/{count}.': (
                 self.pool == SIF and count > 1
             ),
-            "`text_field` needs `id_field`, the field of the keys": (
+            "`text_field` needs `id_field`, the field of the keys.": (
                 self.text_field is not None and self.id_field is None
             ),
-            "`resume` and `overwrite` (--resume, --overwrite) exclude each other": (
+            "`resume` and `overwrite` (--resume, --overwrite) exclude each other.": (
                 self.resume and self.overwrite
             ),
-        }
-        for problem, is_present in conflicts.items():
-            if is_present:
-                raise InputError(f"{problem}.")
+        })  # fmt: skip
         return output_format
 
     def check_values(self, *, num_layers: int) -> None:
