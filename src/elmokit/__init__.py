@@ -6,8 +6,6 @@ The public names are imported on first use, so that `import elmokit` is fast.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from elmokit.version import __version__
-
 if TYPE_CHECKING:
     from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
     from elmokit.bilm.scalar_mix import ScalarMix
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
+    from elmokit.version import __version__
     from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
     from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
@@ -75,6 +74,7 @@ _MODULES = {
     "elmokit.tasks.runs.task_run": ("TaskRun",),
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),
     "elmokit.text.word_vocab": ("WordVocab",),
+    "elmokit.version": ("__version__",),
     "elmokit.weights.bilm_tf": ("read_bilm_tf", "write_bilm_tf"),
     "elmokit.weights.model_dir": ("PretrainedBiLM", "load_model"),
 }  # fmt: skip

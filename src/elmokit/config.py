@@ -2,7 +2,8 @@
 
 Settings are built with `from_dict`, files that elmokit wrote with `parse_record`. Pydantic checks
 them; `__post_init__` of the dataclass checks ranges. Nothing is converted, except a whole number to
-a float, and ``"none"`` to None where the type has it, as TOML has no null.
+a float, and ``"none"`` to None where the type has it, as TOML has no null. Whatever is wrong is a
+`ConfigError` that names the key and its file, or the ``--set`` that brought it.
 """
 
 import copy
@@ -42,10 +43,6 @@ def from_dict(
         data: Field values; absent keys take the field's default.
         source: File name of the data, for messages.
         overrides: Settings that replace those of ``data``, as in `apply_overrides`.
-
-    Raises:
-        ConfigError: for an unknown key (suggesting the nearest real one), a wrong type or a refused
-            value; names the override that caused it instead of ``source``.
     """
     import pydantic
 
@@ -114,11 +111,7 @@ def _origin(path: str, source: str, overrides: Sequence[str]) -> str:
 
 
 def parse_record(cls: type[T], data: Mapping[str, Any], *, source: object, advice: str) -> T:
-    """Build a dataclass from a file that elmokit wrote, or a part of it.
-
-    Raises:
-        FormatError: if it does not hold what ``cls`` says; ``advice`` ends the message.
-    """
+    """Build a dataclass from a file that elmokit wrote; ``advice`` ends the message of errors."""
     try:
         return from_dict(cls, data, source=str(source))
     except ConfigError as error:
@@ -150,14 +143,7 @@ def _plain_number(value: object) -> float:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """Read one TOML file.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ConfigError: if it is not valid UTF-8 TOML, naming the line.
-        FormatError: if it is larger than `MAX_TOML_BYTES`.
-        OSError: if it cannot be read for another reason.
-    """
+    """Read one TOML file."""
     missing = (
         f"There is no recipe {path}. A recipe is a TOML file of settings; single settings need "
         "no file: --set train.batch_size=64."
@@ -174,9 +160,6 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
 
     Values are parsed as TOML; what is not valid TOML is a string. A table changes the values that
     it has and leaves the others as they are.
-
-    Raises:
-        ConfigError: if an override has no ``=`` or a parent of its key is not a table.
     """
     result = copy.deepcopy(dict(data))
     for override in overrides:

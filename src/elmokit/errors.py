@@ -6,7 +6,7 @@ cause by an option, a text or a setting raises `InputError` or is checked inside
 """
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -74,3 +74,10 @@ def as_input_error() -> Iterator[None]:
         raise
     except (ValueError, TypeError) as error:
         raise InputError(str(error)) from error
+
+
+def refuse(problems: Mapping[str, bool]) -> None:
+    """Raise `InputError` with the first message whose condition holds."""
+    for message, is_present in problems.items():
+        if is_present:
+            raise InputError(message)

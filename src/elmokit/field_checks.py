@@ -19,9 +19,6 @@ def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
     """Check fields of a dataclass against (lowest, highest) values.
 
     Two ints mean that the field holds whole numbers. None is allowed where the field's type has it.
-
-    Raises:
-        ConfigError: for the first value outside its range, of another type, or not finite.
     """
     for name, (low, high) in allowed.items():
         value = getattr(config, name)
@@ -47,11 +44,7 @@ def check_choice(value: T, choices: Any, *, name: str) -> T:
 
 
 def check_choices(config: object) -> None:
-    """Check all fields of a dataclass that hold one of some names (``Literal``).
-
-    Raises:
-        ConfigError: for the first other value.
-    """
+    """Check all fields of a dataclass that hold one of some names (``Literal``)."""
     for name, (choices, may_be_none) in _choices_of(type(config)).items():
         value = getattr(config, name)
         if not (value is None and may_be_none):

@@ -44,7 +44,7 @@ COVERED_BY = {
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
     "contracts/test_keyed_embeddings.py": "embed/keyed_lines",
     "unit/integrations/test_transformers.py": "integrations/transformers_tokenizer",
-    "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
+    "unit/embed/test_embedder.py": "embed/streaming",
     "unit/embed/test_job.py": "embed/line_embedder",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
@@ -61,18 +61,13 @@ COVERED_BY = {
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
     ),
-    "unit/inference/test_elmo.py": "bilm/layer_mixes inference/packed_weights",
     "unit/kernels/test_layers.py": "kernels/buffers kernels/inference",
     "unit/kernels/test_training.py": "kernels/library",
     "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
     "unit/tasks/runs/test_training.py": "tasks/runs/examples",
     "unit/text/test_word_vocab.py": "text/word_counter",
     "unit/training/pretraining/test_run.py": "training/pretraining/updates",
-    "unit/weights/test_convert.py": (
-        "weights/readers/bilm_tf_release weights/readers/contents weights/readers/registry"
-    ),
-    "unit/weights/readers/test_tensor_bundle.py": "weights/readers/sstable",
-    "unit/weights/readers/test_torch_files.py": "weights/readers/torch_pickle",
+    "unit/weights/test_convert.py": ("weights/readers/contents weights/readers/registry"),
     "unit/vectors/test_vector_files.py": (
         "vectors/static_vectors vectors/text_file vectors/word2vec_file"
     ),

@@ -99,20 +99,6 @@ def test_examples_are_split_as_the_model_reads_them(name, splits):
     assert not unlike_the_tokenizer(text, splits), "mend the example, or add its text to TEXTS"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        'sentence = "왕 은 흰 말 을 타 고 있 었 다 .".split()',
-        'words = ["배", "를", "타", "고", "갔", "다", "."]',
-        "형태소는 `배 를 깎 아 먹 었 다`입니다.",
-        "as in 배 를 탔 었 다. The page",
-        "(``잡았다`` is ``잡 았\n다``)",
-    ],
-)
-def test_other_splits_are_noticed(wrong, splits):
-    assert unlike_the_tokenizer(wrong, splits)
-
-
 def test_the_explorer_shows_what_the_tokenizer_makes(tokenize):
     static = ROOT / "src/elmokit/web/page/static"
     locale = (static / "locales/ko.js").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from elmokit.errors import (
     InputError,
     MissingExtraError,
     as_input_error,
+    refuse,
 )
 
 
@@ -60,3 +61,9 @@ def test_other_errors_pass_the_door_as_they_are(error):
     with pytest.raises(type(error)) as raised, as_input_error():
         raise error
     assert raised.value is error
+
+
+def test_the_first_problem_that_is_there_is_told():
+    refuse({"`a` is not `b`": False})
+    with pytest.raises(InputError, match="`b` needs `c`"):
+        refuse({"`a` is not `b`": False, "`b` needs `c`": True, "`c`": True})

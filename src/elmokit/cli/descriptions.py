@@ -43,13 +43,7 @@ _NOT_OURS = (
 
 
 def describe(name_or_path: str) -> Description:
-    """Return the kind of a model, run or file, and its metadata.
-
-    Raises:
-        FileNotFoundError: if there is no such thing.
-        InputError: if a directory is none of elmokit's.
-        FormatError: if it is damaged, or a file of another program.
-    """
+    """Return the kind of a model, run or file, and its metadata."""
     path = Path(name_or_path).expanduser()
     if path.is_dir():
         for mark, description in DIRECTORIES.items():

@@ -203,9 +203,6 @@ def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> 
     Args:
         config: The resolved configuration.
         given: By option or argument: the setting that it means, its value (None: not given).
-
-    Raises:
-        InputError: if the configuration has another value.
     """
     for option, (setting, value) in given.items():
         resolved = operator.attrgetter(setting)(config)
@@ -233,11 +230,7 @@ def text_lines(
     *,
     text_field: str | None,
 ) -> Iterator[TextLine]:
-    """Return the lines of TEXT, or those of ``--text``.
-
-    Raises:
-        InputError: for both or neither, and for strings that are no text.
-    """
+    """Return the lines of TEXT, or those of ``--text``."""
     if bool(paths) == bool(given):
         raise InputError(
             "Give either text files (TEXT; - is standard input) or `--text STRING`, "

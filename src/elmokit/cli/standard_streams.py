@@ -15,9 +15,6 @@ def open_standard_streams() -> None:
     standard error, and libraries would write their messages into it. Messages that can no longer be
     written, such as after the terminal was closed, do not end the command; results that cannot be
     written do, with exit code 1, or `BROKEN_PIPE` and no message if nobody reads on.
-
-    Raises:
-        SystemExit: if standard output is closed: results would be lost.
     """
     is_closed = [_take_if_closed(descriptor) for descriptor in (0, 1, 2)]
     streams = cast(Any, sys)  # a closed one is None

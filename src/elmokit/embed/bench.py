@@ -77,10 +77,6 @@ def bench(
 
     ``text`` should resemble the text to embed (default: the demo text). Each measurement takes
     ``seconds``; ``on_progress`` gets the number of finished ones, two per precision.
-
-    Raises:
-        FormatError: if the text holds no words.
-        InputError: if the text can be read only once: its size is read, too.
     """
     text_files = [] if text is None else sources.find_files(text)
     if pipes := [path for path in text_files if sources.is_read_once(path)]:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +14,6 @@ from torch import Tensor
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.pooling import check_pooling, pool
-from elmokit.embed.reloading import ModelSource
 from elmokit.embed.spans import embed_spans
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
@@ -22,7 +22,7 @@ from elmokit.embed.streaming import (
     check_state_policy,
 )
 from elmokit.embed.word_checks import WordChecks
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.inference.batching import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.precision import Precision, check_precision, pick_device
@@ -35,6 +35,14 @@ from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.locate import find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.result_metadata import result_metadata
+
+
+class ModelSource(NamedTuple):
+    """The directory that a model was loaded from, and the fingerprint that it had then."""
+
+    model_dir: Path
+    """Absolute."""
+    fingerprint: str
 
 
 class Embedder:
@@ -148,11 +156,8 @@ class Embedder:
         return twin
 
     def __repr__(self) -> str:
-        name = (
-            "a model in memory"
-            if self._source is None
-            else repr(lasting_name(self._source.model_dir))
-        )
+        source = self._source
+        name = "a model in memory" if source is None else repr(lasting_name(source.model_dir))
         return (
             f"Embedder({name}: {self.num_layers} layers of {self.dim}, {self.precision} on "
             f"{self.device}, tokenizer {self.tokenizer_config}, normalization {self.normalization})"
@@ -168,7 +173,7 @@ class Embedder:
     def _reload(self) -> PretrainedBiLM:
         assert self._source is not None
         model = load_model(self._source.model_dir)
-        self._source.check(model.fingerprint())
+        _check_unchanged(self._source, model.fingerprint())
         return model
 
     @property
@@ -243,17 +248,11 @@ class Embedder:
         state: StatePolicy | str = "reset",
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> np.ndarray:
-        """Return one vector per sentence, pooled over its words; the other arguments as in `embed`.
+        """Return one vector per sentence: float32 (N, 2D), with all layers (N, L, 2D).
 
-        Args:
-            sentences: As in `embed`.
-            pooling: ``"mean"`` or ``"max"``; see `elmokit.embed.pooling.pool`.
-            layers: As in `embed`. The default is what TF-Hub's ELMo pooled.
-            state: As in `embed`.
-            batch_tokens: As in `embed`.
-
-        Returns:
-            float32 (N, 2D), with all layers (N, L, 2D); an empty sentence is zeros.
+        ``pooling`` over its words is ``"mean"`` or ``"max"``; the vector of an empty sentence is
+        zeros. Other arguments are those of `embed`; the default of ``layers`` is what TF-Hub's
+        ELMo pooled.
 
         Raises:
             TypeError, ValueError: as `embed`; also for an unknown pooling.
@@ -355,10 +354,10 @@ class Embedder:
         stream = VectorStream(self._bilm.engine, self._encode, layers, batch_tokens)
         if policy == "carry":
             yield from stream.carried(sentences, state)
-        else:
-            start = self._warm_state if policy == "warm" else None
-            for vectors in stream.separate(sentences, start):
-                yield vectors, None
+            return
+        start = self._warm_state if policy == "warm" else None
+        for vectors in stream.separate(sentences, start):
+            yield vectors, None
 
     def _tokenized(
         self, sentences: Iterable[GivenSentence], *, on_words: Callable[[list[str]], object] | None
@@ -383,8 +382,15 @@ def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
     """Make an embedder of what `Embedder.__reduce__` returns."""
     if isinstance(source, PretrainedBiLM):
         return Embedder(source, **options)
-    if isinstance(source, tuple):  # pickled by elmokit 0.1
-        return Embedder.load(source[0], **options)
-    embedder = Embedder.load(source.model_dir, **options)
-    source.check(embedder._fingerprint)
+    embedder = Embedder.load(source[0], **options)
+    if isinstance(source, ModelSource):  # elmokit 0.1 pickled another tuple
+        _check_unchanged(source, embedder._fingerprint)
     return embedder
+
+
+def _check_unchanged(source: ModelSource, fingerprint: str) -> None:
+    if fingerprint != source.fingerprint:
+        raise FormatError(
+            f"{source.model_dir} has changed since this embedder was loaded from it. Load a new "
+            "one: Embedder.load(...)."
+        )

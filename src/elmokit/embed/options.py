@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from elmokit.embed.formats.registry import OutputFormat, find_format
 from elmokit.embed.pooling import SIF, check_pooling
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import InputError, as_input_error, refuse
 from elmokit.inference.results import Layers, check_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
@@ -52,41 +52,31 @@ class EmbedOptions:
         return "all" if self.pool is None else "average"
 
     def check(self, path: Path, *, num_layers: int) -> OutputFormat:
-        """Check the options before the work starts; return the format of the output ``path``.
-
-        Raises:
-            InputError: for an invalid option, or two that conflict.
-            MissingExtraError: if the format's library is not installed.
-        """
+        """Check the options before the work starts; return the format of the output ``path``."""
         self.check_values(num_layers=num_layers)
         output_format = find_format(path, self.file_format)
         _ = output_format.module  # raises without its library
-        if output_format.all_layers_only and self.chosen_layers != "all":
-            raise InputError(
-                f'Files of the format {self.file_format} hold all layers: `layers` must be "all", '
-                f"got {self.chosen_layers!r}."
-            )
         index, count = self.shard
-        if not 0 <= index < count:
-            raise InputError(
-                f"`shard` must be i/N with 0 <= i < N, such as 0/4 to 3/4, got {index}/{count}."
-            )
-        if self.state == "carry" and count > 1:
-            raise InputError(
-                'state="carry" reads the text as one stream, which cannot be split: leave out '
-                f"`shard`, got {index}/{count}."
-            )
-        if self.pool == SIF and count > 1:
-            raise InputError(
-                'pool="sif" weighs words by their counts in the whole text, which a part of it '
-                f"does not have: leave out `shard`, got {index}/{count}."
-            )
-        if self.text_field is not None and self.id_field is None:
-            raise InputError("`text_field` needs `id_field`: the field of the keys.")
-        if self.resume and self.overwrite:
-            raise InputError(
-                "Give either `resume` or `overwrite` (--resume, --overwrite), not both."
-            )
+        needs_all = output_format.all_layers_only and self.chosen_layers != "all"
+        refuse({
+            f'Files of the format {self.file_format} hold all layers: `layers` must be "all", got '
+            f"{self.chosen_layers!r}.": needs_all,
+            f"`shard` must be i/N with 0 <= i < N, such as 0/4 to 3/4, got {index}/{count}.": (
+                not 0 <= index < count
+            ),
+            f'state="carry" reads the text as one stream: leave out `shard` {index}/{count}.': (
+                self.state == "carry" and count > 1
+            ),
+            f'pool="sif" counts words of the whole text: leave out `shard` {index}/{count}.': (
+                self.pool == SIF and count > 1
+            ),
+            "`text_field` needs `id_field`, the field of the keys.": (
+                self.text_field is not None and self.id_field is None
+            ),
+            "`resume` and `overwrite` (--resume, --overwrite) exclude each other.": (
+                self.resume and self.overwrite
+            ),
+        })  # fmt: skip
         return output_format
 
     def check_values(self, *, num_layers: int) -> None:

@@ -41,9 +41,6 @@ def pool(
     Args:
         vectors: What `Embedder.embed` returns for the sentence, without its boundaries.
         pooling: ``"mean"``, summed in double precision, or ``"max"`` of each dimension.
-
-    Raises:
-        ValueError: if there is no such pooling.
     """
     check_pooling(pooling)
     if not vectors.shape[-2]:

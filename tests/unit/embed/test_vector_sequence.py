@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elmokit.embed.vector_sequence import open_vectors
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 
 from ...builders import fuzz_targets
 
@@ -34,14 +34,6 @@ def test_files_of_other_programs_have_neither_words_nor_metadata(path):
         assert [one.tokens for one in sentences] == [None] * 3
         np.testing.assert_array_equal(sentences[2].vectors, VECTORS)
         assert sentences.texts() == {10: "a b"}
-
-
-def test_a_missing_file_and_a_wrong_suffix_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"gone\.h5\. .*elmokit embed"):
-        open_vectors(tmp_path / "gone.h5")
-    (tmp_path / "a.txt").touch()
-    with pytest.raises(InputError, match=r"a\.txt.*\.h5, \.hdf5, \.parquet, \.npz"):
-        open_vectors(tmp_path / "a.txt")
 
 
 def external(file, folder):

@@ -10,7 +10,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
-from elmokit.errors import InputError
+from elmokit.errors import InputError, refuse
 from elmokit.files.location import counted, quoted
 
 if TYPE_CHECKING:
@@ -57,17 +57,18 @@ def explore(
 
     names = model or packaged_models()
     choose_threads(threads)
-    if export is None and (json or weights != WEIGHTS):
-        raise InputError("--weights and --json belong to --export: give --export DIR.")
+    refuse({
+        "--weights and --json belong to --export: give --export DIR.": (
+            export is None and (json or weights != WEIGHTS)
+        ),
+        "--export writes models only: --run, --task and --corpus need the server.": (
+            export is not None and bool(run or task or corpus)
+        ),
+        "--export writes files and serves nothing: leave out --open, --host and --port.": (
+            export is not None and (show or (host, port) != (HOST, PORT))
+        ),
+    })  # fmt: skip
     if export is not None:
-        if run or task or corpus:
-            raise InputError(
-                "--export writes models only: --run, --task and --corpus need the server."
-            )
-        if show or (host, port) != (HOST, PORT):
-            raise InputError(
-                "--export writes files and serves nothing: leave out --open, --host and --port."
-            )
         _export(names, export, weights=weights, json=json)
         return
     from elmokit.web.startup import warn_if_reachable

@@ -1,16 +1,16 @@
 """`elmokit vocab`: write a target vocabulary from a corpus, or check one."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
-from elmokit.errors import InputError
+from elmokit.errors import refuse
 from elmokit.files.atomic import check_target
 from elmokit.files.location import counted
 from elmokit.files.sources import COMPRESSIONS
@@ -19,14 +19,10 @@ from elmokit.version import __version__
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport
-    from elmokit.files.remote import AnyFile
-    from elmokit.text.tokenizers.protocol import Tokenizer
     from elmokit.text.vocab_doctor import CorpusFit, VocabReport
     from elmokit.text.word_counter import BuiltVocab
-    from elmokit.text.worker_processes import Workers
 
 _SENTENCES_PER_UPDATE = 10_000
-T = TypeVar("T")
 
 
 def vocab(
@@ -57,132 +53,85 @@ def vocab(
         max_characters: With --check: the model's characters per word; default: 50.
         normalization: Text normalization, as in the model: plain-1, NFC or none.
     """
-    if (output is None) == (check is None):
-        raise InputError(
-            "vocab needs exactly one of -o FILE (count CORPUS, write the vocabulary) and --check "
-            "FILE (check that vocabulary)."
-        )
-    if check is not None and (overwrite or max_size is not None or min_count is not None):
-        raise InputError(
-            "--max-size, --min-count and --overwrite are for writing a vocabulary, not --check."
-        )
-    if output is not None and output.suffix.lower() in COMPRESSIONS:
-        raise InputError(
-            f"{output}: the vocabulary is written as plain text. Leave the suffix out."
-        )
-    if check is None and max_characters is not None:
-        raise InputError("--max-characters is for --check: a vocabulary has words of any length.")
-    if check is None and not corpus:
-        raise InputError("vocab needs a CORPUS to count: one or more files or folders of text.")
+    refuse({
+        "vocab needs exactly one of -o FILE (count CORPUS, write the vocabulary) and --check FILE "
+        "(check that vocabulary).": (output is None) == (check is None),
+        "--max-size, --min-count and --overwrite are for writing a vocabulary, not --check.": (
+            check is not None and (overwrite or max_size is not None or min_count is not None)
+        ),
+        f"{output}: the vocabulary is written as plain text. Leave the suffix out.": (
+            output is not None and output.suffix.lower() in COMPRESSIONS
+        ),
+        "--max-characters is for --check: a vocabulary has words of any length.": (
+            check is None and max_characters is not None
+        ),
+        "vocab needs a CORPUS to count: one or more files or folders of text.": (
+            check is None and not corpus
+        ),
+    })  # fmt: skip
     from elmokit.corpus.readers import ReadReport, read_text_lines
+    from elmokit.files.remote import as_file, local_output
     from elmokit.files.sources import find_files
-    from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
-    from elmokit.text.tokenizers.registry import build_tokenizer
+    from elmokit.text.sentences import tokenize_lines
+    from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
+    from elmokit.text.word_counter import build_vocab
     from elmokit.text.worker_processes import Workers
 
     files, read = find_files(corpus) if corpus else [], ReadReport()
-    text = _Text(
-        files=files,
-        lines=(line.text for line in read_text_lines(files, read, text_field=text_field)),
-        read=read,
-        tokenizer=build_tokenizer(tokenizer),
-        normalization=normalization,
-        workers=Workers(workers),
-    )
+    lines = (line.text for line in read_text_lines(files, read, text_field=text_field))
+    splitter, processes = build_tokenizer(tokenizer), Workers(workers)
+    tokenized = tokenize_lines(lines, splitter, normalization, read, workers=processes)
+    sentences = _reported(tokenized, read)
     if check is not None:
-        _check(check, text, max_characters=max_characters or DEFAULT_MAX_CHARACTERS, json=json)
-    else:
-        target = Path(output or "")
-        _count(
-            target, text, overwrite=overwrite, max_size=max_size, min_count=min_count or 1,
-            json=json,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A corpus, none or more files, and how it is split into words."""
-
-    files: "list[AnyFile]"
-    lines: Iterator[str]
-    read: "ReadReport"
-    """Filled while the lines are read."""
-    tokenizer: "Tokenizer"
-    normalization: Normalization
-    workers: "Workers"
-
-
-def _check(vocab_path: Path, text: _Text, *, max_characters: int, json: bool) -> None:
-    """Check a vocabulary, against a corpus if there is one; exit with 2 if it is unusable."""
-    from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-    from elmokit.text.sentences import tokenize_lines
-    from elmokit.text.special_words import MAX_MARKED_SHARE
-    from elmokit.text.vocab_doctor import check_vocab
-
-    sentences = tokenize_lines(
-        text.lines, text.tokenizer, text.normalization, text.read, workers=text.workers
-    )
-    sentences = _reported(sentences, text.read, _SENTENCES_PER_UPDATE)
-    config = CharVocabConfig(max_characters=max_characters, normalization=text.normalization)
-    report = check_vocab(
-        vocab_path, sentences if text.files else None, char_vocab=CharVocab(config)
-    )
-    if text.read.marked_lines > MAX_MARKED_SHARE * text.read.lines:
-        told = f"{counted(text.read.marked_lines, 'line')} of the corpus hold special words"
-        report = replace(report, warnings=(*report.warnings, told))
-    if json:
-        emit_json(report)
-    else:
-        _print(report)
-    if report.errors:
-        raise typer.Exit(2)
-
-
-def _count(
-    target: Path,
-    text: _Text,
-    *,
-    overwrite: bool,
-    max_size: int | None,
-    min_count: int,
-    json: bool,
-) -> None:
-    """Count the words of a corpus and write its vocabulary."""
-    from elmokit.files.remote import as_file, local_output
-    from elmokit.text.sentences import tokenize_lines
-    from elmokit.text.tokenizers.registry import tokenizer_metadata
-    from elmokit.text.word_counter import build_vocab
-
-    with local_output(target, inputs=text.files, overwrite=overwrite) as path:
-        check_target(path, inputs=text.files, overwrite=overwrite)
-        sentences = tokenize_lines(
-            text.lines, text.tokenizer, text.normalization, text.read, workers=text.workers
-        )
-        sentences = _reported(sentences, text.read, _SENTENCES_PER_UPDATE)
-        built = build_vocab(sentences, max_size=max_size, min_count=min_count)
+        report = _check(check, sentences if files else None, read, normalization, max_characters)
+        emit_json(report) if json else _print(report)
+        raise typer.Exit(2 if report.errors else 0)
+    assert output is not None
+    with local_output(output, inputs=files, overwrite=overwrite) as path:
+        check_target(path, inputs=files, overwrite=overwrite)
+        built = build_vocab(sentences, max_size=max_size, min_count=min_count or 1)
         built.vocab.write(path)
     if json:
         emit_json({
-            "path": str(as_file(target)), "size": len(built.vocab),
+            "path": str(as_file(output)), "size": len(built.vocab),
             "sentences": built.num_sentences,
-            "words": built.num_words, "coverage": built.coverage, "skipped": text.read.skipped,
-            "tokenizer": tokenizer_metadata(text.tokenizer),
-            "normalization": text.normalization, "elmokit_version": __version__,
+            "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
+            "tokenizer": tokenizer_metadata(splitter),
+            "normalization": normalization, "elmokit_version": __version__,
         })  # fmt: skip
         return
-    typer.echo(f"vocabulary     {as_file(target)}")
+    typer.echo(f"vocabulary     {as_file(output)}")
     typer.echo(f"lines          {len(built.vocab):,} (three specials first)")
     typer.echo(f"corpus         {_sizes(built)}")
     typer.echo(f"coverage       {built.coverage:.2%} of the words")
 
 
-def _reported(items: Iterable[T], report: "ReadReport", every: int) -> Iterator[T]:
-    """Yield items; report the words that were read."""
+def _check(
+    path: Path, sentences: "Iterable[list[str]] | None", read: "ReadReport",
+    normalization: Normalization, max_characters: int | None,
+) -> "VocabReport":  # fmt: skip
+    """Check a vocabulary, against the sentences of a corpus if there is one."""
+    from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, CharVocab, CharVocabConfig
+    from elmokit.text.special_words import MAX_MARKED_SHARE
+    from elmokit.text.vocab_doctor import check_vocab
+
+    config = CharVocabConfig(
+        max_characters=max_characters or DEFAULT_MAX_CHARACTERS, normalization=normalization
+    )
+    report = check_vocab(path, sentences, char_vocab=CharVocab(config))
+    if read.marked_lines > MAX_MARKED_SHARE * read.lines:
+        marked = f"{counted(read.marked_lines, 'line')} of the corpus hold special words"
+        report = replace(report, warnings=(*report.warnings, marked))
+    return report
+
+
+def _reported(sentences: Iterable[list[str]], report: "ReadReport") -> Iterator[list[str]]:
+    """Yield sentences; report the words that were read."""
     with progress_bar("counting") as update:
-        for number, item in enumerate(items):
-            if number % every == 0:
-                update(report.words, status=f"{counted(report.words, 'word')}")
-            yield item
+        for number, sentence in enumerate(sentences):
+            if number % _SENTENCES_PER_UPDATE == 0:
+                update(report.words, status=counted(report.words, "word"))
+            yield sentence
 
 
 def _print(report: "VocabReport") -> None:

@@ -93,11 +93,7 @@ def describe_formats() -> str:
 
 
 def find_format(path: Path, name: str) -> OutputFormat:
-    """Find a format by the suffix of the output and the format's name.
-
-    Raises:
-        InputError: if either is unknown, or they do not go together.
-    """
+    """Find a format by the suffix of the output and the format's name."""
     if name not in format_names():
         raise InputError(f"`format` must be one of {', '.join(format_names())}, got {name!r}.")
     for one in FORMATS:
@@ -138,11 +134,7 @@ def write_embeddings(
 
 
 def read_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]:
-    """Read how an embedding file was made; ``advice`` ends the messages of errors.
-
-    Raises:
-        FormatError: if the file is damaged, was not written by elmokit, or holds something else.
-    """
+    """Read how an embedding file was made; ``advice`` ends the messages of errors."""
     metadata = read_any_metadata(path, advice=advice)
     if (kind := metadata.get("kind", EMBEDDINGS)) != EMBEDDINGS:
         raise FormatError(f"{path} is not an embedding file: it holds {kind}. {advice}")
