@@ -21,49 +21,17 @@ HOST, PORT, WEIGHTS = "127.0.0.1", 8765, "int6"
 
 def explore(
     *,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model", "-m", metavar="MODEL",
-            help="Model directory or name, repeatable; default: the packaged models.",
-        ),
-    ] = None,
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="DIR", help="A training run, even while it is training; repeatable."),
-    ] = None,
-    task: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="RUN",
-            help="A run of `elmokit train`; repeatable. The whole file of its static vectors is "
-            "held in memory.",
-        ),
-    ] = None,
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Text in which to find neighbors of words; repeatable."),
-    ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = HOST,
-    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.", min=0, max=65535)] = PORT,
-    show: Annotated[
-        bool, typer.Option("--open", help="Open the page in the default browser.")
-    ] = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the page as static files instead of serving it."),
-    ] = None,
-    weights: Annotated[
-        str,
-        typer.Option(
-            metavar="int6|int8|stored",
-            help="With --export: round the weights and compress them, or copy the model's files.",
-        ),
-    ] = WEIGHTS,
+    model: Annotated[list[str] | None, typer.Option("--model", "-m", metavar="MODEL")] = None,
+    run: Annotated[list[Path] | None, typer.Option(metavar="DIR")] = None,
+    task: Annotated[list[Path] | None, typer.Option(metavar="RUN")] = None,
+    corpus: list[Path] | None = None,
+    host: str = HOST,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = PORT,
+    show: Annotated[bool, typer.Option("--open")] = False,
+    export: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
+    weights: Annotated[str, typer.Option(metavar="int6|int8|stored")] = WEIGHTS,
     threads: options.ThreadsOption = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="With --export: print the result as one JSON object.")
-    ] = False,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Look inside a model in the browser: a page on this machine, or a folder of static files.
 
@@ -71,6 +39,19 @@ def explore(
     server, and nothing that is typed leaves the browser. Larger models, training runs and tasks
     need the server. It listens on this machine only, unless --host says otherwise; it has no
     passwords. Ctrl-C stops it.
+
+    Args:
+        model: Model directory or name, repeatable; default: the packaged models.
+        run: A training run, even while it is training; repeatable.
+        task: A run of `elmokit train`; repeatable. The whole file of its static vectors is held in
+            memory.
+        corpus: Text in which to find neighbors of words; repeatable.
+        host: Address to listen on.
+        port: Port; 0 chooses a free one.
+        show: Open the page in the default browser.
+        export: Write the page as static files instead of serving it.
+        weights: With --export: round the weights and compress them, or copy the model's files.
+        json: With --export: print the result as one JSON object.
     """
     from elmokit.weights.locate import packaged_models
 

@@ -23,16 +23,9 @@ KEY_VARIABLE = "ELMOKIT_API_KEY"
 def serve(
     *,
     model: options.ModelOption = None,
-    task: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]RUN",
-            help="A run of `elmokit train`, for /predict/NAME; default: the directory's name. "
-            "Repeatable. The whole file of its static vectors is held in memory.",
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.", min=0, max=65535)] = 8080,
+    task: Annotated[list[str] | None, typer.Option(metavar="[NAME=]RUN")] = None,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
     api_key: Annotated[
         str | None,
         typer.Option(
@@ -41,47 +34,21 @@ def serve(
             f"line; the environment variable {KEY_VARIABLE} is safer.",
         ),
     ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Host name that clients may use for the server; repeatable."
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the model for clients; default: its own.")
-    ] = None,
-    layers: options.OneLayerOption = "average",
-    pooling: Annotated[
-        str, typer.Option("--pool", help="One vector per text: mean or max over its words.")
-    ] = "mean",
-    normalize: Annotated[
-        bool,
-        typer.Option("--normalize/--no-normalize", help="Scale pooled vectors to length 1."),
-    ] = True,
-    state: Annotated[
-        str, typer.Option(help="LSTM state before each text: reset (zeros) or warm (fixed).")
-    ] = "reset",
-    precision: options.PrecisionOption = "fp32",
-    max_words: Annotated[
-        int, typer.Option(help="Maximum words per text.", min=1)
-    ] = ServerSettings.max_words,
-    max_texts: Annotated[
-        int, typer.Option(help="Maximum texts per request.", min=1)
-    ] = ServerSettings.max_texts,
-    batch_tokens: Annotated[
-        int, typer.Option(help="Words per batch; does not affect the result.", min=1)
-    ] = ServerSettings.batch_tokens,
-    max_requests: Annotated[
-        int, typer.Option(help="Maximum requests at once; more get status 429.", min=1)
-    ] = ServerSettings.max_requests,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds after which a request gets status 503.", min=0.1)
-    ] = ServerSettings.timeout_seconds,
-    device: options.DeviceOption = "auto",
+    allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
+    name: str | None = None,
+    layers: str = "average",
+    pooling: Annotated[str, typer.Option("--pool")] = "mean",
+    normalize: bool = True,
+    state: str = "reset",
+    precision: str = "fp32",
+    max_words: Annotated[int, typer.Option(min=1)] = ServerSettings.max_words,
+    max_texts: Annotated[int, typer.Option(min=1)] = ServerSettings.max_texts,
+    batch_tokens: Annotated[int, typer.Option(min=1)] = ServerSettings.batch_tokens,
+    max_requests: Annotated[int, typer.Option(min=1)] = ServerSettings.max_requests,
+    timeout: Annotated[float, typer.Option(min=0.1)] = ServerSettings.timeout_seconds,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print URL and name of the model as one JSON object.")
-    ] = False,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Serve a model over HTTP: the APIs of OpenAI (/v1/embeddings) and Text Embeddings Inference.
 
@@ -89,6 +56,23 @@ def serve(
     /health, /metrics. Requests that arrive together are computed together. It listens on this
     machine only, unless --host says otherwise. Ctrl-C or SIGTERM stops it after the accepted
     requests have been answered.
+
+    Args:
+        task: A run of `elmokit train`, for /predict/NAME; default: the directory's name.
+            Repeatable. The whole file of its static vectors is held in memory.
+        host: Address to listen on.
+        port: Port; 0 chooses a free one.
+        allow_host: Host name that clients may use for the server; repeatable.
+        name: Name of the model for clients; default: its own.
+        pooling: One vector per text: mean or max over its words.
+        normalize: Scale pooled vectors to length 1.
+        state: LSTM state before each text: reset (zeros) or warm (fixed).
+        max_words: Maximum words per text.
+        max_texts: Maximum texts per request.
+        batch_tokens: Words per batch; does not affect the result.
+        max_requests: Maximum requests at once; more get status 429.
+        timeout: Seconds after which a request gets status 503.
+        json: Print URL and name of the model as one JSON object.
     """
     choose_threads(threads)
     try:

@@ -16,11 +16,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from elmokit import __version__
 from elmokit.embed.embedder import Embedder
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.word_vocab import WordVocab
+from elmokit.version import __version__
 from elmokit.web.api import answers, schemas
 from elmokit.web.api.answers import RequestError, json_response
 from elmokit.web.api.batcher import Batcher, Computation, Job

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from elmokit import __version__
 from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.errors import MissingExtraError
 from elmokit.files.json_files import json_bytes
 from elmokit.files.remote import AnyFile
 from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.version import __version__
 from elmokit.web.page.made_files import MADE_FILES, PREPARED_NAME, STATIC, language_of, pack_name
 from elmokit.web.page.text_rules import RULES_NAME, text_rules
 from elmokit.weights.locate import CONFIG_NAME, find_model, lasting_name
