@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
 from elmokit.bilm.scalar_mix import LayerMixes
@@ -17,6 +18,12 @@ from elmokit.weights.model_dir import PretrainedBiLM
 
 CHAR_FILTERS = ((3, 128),)
 CHAR_EMBEDDING_DIM = 16
+GROUP_SIZE = 256
+"""Words of similar length whose characters are convolved together."""
+ROW_BLOCKS = (8, 32, GROUP_SIZE)
+"""The number of words is rounded up to a multiple of the first that is at least 1/8 of it."""
+COLUMN_BLOCK = 8
+"""The characters of a group are rounded up to a multiple of this."""
 START_RMS = 0.25
 """Root mean square, before training, of a mixture's values and of static vectors whose scale is
 learned: about that of skip-gram vectors."""
@@ -112,6 +119,32 @@ def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) 
     return torch.from_numpy(result)
 
 
+def _encode_characters(encoder: CharTokenEncoder, char_ids: Tensor) -> Tensor:
+    """Encode words, (U, C) -> (U, F), of many words those of similar length together.
+
+    All windows of padding give a filter the same output, so one of them is enough for the maximum.
+    Rows and columns come in blocks: products of a few fixed shapes give a word the same numbers in
+    any batch.
+    """
+    num_words, length = char_ids.shape
+    block = next(b for b in ROW_BLOCKS if num_words <= 8 * b or b == GROUP_SIZE)
+    rows = functional.pad(char_ids, (0, 0, 0, -num_words % block))
+    if num_words <= GROUP_SIZE:
+        return encoder.finish(_pool(encoder, rows)[:num_words], char_ids)
+    order = ((rows != encoder.padding_id) & (rows != 0)).sum(dim=1).argsort(stable=True)
+    pooled = []
+    for group in rows[order].split(GROUP_SIZE):
+        is_real = ((group != encoder.padding_id) & (group != 0)).any(dim=0)
+        needed = int(is_real.sum()) + max(width for width, _ in CHAR_FILTERS)
+        pooled.append(_pool(encoder, group[:, : min(length, needed + -needed % COLUMN_BLOCK)]))
+    return encoder.finish(torch.cat(pooled)[order.argsort()[:num_words]], char_ids)
+
+
+def _pool(encoder: CharTokenEncoder, char_ids: Tensor) -> Tensor:
+    """Return each filter's maximum over positions: (U, C) -> (U, F)."""
+    return torch.cat([x.max(dim=1).values for x in encoder.responses(char_ids)], dim=-1)
+
+
 class TokenInputs(nn.Module):
     """Static vector, character CNN and mixture of layers of each word, side by side.
 
@@ -193,7 +226,8 @@ class TokenInputs(nn.Module):
             parts.append(self.static(batch.static_ids))
         if self.characters is not None and batch.char_ids is not None:
             assert batch.word_index is not None
-            parts.append(self.characters(batch.char_ids)[batch.word_index])
+            encoded = _encode_characters(self.characters, batch.char_ids)
+            parts.append(encoded[batch.word_index])
         elif self.characters is not None:  # a batch without words
             width = self.characters.config.num_filters
             parts.append(torch.zeros(*batch.mask.shape, width, device=batch.mask.device))

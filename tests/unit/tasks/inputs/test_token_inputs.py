@@ -183,3 +183,14 @@ class TestALearningBiLM:
     def test_takes_a_batch_without_words(self):
         _, batch = self.make([(), ()])
         assert batch.layers.shape[1:3] == (2, 0)
+
+
+@pytest.mark.parametrize("num_words", [1, 30, 300, 600])
+def test_characters_of_many_words_are_those_of_each_alone(num_words):
+    inputs, maker = build(embeddings="none", static=None)
+    words = tuple("강a" * (1 + number % 13) + str(number) for number in range(num_words))
+    together = inputs(maker.make([words], None))[0]
+    plain = inputs.characters(torch.from_numpy(CharVocab().encode_words(words).astype(np.int64)))
+    torch.testing.assert_close(together, plain, rtol=0, atol=1e-6)
+    alone = inputs(maker.make([words[-1:]], None))[0]
+    torch.testing.assert_close(together[-1:], alone, rtol=0, atol=1e-6)
