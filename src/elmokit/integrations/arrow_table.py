@@ -48,14 +48,17 @@ class TableEmbedder:
         options = options or EmbedOptions(layers="average")
         embedder = Embedder.load(model, precision=precision, device=device, num_threads=threads)
         options.check_values(num_layers=embedder.num_layers)
-        if options.pool == SIF:
-            raise InputError('pool="sif" needs all of a text; tables are parts of one.')
-        if options.state == "carry":
-            raise InputError('state="carry" reads one text in order; tables come in any order.')
-        if options.shard != (0, 1) or options.resume or options.overwrite:
+        of_whole_texts = {
+            'pool="sif"': options.pool == SIF,
+            'state="carry"': options.state == "carry",
+            "`shard`": options.shard != (0, 1),
+            "`resume`": options.resume,
+            "`overwrite`": options.overwrite,
+        }
+        if refused := [name for name, is_set in of_whole_texts.items() if is_set]:
             raise InputError(
-                "`shard`, `resume` and `overwrite` are for files; the engine splits, repeats and "
-                "writes tables. Leave them out."
+                f"{', '.join(refused)}: for files, which hold a whole text. The engine splits, "
+                "repeats and writes tables in any order; leave it out."
             )
         self.column, self._lines = column, OwnLines(embedder, options)
         self.schema = schema_of(self._lines.metadata()).remove(0)
