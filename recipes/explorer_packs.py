@@ -17,7 +17,7 @@ from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
 
 ROOT = Path(__file__).parents[1]
-PACKS = ROOT / "src/elmokit/explorer/static/packs"
+PACKS = ROOT / "src/elmokit/web/page/static/packs"
 RESULTS = ROOT / "docs/results/experiments"
 SOURCES = ("figure2", "table1")
 """Of the layer weights, and of the scores."""

@@ -6,6 +6,8 @@ The public names are imported on first use, so that `import elmokit` is fast.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from elmokit.version import __version__
+
 if TYPE_CHECKING:
     from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
     from elmokit.bilm.scalar_mix import ScalarMix
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from elmokit.text.word_vocab import WordVocab
     from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
     from elmokit.weights.model_dir import PretrainedBiLM, load_model
-
-__version__ = "0.2.0.dev0"
 
 __all__ = [
     "BiLM",

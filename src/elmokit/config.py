@@ -1,10 +1,8 @@
 """Dataclass ⇄ TOML/JSON: strict keys, strict types, dotted overrides.
 
-Everything that is read back from a file goes through a dataclass: settings through `from_dict`,
-files that elmokit wrote through `parse_record`. An unknown or missing key, a value of another type
-(nothing is converted, except a whole number to a float, and ``"none"`` to None where the type has
-it), a number that is not finite and a value that ``__post_init__`` refuses are all errors with the
-dotted path of the key and its file.
+Settings are built with `from_dict`, files that elmokit wrote with `parse_record`. Pydantic checks
+them; `__post_init__` of the dataclass checks ranges. Nothing is converted, except a whole number to
+a float, and ``"none"`` to None where the type has it, as TOML has no null.
 """
 
 import copy
@@ -13,7 +11,7 @@ import difflib
 import functools
 import json
 import numbers
-import operator
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +24,6 @@ from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
 from elmokit.files.location import shown
 
 T = TypeVar("T")
-_LARGEST_INT = 2**63 - 1
 _MIN_LIKENESS = 0.7
 """Of a key and the name that is suggested instead; less is another word, not a typing error."""
 
@@ -52,30 +49,68 @@ def from_dict(
     """
     import pydantic
 
-    settings = apply_overrides(data, overrides) if overrides else dict(data)
-    context = _ErrorContext(source, tuple(overrides))
-    settings = _with_none(cls, settings)
-    _check_keys(cls, settings, path="", context=context)
+    settings = _with_none(cls, apply_overrides(data, overrides) if overrides else data)
     try:
         built = _adapter(cls).validate_python([settings])[0]
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        where, value = first["loc"][1:], first.get("input")
-        message = first["msg"].removeprefix("Value error, ").removesuffix(".")
-        if first["type"] == "missing":
+        problems = [(one["type"], one["loc"][1:], one) for one in error.errors()]
+        # an unknown key first: the key that it was meant to be may be missing
+        kind, path, first = min(problems, key=lambda problem: problem[0] != _UNKNOWN_KEY)
+        message, value = (
+            first["msg"].removeprefix("Value error, ").removesuffix("."),
+            first["input"],
+        )
+        if kind == "missing":
             message, value = "this key is missing", None
-        elif isinstance(value, Mapping):  # a dataclass refused one of its values: find which
-            key = _refused_key(cls, settings, where, context)
-            where, value = (where, None) if key is None else ((*where, key), value[key])
-        path = ".".join(map(str, where))
-        is_named = ", got " in message or (isinstance(value, str) and repr(value) in message)
-        got = "" if value is None or is_named else f", got {shown(value)}"
+        elif kind == "dataclass_type":
+            message = "must be a table of settings"
+        elif isinstance(value, Mapping):  # refused by the dataclass, which may name a field
+            named = re.match(r"`(\w+)`", message)
+            field = named[1] if named and named[1] in value else None
+            path, value = (path, None) if field is None else ((*path, field), value[field])
+        key = ".".join(map(str, path))
+        is_shown = ", got " in message or (isinstance(value, str) and repr(value) in message)
+        got = "" if value is None or is_shown else f", got {shown(value)}"
+        problem = f"`{key or 'the table'}`: {message}{got}"
+        if kind == _UNKNOWN_KEY:
+            problem = f"unknown setting `{key}`. {_suggestion(cls, path)}"
+        raise ConfigError(f"{_origin(key, source, overrides)}: {problem}.") from error
+    for key, value, expected in _converted(settings, built):
         raise ConfigError(
-            f"{context.of(path)}: `{path or 'the table'}`: {message}{got}."
-        ) from error
-    for path, value, expected in _converted(settings, built):
-        raise ConfigError(f"{context.of(path)}: `{path}`: must be {expected}, got {shown(value)}.")
+            f"{_origin(key, source, overrides)}: `{key}`: must be {expected}, got {shown(value)}."
+        )
     return built
+
+
+_UNKNOWN_KEY = "unexpected_keyword_argument"
+"""Pydantic's name of the error."""
+
+
+def _suggestion(cls: type, path: Sequence[int | str]) -> str:
+    """Say which name an unknown key was probably meant to be, and which ones its table has."""
+    table: Any = cls
+    for key in path[:-1]:
+        hint = get_type_hints(table)[key] if isinstance(key, str) else get_args(table)[0]
+        table = _dataclass_in(hint) or hint
+    names = [field.name for field in dataclasses.fields(table)]
+    near = difflib.get_close_matches(str(path[-1]), names, n=1, cutoff=_MIN_LIKENESS)
+    hint = f"Did you mean `{near[0]}`? " if near else ""
+    return f"{hint}Allowed here: {', '.join(sorted(names))}"
+
+
+def _origin(path: str, source: str, overrides: Sequence[str]) -> str:
+    """Return where the setting at a path comes from: the last override of it, or the source.
+
+    A table comes from the source and from all overrides below it.
+    """
+    below = []
+    for override in reversed(overrides):
+        key = ".".join(part.strip() for part in override.partition("=")[0].split("."))
+        if f"{path}.".startswith(f"{key}."):
+            return f"--set {override}"
+        if not path or key.startswith(f"{path}."):
+            below.append(f"--set {override}")
+    return " with ".join([source, *reversed(below)])
 
 
 def parse_record(cls: type[T], data: Mapping[str, Any], *, source: object, advice: str) -> T:
@@ -192,53 +227,6 @@ def _with_none(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-@dataclasses.dataclass(frozen=True)
-class _ErrorContext:
-    """Where settings came from, to name the origin of a key in messages."""
-
-    source: str
-    overrides: tuple[str, ...]
-
-    def override(self, path: str, *, or_below: bool = False) -> str | None:
-        """Return the last override of a key or of one of its tables, or of a key below it."""
-        for override in reversed(self.overrides):
-            key = ".".join(part.strip() for part in override.partition("=")[0].split("."))
-            if f"{path}.".startswith(f"{key}.") or (or_below and key.startswith(f"{path}.")):
-                return override
-        return None
-
-    def of(self, path: str, *, or_below: bool = False) -> str:
-        """Return the origin of a key, or of one below it."""
-        override = self.override(path, or_below=or_below)
-        return self.source if override is None else f"--set {override}"
-
-
-def _refused_key(
-    cls: type, settings: Mapping[str, Any], where: tuple[int | str, ...], context: _ErrorContext
-) -> str | None:
-    """Return the key of the table at ``where`` that must be removed to make the table valid."""
-    import pydantic
-
-    def is_refused_without(key: str) -> bool:
-        trial = copy.deepcopy(dict(settings))
-        del _at(trial, where)[key]
-        try:
-            _adapter(cls).validate_python([trial])
-        except pydantic.ValidationError as error:
-            return any(found["loc"][1 : len(where) + 1] == where for found in error.errors())
-        return False
-
-    overridden_first = sorted(
-        _at(settings, where),
-        key=lambda key: context.override(".".join(map(str, (*where, key)))) is None,
-    )
-    return next((key for key in overridden_first if not is_refused_without(key)), None)
-
-
-def _at(settings: Any, where: tuple[int | str, ...]) -> Any:
-    return functools.reduce(operator.getitem, where, settings)
-
-
 @functools.cache
 def _adapter(cls: type) -> Any:
     import pydantic
@@ -260,31 +248,6 @@ def _converted(given: Any, built: Any, path: str = "") -> Iterator[tuple[str, An
             yield from _converted(value, element, f"{path}.{index}")
     elif type(given) is not type(built) and (type(given), type(built)) != (int, float):
         yield path, given, KIND_NAMES.get(type(built), type(built).__name__)
-    elif type(given) is int and abs(given) > _LARGEST_INT:
-        yield path, given, f"at most {_LARGEST_INT:,}"
-
-
-def _check_keys(cls: type, data: Any, *, path: str, context: _ErrorContext) -> None:
-    """Raise for the first key, at any depth, that is no field of its dataclass."""
-    if not isinstance(data, Mapping):
-        raise ConfigError(
-            f"{context.of(path)}: `{path or 'the top'}` must be a table of settings, got "
-            f"{shown(data)}."
-        )
-    hints = get_type_hints(cls)
-    names = [field.name for field in dataclasses.fields(cls)]
-    for key, value in data.items():
-        where = f"{path}.{key}" if path else str(key)
-        if key not in names:
-            near = difflib.get_close_matches(str(key), names, n=1, cutoff=_MIN_LIKENESS)
-            hint = f" Did you mean `{near[0]}`?" if near else ""
-            raise ConfigError(
-                f"{context.of(where, or_below=True)}: unknown setting `{where}`.{hint} Allowed "
-                f"here: {', '.join(sorted(names))}."
-            )
-        nested = _dataclass_in(hints[key])
-        if nested is not None and value is not None:
-            _check_keys(nested, value, path=where, context=context)
 
 
 def _dataclass_in(hint: Any) -> type | None:

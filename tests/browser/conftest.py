@@ -132,7 +132,7 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 @pytest.fixture(scope="session")
 def exported_folder(tmp_path_factory):
     """An export of both packaged models, as `elmokit explore --export` writes it."""
-    from elmokit.explorer.export import export_explorer
+    from elmokit.web.page.export import export_explorer
 
     folder = tmp_path_factory.mktemp("explorer") / "site"
     export_explorer(["en", "ko"], folder)

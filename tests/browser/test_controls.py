@@ -2,12 +2,12 @@
 
 import json
 import re
-import threading
 from pathlib import Path
 
 import pytest
 
 from ..builders.browser_calls import PANELS
+from ..builders.live_page import served_page
 from ..builders.training_models import random_sentences, toy_model
 
 expect = pytest.importorskip("playwright.sync_api", reason="no driver").expect
@@ -36,7 +36,7 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exported(models, tmp_path_factory, serve_folder):
-    from elmokit.explorer.export import export_explorer
+    from elmokit.web.page.export import export_explorer
 
     site = tmp_path_factory.mktemp("controls") / "site"
     export_explorer(models, site, weights="stored")
@@ -46,25 +46,13 @@ def exported(models, tmp_path_factory, serve_folder):
 @pytest.fixture(scope="module")
 def served(models, tmp_path_factory):
     """A server with all that the page can show: a corpus, two runs, two task models."""
-    from elmokit.explorer import calls, catalog, server
-
     folder = tmp_path_factory.mktemp("shown")
     corpus = folder / "corpus.txt"
     corpus.write_text("\n".join(map(" ".join, random_sentences(20))) + "\n", encoding="utf-8")
     runs = {f"run-{num_rows}": training_run(folder, num_rows) for num_rows in (2, 3)}
     tasks = {task: task_run(task, folder, models[0]) for task in ("sentiment", "nli")}
-    explored = catalog.load_explored(models)
-    contents = catalog.catalog(
-        explored, served=True, corpus=[corpus],
-        runs=[{"name": name, "title": name} for name in runs],
-        tasks=[{"name": name, "title": name, "task": name} for name in tasks],
-    )  # fmt: skip
-    answers = calls.Calls(explored, runs=runs, tasks=tasks, corpus=[corpus])
-    explorer = server.ExplorerServer(contents, explored, answers, port=0)
-    threading.Thread(target=explorer.serve_forever, daemon=True).start()
-    yield explorer.url
-    explorer.shutdown()
-    explorer.server_close()
+    with served_page(models, runs=runs, tasks=tasks, corpus=[corpus]) as explorer:
+        yield explorer.url
 
 
 def training_run(folder, num_rows):

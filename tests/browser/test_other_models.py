@@ -1,12 +1,12 @@
 """Models of other kinds in the page, and those that the server computes."""
 
-import shutil
-import threading
+import json
 
 import numpy as np
 import pytest
 
 from ..builders.browser_calls import ERROR, TEXTS, caller, check_tokens
+from ..builders.live_page import served_page
 from ..builders.training_models import random_sentences, toy_model
 
 WORDS = next(one for one in random_sentences(20) if len(one) > 4)
@@ -35,7 +35,7 @@ NAMES = ("plain", "float16", "int8", "words", "bare")
 
 @pytest.fixture(scope="module")
 def call(shared_browser_page, serve_folder, folder, tmp_path_factory):
-    from elmokit.explorer.export import export_explorer
+    from elmokit.web.page.export import export_explorer
 
     site = tmp_path_factory.mktemp("other") / "site"
     export_explorer([str(folder / name) for name in NAMES], site, weights="stored")
@@ -44,24 +44,17 @@ def call(shared_browser_page, serve_folder, folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def call_server(shared_browser_page, folder, tmp_path_factory):
+def call_server(shared_browser_page, folder):
     """As if the models were too large for a browser."""
-    from elmokit.explorer import catalog, server
+    from elmokit.web.page import catalog
 
-    static = tmp_path_factory.mktemp("static") / "static"
-    shutil.copytree(server.STATIC, static)
-    (static / "blank.html").write_text(BLANK)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "MAX_BROWSER_BYTES", 10)
-        patch.setattr(server, "STATIC", static)
-        models = catalog.load_explored([str(folder / "plain"), str(folder / "bare")])
-        found = catalog.catalog(models, served=True)
-        assert [entry["compute"] for entry in found["models"]] == ["server", "server"]
-        served = server.ExplorerServer(found, models, server.Calls(models), port=0)
-        threading.Thread(target=served.serve_forever, daemon=True).start()
-        yield caller(shared_browser_page, served.url)
-        served.shutdown()
-        served.server_close()
+        names = folder / "plain", folder / "bare"
+        with served_page(names, more_files={"blank.html": BLANK}) as explorer:
+            content = json.loads(explorer.files["explorer.json"]())
+            assert [entry["compute"] for entry in content["models"]] == ["server", "server"]
+            yield caller(shared_browser_page, explorer.url)
 
 
 def check_layers(found, model):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import elmokit.explorer
+import elmokit.web.page
 
 from ..builders.browser_calls import FAULTS_OF_LAYOUT, PANELS
 
-STATIC = Path(elmokit.explorer.__file__).parent / "static"
+STATIC = Path(elmokit.web.page.__file__).parent / "static"
 HEADINGS = {"en": "Inside ELMo", "ko": "ELMo 들여다보기"}
 SETTLED = """(count) => document.querySelectorAll("#sentence-notes").length === 1
   && document.querySelectorAll(".sentence .word").length === count"""

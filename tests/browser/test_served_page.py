@@ -1,10 +1,10 @@
 """The page of `elmokit explore`: Kiwi, a corpus, a run that trains, models without a softmax."""
 
 import json
-import threading
 
 import pytest
 
+from ..builders.live_page import served_page
 from ..builders.training_models import random_sentences, toy_model
 
 
@@ -25,7 +25,6 @@ def run_dir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, run_dir):
-    from elmokit.explorer import calls, catalog, server
     from elmokit.text.tokenizers.registry import TokenizerConfig
 
     kiwi = pytest.importorskip("kiwipiepy", reason='no Kiwi: pip install "elmokit[ko]"')
@@ -37,18 +36,12 @@ def served(tmp_path_factory, run_dir):
     toy_model().encoder().save(folder / "bare")
     corpus = folder / "corpus.txt"
     corpus.write_text("나는 배를 먹었다.\n배가 바다에 떴다.\n", encoding="utf-8")
-    models = catalog.load_explored([str(folder / "korean"), str(folder / "bare")])
     runs = {"run": run_dir, "finished": folder / "finished"}
     runs["finished"].mkdir()
-    named = [{"name": name, "title": name} for name in runs]
-    found = catalog.catalog(models, served=True, runs=named, corpus=[corpus])
-    answers = calls.Calls(models, runs=runs, corpus=[corpus])
-    answers.load_tokenizers()
-    one = server.ExplorerServer(found, models, answers, port=0)
-    threading.Thread(target=one.serve_forever, daemon=True).start()
-    yield one.url
-    one.shutdown()
-    one.server_close()
+    models = folder / "korean", folder / "bare"
+    with served_page(models, runs=runs, corpus=[corpus]) as explorer:
+        explorer.calls.load_tokenizers()
+        yield explorer.url
 
 
 @pytest.fixture(scope="module")

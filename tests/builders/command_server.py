@@ -17,13 +17,6 @@ def import_libraries() -> None:
     """Import everything heavy; `torch._dynamo` is what every optimizer imports."""
     import torch._dynamo  # noqa: F401
 
-    import elmokit.cli
-    import elmokit.embed.job
-    import elmokit.experiments.run_experiment
-    import elmokit.server.serving
-    import elmokit.tasks.runs.train_task
-    import elmokit.training.pretraining.pretrain  # noqa: F401
-
 
 def wait_for_a_command() -> dict | None:
     """Return, in a new process with its own streams, what to run; at the end None, in this one."""

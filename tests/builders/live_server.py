@@ -2,14 +2,16 @@
 
 import http.client
 import json
+import socket
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from elmokit.server.routes import Service
-from elmokit.server.serving import Server, listen
-from elmokit.server.settings import ServerSettings
+from elmokit.web.api.routes import Service
+from elmokit.web.api.serving import Server
+from elmokit.web.api.settings import ServerSettings
+from elmokit.web.startup import listen
 
 
 @dataclass
@@ -50,7 +52,7 @@ class LiveServer:
 @contextmanager
 def served(embedder, *, vocab=None, runs=None, **options):
     """Serve a model as `toy`; afterwards the server ends by itself."""
-    settings = ServerSettings(name="toy", **options)
+    settings = ServerSettings(**{"name": "toy", **options})
     service = Service(embedder, settings, vocab=vocab, runs=runs)
     listener = listen("127.0.0.1", 0)
     server = Server(service, settings, host="127.0.0.1")
@@ -65,6 +67,24 @@ def served(embedder, *, vocab=None, runs=None, **options):
         assert not thread.is_alive()
 
 
+def connect(server, *, receives=None):
+    """Return a connection, whose kernel holds so many bytes for it."""
+    client = socket.socket()
+    client.settimeout(20)
+    if receives is not None:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receives)
+    client.connect(("127.0.0.1", server.port))
+    return client
+
+
+def post_head(path, num_bytes):
+    """Return the beginning of a request whose body has so many bytes."""
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {num_bytes}\r\n\r\n"
+    ).encode()
+
+
 def until(condition, *, seconds=20.0):
     """Wait for something that another thread does."""
     end = time.monotonic() + seconds
@@ -75,6 +95,13 @@ def until(condition, *, seconds=20.0):
 
 class HeldBack:
     """Stands before a computation, and counts the calls that have arrived there."""
+
+    @classmethod
+    def before(cls, server):
+        """Hold back the vectors of a server."""
+        held = cls(server.service._embedding.compute)
+        server.service._embedding.compute = held
+        return held
 
     def __init__(self, compute):
         self._compute, self.go, self.sizes = compute, threading.Event(), []

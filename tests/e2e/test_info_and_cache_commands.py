@@ -110,13 +110,6 @@ def test_surprisal_in_parquet_is_described_and_is_no_embedding_file(folder, tmp_
         open_vectors(out)
 
 
-def test_columns_of_likeliest_words_are_known(tmp_path):
-    elmokit("surprisal", "en", "--text", "I sat", "--top", 1, "-o", tmp_path / "a.tsv")
-    (facts,) = json.loads(elmokit("info", tmp_path / "a.tsv", "--json").stdout)["items"]
-    assert facts["rows"] == 3
-    assert "forward_top" in facts["columns"]
-
-
 def test_models_of_other_software_are_left_to_convert(folder, tmp_path):
     (tmp_path / "options.json").write_text((folder / "original/options.json").read_text())
     message = elmokit("info", tmp_path, expect=2).stderr
@@ -167,14 +160,6 @@ def test_a_packaged_model_by_name():
     shown = elmokit("info", "ko").stdout
     assert "korean" in shown
     assert "6,002,960" in shown
-
-
-def test_figures_are_rounded_for_people_only():
-    (facts,) = json.loads(elmokit("info", "ko", "--json").stdout)["items"]
-    forward = facts["training"]["perplexity"]["forward"]
-    shown = elmokit("info", "ko").stdout
-    assert str(forward) not in shown
-    assert f"{forward:.4g}" in shown
 
 
 def test_what_chose_the_epoch_of_a_packaged_tagger_is_not_called_the_dev_set(folder):

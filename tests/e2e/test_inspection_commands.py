@@ -114,19 +114,6 @@ def test_json_names_the_tokenizer_that_split_the_text(places, command, tmp_path)
     )
 
 
-def test_the_precision_of_a_perplexity_is_said_and_may_be_chosen(places):
-    model, text = places
-    for precision in ("fp32", "bf16"):
-        done = elmokit("perplexity", model, text, "--json", "--precision", precision)
-        assert json.loads(done.stdout)["precision"] == precision
-    shown = elmokit("perplexity", model, text, "--precision", "fp32").stdout
-    assert "(computed in fp32)" in shown
-    assert (
-        "auto, fp32, bf16"
-        in elmokit("perplexity", model, text, "--precision", "int8", expect=2).stderr
-    )
-
-
 def test_an_output_is_replaced_only_if_told_and_never_an_input(places, tmp_path):
     model, text = places
     out = tmp_path / "rows.tsv"
@@ -154,13 +141,6 @@ def test_tokenize_prints_tokens_and_counts(places):
         ["0", "4", "ship", "", "259 116 105 106 113 260", "unknown"],
     ]
     assert "3 tokens, 1 unknown" in done.stderr
-
-
-def test_a_text_in_place_of_a_file_is_shown_its_option(places):
-    model, _ = places
-    failed = elmokit("tokenize", model, "the bank of the river", expect=2)
-    assert "the bank of the river" in failed.stderr
-    assert "--text" in failed.stderr
 
 
 def test_tokenize_json_has_texts_and_counts(places):
@@ -284,18 +264,6 @@ def test_explore_serves_until_it_is_interrupted(places, tmp_path):
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 0
     assert errors == ""
-
-
-def test_explore_warns_of_other_machines(places):
-    process = start_elmokit(
-        "explore", "-m", places[0], "--port", 0, "--host", "0.0.0.0", stderr=subprocess.PIPE
-    )
-    with process:
-        warning, address = process.stderr.readline(), process.stderr.readline()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
-    assert "no passwords" in warning
-    assert address.split()[0] in warning
 
 
 def test_explore_tells_what_is_wrong_before_it_serves(places, tmp_path):

@@ -174,10 +174,10 @@ def test_nothing_that_clients_send_is_printed(folder):
 def test_a_second_signal_ends_it_at_once(folder, number):
     process, url = start(
         "--model", folder / "toy",
-        before="import time, elmokit.server.batcher, elmokit.server.computations\n"
+        before="import time, elmokit.web.api.batcher, elmokit.web.api.computations\n"
         "def compute(*_): print('computing', flush=True); time.sleep(60)\n"
-        "elmokit.server.computations.Embedding.compute = compute\n"
-        "elmokit.server.batcher.Batcher.measure = lambda *_: None",
+        "elmokit.web.api.computations.Embedding.compute = compute\n"
+        "elmokit.web.api.batcher.Batcher.measure = lambda *_: None",
     )  # fmt: skip
 
     def ask():

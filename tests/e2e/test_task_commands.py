@@ -169,14 +169,6 @@ def test_a_bilm_that_learned_with_the_task_answers_from_its_run(folder, tmp_path
     assert not (tmp_path / "layers").exists()
 
 
-def test_a_place_that_a_network_does_not_have_is_told(folder, tmp_path):
-    done = elmokit(
-        "train", "pos", "--data", folder / "data", "--model", folder / "model",
-        "-o", tmp_path / "run", "--set", "inputs.positions=output", expect=2,
-    )  # fmt: skip
-    assert "inputs.positions='output'" in done.stderr
-
-
 def test_a_test_set_is_scored_at_the_end(folder, tmp_path):
     given = [
         "train", "sentiment", "--data", folder / "data", "--model", folder / "model",

@@ -129,12 +129,6 @@ def test_damaged_shards_are_refused_before_anything_is_written(tmp_path):
     assert not (tmp_path / "v.bin").exists()
 
 
-def test_the_same_command_gives_the_same_file(corpora, tmp_path):
-    for name in ("a.bin", "b.bin"):
-        elmokit("vectors", corpora / "en.txt", "-o", tmp_path / name, "--dim", 16, "--seed", 3)
-    assert (tmp_path / "a.bin").read_bytes() == (tmp_path / "b.bin").read_bytes()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -156,16 +150,3 @@ def test_wrong_input_is_told_with_exit_code_2(tmp_path, monkeypatch, arguments, 
     before = sorted(path.name for path in tmp_path.iterdir())
     assert message in elmokit("vectors", *arguments, expect=2).stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == before
-
-
-def test_damaged_vectors_stop_a_task_with_file_and_position(corpora, tmp_path):
-    vectors = tmp_path / "vectors.bin"
-    elmokit("vectors", corpora / "en.txt", "-o", vectors, "--dim", 8, "--epochs", 1)
-    vectors.write_bytes(vectors.read_bytes()[:-9])
-    (tmp_path / "train.tsv").write_text(LABELS["en"], encoding="utf-8")
-    done = elmokit(
-        "train", "sentiment", "--train", tmp_path / "train.tsv", "--dev", tmp_path / "train.tsv",
-        "--vectors", vectors, "--embeddings", "static", "-o", tmp_path / "run", expect=2,
-    )  # fmt: skip
-    assert "vectors.bin" in done.stderr
-    assert not (tmp_path / "run").exists()

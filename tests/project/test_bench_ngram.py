@@ -85,16 +85,6 @@ def test_probabilities_are_those_counted_by_hand(bench, sentences, order):
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("order", [2, 5])
-def test_probabilities_after_a_history_sum_to_one(bench, sentences, order):
-    model = bench.KneserNey(stream_of(bench, sentences), NUM_IDS, order)
-    history = sentences[0][:3].tolist()
-    targets = [END, *range(3, NUM_IDS)]
-    ids = np.concatenate([[BEGIN, *history, target] for target in targets])
-    probs = np.exp(model.log_probs(bench.Stream(ids, BEGIN, END)))
-    assert probs.reshape(len(targets), -1)[:, -1].sum() == pytest.approx(1, abs=1e-12)
-
-
 def test_the_backward_model_is_the_forward_model_of_reversed_sentences(bench, sentences):
     turned = stream_of(bench, sentences).reversed()
     by_hand = stream_of(bench, [sentence[::-1] for sentence in reversed(sentences)])

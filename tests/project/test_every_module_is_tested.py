@@ -32,6 +32,7 @@ COVERED_BY = {
     "e2e/test_task_commands.py": "cli/commands/evaluate cli/commands/predict cli/commands/train",
     "e2e/test_vectors_command.py": "cli/commands/vectors",
     "project/test_command_line.py": "cli/options",
+    "unit/cli/test_init.py": "version",
     "unit/training/test_trackers.py": "cli/commands/track",
     # Members of families, which all pass the same tests.
     "contracts/test_tasks.py": (
@@ -48,14 +49,16 @@ COVERED_BY = {
     "contracts/test_keyed_embeddings.py": "embed/keyed_lines",
     "unit/integrations/test_transformers.py": "integrations/transformers_tokenizer",
     "unit/embed/test_embedder.py": "embed/reloading embed/streaming",
-    "unit/embed/test_job.py": "embed/line_embedder embed/sif",
+    "unit/embed/test_job.py": "embed/line_embedder",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
     "unit/tasks/formats/test_conll.py": "tasks/formats/columns",
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
-    "unit/explorer/test_export.py": "explorer/text_rules",
-    "unit/server/test_routes.py": "server/answers server/computations server/limits",
+    "unit/web/api/test_gate.py": "web/api/settings",
+    "unit/web/api/test_routes.py": (
+        "web/api/answers web/api/computations web/api/metrics web/api/schemas"
+    ),
     "unit/experiments/test_inputs.py": "tasks/sampling",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (

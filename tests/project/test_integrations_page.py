@@ -70,32 +70,3 @@ def test_the_recipe_keeps_chosen_words_and_counts(here, monkeypatch, capsys):
     expected = [word for line in text for word in line.split() if word in {"bank", "배"}]
     assert table["word"].to_pylist() == expected
     assert f"{len(expected)} rows" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("text", "output", "more", "message"),
-    [
-        ("text.txt", "words.parquet", (), r"words\.parquet exists already.*--overwrite"),
-        ("words.parquet", "words.parquet", ("--overwrite",), r"words\.parquet"),
-        ("text.txt", "text.txt", ("--overwrite",), r"must end in \.parquet, got 'text\.txt'"),
-    ],
-    ids=["existing table", "input", "other ending"],
-)
-def test_the_recipe_replaces_no_file_that_it_should_not(
-    text, output, more, message, here, monkeypatch, capsys
-):
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    Path("words.parquet").write_text("earlier work", encoding="utf-8")
-    before = Path(output).read_bytes()
-    with pytest.raises(SystemExit) as end:
-        index(monkeypatch, text, "-o", output, "--model", "model", *more)
-    assert end.value.code == 2
-    assert re.search(message, capsys.readouterr().err)
-    assert Path(output).read_bytes() == before
-
-
-def test_the_recipe_replaces_a_table_if_told(here, monkeypatch):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    Path("words.parquet").write_text("earlier work", encoding="utf-8")
-    index(monkeypatch, "text.txt", "-o", "words.parquet", "--model", "model", "--overwrite")
-    assert parquet.read_table("words.parquet").num_rows

@@ -63,7 +63,7 @@ def tokenize():
 
 @pytest.fixture(scope="module")
 def splits(tokenize):
-    locale = (ROOT / "src/elmokit/explorer/static/locales/ko.js").read_text(encoding="utf-8")
+    locale = (ROOT / "src/elmokit/web/page/static/locales/ko.js").read_text(encoding="utf-8")
     texts = [*TEXTS.splitlines(), *js_list(locale, "sentences")]
     return [f" {' '.join(tokenize(text))} " for text in texts]
 
@@ -114,7 +114,7 @@ def test_other_splits_are_noticed(wrong, splits):
 
 
 def test_the_explorer_shows_what_the_tokenizer_makes(tokenize):
-    static = ROOT / "src/elmokit/explorer/static"
+    static = ROOT / "src/elmokit/web/page/static"
     locale = (static / "locales/ko.js").read_text(encoding="utf-8")
     assert [" ".join(tokenize(text)) for text in js_list(locale, "sentences")] == js_list(
         locale, "split"

@@ -3,13 +3,10 @@
 import importlib
 import json
 import lzma
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from elmokit.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 LONG = "The quick brown fox jumps over the lazy dog, and the dog does not mind it at all today."
@@ -69,22 +66,6 @@ def test_very_short_texts_must_be_whole_lines(overlap, corpus, tmp_path):
     assert rest.read_text(encoding="utf-8") == "id\tdocument\tlabel\n2\twords\t0\n3\t\t0\n"
 
 
-def test_a_paragraph_counts_with_its_questions(overlap, corpus, tmp_path):
-    paragraphs = [
-        {"context": context, "qas": [{"id": f"{n}{k}", "question": "?"} for k in range(n + 1)]}
-        for n, context in enumerate([NEW, LONG])
-    ]
-    data = tmp_path / "dev.json"
-    data.write_text(
-        json.dumps({"version": "1", "data": [{"title": "t", "paragraphs": paragraphs}]}), "utf-8"
-    )
-    rest = tmp_path / "rest.json"
-    found = overlap.measure([corpus], "qa", data, rest=rest)
-    assert (found["examples"], found["examples_found"], found["texts_found"]) == (3, 2, 1)
-    kept = json.loads(rest.read_text("utf-8"))["data"]
-    assert [one["paragraphs"][0]["context"] for one in kept] == [NEW]
-
-
 def test_the_search_finds_what_a_search_by_hand_finds(overlap):
     import random
 
@@ -104,31 +85,3 @@ def test_the_search_finds_what_a_search_by_hand_finds(overlap):
     expected = {p for p in probes if (p in text if len(p) >= shortest else p in lines)}
     assert search.found == expected
     assert len(expected) > 50
-
-
-def test_files_of_another_format_are_refused(overlap, corpus, tmp_path):
-    data = tmp_path / "dev.csv"
-    data.write_text("premise,hypothesis,label\na,b,c\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"dev\.csv.*\.jsonl or \.tsv"):
-        overlap.measure([corpus], "nli", data)
-    good = tmp_path / "dev.jsonl"
-    good.write_text(pairs(NEW), encoding="utf-8")
-    with pytest.raises(InputError, match=r"rest\.tsv must end in \.jsonl"):
-        overlap.measure([corpus], "nli", good, rest=tmp_path / "rest.tsv")
-    with pytest.raises(InputError, match=r"dev\.jsonl"):
-        overlap.measure([corpus], "nli", good, rest=good)
-
-
-@pytest.mark.e2e
-def test_the_command_prints_json(corpus, tmp_path):
-    data = tmp_path / "dev.jsonl"
-    data.write_text(pairs(LONG, NEW), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, ROOT / "benchmarks/overlap.py", "--corpus", corpus, "--task", "nli",
-         "--data", data],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found = json.loads(done.stdout)
-    assert found["benchmark"] == "overlap"
-    assert found["sizes"] == {"characters": 60}
-    assert found["results"]["examples_found"] == 1

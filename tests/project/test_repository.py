@@ -104,7 +104,7 @@ def test_the_page_of_licences_names_every_pinned_package(repository_dir):
 
 
 def test_the_page_of_licences_names_what_is_vendored(repository_dir):
-    vendor = repository_dir / "src/elmokit/explorer/static/vendor"
+    vendor = repository_dir / "src/elmokit/web/page/static/vendor"
     page = (repository_dir / "docs/reference/dependencies.md").read_text(encoding="utf-8")
     prose = page.split("<!-- licences: begin -->")[0].lower()
     libraries = [folder for folder in vendor.iterdir() if folder.is_dir()]

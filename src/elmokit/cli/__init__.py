@@ -6,19 +6,22 @@ input, 1 for any other error, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIG
 nobody reads the results to their end.
 """
 
+import inspect
+import re
 import sys
 import time
 from codecs import lookup
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from signal import SIGINT
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from elmokit.cli.error_messages import is_user_error, print_error
-from elmokit.cli.options import DebugOption
+from elmokit.cli.options import SHARED_HELP, DebugOption
 from elmokit.cli.output import is_main_process
 from elmokit.cli.standard_streams import open_standard_streams
 from elmokit.cli.threads import prepare_threads
@@ -118,21 +121,40 @@ def _leave_to_main_process() -> None:
         time.sleep(_MAIN_PROCESS_SECONDS)
 
 
-def _only_debug(*, debug: DebugOption = False) -> None:
-    """Declare the option that every command gets."""
-
-
 def _build(function: Callable[..., Any]) -> Any:
-    """Turn a function into a command with `--debug`."""
-    command, debug = (_as_command(f) for f in (function, _only_debug))
+    """Turn a function into a command with `--debug`.
+
+    What an option does stands in the ``Args:`` of the docstring, or in `elmokit.cli.options` if it
+    is the same in several commands. A type or a default says the rest, or an ``Annotated`` type.
+    """
+    text, _, arguments = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
+    entries = re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", arguments, re.MULTILINE)
+    helps = {name: re.sub(r"\s+", " ", entry) for name, entry in entries}
+    hints = get_type_hints(function)
+    command, debug = (_as_command(f, text) for f in (function, _only_debug))
+    for parameter in command.params:
+        own_help = helps.get(parameter.name, parameter.help)
+        parameter.help = own_help or SHARED_HELP.get(parameter.name)
+        if parameter.param_type_name == "option" and _holds_path(hints.get(parameter.name)):
+            parameter.metavar = parameter.metavar or "FILE"
+        if parameter.default is False:  # a flag that is not set needs no negation
+            parameter.secondary_opts = []
     known = {parameter.name for parameter in command.params}
     command.params.extend(p for p in debug.params if p.name not in known)
     return command
 
 
-def _as_command(function: Callable[..., Any]) -> Any:
+def _holds_path(hint: Any) -> bool:
+    return hint is Path or any(map(_holds_path, get_args(hint)))
+
+
+def _only_debug(*, debug: DebugOption = False) -> None:
+    """Declare the option that every command gets."""
+
+
+def _as_command(function: Callable[..., Any], text: str) -> Any:
     single = typer.Typer(rich_markup_mode=None, add_completion=False)
-    single.command(cls=_Command)(function)
+    single.command(cls=_Command, help=text)(function)
     return typer.main.get_command(single)
 
 
@@ -153,7 +175,7 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> bool:
     if value:
-        from elmokit import __version__
+        from elmokit.version import __version__
 
         typer.echo(f"elmokit {__version__}")
         raise typer.Exit

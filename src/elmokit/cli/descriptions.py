@@ -1,19 +1,17 @@
 """What anything that elmokit writes is, for `elmokit info`: a function per kind."""
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmokit.config import known_part, parse_record, to_dict
+from elmokit.config import to_dict
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.embed.formats.registry import HDF5_SUFFIXES, read_any_metadata, suffixes
 from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.surprisal_files import read_shape
 from elmokit.experiments.report import RESULTS_FILE
-from elmokit.explorer.catalog import CATALOG_NAME
+from elmokit.files.damage import damage
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
 from elmokit.files.location import quoted
@@ -28,6 +26,7 @@ from elmokit.tasks.runs.run_dir import (
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.training import METADATA_KEYS
 from elmokit.vectors.vector_files import read_vectors
+from elmokit.web.page.catalog import CATALOG_NAME
 from elmokit.weights.convert import OPTIONS_NAME
 from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
@@ -43,25 +42,6 @@ _NOT_OURS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Results:
-    """What is shown of an experiment's results."""
-
-    experiment: str
-    title: str | None = None
-    runs: list[Any]
-    missing: list[Any]
-    made: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Catalog:
-    """What is shown of an exported explorer."""
-
-    version: str
-    models: list[dict[str, Any]]
-
-
 def describe(name_or_path: str) -> Description:
     """Return the kind of a model, run or file, and its metadata.
 
@@ -70,34 +50,37 @@ def describe(name_or_path: str) -> Description:
         InputError: if a directory is none of elmokit's.
         FormatError: if it is damaged, or a file of another program.
     """
-    path = Path(os.path.expanduser(name_or_path))
+    path = Path(name_or_path).expanduser()
     if path.is_dir():
         for mark, description in DIRECTORIES.items():
             if (path / mark).is_file():
                 return {"path": path, **description(path)}
-        if name_or_path not in (*packaged_models(), *TASK_RUNS.names()):
-            raise InputError(
-                f"{path} is not a directory that elmokit wrote: it has none of "
-                f"{', '.join(DIRECTORIES)}. A model of other software is read by `elmokit convert`."
-            )
-    if not path.is_file():
-        taggers = TASK_RUNS.names()
-        if name_or_path in taggers:
-            directory = TASK_RUNS.find(name_or_path)
-            return {"path": directory, **_task_run(directory)}
-        try:
-            directory = find_model(name_or_path)
-        except FileNotFoundError as error:
-            also = f"Task runs in the package: {', '.join(taggers)}."
-            raise FileNotFoundError(f"{error}\n{also}") from error
-        return {"path": directory, **_model(directory)}
+    elif path.is_file():
+        return {"path": path, **_described_file(path)}
+    taggers = TASK_RUNS.names()
+    if name_or_path in taggers:
+        directory = TASK_RUNS.find(name_or_path)
+        return {"path": directory, **_task_run(directory)}
+    if path.is_dir() and name_or_path not in packaged_models():
+        raise InputError(
+            f"{path} is not a directory that elmokit wrote: it has none of "
+            f"{', '.join(DIRECTORIES)}. A model of other software is read by `elmokit convert`."
+        )
+    try:
+        directory = find_model(name_or_path)
+    except FileNotFoundError as error:
+        error.add_note(f"Task runs in the package: {', '.join(taggers)}.")
+        raise
+    return {"path": directory, **_model(directory)}
+
+
+def _described_file(path: Path) -> Description:
     describe_file = FILES.get(path.suffix.lower(), _by_contents)
     try:
-        return {"path": path, **describe_file(path)}
+        return describe_file(path)
     except FormatError as error:
-        if describe_file is _by_contents and any(
-            (path.parent / mark).is_file() for mark in DIRECTORIES if mark != OPTIONS_NAME
-        ):
+        marks = (path.parent / mark for mark in DIRECTORIES if mark != OPTIONS_NAME)
+        if describe_file is _by_contents and any(mark.is_file() for mark in marks):
             raise InputError(
                 f"{path} is described with its directory: `elmokit info {quoted(path.parent)}`."
             ) from error
@@ -148,16 +131,14 @@ def _task_run(directory: Path) -> Description:
 
 def _experiment(directory: Path) -> Description:
     path = directory / RESULTS_FILE
-    data = known_part(_Results, read_json(path, advice=_ADVICE))
-    results = parse_record(_Results, data, source=path, advice=_ADVICE)
+    results = read_json(path, advice=_ADVICE, required=["experiment", "runs", "missing", "made"])
+    with damage(path, _ADVICE):
+        counts = {"runs": len(results["runs"]), "missing_runs": len(results["missing"])}
+    title, made = results.get("title"), results["made"]
     return {
-        "kind": "experiment",
-        "experiment": results.experiment,
-        "title": results.title,
-        "runs": len(results.runs),
-        "missing_runs": len(results.missing),
-        "made": results.made,
-    }
+        "kind": "experiment", "experiment": results["experiment"], "title": title, **counts,
+        "made": made,
+    }  # fmt: skip
 
 
 def _shards(directory: Path) -> Description:
@@ -174,16 +155,17 @@ def _shards(directory: Path) -> Description:
 
 
 def _explorer(directory: Path) -> Description:
-    source = directory / CATALOG_NAME
-    data = known_part(_Catalog, read_json(source, advice=_ADVICE))
-    found = parse_record(_Catalog, data, source=source, advice=_ADVICE)
-    files = [path for path in directory.rglob("*") if path.is_file()]
+    path = directory / CATALOG_NAME
+    catalog = read_json(path, advice=_ADVICE, required=["version", "models"])
+    with damage(path, _ADVICE):
+        models = {str(model.get("name")): model.get("hash") for model in catalog["models"]}
+    files = [file for file in directory.rglob("*") if file.is_file()]
     return {
         "kind": "explorer page",
-        "version": found.version,
+        "version": catalog["version"],
         "files": len(files),
-        "bytes": sum(path.stat().st_size for path in files),
-        "models": {str(one.get("name")): one.get("hash") for one in found.models},
+        "bytes": sum(file.stat().st_size for file in files),
+        "models": models,
     }
 
 

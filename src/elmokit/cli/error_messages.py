@@ -1,7 +1,6 @@
 """Error messages: what is wrong, what is safe on disk, how to continue."""
 
 import errno
-import shutil
 import sys
 import tempfile
 import traceback
@@ -71,49 +70,36 @@ def print_error(error: BaseException, *, debug: bool = False, program: str = "el
 def describe_error(error: BaseException) -> str:
     """Return what is wrong, without Python's own formatting."""
     text = str(error)
-    has_notes = bool(getattr(error, "__notes__", None))
     if isinstance(error, Stopped):
         return text
     if isinstance(error, KeyboardInterrupt):
-        if has_notes:
-            return "interrupted."
-        return "interrupted. No file is half-written, and what an earlier run has finished is kept."
+        safe = "No file is half-written, and what an earlier run has finished is kept."
+        return "interrupted." if hasattr(error, "__notes__") else f"interrupted. {safe}"
     if isinstance(error, MemoryError) or "can't allocate memory" in text:
         return (
             "error: out of memory. Close other programs, or give a smaller batch or model; "
             "`ulimit -v` shows whether memory is limited."
         )
     if (number := no_room(error)) is not None:
-        return _describe_no_room(number, getattr(error, "filename", None), has_notes=has_notes)
+        return _no_room_message(number, error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        remedy = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), None)
-        message = f"error: {error.strerror}: {error.filename}"
-        return message if remedy is None else f"{message}\n{remedy}"
+        remedies = (text for kind, text in _REMEDIES.items() if isinstance(error, kind))
+        return "\n".join([f"error: {error.strerror}: {error.filename}", *remedies])
     if is_user_error(error) and text:
         return f"error: {text}"
     return f"error: {type(error).__name__}" + (f": {text}" if text else "")
 
 
-def _describe_no_room(number: int, path: str | None, *, has_notes: bool) -> str:
+def _no_room_message(number: int, error: BaseException) -> str:
+    path = getattr(error, "filename", None)
     where = path or f"standard output, or a temporary file in {tempfile.gettempdir()}"
-    if number == errno.EFBIG:
-        message = (
-            f"error: {where} would exceed the largest file size allowed here. Raise the limit "
-            "(`ulimit -f` shows it), or write to a file system that allows larger files"
-        )
-    elif number == errno.EDQUOT:
-        message = f"error: your disk quota is used up: could not write {where}. Free space"
-    else:
-        message = f"error: the disk is full: could not write {where}{_free_space(path)}. Free space"
-    if not has_notes:
-        message += ", then run the command again"
-    if path is None:
-        return f"{message}."
-    return f"{message}.\nNo partial file is left; an existing file is unchanged."
-
-
-def _free_space(path: str | None) -> str:
-    folder = None if path is None else next((p for p in Path(path).parents if p.is_dir()), None)
-    if folder is None:
-        return ""
-    return f", which needs more than the {shutil.disk_usage(folder).free / 1e6:,.1f} MB free there"
+    reason, remedy = {
+        errno.EFBIG: (
+            "the largest file size that is allowed here",
+            "Raise the limit (`ulimit -f` shows it)",
+        ),
+        errno.EDQUOT: ("your disk quota is used up", "Free space"),
+    }.get(number, ("the disk is full", "Free space"))
+    again = "" if hasattr(error, "__notes__") else ", then run the command again"
+    whole = "\nNo partial file is left; an existing file is unchanged." if path else ""
+    return f"error: {reason}: could not write {where}. {remedy}{again}.{whole}"

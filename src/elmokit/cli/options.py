@@ -16,7 +16,6 @@ from elmokit.errors import InputError, as_input_error
 from elmokit.field_checks import SEEDS
 from elmokit.files.sources import find_files
 from elmokit.tasks.formats.columns import Columns
-from elmokit.tasks.registry import TASKS
 from elmokit.text.given_sentences import check_text
 from elmokit.text.special_words import watched
 from elmokit.text.tokenizers.registry import describe_tokenizers
@@ -28,11 +27,6 @@ def _set_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of i
     ctx.meta["debug"] = value or ctx.meta.get("debug", False)
     configure_logging(debug=ctx.meta["debug"])
     return value
-
-
-def file_option(what: str, metavar: str = "FILE") -> Any:
-    """Return an option that takes a path."""
-    return typer.Option(metavar=metavar, help=what)
 
 
 def seed_option(what: str) -> Any:
@@ -57,10 +51,25 @@ DebugOption = Annotated[
     ),
 ]  # fmt: skip
 """Added to every command."""
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
 
-# --- models and devices
+SHARED_HELP = {
+    "json": "Print the result as one JSON object.",
+    "overwrite": "Replace existing output.",
+    "device": "Device: auto, cpu or cuda.",
+    "precision": "Numeric precision: fp32, bf16 or int8.",
+    "state": "LSTM state before each sentence: warm (as in training) or reset.",
+    "layers": "top, average, or a layer number (0 is the token layer).",
+    "tokenizer": f"Tokenizer, instead of the model's: {describe_tokenizers()}.",
+    "vectors": "Static word vectors (word2vec, GloVe, fastText).",
+    "valid": "Validation text; default: a held-out part of CORPUS.",
+    "minutes": "Stop after this many minutes.",
+    "epochs": "Stop after this many passes over CORPUS, counted in predicted words.",
+    "tokens": "Stop after this many predicted words.",
+    "resume": "Continue from the last checkpoint of the run.",
+}
+"""What options of these names do, unless the docstring of a command says otherwise."""
+
+# --- models and what computes
 
 _MODEL_HELP = "Model directory, or the name of a packaged model: en (default), ko."
 ModelArgument = Annotated[
@@ -76,56 +85,12 @@ RunModelOption = Annotated[
         help="Where the biLM of the run is now; default: where it was in training.",
     ),
 ]  # fmt: skip
-OtherTokenizerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--tokenizer", help=f"Tokenizer, instead of the model's: {describe_tokenizers()}."
-    ),
-]
 ScoringBatchOption = Annotated[
-    int,
-    typer.Option("--batch-size", help="Sentences per batch; does not affect the result.", min=1),
+    int, typer.Option(help="Sentences per batch; does not affect the result.", min=1)
 ]
-StartStateOption = Annotated[
-    str,
-    typer.Option(
-        "--state", help="LSTM state before each sentence: warm (as in training) or reset."
-    ),
-]
-ScoringPrecisionOption = Annotated[
-    str,
-    typer.Option(
-        "--precision",
-        help="fp32, bf16, or auto: bf16 where the processor is faster in it, which changes the "
-        "figures by less than 0.1 %.",
-    ),
-]
-LayersOption = Annotated[
-    str, typer.Option(help="all, top, average, or a layer number (0 is the token layer).")
-]
-OneLayerOption = Annotated[
-    str, typer.Option("--layers", help="top, average, or a layer number (0 is the token layer).")
-]
-VectorsOption = Annotated[
-    Path | None, file_option("Static word vectors (word2vec, GloVe, fastText).")
-]
-DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
-PrecisionOption = Annotated[str, typer.Option(help="Numeric precision: fp32, bf16 or int8.")]
 WorkersOption = Annotated[
     int,
     typer.Option(help="Processes that split the text into words; no effect on the result.", min=1),
-]
-EngineOption = Annotated[
-    str,
-    typer.Option(help="Where workers run: local (this machine) or ray (a Ray cluster)."),
-]
-AddressOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="With --engine ray: the cluster, such as auto or ray://HOST:10001; default: start "
-        "one on this machine.",
-    ),
 ]
 ThreadsOption = Annotated[
     int | None,
@@ -140,6 +105,7 @@ CORPUS_HELP = (
     "Files (.txt, .gz, .xz, .bz2, .zst, .jsonl, .csv, .tsv, .parquet, .tar, .zip) or folders of "
     "raw text, a sentence or a paragraph per line (- is standard input)"
 )
+TEXT_HELP = "Raw text files, a sentence or a paragraph per line; - is standard input."
 TextFieldOption = Annotated[
     str | None,
     typer.Option(
@@ -148,21 +114,9 @@ TextFieldOption = Annotated[
         "from 1 for tables without a header. Default: text; of .csv and .tsv the whole rows.",
     ),
 ]
-CorpusArgument = Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{CORPUS_HELP}.")]
-TextArgument = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="TEXT",
-        help="Raw text files, a sentence or a paragraph per line; - is standard input.",
-    ),
-]
+TextArgument = Annotated[list[Path], typer.Argument(metavar="TEXT", help=TEXT_HELP)]
 OptionalTextArgument = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="TEXT",
-        help="Raw text files, a sentence or a paragraph per line; - is standard input.",
-        show_default=False,
-    ),
+    list[Path] | None, typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default=False)
 ]
 GivenTextOption = Annotated[
     list[str] | None,
@@ -170,17 +124,7 @@ GivenTextOption = Annotated[
 ]
 TOKENIZERS = describe_tokenizers()
 
-
-def uses_ray(engine: str, address: str | None) -> bool:
-    """Return whether ``--engine`` is ray; raise `InputError` for what is no engine."""
-    if engine not in ("local", "ray"):
-        raise InputError(f"--engine must be local or ray, got {engine!r}.")
-    if address is not None and engine != "ray":
-        raise InputError("--address is for a Ray cluster: add --engine ray.")
-    return engine == "ray"
-
-
-# --- training runs
+# --- training and tasks
 
 PRESETS = ", ".join(preset_names())
 RunDirOption = Annotated[
@@ -193,34 +137,12 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="a.b=c", help="Override a setting; repeatable."),
 ]
-ValidOption = Annotated[
-    list[Path] | None, file_option("Validation text; default: a held-out part of CORPUS.")
-]
-MinutesOption = Annotated[float | None, typer.Option(help="Stop after this many minutes.")]
-EpochsOption = Annotated[
-    float | None,
-    typer.Option(help="Stop after this many passes over CORPUS, counted in predicted words."),
-]
-TokensOption = Annotated[int | None, typer.Option(help="Stop after this many predicted words.")]
-ResumeRunOption = Annotated[
-    bool, typer.Option("--resume", help="Continue from the last checkpoint of the run.")
-]
-
-# --- tasks
-
-TaskArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TASK",
-        help="; ".join(f"{name}: {entry.summary}" for name, entry in TASKS.items()) + ".",
-    ),
-]
-_PACKAGED_RUNS = ", ".join(TASK_RUNS.names())
 TaskRunArgument = Annotated[
     str,
     typer.Argument(
         metavar="RUN",
-        help=f"Directory written by `elmokit train`, or a packaged tagger: {_PACKAGED_RUNS}.",
+        help="Directory written by `elmokit train`, or a packaged tagger: "
+        f"{', '.join(TASK_RUNS.names())}.",
     ),
 ]
 ColumnsOption = Annotated[
@@ -232,8 +154,18 @@ ColumnsOption = Annotated[
     ),
 ]
 LayerCacheOption = Annotated[
-    Path | None, file_option("Cache for biLM layers; default: the user cache folder.", "DIR")
+    Path | None,
+    typer.Option(metavar="DIR", help="Cache for biLM layers; default: the user cache folder."),
 ]
+
+
+def uses_ray(engine: str, address: str | None) -> bool:
+    """Return whether ``--engine`` is ray; raise `InputError` for what is no engine."""
+    if engine not in ("local", "ray"):
+        raise InputError(f"--engine must be local or ray, got {engine!r}.")
+    if address is not None and engine != "ray":
+        raise InputError("--address is for a Ray cluster: add --engine ray.")
+    return engine == "ray"
 
 
 def as_settings(values: Mapping[str, str | None]) -> list[str]:

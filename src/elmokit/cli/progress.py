@@ -9,44 +9,25 @@ from typing import TYPE_CHECKING
 from elmokit.cli.output import duration, is_main_process
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
     from rich.progress import Task
 
 PACE_SECONDS = 300.0
 """The time left follows from the pace of the last minutes."""
 
-Show = Callable[[str, float, float | None, str], None]
-"""Takes the stage, the work done, the total and a short status."""
-
-
-class Progress:
-    """Reports the work done so far; a new description starts a new stage."""
-
-    def __init__(self, description: str, total: float | None, show: Show) -> None:
-        self._stage, self._total, self._show = description, total, show
-
-    def __call__(
-        self,
-        completed: float,
-        *,
-        status: str = "",
-        total: float | None = None,
-        description: str | None = None,
-    ) -> None:
-        """Show the work done; `total` and `description` replace the previous ones."""
-        if description not in (None, self._stage):
-            self._stage, self._total = description, None
-        self._total = self._total if total is None else total
-        self._show(self._stage, completed, self._total, status)
+Progress = Callable[..., None]
+"""Takes the work done and, by name, its `total`, a short `status` and the stage (`description`)."""
 
 
 @contextmanager
 def progress_bar(
     description: str, *, total: float | None = None, log_every_seconds: float = 30.0
 ) -> Iterator[Progress]:
-    """Show progress on stderr; `log_every_seconds` applies where that is not a terminal."""
+    """Show progress on stderr, each stage with a clock of its own; yield what updates it.
+
+    `log_every_seconds` applies where stderr is not a terminal.
+    """
     if not is_main_process():
-        yield Progress(description, total, lambda *_: None)
+        yield lambda *_, **__: None
         return
     from rich import progress as rich
     from rich.console import Console
@@ -56,49 +37,40 @@ def progress_bar(
         rich.TaskProgressColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn(),
         rich.TextColumn("{task.fields[status]}", markup=False),
     )  # fmt: skip
+    tasks: dict[str, Task] = {}
+    stage, last_line = description, time.monotonic()
+
+    def update(
+        completed: float, *, status: str = "", total: float | None = total,
+        description: str | None = None,
+    ) -> None:  # fmt: skip
+        nonlocal stage, last_line
+        stage = description or stage
+        task = tasks.get(stage)
+        if task is None or completed < task.completed:  # new, or begun again
+            if task is not None:
+                bar.remove_task(task.id)
+            bar.add_task(stage, total=None, status=status)
+            task = tasks[stage] = bar.tasks[-1]
+            task.completed = completed  # what was done before is no part of the pace
+        for other in tasks.values():
+            other.visible = other is task
+        bar.update(task.id, completed=completed, total=total, status=status)
+        now = time.monotonic()
+        if not is_terminal and now - last_line >= log_every_seconds:
+            last_line = now
+            sys.stderr.write(_line(task))
+
     is_terminal = sys.stderr.isatty()
     with rich.Progress(
         *columns, console=Console(stderr=True), redirect_stdout=False, disable=not is_terminal,
         speed_estimate_period=PACE_SECONDS, get_time=time.monotonic,
     ) as bar:  # fmt: skip
-        write_line = None if is_terminal else _line_writer(log_every_seconds)
-        yield Progress(description, total, _stages(bar, write_line))
+        yield update
 
 
-def _stages(bar: "Bar", write_line: "Callable[[Task], None] | None") -> Show:
-    """Return what keeps a task of the bar for each stage, with a clock and a pace of its own."""
-    tasks: dict[str, Task] = {}
-
-    def show(stage: str, completed: float, total: float | None, status: str) -> None:
-        task = tasks.get(stage)
-        if task is None or completed < task.completed:  # new, or begun again
-            if task is not None:
-                bar.remove_task(task.id)
-            number = bar.add_task(stage, status=status, visible=False)
-            task = tasks[stage] = next(task for task in bar.tasks if task.id == number)
-            task.completed = completed  # of before: no part of the pace
-        for other in tasks.values():
-            other.visible = other is task
-        bar.update(task.id, completed=completed, total=total, status=status)
-        if write_line is not None:
-            write_line(task)
-
-    return show
-
-
-def _line_writer(every_seconds: float) -> "Callable[[Task], None]":
-    last = time.monotonic()
-
-    def write(task: "Task") -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < every_seconds:
-            return
-        last = now
-        share = f" {task.completed:,.0f}" if not task.total else f" {task.percentage:.0f}%"
-        left = task.time_remaining
-        rest = f", about {duration(left)} left" if left else ""
-        line = f"{task.description}{share} {duration(task.elapsed or 0)}{rest} "
-        sys.stderr.write(f"{line}{task.fields['status']}".rstrip() + "\n")
-
-    return write
+def _line(task: "Task") -> str:
+    share = f" {task.completed:,.0f}" if not task.total else f" {task.percentage:.0f}%"
+    left = f", about {duration(task.time_remaining)} left" if task.time_remaining else ""
+    line = f"{task.description}{share} {duration(task.elapsed or 0)}{left} {task.fields['status']}"
+    return f"{line.rstrip()}\n"

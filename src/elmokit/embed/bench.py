@@ -80,9 +80,11 @@ def bench(
 
     Raises:
         FormatError: if the text holds no words.
-        InputError: if the text can be read only once.
+        InputError: if the text can be read only once: its size is read, too.
     """
-    text_files = [] if text is None else _files_to_read_twice(text)
+    text_files = [] if text is None else sources.find_files(text)
+    if pipes := [path for path in text_files if sources.is_read_once(path)]:
+        raise InputError(f"{pipes[0]} can be read only once; the text is read twice. Give files.")
     loaded = Embedder.load(model, device="cpu", word_cache=False).model
     splitter = build_tokenizer(tokenizer_for_model(loaded.tokenizer, tokenizer))
     form = loaded.config.char_vocab.normalization
@@ -121,28 +123,19 @@ def _tokens_per_second(
     return statistics.median(rates)
 
 
-def _files_to_read_twice(text: sources.Paths) -> list[AnyFile]:
-    paths = sources.find_files(text)
-    for path in paths:
-        if sources.is_read_once(path):
-            raise InputError(
-                f"{path} can be read only once, but the text is read for a sample and again for "
-                "its size. Give files."
-            )
-    return paths
-
-
 def _estimate(
     paths: Sequence[AnyFile], sentences: Sequence[Sequence[str]], speeds: Sequence[Speed]
 ) -> CorpusEstimate | None:
+    kinds = {path: kind for path in paths if (kind := sources.file_kind(path)) != "text"}
+    if kinds:
+        path, kind = next(iter(kinds.items()))
+        log.warning("%s is %s: how much text it holds, and so the hours, are unknown", path, kind)
+        return None
+    num_bytes = 0
     for path in paths:
-        if (kind := sources.file_kind(path)) != "text":
-            log.warning(
-                "the hours for the whole text are not estimated: %s is %s, whose size does not "
-                "show how much text it holds", path, kind,
-            )  # fmt: skip
-            return None
-    num_bytes = sum(map(_text_bytes, paths))
+        is_compressed = path.suffix.lower() in sources.COMPRESSIONS
+        size = None if is_compressed else sources.file_size(path)
+        num_bytes += sum(map(len, sources.read_pieces(path))) if size is None else size
     sample_bytes = sum(len(" ".join(sentence).encode()) + 1 for sentence in sentences)
     sample_tokens = sum(len(sentence) + 2 for sentence in sentences)
     tokens = round(num_bytes * sample_tokens / sample_bytes)
@@ -152,10 +145,3 @@ def _estimate(
         if speed.sentences_at_once == max(BATCHES)
     }
     return CorpusEstimate(num_bytes, tokens, hours)
-
-
-def _text_bytes(path: AnyFile) -> int:
-    if path.suffix.lower() in sources.COMPRESSIONS:
-        return sum(map(len, sources.read_pieces(path)))
-    size = sources.file_size(path)
-    return sum(map(len, sources.read_pieces(path))) if size is None else size

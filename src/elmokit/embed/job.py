@@ -26,7 +26,7 @@ from elmokit.embed.line_embedder import LineEmbedder, OwnLines
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.part_store import PartStore
-from elmokit.embed.sif import (
+from elmokit.embed.pooling import (
     SIF,
     common_direction,
     weighted_mean,

@@ -13,8 +13,7 @@ from elmokit.bilm.bilm import BiLMState
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
-from elmokit.embed.pooling import pool
-from elmokit.embed.sif import SIF
+from elmokit.embed.pooling import SIF, pool
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer

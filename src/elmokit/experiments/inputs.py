@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import elmokit
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.experiments.definitions import (
@@ -35,6 +34,7 @@ from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.examples import check_labels
 from elmokit.tasks.sampling import DataFile
+from elmokit.version import __version__
 from elmokit.weights.locate import PACKAGED_MODELS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 
@@ -189,7 +189,7 @@ def task_metadata(
 ) -> dict[str, Any]:
     """Return what determines the result of a task besides its configuration."""
     return {
-        "elmokit_version": elmokit.__version__,
+        "elmokit_version": __version__,
         **model.metadata,
         "vectors": vectors_hash,
         "data": {

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import elmokit
 from elmokit.config import apply_overrides, from_dict, to_dict
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import (
@@ -26,6 +25,7 @@ from elmokit.experiments.definitions import (
 )
 from elmokit.tasks.inputs.settings import CONDITION_INPUTS
 from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.version import __version__
 
 ID_LENGTH = 16
 RUN_VERSION = 3
@@ -152,7 +152,7 @@ def plan_probe(
     for family in settings.families:
         for seed in range(seeds if family == RANDOM else 1):
             metadata: dict[str, Any] = {
-                "elmokit_version": elmokit.__version__, "family": family, "data": data,
+                "elmokit_version": __version__, "family": family, "data": data,
                 "sample": [SAMPLE_VERSION, POS_SENTENCES], "seed": seed,
             }  # fmt: skip
             if family != STATIC_VECTORS:

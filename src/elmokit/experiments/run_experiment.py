@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import elmokit
 from elmokit.errors import ConfigError, InputError
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import SEEDS, Experiment, find_experiment
@@ -43,6 +42,7 @@ from elmokit.files.locks import directory_lock
 from elmokit.files.pictures import check_matplotlib
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import changes
+from elmokit.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -318,7 +318,7 @@ class _Session:
         for (_, dataset, condition), rate in self.earlier_rates.items():
             tasks[dataset].setdefault("--rates", {})[condition] = rate
         return {
-            "experiment": self.experiment.name, "elmokit_version": elmokit.__version__,
+            "experiment": self.experiment.name, "elmokit_version": __version__,
             "biLM": self.model.hash, "word vectors": self.vectors_hash,
             "--set": sorted(self.options.overrides), "--tune": self.options.tune, "tasks": tasks,
         }  # fmt: skip

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-import elmokit
 from elmokit.config import parse_record
 from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.files.arrays import open_archive
@@ -28,6 +27,7 @@ from elmokit.inference.precision import pick_device
 from elmokit.jobs.job import CHECKPOINTS
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.task import TaskScore
+from elmokit.version import __version__
 
 RESULT_FILE, COUNTS_FILE, DIVERGED_FILE = "result.json", "counts.npz", "diverged.json"
 ARRAYS = ("counts", "sampling_units")
@@ -191,7 +191,7 @@ def provenance(device: str) -> dict[str, str]:
     return {
         "date": now(),
         "hardware": f"{_processor()}, {counted(cores, 'core')}, {counted(threads, 'thread')}{gpu}",
-        "versions": f"elmokit {elmokit.__version__}, Python {platform.python_version()}, "
+        "versions": f"elmokit {__version__}, Python {platform.python_version()}, "
         f"PyTorch {torch.__version__}, NumPy {version('numpy')}",
     }
 

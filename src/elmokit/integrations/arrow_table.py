@@ -11,7 +11,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.block import Block
 from elmokit.embed.line_embedder import OwnLines
 from elmokit.embed.options import EmbedOptions
-from elmokit.embed.sif import SIF
+from elmokit.embed.pooling import SIF
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.text.given_sentences import check_text
 from elmokit.weights.model_dir import PretrainedBiLM

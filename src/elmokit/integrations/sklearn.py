@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import check_pooling
-from elmokit.embed.sif import (
+from elmokit.embed.pooling import (
     SIF,
+    check_pooling,
     common_direction,
     weighted_mean,
     without_common,
@@ -53,7 +53,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         probabilities_: p(w) in the training sentences (SIF).
         common_direction_: (2D,), of length 1, or zeros (SIF).
 
-    Source of SIF: see `elmokit.embed.sif`; p(w) is that of the training sentences.
+    Source of SIF: see `elmokit.embed.pooling`; p(w) is that of the training sentences.
     """
 
     def __init__(

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import elmokit
 from elmokit.errors import FormatError
 from elmokit.files.atomic import no_room, previous_of
 from elmokit.files.json_files import read_json, write_json
@@ -25,6 +24,7 @@ from elmokit.files.locks import held_directory
 from elmokit.files.temporary import remove_whole
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.metrics_log import METRICS_FILE
+from elmokit.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Job:
 
         A resumed job keeps its first record, apart from the facts.
         """
-        made = {"elmokit_version": elmokit.__version__, "command": self.command}
+        made = {"elmokit_version": __version__, "command": self.command}
         record = (self.record or made | self.identity.record()) | facts
         if record != self.record:
             write_json(self.directory / RUN_FILE, record)

@@ -12,7 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-import elmokit
 from elmokit.config import to_dict
 from elmokit.corpus.preparation import SHARDS
 from elmokit.corpus.sentence_file import (
@@ -30,6 +29,7 @@ from elmokit.files.temporary import scratch_directory
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
 from elmokit.vectors.vector_files import check_suffix, write_vectors
+from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME, find_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 
@@ -166,7 +166,7 @@ def train_vectors(
         write_vectors(output, trained.wv.index_to_key, trained.wv.vectors)
     learning = {"learning_rate": float(trained.alpha), "sample": float(trained.sample)}
     metadata = {
-        "elmokit_version": elmokit.__version__,
+        "elmokit_version": __version__,
         "made_by": {"gensim": version("gensim")},
         "settings": {**to_dict(config), **learning, "threads": threads},
         "words": report.words,

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmokit import __version__
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.softmax import AdaptiveSoftmax, SoftmaxConfig
 from elmokit.errors import FormatError, InputError
@@ -30,6 +29,7 @@ from elmokit.files.json_files import json_bytes
 from elmokit.text.lexicon import Lexicon
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
+from elmokit.version import __version__
 from elmokit.weights.bilm_tf_layout import (
     SOFTMAX_NAMES,
     Arrays,

@@ -23,7 +23,6 @@ from jaxtyping import Int
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from elmokit import __version__
 from elmokit.bilm.bilm import BiLM, BiLMConfig
 from elmokit.bilm.softmax import Softmax, SoftmaxConfig, build_softmax
 from elmokit.config import to_dict
@@ -38,6 +37,7 @@ from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
+from elmokit.version import __version__
 from elmokit.weights.card import model_card
 from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes

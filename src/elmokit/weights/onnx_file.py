@@ -21,13 +21,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import elmokit
 from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.damage import damage
+from elmokit.version import __version__
 from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.storage import Storage, pack, round_parameters
 
@@ -79,7 +79,7 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
             graph.initializers,
         ),
         producer_name=PRODUCER,
-        producer_version=elmokit.__version__,
+        producer_version=__version__,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=10,  # of opset 18's time: newer ones are refused by older runtimes
     )

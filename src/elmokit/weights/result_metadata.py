@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from elmokit import __version__
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_metadata
+from elmokit.version import __version__
 
 METADATA_KEY = "elmokit"
 """Name of the metadata, as JSON, in HDF5, Parquet and NPZ files."""

@@ -61,12 +61,6 @@ def test_the_user_decides(eight_threads, monkeypatch, name):
     assert eight_threads == [5]
 
 
-def test_without_a_start_nothing_is_measured(eight_threads, monkeypatch):
-    monkeypatch.setattr(threads, "_at_start", None)
-    threads.choose_threads(None)
-    assert eight_threads == []
-
-
 def test_free_cores_are_idle_or_our_own(monkeypatch):
     now = ProcessorTimes(clock=12.0, idle=103.0, own=2.5)
     monkeypatch.setattr(threads, "processor_times", lambda: now)

@@ -51,12 +51,6 @@ def test_cut_words_belong_to_a_span_and_spans_may_overlap(embedder):
     np.testing.assert_allclose(vectors[3], embedder.embed_sentences([TEXT])[0], atol=1e-6)
 
 
-def test_the_whole_of_a_text_is_its_sentence(embedder):
-    for state in ("reset", "warm"):
-        (whole,) = embedder.embed_spans(TEXT, [(0, len(TEXT))], state=state)
-        np.testing.assert_array_equal(whole, embedder.embed_sentences([TEXT], state=state)[0])
-
-
 def test_korean_spans_are_characters_of_the_raw_text():
     pytest.importorskip("kiwipiepy")
     embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="korean")))

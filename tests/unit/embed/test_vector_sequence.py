@@ -1,6 +1,5 @@
 """Embedding files of other programs, hostile and damaged ones; all formats: contracts."""
 
-import errno
 import json
 import os
 
@@ -250,17 +249,6 @@ def test_a_closed_file_is_not_called_damaged(path, tmp_path, suffix):
         assert not isinstance(caught.value, FormatError)
 
 
-def test_a_disk_that_cannot_be_read_is_not_called_damage(path, monkeypatch):
-    def fail(position):
-        raise OSError(errno.EIO, "Input/output error")
-
-    with open_vectors(path) as sentences:
-        monkeypatch.setattr(sentences._reader, "read", fail)
-        with pytest.raises(OSError, match=r"a\.hdf5") as caught:
-            sentences[0]
-    assert caught.value.errno == errno.EIO
-
-
 @pytest.mark.parametrize("seed", [100573, 100587, 100733])
 def test_damaged_statistics_of_a_parquet_file_do_not_end_the_process(seed, tmp_path):
     """pyarrow 26 calls `std::terminate` when it is asked for the metadata of such a column."""
@@ -268,8 +256,3 @@ def test_damaged_statistics_of_a_parquet_file_do_not_end_the_process(seed, tmp_p
     (tmp_path / "files").mkdir()
     target = fuzz_targets.TARGETS["parquet"](tmp_path / "files")
     assert target.attempt(seed) in ("read", "refused")
-
-
-def test_a_directory_is_no_embedding_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no embedding file .*elmokit embed"):
-        open_vectors(tmp_path)

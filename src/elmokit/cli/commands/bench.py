@@ -13,19 +13,19 @@ from elmokit.cli.threads import choose_threads
 
 def bench(
     model: options.ModelArgument,
-    text: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="TEXT", help="Text to time, read in part; default: demo text."),
-    ] = None,
+    text: Annotated[list[Path] | None, typer.Argument(metavar="TEXT")] = None,
     *,
-    seconds: Annotated[
-        float, typer.Option(help="Duration of each of the six measurements.", min=0.1)
-    ] = 5.0,
-    tokenizer: options.OtherTokenizerOption = None,
+    seconds: Annotated[float, typer.Option(min=0.1)] = 5.0,
+    tokenizer: str | None = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
-    """Measure embedding speed on this CPU: tokens/s and the time for a text."""
+    """Measure embedding speed on this CPU: tokens/s and the time for a text.
+
+    Args:
+        text: Text to time, read in part; default: demo text.
+        seconds: Duration of each of the six measurements.
+    """
     from elmokit.embed.bench import bench as measure
 
     choose_threads(threads)

@@ -1,26 +1,25 @@
 """`elmokit cache`: what is kept in the user's cache folder."""
 
 import re
-from typing import Annotated
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.output import emit_json
 
 
 def cache(
     *,
-    clear: Annotated[
-        bool, typer.Option("--clear", help="Remove the entries; they are made again as needed.")
-    ] = False,
-    json: options.JsonOption = False,
+    clear: bool = False,
+    json: bool = False,
 ) -> None:
     """Show or clear compiled kernels and cached biLM layers; show outputs not sent yet.
 
     The layer cache holds up to 10 GB, or as much as the environment variable ELMOKIT_LAYER_CACHE_GB
     allows; the least recently used entries are removed first. Finished outputs that could not be
     sent to object storage are kept: the same command with --resume sends them.
+
+    Args:
+        clear: Remove the entries; they are made again as needed.
     """
     from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
     from elmokit.files.locks import LOCK_NAME

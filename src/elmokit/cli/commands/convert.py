@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from elmokit.cli.options import JsonOption, OverwriteOption, file_option
 from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
 from elmokit.files.location import counted
@@ -15,38 +14,17 @@ if TYPE_CHECKING:
 
 
 def convert(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="[SRC] DST",
-            help="Source: a folder, archive or file of a kind below, recognized by its contents. "
-            "Omit it if --options and --weights name the source. Destination: a model directory; "
-            "if the source is one, a file *.onnx, or the folder for options.json and weights.hdf5.",
-        ),
-    ],
+    paths: Annotated[list[Path], typer.Argument(metavar="[SRC] DST")],
     *,
-    options: Annotated[Path | None, file_option("Options file: a name in SRC, or a path.")] = None,
-    weights: Annotated[
-        Path | None, file_option("Weight file, or a checkpoint's prefix: a name in SRC, or a path.")
-    ] = None,
-    vocab: Annotated[
-        Path | None, file_option("Vocabulary; default: vocab.txt, or the only word list in SRC.")
-    ] = None,
-    softmax: Annotated[
-        Path | None, file_option("Separate HDF5 file of the softmax, to read or write.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Which ELMo of an archive that holds several.")
-    ] = None,
-    encoder_only: Annotated[
-        bool, typer.Option("--encoder-only", help="Leave out softmax and vocabulary.")
-    ] = False,
-    dtype: Annotated[
-        Literal["float32", "float16", "int8"] | None,
-        typer.Option(help="Weights of an ONNX file; default: float32."),
-    ] = None,
-    overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    options: Path | None = None,
+    weights: Path | None = None,
+    vocab: Path | None = None,
+    softmax: Path | None = None,
+    name: str | None = None,
+    encoder_only: bool = False,
+    dtype: Literal["float32", "float16", "int8"] | None = None,
+    overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Convert a model of other software to a model directory, or a model directory back or to ONNX.
 
@@ -55,6 +33,18 @@ def convert(
 
     The result is read back, both models embed a few sentences, and the largest difference is
     printed. Trained mixtures of layers are written to mixes.safetensors in DST.
+
+    Args:
+        paths: Source: a folder, archive or file of a kind below, recognized by its contents. Omit
+            it if --options and --weights name the source. Destination: a model directory; if the
+            source is one, a file *.onnx, or the folder for options.json and weights.hdf5.
+        options: Options file: a name in SRC, or a path.
+        weights: Weight file, or a checkpoint's prefix: a name in SRC, or a path.
+        vocab: Vocabulary; default: vocab.txt, or the only word list in SRC.
+        softmax: Separate HDF5 file of the softmax, to read or write.
+        name: Which ELMo of an archive that holds several.
+        encoder_only: Leave out softmax and vocabulary.
+        dtype: Weights of an ONNX file; default: float32.
     """
     from elmokit.weights.convert import convert as convert_model
 
@@ -71,7 +61,7 @@ def convert(
         source, paths[-1], options=options, weights=weights, vocab=vocab, softmax=softmax,
         name=name, encoder_only=encoder_only, dtype=dtype, overwrite=overwrite,
     )  # fmt: skip
-    if as_json:
+    if json:
         emit_json(report)
     else:
         typer.echo(_describe(report))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.cli.training_progress import Listeners
@@ -42,19 +41,22 @@ class LanguageResult:
 
 def demo(
     *,
-    language: Annotated[list[str] | None, typer.Option(help="en, ko; default: both.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep the models in DIR.")
-    ] = None,
-    json: JsonOption = False,
+    language: list[str] | None = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR")] = None,
+    json: bool = False,
 ) -> None:
-    """Pre-train a toy model on packaged text and show neighbors of ambiguous words (offline)."""
+    """Pre-train a toy model on packaged text and show neighbors of ambiguous words (offline).
+
+    Args:
+        language: en, ko; default: both.
+        output: Keep the models in DIR.
+    """
     chosen = list(dict.fromkeys(language or LANGUAGES))
     unknown = [name for name in chosen if name not in LANGUAGES]
     if unknown:
         raise InputError(f"There is no demo in {unknown[0]!r}; choose en or ko.")
     if output is not None:
-        from elmokit.explorer.export import check_empty
+        from elmokit.web.page.export import check_empty
 
         check_empty(output)
     import torch

@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 
 
 def embed(
-    texts: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TEXT",
-            help="Text files (also .gz, .xz, .bz2, .zst), one sentence per line; - is standard "
-            "input.",
-        ),
-    ],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT")],
     *,
     output: Annotated[
         Path,
@@ -38,73 +31,29 @@ def embed(
         ),
     ],
     model: options.ModelOption = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(
-            help="all, top, average, or a layer number (0 is the token layer); default: all, with "
-            "--pool average."
-        ),
-    ] = None,
-    pool: Annotated[
-        str | None,
-        typer.Option(
-            help="One vector per sentence: mean or max over its words, or sif (rare words count "
-            "more; reads TEXT twice); default: one per word."
-        ),
-    ] = None,
-    precision: options.PrecisionOption = "fp32",
-    dtype: Annotated[str, typer.Option(help="Data type in OUT: float32 or float16.")] = "float32",
+    layers: str | None = None,
+    pool: str | None = None,
+    precision: str = "fp32",
+    dtype: str = "float32",
     format_: Annotated[
         str,
         typer.Option("--format", help=f"Layout of OUT, by name and suffix. {describe_formats()}."),
     ] = "elmokit",
-    state: Annotated[
-        str,
-        typer.Option(
-            help="LSTM state before each sentence: reset (zeros), carry (end of the previous "
-            "sentence) or warm (one fixed state)."
-        ),
-    ] = "reset",
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            metavar="i/N",
-            help="Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.",
-        ),
-    ] = None,
-    id_field: Annotated[
-        str | None,
-        typer.Option(
-            help="Field of .tsv, .csv or .jsonl with the key of each sentence in OUT; FASTA files "
-            "have ids of their own. Default: the line number."
-        ),
-    ] = None,
-    text_field: Annotated[
-        str | None, typer.Option(help="With --id-field: field of the sentences; default: text.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted job, or start one.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT and discard an unfinished job.")
-    ] = False,
-    tokenizer: options.OtherTokenizerOption = None,
-    batch_tokens: Annotated[
-        int, typer.Option(help="Words per batch; does not affect the result.", min=1)
-    ] = 4096,
-    device: options.DeviceOption = "auto",
+    state: str = "reset",
+    shard: Annotated[str | None, typer.Option(metavar="i/N")] = None,
+    id_field: str | None = None,
+    text_field: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    tokenizer: str | None = None,
+    batch_tokens: Annotated[int, typer.Option(min=1)] = 4096,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
-    engine: options.EngineOption = "local",
-    address: options.AddressOption = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="With --engine ray: number of workers; default: 2.", min=1),
-    ] = None,
-    gpus: Annotated[
-        float,
-        typer.Option(help="GPUs per Ray worker; with 0.25, four share one.", min=0.0),
-    ] = 0.0,
-    json: options.JsonOption = False,
+    engine: str = "local",
+    address: Annotated[str | None, typer.Option(metavar="ADDRESS")] = None,
+    workers: Annotated[int | None, typer.Option(min=1)] = None,
+    gpus: Annotated[float, typer.Option(min=0.0)] = 0.0,
+    json: bool = False,
 ) -> None:
     """Write contextual vectors of a text to a file, for each word or, with --pool, each sentence.
 
@@ -113,6 +62,28 @@ def embed(
     letter by letter, and ids are the keys. Lines are streamed, so memory use does not depend on
     their number (ids are kept in memory). Finished sentences are kept in OUT.parts until OUT is
     complete.
+
+    Args:
+        engine: Where workers run: local (this machine) or ray (a Ray cluster).
+        address: With --engine ray: the cluster, such as auto or ray://HOST:10001; default: start
+            one on this machine.
+        texts: Text files (also .gz, .xz, .bz2, .zst), one sentence per line; - is standard input.
+        layers: all, top, average, or a layer number (0 is the token layer); default: all, with
+            --pool average.
+        pool: One vector per sentence: mean or max over its words, or sif (rare words count more;
+            reads TEXT twice); default: one per word.
+        dtype: Data type in OUT: float32 or float16.
+        state: LSTM state before each sentence: reset (zeros), carry (end of the previous sentence)
+            or warm (one fixed state).
+        shard: Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.
+        id_field: Field of .tsv, .csv or .jsonl with the key of each sentence in OUT; FASTA files
+            have ids of their own. Default: the line number.
+        text_field: With --id-field: field of the sentences; default: text.
+        resume: Continue an interrupted job, or start one.
+        overwrite: Replace OUT and discard an unfinished job.
+        batch_tokens: Words per batch; does not affect the result.
+        workers: With --engine ray: number of workers; default: 2.
+        gpus: GPUs per Ray worker; with 0.25, four share one.
     """
     from elmokit.embed.job import embed_lines, output_paths
     from elmokit.embed.options import EmbedOptions

@@ -13,18 +13,20 @@ from elmokit.files.location import counted
 
 def evaluate(
     run: options.TaskRunArgument,
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="File with gold labels, in the task's format.")
-    ],
+    data: Annotated[Path, typer.Argument(metavar="DATA")],
     *,
     columns: options.ColumnsOption = None,
     model: options.RunModelOption = None,
-    device: options.DeviceOption = "auto",
+    device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
-    """Score a trained task model on labeled data, in total and by tag, type of span or label."""
+    """Score a trained task model on labeled data, in total and by tag, type of span or label.
+
+    Args:
+        data: File with gold labels, in the task's format.
+    """
     from elmokit.tasks.runs.run_dir import run_hash
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.weights.locate import TASK_RUNS

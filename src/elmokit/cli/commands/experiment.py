@@ -32,81 +32,43 @@ def experiment(
         ),
     ],
     *,
-    data: Annotated[
-        Path, typer.Option(metavar="DIR", help="Directory with one folder per data set.")
-    ] = Path("data"),
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="MODEL",
-            help="Model directory, or the name of a packaged model: en, ko; default: that of the "
-            "experiment's language (ko for korean and figure1_korean).",
-        ),
-    ] = None,
-    vectors: options.VectorsOption = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Tables, plots, runs and their models; default: experiments/NAME.",
-        ),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Continue the experiment in the output, or start it."),
-    ] = False,
-    test: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory like --data, with a test file for each task: every finished run is "
-            "scored on it.",
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            help="Seeds of every task and condition; default: set for each task, fewer for "
-            "controls.",
-            min=1,
-        ),
-    ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Time limit; --resume continues the run that it stops.")
-    ] = None,
-    tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Run only these tasks of the experiment.")
-    ] = None,
-    tune: Annotated[
-        bool,
-        typer.Option(
-            "--tune",
-            help="Tune the learning rate of each condition: try three with seed 0 and choose on a "
-            "part of the training set.",
-        ),
-    ] = False,
-    rates: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Instead of --tune: the learning rates that an earlier command tuned, from its "
-            "results.json or its folder.",
-        ),
-    ] = None,
+    data: Annotated[Path, typer.Option(metavar="DIR")] = Path("data"),
+    model: Annotated[str | None, typer.Option("--model", "-m", metavar="MODEL")] = None,
+    vectors: Path | None = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR")] = None,
+    resume: bool = False,
+    test: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1)] = None,
+    minutes: float | None = None,
+    tasks: Annotated[str | None, typer.Option(metavar="A,B")] = None,
+    tune: bool = False,
+    rates: Path | None = None,
     set_: options.SetOption = None,
-    device: options.DeviceOption = "auto",
+    device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Reproduce a table or figure of the paper at laptop scale.
 
     Tables have error bars and a static baseline, which needs --vectors. After an interruption, the
     same command with --resume continues; the training of a task from its last checkpoint.
+
+    Args:
+        data: Directory with one folder per data set.
+        model: Model directory, or the name of a packaged model: en, ko; default: that of the
+            experiment's language (ko for korean and figure1_korean).
+        output: Tables, plots, runs and their models; default: experiments/NAME.
+        resume: Continue the experiment in the output, or start it.
+        test: Directory like --data, with a test file for each task: every finished run is scored on
+            it.
+        seeds: Seeds of every task and condition; default: set for each task, fewer for controls.
+        minutes: Time limit; --resume continues the run that it stops.
+        tasks: Run only these tasks of the experiment.
+        tune: Tune the learning rate of each condition: try three with seed 0 and choose on a part
+            of the training set.
+        rates: Instead of --tune: the learning rates that an earlier command tuned, from its
+            results.json or its folder.
     """
     from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
 

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -13,54 +13,25 @@ from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.files.location import counted, quoted
 
+if TYPE_CHECKING:
+    from elmokit.web.page.server import PageServer
+
 HOST, PORT, WEIGHTS = "127.0.0.1", 8765, "int6"
 
 
 def explore(
     *,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model", "-m", metavar="MODEL",
-            help="Model directory or name, repeatable; default: the packaged models.",
-        ),
-    ] = None,
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="DIR", help="A training run, even while it is training; repeatable."),
-    ] = None,
-    task: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="RUN",
-            help="A run of `elmokit train`; repeatable. The whole file of its static vectors is "
-            "held in memory.",
-        ),
-    ] = None,
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Text in which to find neighbors of words; repeatable."),
-    ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = HOST,
-    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.", min=0, max=65535)] = PORT,
-    show: Annotated[
-        bool, typer.Option("--open", help="Open the page in the default browser.")
-    ] = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the page as static files instead of serving it."),
-    ] = None,
-    weights: Annotated[
-        str,
-        typer.Option(
-            metavar="int6|int8|stored",
-            help="With --export: round the weights and compress them, or copy the model's files.",
-        ),
-    ] = WEIGHTS,
+    model: Annotated[list[str] | None, typer.Option("--model", "-m", metavar="MODEL")] = None,
+    run: Annotated[list[Path] | None, typer.Option(metavar="DIR")] = None,
+    task: Annotated[list[Path] | None, typer.Option(metavar="RUN")] = None,
+    corpus: list[Path] | None = None,
+    host: str = HOST,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = PORT,
+    show: Annotated[bool, typer.Option("--open")] = False,
+    export: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
+    weights: Annotated[str, typer.Option(metavar="int6|int8|stored")] = WEIGHTS,
     threads: options.ThreadsOption = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="With --export: print the result as one JSON object.")
-    ] = False,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Look inside a model in the browser: a page on this machine, or a folder of static files.
 
@@ -68,6 +39,19 @@ def explore(
     server, and nothing that is typed leaves the browser. Larger models, training runs and tasks
     need the server. It listens on this machine only, unless --host says otherwise; it has no
     passwords. Ctrl-C stops it.
+
+    Args:
+        model: Model directory or name, repeatable; default: the packaged models.
+        run: A training run, even while it is training; repeatable.
+        task: A run of `elmokit train`; repeatable. The whole file of its static vectors is held in
+            memory.
+        corpus: Text in which to find neighbors of words; repeatable.
+        host: Address to listen on.
+        port: Port; 0 chooses a free one.
+        show: Open the page in the default browser.
+        export: Write the page as static files instead of serving it.
+        weights: With --export: round the weights and compress them, or copy the model's files.
+        json: With --export: print the result as one JSON object.
     """
     from elmokit.weights.locate import packaged_models
 
@@ -86,7 +70,7 @@ def explore(
             )
         _export(names, export, weights=weights, json=json)
         return
-    from elmokit.explorer.addresses import warn_if_reachable
+    from elmokit.web.startup import warn_if_reachable
 
     server = _server(names, run or [], task or [], corpus or [], host=host, port=port)
     warn_if_reachable(host, server.url, advice="the page has no passwords")
@@ -101,7 +85,7 @@ def explore(
 
 def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> None:
     """Write the page as static files."""
-    from elmokit.explorer.export import ExportedWeights, export_explorer
+    from elmokit.web.page.export import ExportedWeights, export_explorer
 
     if weights not in get_args(ExportedWeights):
         raise InputError(
@@ -121,39 +105,33 @@ def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> N
 def _server(
     names: list[str], runs: list[Path], tasks: list[Path], corpus: list[Path], *, host: str,
     port: int,
-) -> Any:  # fmt: skip
-    from elmokit.explorer.calls import Calls
-    from elmokit.explorer.catalog import catalog, distinct_names, load_explored
-    from elmokit.explorer.server import ExplorerServer
-    from elmokit.explorer.task_runs import load_task_run
-    from elmokit.explorer.training_runs import check_run_dir
+) -> "PageServer":  # fmt: skip
     from elmokit.files.sources import STANDARD_INPUT, find_files, is_read_once
+    from elmokit.training.curves import check_run_dir
+    from elmokit.web.page.calls import Calls
+    from elmokit.web.page.catalog import catalog, distinct_names, load_explored, page_files
+    from elmokit.web.page.server import PageServer
+    from elmokit.web.startup import listen, load_task_run
 
-    for one in runs:
-        check_run_dir(one)
+    for directory in runs:
+        check_run_dir(directory)
     texts = find_files(corpus) if corpus else []
     if STANDARD_INPUT in texts or (len(names) > 1 and any(map(is_read_once, texts))):
         raise InputError(
             "--corpus is read once for each model: give a file, not standard input or a pipe."
         )
 
-    def named(paths: list[Path]) -> "dict[str, Path]":
+    def named(paths: list[Path]) -> dict[str, Path]:
         names = distinct_names(path.resolve().name for path in paths)
         return dict(zip(names, paths, strict=True))
 
     run_dirs = named(runs)
     task_runs = {name: load_task_run(path) for name, path in named(tasks).items()}
     models = load_explored(names)
-    found = catalog(
-        models, served=True,
-        runs=[{"name": name, "title": name} for name in run_dirs],
-        tasks=[
-            {"name": name, "title": name, "task": run.task.name}
-            for name, run in task_runs.items()
-        ],
-        corpus=texts,
-    )  # fmt: skip
+    entries = [
+        {"name": name, "title": name, "task": run.task.name} for name, run in task_runs.items()
+    ]
+    content = catalog(models, served=True, runs=run_dirs, tasks=entries, corpus=texts)
     calls = Calls(models, runs=run_dirs, tasks=task_runs, corpus=texts)
-    server = ExplorerServer(found, models, calls, host=host, port=port)
     Thread(target=calls.load_tokenizers, daemon=True).start()
-    return server
+    return PageServer(page_files(content, models), calls, listen(host, port), host=host)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def finetune(
     model: options.ModelArgument,
-    corpus: options.CorpusArgument,
+    corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}.")],
     *,
     output: options.RunDirOption,
     task: Annotated[
@@ -30,34 +30,32 @@ def finetune(
             f"and dev… file. One of {', '.join(TASKS)}.",
         ),
     ] = None,
-    units: Annotated[
-        Literal["words", "morphemes", "characters"],
-        typer.Option(help="With --task: what a token of the data is."),
-    ] = "words",
+    units: Literal["words", "morphemes", "characters"] = "words",
     columns: options.ColumnsOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
-    valid: options.ValidOption = None,
-    general: Annotated[
-        list[Path] | None, options.file_option("Out-of-domain text to score before and after.")
-    ] = None,
-    vocab: Annotated[
-        str | None, options.file_option("New vocabulary, or `corpus` to build one from CORPUS.")
-    ] = None,
+    valid: list[Path] | None = None,
+    general: list[Path] | None = None,
+    vocab: Annotated[str | None, typer.Option(metavar="FILE")] = None,
     text_field: options.TextFieldOption = None,
-    minutes: options.MinutesOption = None,
-    epochs: options.EpochsOption = None,
-    tokens: options.TokensOption = None,
-    resume: options.ResumeRunOption = False,
-    device: options.DeviceOption = "auto",
+    minutes: float | None = None,
+    epochs: float | None = None,
+    tokens: int | None = None,
+    resume: bool = False,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Continue training a model on in-domain text; print perplexity before and after.
 
     CORPUS is the in-domain text. With --task it is data of a task, as is --valid: their sentences
     are read as the task reads them. Without a limit, training makes one pass over CORPUS.
+
+    Args:
+        units: With --task: what a token of the data is.
+        general: Out-of-domain text to score before and after.
+        vocab: New vocabulary, or `corpus` to build one from CORPUS.
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.text.worker_processes import Workers

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.error_messages import is_user_error, print_error
 from elmokit.cli.output import emit_json
 
@@ -14,17 +13,9 @@ _MAX_ROWS = 10
 
 
 def info(
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH",
-            help="Model (directory, or en or ko), task run (directory, or the name of a packaged "
-            "tagger), experiment, shards, vocabulary, embedding file, word vectors, table of "
-            "surprisal or of occurrences, exported model (directory, HDF5, ONNX) or explorer page.",
-        ),
-    ],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH")],
     *,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Show what a model, run or file is and how it was made.
 
@@ -33,6 +24,11 @@ def info(
     digits.
     A PATH that cannot be described is reported (with --json, also as `error` in its place); the
     others follow, and the exit code is 2.
+
+    Args:
+        paths: Model (directory, or en or ko), task run (directory, or the name of a packaged
+            tagger), experiment, shards, vocabulary, embedding file, word vectors, table of
+            surprisal or of occurrences, exported model (directory, HDF5, ONNX) or explorer page.
     """
     from elmokit.cli.descriptions import describe
 

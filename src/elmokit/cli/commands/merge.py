@@ -5,17 +5,13 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.embed.formats.registry import suffixes
 from elmokit.files.location import counted
 
 
 def merge(
-    shards: Annotated[
-        list[Path],
-        typer.Argument(metavar="SHARD", help="All files of `embed --shard i/N`, in any order."),
-    ],
+    shards: Annotated[list[Path], typer.Argument(metavar="SHARD")],
     *,
     output: Annotated[
         Path,
@@ -23,12 +19,16 @@ def merge(
             "--output", "-o", metavar="OUT", help=f"Output file: {', '.join(suffixes())}."
         ),
     ],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
-    json: options.JsonOption = False,
+    overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Merge the files of `embed --shard i/N` into one file.
 
     Checks that the files were made by the same command, and that none is missing.
+
+    Args:
+        shards: All files of `embed --shard i/N`, in any order.
+        overwrite: Replace OUT.
     """
     from elmokit.embed.merge import merge_shards
 

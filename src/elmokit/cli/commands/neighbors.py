@@ -1,6 +1,7 @@
 """`elmokit neighbors`: the occurrences of a word that a model considers similar."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,38 +19,20 @@ if TYPE_CHECKING:
 def neighbors(
     text: options.TextArgument,
     *,
-    word: Annotated[
-        str,
-        typer.Option(
-            metavar="WORD", help="The word itself; if the tokenizer splits it, all its parts."
-        ),
-    ],
-    sentence: Annotated[
-        str | None, typer.Option(help="Show only the neighbors of WORD in this sentence.")
-    ] = None,
-    any_word: Annotated[
-        bool, typer.Option("--any-word", help="With --sentence: allow other words as neighbors.")
-    ] = False,
+    word: Annotated[str, typer.Option(metavar="WORD")],
+    sentence: str | None = None,
+    any_word: bool = False,
     model: options.ModelOption = None,
-    layers: options.OneLayerOption = "top",
-    num_neighbors: Annotated[
-        int, typer.Option("--neighbors", "-k", help="Neighbors per occurrence.", min=1)
-    ] = 3,
-    limit: Annotated[
-        int, typer.Option(help="Compare at most this many sentences that contain WORD.", min=1)
-    ] = 1000,
-    show: Annotated[
-        int | None,
-        typer.Option(help="Without --sentence: occurrences of WORD to show; default: 4.", min=1),
-    ] = None,
-    context: Annotated[
-        int, typer.Option(help="Context words per side; --json prints full sentences.", min=0)
-    ] = 8,
-    vectors: options.VectorsOption = None,
-    tokenizer: options.OtherTokenizerOption = None,
-    device: options.DeviceOption = "auto",
+    layers: str = "top",
+    num_neighbors: Annotated[int, typer.Option("--neighbors", "-k", min=1)] = 3,
+    limit: Annotated[int, typer.Option(min=1)] = 1000,
+    show: Annotated[int | None, typer.Option(min=1)] = None,
+    context: Annotated[int, typer.Option(min=0)] = 8,
+    vectors: Path | None = None,
+    tokenizer: str | None = None,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Show which occurrences of a word have the most similar vectors.
 
@@ -57,6 +40,15 @@ def neighbors(
     two occurrences, or with --any-word, by the plain cosine. The occurrences shown range from those
     with the nearest neighbors to those with the farthest. With --vectors, the static neighbors of
     WORD follow.
+
+    Args:
+        word: The word itself; if the tokenizer splits it, all its parts.
+        sentence: Show only the neighbors of WORD in this sentence.
+        any_word: With --sentence: allow other words as neighbors.
+        num_neighbors: Neighbors per occurrence.
+        limit: Compare at most this many sentences that contain WORD.
+        show: Without --sentence: occurrences of WORD to show; default: 4.
+        context: Context words per side; --json prints full sentences.
     """
     from elmokit.embed.embedder import Embedder
     from elmokit.probes.neighbors import spread

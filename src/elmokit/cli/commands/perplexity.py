@@ -14,17 +14,21 @@ def perplexity(
     text: options.TextArgument,
     *,
     batch_size: options.ScoringBatchOption = 64,
-    tokenizer: options.OtherTokenizerOption = None,
-    state: options.StartStateOption = "warm",
-    precision: options.ScoringPrecisionOption = "auto",
+    tokenizer: str | None = None,
+    state: str = "warm",
+    precision: str = "auto",
     text_field: options.TextFieldOption = None,
-    device: options.DeviceOption = "auto",
+    device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Print the forward, backward and mean perplexity of a model on a text.
 
     Each word and sentence end of TEXT is scored once per direction, with the full softmax.
+
+    Args:
+        precision: fp32, bf16, or auto: bf16 where the processor is faster in it, which changes the
+            figures by less than 0.1 %.
     """
     from elmokit.corpus.readers import ReadReport
     from elmokit.evaluation.perplexity import perplexity_of_files

@@ -5,34 +5,29 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.files.location import counted
 
 
 def plot(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of pretrain or finetune.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
     *,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write .png, .pdf or .svg; default: plot.png in RUN.",
-        ),
-    ] = None,
-    overwrite: options.OverwriteOption = False,
-    json: options.JsonOption = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
+    overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Plot loss and held-out perplexity of a run by direction, even while it is training.
 
     The same plot as in the panel on training of `elmokit explore`. It has a line for an n-gram
     model if RUN holds ngram.json (from benchmarks/bench_ngram.py), and one for the base model of a
     fine-tuning run.
+
+    Args:
+        run: Directory of pretrain or finetune.
+        output: Write .png, .pdf or .svg; default: plot.png in RUN.
     """
-    from elmokit.explorer.training_runs import plot_run
     from elmokit.files.atomic import check_target
+    from elmokit.training.curves import plot_run
 
     target = output or run / "plot.png"
     check_target(target, overwrite=overwrite)

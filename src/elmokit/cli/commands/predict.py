@@ -14,24 +14,23 @@ from elmokit.errors import InputError
 
 def predict(
     run: options.TaskRunArgument,
-    text: Annotated[
-        list[Path],
-        typer.Argument(metavar="TEXT", help="Files with one text per line; - is standard input."),
-    ],
+    text: Annotated[list[Path], typer.Argument(metavar="TEXT")],
     *,
-    tokenizer: options.OtherTokenizerOption = None,
+    tokenizer: str | None = None,
     model: options.RunModelOption = None,
-    device: options.DeviceOption = "auto",
+    device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per line, with probabilities.")
-    ] = False,
+    json: bool = False,
 ) -> None:
     """Predict with a trained task model on raw text.
 
     Prints one answer per line of TEXT: tagged words, brackets or labels. With --json, an answer
     has the text as written, tokens with character offsets, and probabilities: softmax of labels
     and tags; for spans, the share of the legal tag sequences with the span (ner: by its CRF).
+
+    Args:
+        text: Files with one text per line; - is standard input.
+        json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
     from elmokit.tasks.runs.task_run import TaskRun

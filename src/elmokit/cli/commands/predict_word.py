@@ -15,23 +15,13 @@ if TYPE_CHECKING:
 
 def predict_word(
     model: options.ModelArgument,
-    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="A raw sentence.")],
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE")],
     *,
-    word: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Number of the token to predict, from 0; default: the next."
-        ),
-    ] = None,
-    insert: Annotated[
-        bool,
-        typer.Option("--insert", help="Predict a word before token N; 0: before the sentence."),
-    ] = False,
-    top: Annotated[int, typer.Option(help="Show the K likeliest words.", metavar="K", min=0)] = 10,
-    state: Annotated[
-        str, typer.Option(help="LSTM state before the sentence: warm (as in training) or reset.")
-    ] = "warm",
-    json: options.JsonOption = False,
+    word: Annotated[int | None, typer.Option(metavar="N")] = None,
+    insert: bool = False,
+    top: Annotated[int, typer.Option(metavar="K", min=0)] = 10,
+    state: str = "warm",
+    json: bool = False,
 ) -> None:
     """Show which words a model expects after a sentence, before it, or inside it.
 
@@ -39,6 +29,13 @@ def predict_word(
     it, and neither reads the word itself. "both" is proportional to p(word | before)
     p(word | after) / p(word), with p(word) estimated from its rank in the vocabulary. For the next
     word only "forward" is meaningful: the other two take the sentence to end after it.
+
+    Args:
+        sentence: A raw sentence.
+        word: Number of the token to predict, from 0; default: the next.
+        insert: Predict a word before token N; 0: before the sentence.
+        top: Show the K likeliest words.
+        state: LSTM state before the sentence: warm (as in training) or reset.
     """
     if insert and word is None:
         raise InputError("--insert needs --word N: the word before which to predict one.")

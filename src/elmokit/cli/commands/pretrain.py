@@ -26,20 +26,13 @@ def pretrain(
     preset: Annotated[
         str | None, typer.Option(help=f"One of {options.PRESETS}; default: the recipe's, or tiny.")
     ] = None,
-    minutes: options.MinutesOption = None,
-    epochs: options.EpochsOption = None,
-    tokens: options.TokensOption = None,
+    minutes: float | None = None,
+    epochs: float | None = None,
+    tokens: int | None = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
-    input_: Annotated[
-        Literal["chars", "words"] | None,
-        typer.Option(
-            "--input",
-            help="Input: chars (a character CNN, so no word is unknown) or words (an embedding "
-            "table); default: the recipe's, or chars.",
-        ),
-    ] = None,
-    valid: options.ValidOption = None,
+    input_: Annotated[Literal["chars", "words"] | None, typer.Option("--input")] = None,
+    valid: list[Path] | None = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -47,19 +40,22 @@ def pretrain(
             "finished shards, or simple."
         ),
     ] = None,
-    vocab: Annotated[
-        Path | None, options.file_option("Vocabulary; default: counted from CORPUS.")
-    ] = None,
+    vocab: Path | None = None,
     text_field: options.TextFieldOption = None,
-    resume: options.ResumeRunOption = False,
-    device: options.DeviceOption = "auto",
+    resume: bool = False,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Train a biLM on raw text: tokenize, build the vocabulary, write shards, train, validate.
 
     For data-parallel training, use torchrun --nproc-per-node 2 -m elmokit pretrain …
+
+    Args:
+        input_: Input: chars (a character CNN, so no word is unknown) or words (an embedding table);
+            default: the recipe's, or chars.
+        vocab: Vocabulary; default: counted from CORPUS.
     """
     from elmokit.text.word_vocab import WordVocab
     from elmokit.text.worker_processes import Workers

@@ -17,37 +17,31 @@ from elmokit.probes.registry import describe_probes, find_probe
 def probe(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"{describe_probes()}.")],
     *,
-    data: Annotated[
-        Path, typer.Option(metavar="DIR", help="Data directory; an error names missing files.")
-    ],
+    data: Annotated[Path, typer.Option(metavar="DIR")],
     model: options.ModelOption = None,
-    layers: options.LayersOption = "all",
-    precision: options.PrecisionOption = "fp32",
-    random: Annotated[
-        bool, typer.Option("--random", help="Also probe an untrained biLM of the same shape.")
-    ] = False,
-    vectors: options.VectorsOption = None,
-    test: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SET",
-            help="wsd: name of the test set if --data has several, such as semeval2007.",
-        ),
-    ] = None,
-    units: Annotated[
-        str | None,
-        typer.Option(help="pos: words or morphemes; default: the units of the model's tokenizer."),
-    ] = None,
+    layers: str = "all",
+    precision: str = "fp32",
+    random: bool = False,
+    vectors: Path | None = None,
+    test: Annotated[str | None, typer.Option(metavar="SET")] = None,
+    units: str | None = None,
     seed: Annotated[int, options.seed_option("of --random and of samples")] = 0,
-    state: options.StartStateOption = "reset",
-    device: options.DeviceOption = "auto",
+    state: str = "reset",
+    device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Measure what each layer of a model knows, without a task model.
 
     Trains at most a linear classifier or a threshold.
+
+    Args:
+        layers: all, top, average, or a layer number (0 is the token layer).
+        data: Data directory; an error names missing files.
+        random: Also probe an untrained biLM of the same shape.
+        test: wsd: name of the test set if --data has several, such as semeval2007.
+        units: pos: words or morphemes; default: the units of the model's tokenizer.
     """
     from elmokit.metrics.bootstrap import CONFIDENCE
     from elmokit.probes.probe import gains_of, plain_score, run_probe

@@ -12,7 +12,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.server import limits
+from elmokit.web.api.settings import ServerSettings
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
@@ -23,16 +23,9 @@ KEY_VARIABLE = "ELMOKIT_API_KEY"
 def serve(
     *,
     model: options.ModelOption = None,
-    task: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]RUN",
-            help="A run of `elmokit train`, for /predict/NAME; default: the directory's name. "
-            "Repeatable. The whole file of its static vectors is held in memory.",
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 chooses a free one.", min=0, max=65535)] = 8080,
+    task: Annotated[list[str] | None, typer.Option(metavar="[NAME=]RUN")] = None,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
     api_key: Annotated[
         str | None,
         typer.Option(
@@ -41,47 +34,21 @@ def serve(
             f"line; the environment variable {KEY_VARIABLE} is safer.",
         ),
     ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Host name that clients may use for the server; repeatable."
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the model for clients; default: its own.")
-    ] = None,
-    layers: options.OneLayerOption = "average",
-    pooling: Annotated[
-        str, typer.Option("--pool", help="One vector per text: mean or max over its words.")
-    ] = "mean",
-    normalize: Annotated[
-        bool,
-        typer.Option("--normalize/--no-normalize", help="Scale pooled vectors to length 1."),
-    ] = True,
-    state: Annotated[
-        str, typer.Option(help="LSTM state before each text: reset (zeros) or warm (fixed).")
-    ] = "reset",
-    precision: options.PrecisionOption = "fp32",
-    max_words: Annotated[
-        int, typer.Option(help="Maximum words per text.", min=1)
-    ] = limits.MAX_WORDS,
-    max_texts: Annotated[
-        int, typer.Option(help="Maximum texts per request.", min=1)
-    ] = limits.MAX_TEXTS,
-    batch_tokens: Annotated[
-        int, typer.Option(help="Words per batch; does not affect the result.", min=1)
-    ] = limits.BATCH_TOKENS,
-    max_requests: Annotated[
-        int, typer.Option(help="Maximum requests at once; more get status 429.", min=1)
-    ] = limits.MAX_REQUESTS,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds after which a request gets status 503.", min=0.1)
-    ] = limits.TIMEOUT_SECONDS,
-    device: options.DeviceOption = "auto",
+    allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
+    name: str | None = None,
+    layers: str = "average",
+    pooling: Annotated[str, typer.Option("--pool")] = "mean",
+    normalize: bool = True,
+    state: str = "reset",
+    precision: str = "fp32",
+    max_words: Annotated[int, typer.Option(min=1)] = ServerSettings.max_words,
+    max_texts: Annotated[int, typer.Option(min=1)] = ServerSettings.max_texts,
+    batch_tokens: Annotated[int, typer.Option(min=1)] = ServerSettings.batch_tokens,
+    max_requests: Annotated[int, typer.Option(min=1)] = ServerSettings.max_requests,
+    timeout: Annotated[float, typer.Option(min=0.1)] = ServerSettings.timeout_seconds,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print URL and name of the model as one JSON object.")
-    ] = False,
+    json: bool = False,
 ) -> None:  # fmt: skip
     """Serve a model over HTTP: the APIs of OpenAI (/v1/embeddings) and Text Embeddings Inference.
 
@@ -89,19 +56,35 @@ def serve(
     /health, /metrics. Requests that arrive together are computed together. It listens on this
     machine only, unless --host says otherwise. Ctrl-C or SIGTERM stops it after the accepted
     requests have been answered.
+
+    Args:
+        task: A run of `elmokit train`, for /predict/NAME; default: the directory's name.
+            Repeatable. The whole file of its static vectors is held in memory.
+        host: Address to listen on.
+        port: Port; 0 chooses a free one.
+        allow_host: Host name that clients may use for the server; repeatable.
+        name: Name of the model for clients; default: its own.
+        pooling: One vector per text: mean or max over its words.
+        normalize: Scale pooled vectors to length 1.
+        state: LSTM state before each text: reset (zeros) or warm (fixed).
+        max_words: Maximum words per text.
+        max_texts: Maximum texts per request.
+        batch_tokens: Words per batch; does not affect the result.
+        max_requests: Maximum requests at once; more get status 429.
+        timeout: Seconds after which a request gets status 503.
+        json: Print URL and name of the model as one JSON object.
     """
     choose_threads(threads)
     try:
-        from elmokit.server.routes import Service
-        from elmokit.server.serving import Server, listen
-        from elmokit.server.settings import ServerSettings
+        from elmokit.web.api.routes import Service
+        from elmokit.web.api.serving import Server
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed import word_checks
     from elmokit.embed.embedder import Embedder
-    from elmokit.explorer.addresses import url_of, warn_if_reachable
     from elmokit.text import special_words
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
+    from elmokit.web.startup import listen, url_of, warn_if_reachable
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_files import VOCAB_NAME
 
@@ -121,7 +104,7 @@ def serve(
         path = directory / VOCAB_NAME
         vocab = WordVocab.read(path, advice=COPY_AGAIN) if path.exists() else None
         service = Service(embedder, settings, runs=_runs(task or [], device), vocab=vocab)
-        url = url_of(host, listener.getsockname()[1])
+        url = url_of(host, listener)
         if settings.api_key is None:
             warn_if_reachable(host, url, advice="--api-key requires a key")
         if json:
@@ -131,18 +114,18 @@ def serve(
         Server(service, settings, host=host).run(sockets=[listener])
 
 
-def _key(given: str | None) -> str | None:
-    return os.environ.get(KEY_VARIABLE) if given is None else given
+def _key(option: str | None) -> str | None:
+    return os.environ.get(KEY_VARIABLE) if option is None else option
 
 
-def _runs(given: list[str], device: str) -> "dict[str, TaskRun]":
+def _runs(options: list[str], device: str) -> "dict[str, TaskRun]":
     """Load runs; a name is given before an equals sign, or the directory's."""
-    from elmokit.explorer.task_runs import load_task_run
+    from elmokit.web.startup import load_task_run
 
     runs: dict[str, TaskRun] = {}
-    for one in given:
-        named = None if Path(one).exists() else re.fullmatch(r"([\w.-]+)=(.+)", one)
-        name, path = (named[1], named[2]) if named else (Path(one).resolve().name, one)
+    for option in options:
+        named = None if Path(option).exists() else re.fullmatch(r"([\w.-]+)=(.+)", option)
+        name, path = (named[1], named[2]) if named else (Path(option).resolve().name, option)
         if name in runs:
             raise InputError(f"Two runs are called {name!r}: name one of them, NAME={path}.")
         runs[name] = load_task_run(path, device=device)

@@ -20,26 +20,16 @@ def surprisal(
     text: options.OptionalTextArgument = None,
     *,
     given: options.GivenTextOption = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write .tsv, .jsonl or .parquet."),
-    ] = None,
-    top: Annotated[
-        int, typer.Option(help="Also show the K most likely words.", metavar="K", min=0)
-    ] = 0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
+    top: Annotated[int, typer.Option(metavar="K", min=0)] = 0,
     batch_size: options.ScoringBatchOption = 64,
-    tokenizer: options.OtherTokenizerOption = None,
-    state: options.StartStateOption = "warm",
+    tokenizer: str | None = None,
+    state: str = "warm",
     text_field: options.TextFieldOption = None,
-    overwrite: options.OverwriteOption = False,
-    device: options.DeviceOption = "auto",
+    overwrite: bool = False,
+    device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print a JSON object per row; with -o the perplexity as one object."
-        ),
-    ] = False,
+    json: bool = False,
 ) -> None:
     """Print the surprisal of every word of a text, in bits, forward and backward.
 
@@ -49,6 +39,11 @@ def surprisal(
     of the line), is_unknown (scored as <UNK>), then forward, backward, mean (-log2 p), ranks and
     entropies. The perplexity, on stderr, is 2 raised to the mean of a column, as `elmokit
     perplexity` has it.
+
+    Args:
+        output: Write .tsv, .jsonl or .parquet.
+        top: Also show the K most likely words.
+        json: Print a JSON object per row; with -o the perplexity as one object.
     """
     from elmokit.corpus.readers import ReadReport
     from elmokit.evaluation import surprisal_files as files

@@ -16,9 +16,9 @@ def tokenize(
     text: options.OptionalTextArgument = None,
     *,
     given: options.GivenTextOption = None,
-    tokenizer: options.OtherTokenizerOption = None,
+    tokenizer: str | None = None,
     text_field: options.TextFieldOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Print the tokens that a model reads in a text, with offsets and character ids.
 

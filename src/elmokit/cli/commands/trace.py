@@ -16,25 +16,25 @@ _NUM_SHOWN = 10
 
 def trace(
     model: options.ModelArgument,
-    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="A raw sentence.")],
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE")],
     *,
-    word: Annotated[
-        int, typer.Option(metavar="N", help="Number of the token to trace, from 0.")
-    ] = 0,
-    weights: Annotated[
-        str | None,
-        typer.Option(metavar="S0,S1,…", help="Layer weights of the mixture; default: equal."),
-    ] = None,
-    gamma: Annotated[float, typer.Option(help="Scale of the mixture.")] = 1.0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print all numbers as one JSON object.")
-    ] = False,
+    word: Annotated[int, typer.Option(metavar="N")] = 0,
+    weights: Annotated[str | None, typer.Option(metavar="S0,S1,…")] = None,
+    gamma: float = 1.0,
+    json: bool = False,
 ) -> None:
     r"""Show how a model computes the vectors of a word.
 
     Prints every step from bytes through filters, highway gates and layers to the mixture. In
     windows of characters, ^ is word begin, $ word end, _ padding, and \x.. a byte of a longer
     character.
+
+    Args:
+        sentence: A raw sentence.
+        word: Number of the token to trace, from 0.
+        weights: Layer weights of the mixture; default: equal.
+        gamma: Scale of the mixture.
+        json: Print all numbers as one JSON object.
     """
     from elmokit.inspection.trace import trace as trace_word
     from elmokit.weights.model_dir import load_model

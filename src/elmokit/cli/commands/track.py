@@ -5,28 +5,25 @@ from typing import Annotated, Literal
 
 import typer
 
-from elmokit.cli.options import JsonOption
 from elmokit.cli.output import emit_json
 from elmokit.files.location import counted
 
 
 def track(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Directory of pretrain, finetune or train.")
-    ],
-    tracker: Annotated[
-        Literal["tensorboard"],
-        typer.Argument(help="Others read the rows in Python: see the guide to pre-training."),
-    ] = "tensorboard",
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    tracker: Annotated[Literal["tensorboard"], typer.Argument()] = "tensorboard",
     *,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Continue while the run trains, until Ctrl-C.")
-    ] = False,
-    json: JsonOption = False,
+    follow: bool = False,
+    json: bool = False,
 ) -> None:
     """Show the metrics and settings of a run in TensorBoard (RUN/tensorboard).
 
     The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker.
+
+    Args:
+        run: Directory of pretrain, finetune or train.
+        tracker: Others read the rows in Python: see the guide to pre-training.
+        follow: Continue while the run trains, until Ctrl-C.
     """
     from elmokit.training import trackers
 

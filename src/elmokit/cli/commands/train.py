@@ -11,58 +11,55 @@ from elmokit.cli.progress import progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.cli.training_progress import TaskListeners
 from elmokit.errors import InputError
+from elmokit.tasks.registry import TASKS
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.config import TaskRunConfig
     from elmokit.tasks.runs.train_task import TaskResult
 
+_TASKS = "; ".join(f"{name}: {entry.summary}" for name, entry in TASKS.items()) + "."
+
 
 def train(
-    task: options.TaskArgument,
+    task: Annotated[str, typer.Argument(metavar="TASK", help=_TASKS)],
     *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="RUN", help="Directory for the run.")
-    ],
-    data: Annotated[
-        Path | None, options.file_option("Directory with one train… and one dev… file.", "DIR")
-    ] = None,
-    train: Annotated[
-        Path | None, options.file_option("Training set, instead of the one in --data.")
-    ] = None,
-    dev: Annotated[
-        Path | None, options.file_option("Dev set, instead of the one in --data.")
-    ] = None,
-    test: Annotated[
-        Path | None, options.file_option("Test file, scored once, when the training is complete.")
-    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN")],
+    data: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
+    train: Path | None = None,
+    dev: Path | None = None,
+    test: Path | None = None,
     columns: options.ColumnsOption = None,
     model: options.ModelOption = None,
-    embeddings: Annotated[
-        str | None,
-        typer.Option(
-            help="Word inputs: elmo, static, static_output, static_projected, layer0, random, "
-            "top, average or none; default: elmo."
-        ),
-    ] = None,
-    vectors: options.VectorsOption = None,
-    epochs: Annotated[int | None, typer.Option(help="Maximum number of epochs.", min=1)] = None,
+    embeddings: str | None = None,
+    vectors: Path | None = None,
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Annotated[
         int | None, options.seed_option("of weights, order and dropout; default: 0")
     ] = None,
-    minutes: options.MinutesOption = None,
-    resume: options.ResumeRunOption = False,
+    minutes: float | None = None,
+    resume: bool = False,
     set_: options.SetOption = None,
-    precision: options.PrecisionOption = "fp32",
-    device: options.DeviceOption = "auto",
+    precision: str = "fp32",
+    device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
     """Train a task model and keep the epoch with the best dev score.
 
     The biLM is frozen unless train.finetune_bilm=true. The layers of a frozen biLM are computed
     once and cached on disk. --minutes limits training and scoring; after that, or after Ctrl-C,
     --resume continues.
+
+    Args:
+        output: Directory for the run.
+        data: Directory with one train… and one dev… file.
+        train: Training set, instead of the one in --data.
+        dev: Dev set, instead of the one in --data.
+        test: Test file, scored once, when the training is complete.
+        embeddings: Word inputs: elmo, static, static_output, static_projected, layer0, random, top,
+            average or none; default: elmo.
+        epochs: Maximum number of epochs.
     """
     from elmokit.tasks.runs.train_task import train_task
 

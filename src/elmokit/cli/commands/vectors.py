@@ -24,59 +24,45 @@ def vectors(
         ),
     ],
     *,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Output: .bin (binary), .txt or .vec (text)."
-        ),
-    ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="MODEL",
-            help="Tokenize and normalize like this model: its directory, or en or ko.",
-        ),
-    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE")],
+    model: Annotated[str | None, typer.Option("--model", "-m", metavar="MODEL")] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
             help=f"One of {options.TOKENIZERS}; default: as --model or the shards, or simple."
         ),
     ] = None,
-    kind: Annotated[
-        Literal["skipgram", "cbow", "fasttext"],
-        typer.Option(help="skipgram, cbow, or fasttext (skip-gram with character n-grams)."),
-    ] = "skipgram",
-    dim: Annotated[int, typer.Option(help="Vector dimensions.", min=1)] = 256,
-    window: Annotated[
-        int, typer.Option(help="Maximum number of context words per side.", min=1)
-    ] = 5,
-    min_count: Annotated[int, typer.Option(help="Minimum occurrences of a word.", min=1)] = 5,
-    epochs: Annotated[int, typer.Option(help="Passes over the corpus.", min=1)] = 5,
-    negative: Annotated[int, typer.Option(help="Negative samples per target word.", min=1)] = 5,
-    buckets: Annotated[
-        int | None,
-        typer.Option(
-            help="With --kind fasttext: hash buckets for character n-grams; default: 500,000.",
-            min=1,
-        ),
-    ] = None,
+    kind: Literal["skipgram", "cbow", "fasttext"] = "skipgram",
+    dim: Annotated[int, typer.Option(min=1)] = 256,
+    window: Annotated[int, typer.Option(min=1)] = 5,
+    min_count: Annotated[int, typer.Option(min=1)] = 5,
+    epochs: Annotated[int, typer.Option(min=1)] = 5,
+    negative: Annotated[int, typer.Option(min=1)] = 5,
+    buckets: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Annotated[
         int, options.seed_option("of initial vectors, windows and negative samples")
     ] = 0,
-    threads: Annotated[
-        int, typer.Option(help="CPU threads; results are reproducible only with 1.", min=1)
-    ] = 1,
-    overwrite: options.OverwriteOption = False,
-    json: options.JsonOption = False,
+    threads: Annotated[int, typer.Option(min=1)] = 1,
+    overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Train static word vectors on a corpus, as a baseline for a model.
 
     Trains with gensim and writes FILE in word2vec format (fasttext to .bin: in fastText format);
     FILE.json records how it was made. With --model, the text is exactly what that model would be
     trained on. With one thread, the same seed gives the same vectors. Needs the extra `static`.
+
+    Args:
+        output: Output: .bin (binary), .txt or .vec (text).
+        model: Tokenize and normalize like this model: its directory, or en or ko.
+        kind: skipgram, cbow, or fasttext (skip-gram with character n-grams).
+        dim: Vector dimensions.
+        window: Maximum number of context words per side.
+        min_count: Minimum occurrences of a word.
+        epochs: Passes over the corpus.
+        negative: Negative samples per target word.
+        buckets: With --kind fasttext: hash buckets for character n-grams; default: 500,000.
+        threads: CPU threads; results are reproducible only with 1.
     """
     from elmokit.vectors.training import VectorsConfig, train_vectors
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from elmokit import __version__
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
@@ -16,6 +15,7 @@ from elmokit.files.atomic import check_target
 from elmokit.files.location import counted
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
+from elmokit.version import __version__
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport
@@ -35,34 +35,28 @@ def vocab(
         typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}. Optional with --check."),
     ] = None,
     *,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Vocabulary to write.")
-    ] = None,
-    overwrite: options.OverwriteOption = False,
-    check: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Check this vocabulary, against CORPUS if given."),
-    ] = None,
-    max_size: Annotated[
-        int | None, typer.Option(help="Keep at most this many words, plus three specials.", min=1)
-    ] = None,
-    min_count: Annotated[
-        int | None, typer.Option(help="Minimum occurrences of a word; default: 1.", min=1)
-    ] = None,
-    max_characters: Annotated[
-        int | None,
-        typer.Option(help="With --check: the model's characters per word; default: 50.", min=3),
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
+    overwrite: bool = False,
+    check: Path | None = None,
+    max_size: Annotated[int | None, typer.Option(min=1)] = None,
+    min_count: Annotated[int | None, typer.Option(min=1)] = None,
+    max_characters: Annotated[int | None, typer.Option(min=3)] = None,
     tokenizer: Annotated[str, typer.Option(help=f"One of {options.TOKENIZERS}.")] = "simple",
-    normalization: Annotated[
-        Normalization,
-        typer.Option(help="Text normalization, as in the model: plain-1, NFC or none."),
-    ] = DEFAULT_NORMALIZATION,
+    normalization: Normalization = DEFAULT_NORMALIZATION,
     text_field: options.TextFieldOption = None,
     workers: options.WorkersOption = 1,
-    json: options.JsonOption = False,
+    json: bool = False,
 ) -> None:
-    """Count words and write the target vocabulary, or check an existing one."""
+    """Count words and write the target vocabulary, or check an existing one.
+
+    Args:
+        output: Vocabulary to write.
+        check: Check this vocabulary, against CORPUS if given.
+        max_size: Keep at most this many words, plus three specials.
+        min_count: Minimum occurrences of a word; default: 1.
+        max_characters: With --check: the model's characters per word; default: 50.
+        normalization: Text normalization, as in the model: plain-1, NFC or none.
+    """
     if (output is None) == (check is None):
         raise InputError(
             "vocab needs exactly one of -o FILE (count CORPUS, write the vocabulary) and --check "

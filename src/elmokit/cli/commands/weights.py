@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
 
@@ -14,20 +13,19 @@ if TYPE_CHECKING:
 
 
 def weights(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Directories written by `elmokit train`.")
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN")],
     *,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.png", help="Also draw a heat map: .png, .pdf or .svg."),
-    ] = None,
-    overwrite: options.OverwriteOption = False,
-    json: options.JsonOption = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png")] = None,
+    overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Show the layer weights that task models learned, as a table or a heat map.
 
     Prints softmax-normalized weights and gamma for each RUN and position of ELMo in its network.
+
+    Args:
+        runs: Directories written by `elmokit train`.
+        plot: Also draw a heat map: .png, .pdf or .svg.
     """
     from elmokit.files.atomic import check_target
     from elmokit.probes.layer_weights import plot_layer_weights, read_layer_weights

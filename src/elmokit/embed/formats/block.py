@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,3 +103,30 @@ class Block:
     def lines_of_keys(self) -> dict[str, int]:
         """Return the line number of every id."""
         return {} if self.keys is None else dict(zip(self.keys, self.indices, strict=True))
+
+
+class ArrayReader:
+    """Reads sentences that are arrays under a name each.
+
+    A format sets ``indices``, the rising line numbers, and ``names``, their keys (None: the
+    numbers), and closes ``opened``.
+    """
+
+    indices: np.ndarray
+    names: list[str] | None
+    opened: ExitStack
+
+    def sentence(self, name: str) -> Sentence:
+        """Return the sentence with a name."""
+        raise NotImplementedError
+
+    def read(self, position: int) -> Sentence:
+        """Return the sentence at a position among those of the file."""
+        return self.sentence(self.names[position] if self.names else str(self.indices[position]))
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return map(self.read, range(len(self.indices)))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.opened.close()

@@ -6,7 +6,7 @@ HDF5 stores in one attribute, continues in ``tokens1``, ``tokens2`` and so on.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from elmokit.embed.formats.block import (
     LINES_KEY,
     TOKENS_KEY,
+    ArrayReader,
     Block,
     Sentence,
     check_key,
@@ -73,7 +74,30 @@ class Writer:
         self.file.close()
 
 
-class Reader:
+class AllenNLPWriter(Writer):
+    """Also writes ``sentence_to_index``: JSON from each line to its dataset, as AllenNLP does.
+
+    Keeps all lines in memory until `close`; the last index of a repeated line counts.
+    """
+
+    def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
+        super().__init__(path, metadata, num_bytes=num_bytes)
+        self._index_of: dict[str, str] = {}
+
+    def write(self, block: Block) -> None:
+        """Append sentences."""
+        super().write(block)
+        for index, text in zip(block.indices, block.texts, strict=True):
+            if text is not None:
+                self._index_of[text.strip()] = str(index)
+
+    def close(self) -> None:
+        """Write the index of the lines and finish the file."""
+        self.add_text(TEXTS_KEY, json.dumps(self._index_of))
+        super().close()
+
+
+class Reader(ArrayReader):
     """Reads files of elmokit and other programs; data outside the file are refused."""
 
     def __init__(self, path: Path) -> None:
@@ -87,26 +111,18 @@ class Reader:
                 if lines is None
                 else names_of_lines(lines, datasets)
             )
-            self._opened = stack.pop_all()
+            self.opened = stack.pop_all()
 
-    def read(self, position: int) -> Sentence:
-        """Return the sentence at a position among those of the file."""
-        name = self.names[position] if self.names else str(self.indices[position])
+    def sentence(self, name: str) -> Sentence:
+        """Return the sentence with a name."""
         if (dataset := self._file.dataset(name)) is None:
             raise ValueError(f"`{name}` is a group (HDF5 makes groups of names with `/`)")
         return self._tokens(dataset), self._file.read(dataset)
-
-    def __iter__(self) -> Iterator[Sentence]:
-        return map(self.read, range(len(self.indices)))
 
     def texts(self) -> dict[int, str]:
         """Return the lines of an AllenNLP file by index; of equal lines, the index of the last."""
         index_of = json.loads(self._file.text(TEXTS_KEY) or "{}")
         return {int(index): text for text, index in index_of.items()}
-
-    def close(self) -> None:
-        """Close the file."""
-        self._opened.close()
 
     def _is_vectors(self, name: str) -> bool:
         dataset = self._file.dataset(name)

@@ -5,7 +5,7 @@ The words are a text ``tokens/INDEX``: a JSON list.
 
 import json
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from elmokit.embed.formats.block import (
     LINES_KEY,
     READ_ADVICE,
     TOKENS_KEY,
+    ArrayReader,
     Block,
     Sentence,
     check_key,
@@ -58,7 +59,7 @@ class Writer:
             np.lib.format.write_array(file, array, allow_pickle=False)
 
 
-class Reader:
+class Reader(ArrayReader):
     """Reads an array at a time."""
 
     def __init__(self, path: Path) -> None:
@@ -72,24 +73,16 @@ class Reader:
                 if LINES_KEY in self._file and METADATA_KEY in self._file
                 else sentence_names(arrays, self._is_vectors)
             )
-            self._opened = stack.pop_all()
+            self.opened = stack.pop_all()
 
-    def read(self, position: int) -> Sentence:
-        """Return the sentence at a position among those of the file."""
-        name = self.names[position] if self.names else str(self.indices[position])
+    def sentence(self, name: str) -> Sentence:
+        """Return the sentence with a name."""
         words = _tokens_name(name)
         tokens = tokens_from_json(self._file[words].item()) if words in self._file else None
         return tokens, self._file[name]
 
-    def __iter__(self) -> Iterator[Sentence]:
-        return map(self.read, range(len(self.indices)))
-
     def _is_vectors(self, name: str) -> bool:
         return self._file[name].dtype.kind == "f"
-
-    def close(self) -> None:
-        """Close the file."""
-        self._opened.close()
 
 
 def _tokens_name(name: int | str) -> str:

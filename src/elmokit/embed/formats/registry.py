@@ -51,6 +51,8 @@ class OutputFormat:
     help: str
     all_layers_only: bool = False
     """Readers of the format expect all layers."""
+    writer: str = "Writer"
+    """Name of the class in the module."""
 
     @property
     def module(self) -> Any:
@@ -64,7 +66,9 @@ FORMATS = (
     OutputFormat("elmokit", (".parquet",), "parquet", "a row per sentence"),
     OutputFormat("elmokit", (".npz",), "npz", "NumPy archive, up to some 100,000 sentences"),
     OutputFormat("bilm-tf", HDF5_SUFFIXES, "hdf5", "HDF5 as the original wrote it", True),
-    OutputFormat("allennlp", HDF5_SUFFIXES, "allennlp", "HDF5 with sentence_to_index"),
+    OutputFormat(
+        "allennlp", HDF5_SUFFIXES, "hdf5", "HDF5 with sentence_to_index", writer="AllenNLPWriter"
+    ),
 )
 
 
@@ -121,7 +125,8 @@ def write_embeddings(
     In ``metadata``, ``layers``, ``num_layers``, ``dim``, ``dtype`` and ``pool`` set the layout of
     some formats. ``num_bytes`` is the approximate size of the file.
     """
-    writer = output_format.module.Writer(path, metadata, num_bytes=num_bytes)
+    writer_class = getattr(output_format.module, output_format.writer)
+    writer = writer_class(path, metadata, num_bytes=num_bytes)
     try:
         for block in blocks:
             writer.write(block)

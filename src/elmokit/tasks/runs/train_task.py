@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-import elmokit
 from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.hashing import file_sha256
@@ -44,6 +43,7 @@ from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
+from elmokit.version import __version__
 from elmokit.weights.tensor_files import check_name
 
 log = logging.getLogger(__name__)
@@ -187,7 +187,7 @@ class PreparedTask:
         """Return the contents of ``task.json``, without the score."""
         bilm, vectors = self.bilm.reference, self.vectors
         return {
-            "elmokit_version": elmokit.__version__,
+            "elmokit_version": __version__,
             "config": to_dict(self.config),
             "labels": self.examples.labels,
             "bilm": None if bilm is None else to_dict(bilm),

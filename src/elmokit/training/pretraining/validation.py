@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-import elmokit
 from elmokit.config import from_dict, known_part, parse_record
 from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity_of_words
@@ -25,6 +24,7 @@ from elmokit.training.distributed import World
 from elmokit.training.pretraining.run_config import ValidationConfig
 from elmokit.training.schedules import Progress
 from elmokit.training.speed import matmul_precision
+from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import read_config
@@ -185,7 +185,7 @@ class Validation:
         shards = self.text.shards
         self.model.training_metadata = {
             **self.origin,
-            "elmokit_version": elmokit.__version__,
+            "elmokit_version": __version__,
             "corpus": shards.metadata.get("sources", []),
             "tokens_in_corpus": shards.num_words,
             "targets_seen": progress.tokens,

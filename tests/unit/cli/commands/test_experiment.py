@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from elmokit.cli.commands.experiment import _command, _names_of, _Shown
-from elmokit.cli.progress import Progress
 from elmokit.errors import InputError
 from elmokit.experiments.run_experiment import Advance
 
@@ -38,7 +37,7 @@ def test_a_report_names_the_command_without_what_changes_no_result(arguments, ex
 def test_a_finished_run_is_shown_with_its_score(with_rate, metric, expected, capsys):
     run = planned("elmo", config={"train": {"learning_rate": 0.002}})
     made = replace(result(61.5, wall_seconds=40.0), metric=metric)
-    shown = _Shown(Progress("runs", None, lambda *_: None), with_rate=with_rate)
+    shown = _Shown(lambda *_, **__: None, with_rate=with_rate)
     shown.advance(Advance(1, 8, run, made))
     assert re.search(expected, capsys.readouterr().err.strip())
 

@@ -1,0 +1,183 @@
+"""What the panel `training` of the page and `elmokit plot` show of a training run."""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, RootModel, ValidationError
+
+from elmokit.errors import FormatError, InputError
+from elmokit.files.json_files import read_json
+from elmokit.files.location import quoted
+from elmokit.files.pictures import check_picture_name, new_figure, write_picture
+from elmokit.jobs.job import MARK, RUN_FILE, command_of
+from elmokit.jobs.metrics_log import METRICS_FILE, read_log
+from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
+from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
+
+NGRAM_NAME = "ngram.json"
+"""In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
+MAX_ROWS = 4000
+"""Of a run's log without held-out perplexities, evenly thinned; those with them are all kept."""
+Schema = TypeVar("Schema", bound=BaseModel)
+
+_ADVICE = "Make it again, or remove it."
+_QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
+_COPIED_WITHIN_SECONDS = 60  # by which the log of a finished run may be newer, as in a copy
+_LOSSES = {"forward": "forward_loss", "backward": "backward_loss", "mean": "loss"}
+_PERPLEXITIES = {"forward": "valid_forward", "backward": "valid_backward", "mean": "valid_mean"}
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A run as far as it is."""
+
+    rows: list[dict[str, Any]]
+    """Of its log; see `MAX_ROWS`."""
+    num_rows: int
+    """Of its log, before it was thinned."""
+    is_running: bool
+    ngram: dict[str, Any] | None
+    """Name and perplexity of the n-gram model that it is compared with, if there is one."""
+    before: dict[str, float | None]
+    """Fine-tuning: perplexities of the base model, ``in_domain`` and ``out_of_domain``; None if one
+    is infinite."""
+    after: dict[str, float | None]
+    """The same of the fine-tuned model, at the end."""
+
+
+def read_training_run(directory: Path) -> TrainingRun:
+    """Read the figures of a run, also while it is written."""
+    rows = read_log(directory / METRICS_FILE)
+    stride = -(-len(rows) // MAX_ROWS) or 1
+    shown = [
+        row
+        for i, row in enumerate(rows)
+        if i % stride == 0 or i == len(rows) - 1 or row.keys() & set(_PERPLEXITIES.values())
+    ]
+    ngram = _read(directory / NGRAM_NAME, _Ngram)
+    before, after = (_read(directory / name, _Reports) for name in (BEFORE_FILE, AFTER_FILE))
+    before, after = before.root if before else {}, after.root if after else {}
+    return TrainingRun(
+        rows=shown,
+        num_rows=len(rows),
+        is_running=_is_running(directory),
+        ngram=None if ngram is None else {"name": ngram.model, "perplexity": ngram.mean},
+        # perplexities of two different texts cannot be compared
+        before={
+            name: report.mean
+            for name, report in before.items()
+            if name not in after or report.size == after[name].size
+        },
+        after={name: report.mean for name, report in after.items()},
+    )
+
+
+class _Ngram(BaseModel):
+    """The part of a result of ``benchmarks/bench_ngram.py`` that is shown."""
+
+    model: str
+    mean: float
+
+
+class _Report(BaseModel):
+    """The part of a report of `elmokit finetune` on one text that is shown."""
+
+    mean: float | None
+    tokens: int | None = None
+    sentences: int | None = None
+
+    @property
+    def size(self) -> tuple[int | None, int | None]:
+        return self.tokens, self.sentences
+
+
+class _Reports(RootModel[dict[str, _Report]]):
+    pass
+
+
+def _read(path: Path, schema: type[Schema]) -> Schema | None:
+    # empty while a benchmark, whose output is redirected there, is at work
+    if not path.exists() or not path.stat().st_size:
+        return None
+    content = read_json(path, advice=_ADVICE)
+    try:
+        return schema.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise FormatError(f"{path}, {where}: {first['msg']}. {_ADVICE}") from error
+
+
+def _is_running(directory: Path) -> bool:
+    """Return whether something was written lately, and a finished model not after it."""
+    last = _changed(directory / METRICS_FILE)
+    if last == 0:  # no log yet: the text is being prepared
+        paths = (Path(at, name) for at, _, names in os.walk(directory) for name in (".", *names))
+        last = max(map(_changed, paths), default=0.0)
+    if last - _changed(directory / CONFIG_NAME) < _COPIED_WITHIN_SECONDS:
+        return False
+    return time.time() - last < _QUIET_SECONDS
+
+
+def _changed(path: Path) -> float:
+    """Return the time of a file's last change; 0 if it is not there."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def check_run_dir(directory: Path) -> None:
+    """Refuse what is no directory of a training run, or one of a task."""
+    if not directory.is_dir():
+        raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
+    if (directory / RUN_CONFIG_NAME).exists() or command_of(directory) == "train":
+        raise InputError(
+            f"{directory} is a run of `elmokit train`, which has no perplexities to draw. Give a "
+            "run of `elmokit pretrain` or `finetune`; `elmokit explore --task "
+            f"{quoted(directory)}` shows a task model."
+        )
+    if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
+        raise InputError(
+            f"{directory} is not a training run: it has neither {RUN_FILE} nor {METRICS_FILE}. "
+            "Give the directory after `-o` of `elmokit pretrain` or `finetune`."
+        )
+
+
+def plot_run(directory: Path, path: Path) -> TrainingRun:
+    """Draw loss and held-out perplexity of a run by direction, and return what was drawn.
+
+    Lines across show the n-gram model of `NGRAM_NAME`, if there is one, and the base model of a
+    fine-tuning run. ``path`` ends in .png, .pdf or .svg.
+    """
+    check_run_dir(directory)
+    check_picture_name(path)
+    run = read_training_run(directory)
+    if not run.rows:
+        raise InputError(f"{directory} has no rows in {METRICS_FILE} yet: nothing to draw.")
+    figure = new_figure(9, 4)
+    left, right = figure.subplots(1, 2)
+    for axes, columns, label in (
+        (left, _LOSSES, "loss (nats)"),
+        (right, _PERPLEXITIES, "held-out perplexity"),
+    ):
+        for name, column in columns.items():
+            points = [(row["step"], row[column]) for row in run.rows if row.get(column) is not None]
+            if points:
+                axes.plot(*zip(*points, strict=True), label=name, marker="." * (len(points) < 30))
+        axes.set_xlabel("update")
+        axes.set_ylabel(label)
+    across = {} if run.ngram is None else {run.ngram["name"]: run.ngram["perplexity"]}
+    before = run.before.get("in_domain")
+    if before is not None:
+        across["before fine-tuning"] = before
+    for (name, value), style in zip(across.items(), ("--", ":"), strict=False):
+        right.axhline(value, label=name, color="gray", linestyle=style)
+    for axes in (left, right):
+        if axes.lines:
+            axes.legend(fontsize="small")
+    write_picture(figure, path)
+    return run

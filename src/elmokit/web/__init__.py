@@ -1,0 +1,1 @@
+"""The HTTP API of `elmokit serve`, and the page of `elmokit explore`."""

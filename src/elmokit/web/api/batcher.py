@@ -1,0 +1,330 @@
+"""Requests that arrive together are computed together, by one thread.
+
+Every waiting request gets a share of each batch, so that short ones need not wait for long ones;
+what is left of the batch goes to those that got nothing for longest, then to the oldest. What
+cannot be computed in time at the measured rate is refused at once, and what was begun is finished.
+
+The event loop owns the queue; it hands the requests to the thread for one batch at a time.
+"""
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from elmokit.web.api.answers import RequestError
+from elmokit.web.api.metrics import Metrics
+
+_PAUSE_SECONDS = 0.001
+"""A batch is not held back for others once none arrived for so long."""
+_RATE_MEMORY = 0.8
+"""How much the earlier batches count in the rate when another one has been computed."""
+_LEAST_FILLED = 0.25
+"""Smaller parts of a batch say nothing about the rate: what every batch costs outweighs them."""
+
+
+@runtime_checkable
+class Computation(Protocol):
+    """What the thread does with texts: one batch never mixes two of them."""
+
+    def prepare(self, text: Any) -> tuple[Any, int]:
+        """Return what `compute` reads of a text, and its size in tokens; `len` is in characters."""
+        ...
+
+    def compute(self, items: list[Any]) -> Sequence[Any]:
+        """Return a result for each item."""
+        ...
+
+
+@dataclass(eq=False)
+class Job:
+    """A request in the queue, then its results."""
+
+    computation: Computation
+    texts: Sequence[Any]
+    future: asyncio.Future["Job"]
+    is_wanted: Callable[[], bool]
+    arrived: float = field(default_factory=time.perf_counter)
+    prepared: "_Piece | None" = None
+    """The first text that is in no batch yet, once it was split."""
+    last_batch: int = 0
+    """Number of the last one with texts of it."""
+    num_computed: int = 0
+    """Characters."""
+    results: list[Any] = field(default_factory=list)
+    error: Exception | None = None
+    sizes: list[int] = field(default_factory=list)
+    """Tokens of its texts, as far as they were taken."""
+    tokenization_seconds: float = 0.0
+    queue_seconds: float | None = None
+    inference_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.num_characters = sum(map(len, self.texts))
+
+    @property
+    def is_taken(self) -> bool:
+        """All texts are in batches."""
+        return len(self.sizes) == len(self.texts)
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is left to compute, or nobody waits for it any more."""
+        is_dropped = self.error is not None or self.future.cancelled() or not self.is_wanted()
+        return is_dropped or len(self.results) == len(self.texts)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A text of a batch."""
+
+    job: Job
+    item: Any
+    num_tokens: int
+    num_characters: int
+
+
+class Batcher:
+    """Queue and thread."""
+
+    def __init__(self, *, batch_tokens: int, wait_seconds: float, metrics: Metrics) -> None:
+        self._batch_tokens, self._wait_seconds = batch_tokens, wait_seconds
+        self._metrics = metrics
+        self._jobs: list[Job] = []  # those without an answer, the oldest first
+        self._arrival = asyncio.Event()
+        self._seconds_a_character: dict[Computation, float] = {}
+        self._last_computation: Computation | None = None
+        self._num_batches = 0
+        self._batch_seconds = 0.0
+        self._is_running = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Compute what is submitted; at the end finish what is queued."""
+        self._is_running = True
+        with ThreadPoolExecutor(1, thread_name_prefix="elmokit-batches") as thread:
+            work = asyncio.create_task(self._work(thread))
+            work.add_done_callback(lambda _: self.stop())
+            try:
+                yield
+            finally:
+                self.stop()
+                await work
+
+    def stop(self) -> None:
+        """Take no more requests."""
+        self._is_running = False
+        self._arrival.set()
+
+    @property
+    def queue_size(self) -> int:
+        """Requests with texts that are in no batch yet."""
+        return sum(not job.is_taken for job in self._jobs)
+
+    def check_running(self) -> None:
+        """Refuse a request that would not be computed."""
+        if not self._is_running:
+            raise RequestError(503, "The server is stopping.", retry_after=5)
+
+    async def submit(
+        self,
+        computation: Computation,
+        texts: Sequence[Any],
+        *,
+        timeout_seconds: float,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> Job:
+        """Return the job with the results of all texts; it is dropped when it is not wanted.
+
+        Raises:
+            RequestError: 503 if it cannot be computed in time, was not begun, or the server stops.
+            Exception: of the computation.
+        """
+        self.check_running()
+        job = Job(computation, texts, asyncio.get_running_loop().create_future(), is_wanted)
+        self._check_time(job, timeout_seconds)
+        self._jobs.append(job)
+        self._arrival.set()
+        try:
+            done, _ = await asyncio.wait({job.future}, timeout=timeout_seconds)
+            if not done and job.sizes:  # what was computed of it would be wasted
+                done, _ = await asyncio.wait({job.future}, timeout=timeout_seconds)
+            if not done:
+                raise RequestError(
+                    503, f"This was not computed within {timeout_seconds:g} seconds.", retry_after=5
+                )
+            return job.future.result()
+        finally:
+            job.future.cancel()  # the thread drops what nobody waits for
+            if job in self._jobs:
+                self._jobs.remove(job)
+
+    def measure(self, computation: Computation, texts: Sequence[Any]) -> None:
+        """Compute texts to know the rate before the first request."""
+        for _ in range(2):  # the first time finds cold caches
+            started = time.perf_counter()
+            computation.compute([computation.prepare(text)[0] for text in texts])
+            seconds = time.perf_counter() - started
+            self._seconds_a_character[computation] = seconds / sum(map(len, texts))
+
+    def _check_time(self, job: Job, timeout_seconds: float) -> None:
+        """Refuse a request that would be answered too late, or make others late.
+
+        It is answered when all before it are, or sooner by its share of every batch.
+        """
+        if not self._jobs:
+            return
+        own = self._seconds_left(job)
+        shared = own * (1 + len(self._jobs)) + 2 * self._batch_seconds
+        seconds = min(own + sum(map(self._seconds_left, self._jobs)), shared)
+        if seconds > timeout_seconds:
+            raise RequestError(
+                503,
+                f"Computing this and what was asked before takes about {seconds:.0f} seconds, more "
+                f"than the {timeout_seconds:g} in which an answer is due.",
+                retry_after=max(1, math.ceil(seconds - timeout_seconds)),
+            )
+
+    def _seconds_left(self, job: Job) -> float:
+        rate = self._seconds_a_character.get(job.computation, 0.0)
+        return rate * (job.num_characters - job.num_computed)
+
+    # --- the event loop
+
+    async def _work(self, thread: ThreadPoolExecutor) -> None:
+        loop = asyncio.get_running_loop()
+        while await self._has_requests():
+            jobs = list(self._jobs)
+            batch = await loop.run_in_executor(thread, self._compute_batch, jobs)
+            if batch:
+                self._metrics.observe("te_batch_next_size", len(batch))
+                num_tokens = sum(piece.num_tokens for piece in batch)
+                self._metrics.observe("te_batch_next_tokens", num_tokens)
+            for job in filter(lambda job: job.is_over, jobs):
+                if job in self._jobs:
+                    self._jobs.remove(job)
+                if not job.future.done():
+                    _answer(job)
+
+    async def _has_requests(self) -> bool:
+        """Wait for a request, and briefly for others; return False when there will be none."""
+        while not self._jobs:
+            if not self._is_running:
+                return False
+            self._arrival.clear()
+            await self._arrival.wait()
+        until = self._jobs[0].arrived + self._wait_seconds
+        while self._is_running and (left := until - time.perf_counter()) > 0:
+            self._arrival.clear()
+            try:
+                async with asyncio.timeout(min(left, _PAUSE_SECONDS)):
+                    await self._arrival.wait()
+            except TimeoutError:
+                break
+        return True
+
+    # --- the thread
+
+    def _compute_batch(self, jobs: list[Job]) -> list[_Piece]:
+        """Compute texts of some jobs, and return them."""
+        started = time.perf_counter()
+        batch = self._take_batch([job for job in jobs if not job.is_over])
+        computing = time.perf_counter()
+        _compute(batch)
+        ended = time.perf_counter()
+        for job in {piece.job: None for piece in batch}:
+            if job.queue_seconds is None:
+                job.queue_seconds = computing - job.arrived - job.tokenization_seconds
+            job.inference_seconds += ended - computing
+        for piece in batch:
+            piece.job.num_computed += piece.num_characters
+        if sum(piece.num_tokens for piece in batch) >= _LEAST_FILLED * self._batch_tokens:
+            self._batch_seconds = ended - started
+            rate = self._batch_seconds / sum(piece.num_characters for piece in batch)
+            earlier = self._seconds_a_character.get(batch[0].job.computation, rate)
+            self._seconds_a_character[batch[0].job.computation] = (
+                _RATE_MEMORY * earlier + (1 - _RATE_MEMORY) * rate
+            )
+        return batch
+
+    def _take_batch(self, jobs: list[Job]) -> list[_Piece]:
+        """Take texts of one computation: a share of each request, then more of some."""
+        if not jobs:  # its client has just left
+            return []
+        others = [job for job in jobs if job.computation is not self._last_computation]
+        self._last_computation = (others or jobs)[0].computation
+        jobs = [job for job in jobs if job.computation is self._last_computation]
+        share = self._batch_tokens // len(jobs)
+        self._num_batches += 1
+        batch: list[_Piece] = []
+        for job in jobs:
+            batch += self._take(job, share)
+        left = self._batch_tokens - sum(piece.num_tokens for piece in batch)
+        jobs.sort(key=lambda job: job.last_batch)  # those with a text in this batch are last
+        has_first = jobs[0].last_batch == self._num_batches
+        for job in jobs:  # the first gets a text, however much the shares have taken
+            pieces = self._take(job, left, at_least_one=not has_first)
+            has_first = has_first or bool(pieces)
+            left -= sum(piece.num_tokens for piece in pieces)
+            batch += pieces
+        return [piece for piece in batch if not piece.job.is_over]
+
+    def _take(self, job: Job, num_tokens: int, *, at_least_one: bool = False) -> list[_Piece]:
+        """Return the next texts of a request, as many as fit into ``num_tokens``."""
+        pieces: list[_Piece] = []
+        while not job.is_taken and not job.is_over:
+            piece = _prepared(job)
+            if piece is None or (piece.num_tokens > num_tokens and (pieces or not at_least_one)):
+                break
+            pieces.append(piece)
+            num_tokens -= piece.num_tokens
+            job.sizes.append(piece.num_tokens)
+            job.last_batch, job.prepared = self._num_batches, None
+        return pieces
+
+
+def _prepared(job: Job) -> _Piece | None:
+    """Return the next text of a request as it is computed; None for one that cannot be read."""
+    if job.prepared is None:
+        text = job.texts[len(job.sizes)]
+        started = time.perf_counter()
+        try:
+            item, num_tokens = job.computation.prepare(text)
+        except Exception as error:
+            job.error = error
+            return None
+        job.prepared = _Piece(job, item, num_tokens, len(text))
+        job.tokenization_seconds += time.perf_counter() - started
+    return job.prepared
+
+
+def _compute(batch: list[_Piece]) -> None:
+    """Compute a batch; if it fails, one job after the other: only the culprit fails."""
+    if not batch:
+        return
+    try:
+        results = batch[0].job.computation.compute([piece.item for piece in batch])
+    except Exception as error:
+        runs = [list(pieces) for _, pieces in itertools.groupby(batch, lambda piece: piece.job)]
+        if len(runs) == 1:
+            batch[0].job.error = error
+            return
+        for pieces in runs:
+            _compute(pieces)
+        return
+    for piece, result in zip(batch, results, strict=True):
+        piece.job.results.append(result)
+
+
+def _answer(job: Job) -> None:
+    if job.error is not None:
+        job.future.set_exception(job.error)
+    elif len(job.results) == len(job.texts):
+        job.future.set_result(job)
+    else:
+        job.future.set_exception(RequestError(400, "The client has left."))

@@ -1,0 +1,234 @@
+"""The calls that the page makes to a server, by name: the methods of ``compute/client.js``."""
+
+import json
+import struct
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent import futures
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import ElmokitError, FormatError, MissingExtraError
+from elmokit.evaluation.surprisal import surprisal_of_words
+from elmokit.evaluation.text_scorer import TextScorer
+from elmokit.evaluation.word_prediction import predict_of_words
+from elmokit.files.json_files import jsonable
+from elmokit.files.remote import AnyFile
+from elmokit.inspection.tokens import tokenize
+from elmokit.inspection.trace import trace
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.training.curves import read_training_run
+from elmokit.web.page.catalog import MAX_BYTES, MAX_NAMED, MAX_TOP, MAX_WORDS, ExploredModel
+from elmokit.web.page.corpus_index import CorpusIndex, index_corpus
+from elmokit.weights.model_dir import PretrainedBiLM
+
+_SOON_SECONDS = 0.2
+
+Factor = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
+"""Of a mixture: larger ones would leave the range of its numbers."""
+
+
+class Call(BaseModel):
+    """What a call may hold; each method reads its own part of it."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+    model: str = ""
+    name: str = ""
+    task: str = ""
+    text: str = ""
+    words: list[str] = Field(default=[], max_length=MAX_WORDS, fail_fast=True)
+    index: int = 0
+    insert: bool = False
+    layer: int = 1
+    top: int = Field(default=0, ge=0, le=MAX_TOP)
+    state: Literal["reset", "warm"] | None = None
+    weights: list[Factor] | None = None
+    gamma: Factor = 1.0
+
+
+class CallError(Exception):
+    """What went wrong, by a code of ``compute/errors.js``."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Calls:
+    """Answers calls, one computation at a time, about models, runs and tasks by their names."""
+
+    def __init__(
+        self,
+        models: Sequence[ExploredModel],
+        *,
+        runs: Mapping[str, Path] | None = None,
+        tasks: Mapping[str, TaskRun] | None = None,
+        corpus: Sequence[AnyFile] = (),
+    ) -> None:
+        self._models = {explored.name: explored.model for explored in models}
+        self._runs, self._tasks, self._corpus = dict(runs or {}), dict(tasks or {}), list(corpus)
+        self._embedders: dict[str, Embedder] = {}
+        self._indexes: dict[str, futures.Future[CorpusIndex]] = {}
+        self._scorers: dict[tuple[str, str], TextScorer] = {}
+        self._lock = threading.Lock()
+        self._methods: dict[str, Callable[[Call], Any]] = {
+            "open": self._open,
+            "tokenize": self._tokenize,
+            "trace": self._trace,
+            "surprisal": self._surprisal,
+            "layers": self._layers,
+            "predict_word": self._predict_word,
+            "neighbors": self._neighbors,
+            "run": self._run,
+            "predict": self._predict,
+        }
+
+    def answer(self, method: str, body: bytes) -> bytes:
+        """Return JSON, or layers as the page reads them, for a call in JSON.
+
+        Raises:
+            CallError: for whatever a page can do wrong; anything else is a bug.
+        """
+        if method not in self._methods:
+            raise CallError("not-available", f"This server has no call {method[:40]!r}.")
+        call = _read_call(body)
+        try:
+            with self._lock:
+                answer = self._methods[method](call)
+        except MissingExtraError as error:
+            raise CallError("missing-extra", str(error)) from error
+        except ElmokitError as error:
+            raise CallError("bad-input", str(error)) from error
+        if isinstance(answer, bytes):
+            return answer
+        return json.dumps(jsonable(answer), allow_nan=False).encode()
+
+    def load_tokenizers(self) -> None:
+        """Load what takes seconds (Kiwi), so that the first reader does not wait for it."""
+        for model in self._models.values():
+            with self._lock, suppress(MissingExtraError):  # the catalog has told of those
+                model.tokenize("a")
+
+    def _model(self, call: Call) -> PretrainedBiLM:
+        return _named(self._models, call.model, kind="model")
+
+    def _open(self, call: Call) -> Any:
+        self._model(call)
+        return {}
+
+    def _tokenize(self, call: Call) -> Any:
+        model = self._model(call)
+        try:
+            return tokenize(model, call.text)
+        except MissingExtraError:  # as the catalog says of such a model
+            return tokenize(model, call.text, tokenizer=build_tokenizer("whitespace"))
+
+    def _trace(self, call: Call) -> Any:
+        model = self._model(call)
+        if model.config.lexicon is not None:
+            raise CallError("no-trace", "The model reads characters and words by lists.")
+        traced = trace(model, call.words, word=call.index, weights=call.weights, gamma=call.gamma)
+        return traced.as_dict()
+
+    def _surprisal(self, call: Call) -> Any:
+        if len(call.words) * call.top > MAX_NAMED:
+            raise CallError(
+                "too-long",
+                f"At most {MAX_NAMED:,} likeliest words are named at once, got {len(call.words):,} "
+                f"words with `top` {call.top:,}.",
+            )
+        return list(surprisal_of_words(self._scorer(call).naming(call.top), [call.words]))
+
+    def _predict_word(self, call: Call) -> Any:
+        return predict_of_words(
+            self._scorer(call), call.words, index=call.index, insert=call.insert, top=call.top
+        )
+
+    def _layers(self, call: Call) -> bytes:
+        model = self._model(call)
+        if call.model not in self._embedders:
+            self._embedders[call.model] = Embedder(model, device="cpu")
+        (layers,) = self._embedders[call.model].embed([call.words], state=call.state or "reset")
+        text = json.dumps({"words": call.words, "shape": layers.shape}).encode()
+        filled = text + b" " * (-len(text) % 4)
+        return struct.pack("<I", len(text)) + filled + layers.astype("<f4").tobytes()
+
+    def _neighbors(self, call: Call) -> Any:
+        model = self._model(call)
+        if not self._corpus:
+            raise CallError("not-available", "No corpus was given: `elmokit explore --corpus`.")
+        if not (1 <= call.layer < model.num_layers and 0 <= call.index < len(call.words)):
+            raise CallError("bad-input", f"There is no layer {call.layer} or no word {call.index}.")
+        if call.model not in self._indexes:
+            self._indexes[call.model] = _in_background(lambda: index_corpus(model, self._corpus))
+        indexing = self._indexes[call.model]
+        if not futures.wait([indexing], _SOON_SECONDS).done:
+            raise CallError("not-yet", "The corpus is being read: ask again.")
+        if (error := indexing.exception()) is not None:
+            del self._indexes[call.model]  # the next call reads the corpus again
+            told = isinstance(error, ElmokitError | OSError)
+            reason = str(error) if told else f"{type(error).__name__}: {error}"
+            raise CallError("bad-corpus", reason) from error
+        return indexing.result().nearest(call.words, call.index, layer=call.layer, top=call.top)
+
+    def _scorer(self, call: Call) -> TextScorer:
+        model = self._model(call)
+        if model.softmax is None:
+            raise CallError("no-softmax", "This model has no softmax over words and predicts none.")
+        if model.word_vocab is None:
+            raise CallError("no-vocabulary", "This model has a softmax, but no words for it.")
+        key = call.model, call.state or "warm"
+        if key not in self._scorers:
+            self._scorers[key] = TextScorer(model, state=key[1], precision="fp32")
+        return self._scorers[key]
+
+    def _run(self, call: Call) -> Any:
+        directory = _named(self._runs, call.name, kind="run")
+        try:
+            run = read_training_run(directory)
+        except (FormatError, FileNotFoundError) as error:
+            raise CallError("damaged-run", str(error)) from error
+        return {"name": call.name, "title": call.name, **vars(run)}
+
+    def _predict(self, call: Call) -> Any:
+        return list(_named(self._tasks, call.task, kind="task").predict_json([call.text]))
+
+
+def _read_call(body: bytes) -> Call:
+    try:
+        call = Call.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        code = "too-long" if first["type"] == "too_long" else "bad-input"
+        field = "".join(f"`{name}`: " for name in first["loc"][:1])
+        raise CallError(code, f"{field}{first['msg']}") from None
+    num_bytes = len((" ".join(call.words) + call.text).encode())
+    if num_bytes > MAX_BYTES:
+        raise CallError("too-long", f"A text has at most {MAX_BYTES:,} bytes, got {num_bytes:,}.")
+    return call
+
+
+def _named(known: Mapping[str, Any], name: str, *, kind: str) -> Any:
+    if name not in known:
+        listed = ", ".join(known) or "none"
+        raise CallError(f"unknown-{kind}", f"There is no {kind} {name!r:.60}; available: {listed}.")
+    return known[name]
+
+
+def _in_background(compute: Callable[[], CorpusIndex]) -> futures.Future[CorpusIndex]:
+    """Compute in a thread that Ctrl-C need not wait for, as it would for one of an executor."""
+    future = futures.Future[CorpusIndex]()
+
+    def work() -> None:
+        try:
+            future.set_result(compute())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return future

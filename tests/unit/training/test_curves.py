@@ -1,0 +1,153 @@
+import json
+import os
+import time
+
+import pytest
+
+from elmokit.errors import FormatError, InputError
+from elmokit.training.curves import MAX_ROWS, check_run_dir, plot_run, read_training_run
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    rows = [{"step": step, "loss": 5 / step, "forward_loss": 4 / step} for step in (1, 2, 3)]
+    rows.append({"step": 3, "valid_forward": 90.0, "valid_backward": 80.0, "valid_mean": 84.9})
+    write_log(tmp_path, rows)
+    return tmp_path
+
+
+def write_log(directory, rows):
+    (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def set_age(path, seconds):
+    os.utime(path, (time.time() - seconds,) * 2)
+
+
+def test_a_fine_tuning_run_has_perplexities_before_and_after(run_dir):
+    assert read_training_run(run_dir).before == read_training_run(run_dir).after == {}
+    (run_dir / "before.json").write_text('{"in_domain": {"mean": 300.5}}')
+    found = read_training_run(run_dir)
+    assert (found.before, found.after) == ({"in_domain": 300.5}, {})
+    (run_dir / "after.json").write_text('{"in_domain": {"mean": 90}}')
+    assert read_training_run(run_dir).after == {"in_domain": 90.0}
+
+
+def test_perplexities_of_two_texts_are_not_compared(run_dir):
+    report = {"mean": 300.5, "tokens": 90, "sentences": 9}
+    (run_dir / "before.json").write_text(json.dumps({"in_domain": report, "out_of_domain": report}))
+    after = {"in_domain": report, "out_of_domain": {**report, "tokens": 91}}
+    (run_dir / "after.json").write_text(json.dumps(after))
+    run = read_training_run(run_dir)
+    assert run.before == {"in_domain": 300.5}
+    assert run.after == {"in_domain": 300.5, "out_of_domain": 300.5}
+
+
+def test_a_run_that_does_not_say_its_command_is_drawn(run_dir):
+    rows = len(read_training_run(run_dir).rows)
+    (run_dir / "run.json").write_text('{"elmokit_version": "0.1"}')
+    assert len(read_training_run(run_dir).rows) == rows
+
+
+def test_a_long_log_is_thinned_but_for_its_perplexities(run_dir):
+    rows = []
+    for step in range(1, 5001):
+        rows.append({"step": step, "loss": 1.0})
+        if step % 199 == 0:
+            rows.append({"step": step, "valid_forward": 9.0, "valid_backward": 9.0})
+    write_log(run_dir, rows)
+    run = read_training_run(run_dir)
+    assert run.num_rows == len(rows)
+    assert MAX_ROWS / 2 < len(run.rows) < MAX_ROWS
+    assert sum("valid_forward" in row for row in run.rows) == 25
+    assert (run.rows[0], run.rows[-1]) == (rows[0], rows[-1])
+
+
+@pytest.mark.parametrize("name", ["before.json", "ngram.json"])
+def test_damaged_files_are_named_and_empty_ones_are_being_written(run_dir, name):
+    (run_dir / name).touch()
+    assert read_training_run(run_dir).ngram is None
+    for content in ('{"in_domain": 3}', '{"model": "x", "mean": "much"}', "[]", "{"):
+        (run_dir / name).write_text(content)
+        with pytest.raises(FormatError, match=name):
+            read_training_run(run_dir)
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix, start):
+    pytest.importorskip("matplotlib")
+    (run_dir / "ngram.json").write_text('{"model": "Kneser-Ney", "mean": 99.5}')
+    (run_dir / "before.json").write_text('{"in_domain": {"mean": 300.5}}')
+    path = run_dir / f"plot.{suffix}"
+    assert len(plot_run(run_dir, path).rows) == 4
+    assert path.read_bytes().startswith(start)
+    if suffix == "svg":
+        for text in (b"Kneser-Ney", b"before fine-tuning", b"held-out perplexity"):
+            assert b"<!-- " + text + b" -->" in path.read_bytes()  # text is drawn as paths
+
+
+def test_a_base_model_with_infinite_perplexity_has_no_line(run_dir):
+    pytest.importorskip("matplotlib")
+    (run_dir / "before.json").write_text('{"in_domain": {"mean": null}}')
+    path = run_dir / "plot.svg"
+    assert plot_run(run_dir, path).before == {"in_domain": None}
+    assert b"<!-- before fine-tuning -->" not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("log", "model", "is_running"),
+    [
+        (0, None, True), (3600, None, False), (0, 0, False), (3600, 3600, False),
+        (0, 30, False),  # copied
+        (0, 120, True),
+        (0, 3600, True),  # finished then, and resumed with another limit
+    ],
+)  # fmt: skip
+def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model, is_running):
+    set_age(run_dir / "metrics.jsonl", log)
+    if model is not None:
+        (run_dir / "config.json").touch()
+        set_age(run_dir / "config.json", model)
+    assert read_training_run(run_dir).is_running is is_running
+
+
+@pytest.mark.parametrize(("age", "is_running"), [(0, True), (3600, False)])
+def test_before_the_first_row_a_run_goes_on_while_anything_is_written(tmp_path, age, is_running):
+    shard = tmp_path / "text/0.bin"
+    shard.parent.mkdir()
+    (tmp_path / ".elmokit-run").touch()
+    shard.touch()
+    for path in (shard.parent, tmp_path / ".elmokit-run", tmp_path):
+        set_age(path, 7200)
+    set_age(shard, age)
+    assert read_training_run(tmp_path).is_running is is_running
+    found = read_training_run(tmp_path / "gone")
+    assert (found.rows, found.is_running) == ([], False)
+
+
+def test_what_cannot_be_drawn_is_told(run_dir, tmp_path):
+    with pytest.raises(InputError, match=r"\.svg"):
+        plot_run(run_dir, tmp_path / "plot.txt")
+    write_log(run_dir, [])
+    with pytest.raises(InputError, match="nothing to draw"):
+        plot_run(run_dir, tmp_path / "plot.png")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("run.json", '{"config": {"task": "ner"}}'), ("task.json", "{}")]
+)
+def test_a_task_run_is_told_with_a_command_to_copy(tmp_path, name, content):
+    run_dir = tmp_path / "my run"
+    run_dir.mkdir()
+    (run_dir / name).write_text(content)
+    for refuse in (check_run_dir, lambda run: plot_run(run, run / "plot.png")):
+        with pytest.raises(InputError, match=r"elmokit train.*pretrain.*--task '.*/my run'`"):
+            refuse(run_dir)
+    assert not (run_dir / "plot.png").exists()
+
+
+def test_what_is_no_run_is_told(tmp_path):
+    with pytest.raises(InputError, match="training run"):
+        check_run_dir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        check_run_dir(tmp_path / "missing")

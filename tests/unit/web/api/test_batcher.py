@@ -1,0 +1,242 @@
+import asyncio
+import threading
+
+import pytest
+
+from elmokit.web.api import batcher as batcher_module
+from elmokit.web.api.answers import RequestError
+from elmokit.web.api.batcher import Batcher
+from elmokit.web.api.metrics import Metrics
+
+
+class Recorder:
+    """Upper case; a text has as many tokens as letters. Notes every batch."""
+
+    def __init__(self):
+        self.batches, self.go, self.is_computing = [], threading.Event(), threading.Event()
+        self.go.set()
+
+    def prepare(self, text):
+        if text == "unreadable":
+            raise ValueError("unreadable")
+        return text, len(text)
+
+    def compute(self, items):
+        self.is_computing.set()
+        assert self.go.wait(20)
+        self.batches.append(items)
+        if "bad" in items:
+            raise ValueError("bad")
+        return [item.upper() for item in items]
+
+
+@pytest.fixture
+def computation():
+    return Recorder()
+
+
+def run(steps, *, batch_tokens=10, wait_seconds=0.05):
+    """Run a coroutine function of a batcher."""
+
+    async def all_of_it():
+        batcher = Batcher(batch_tokens=batch_tokens, wait_seconds=wait_seconds, metrics=Metrics())
+        async with batcher.running():
+            return await steps(batcher)
+
+    return asyncio.run(all_of_it())
+
+
+def ask(batcher, computation, *texts, timeout_seconds=20.0):
+    return asyncio.create_task(batcher.submit(computation, texts, timeout_seconds=timeout_seconds))
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Wait for others, on a busy machine too."""
+    monkeypatch.setattr(batcher_module, "_PAUSE_SECONDS", 1.0)
+
+
+def test_requests_that_arrive_together_are_one_batch(computation, patient):
+    async def steps(batcher):
+        return await asyncio.gather(*(ask(batcher, computation, text) for text in "abc"))
+
+    jobs = run(steps, wait_seconds=0.5)
+    assert [job.results for job in jobs] == [["A"], ["B"], ["C"]]
+    assert computation.batches == [["a", "b", "c"]]
+
+
+def test_a_long_request_is_divided_and_a_short_one_need_not_wait_for_it(computation, patient):
+    async def steps(batcher):
+        long = ask(batcher, computation, *["longer"] * 6)
+        await asyncio.sleep(0)
+        short = ask(batcher, computation, "it")
+        done = await asyncio.gather(long, short)
+        return [job.results for job in done]
+
+    assert run(steps, wait_seconds=0.5) == [["LONGER"] * 6, ["IT"]]
+    assert sorted(computation.batches[0]) == ["it", "longer"]
+
+
+def test_every_request_gets_a_share_of_each_batch_and_the_oldest_the_rest(computation, patient):
+    computation.go.clear()
+
+    async def steps(batcher):
+        first = ask(batcher, computation, "-" * 10)
+        await begun(computation)
+        long = [ask(batcher, computation, *[name * 2] * 6) for name in "ab"]
+        await asyncio.sleep(0)
+        short = [ask(batcher, computation, name) for name in "cd"]
+        await asyncio.sleep(0)
+        computation.go.set()
+        await asyncio.gather(first, *long, *short)
+
+    run(steps, batch_tokens=12)
+    assert computation.batches[1] == ["aa", "bb", "c", "d", "aa", "aa", "aa"]
+    assert computation.batches[2] == ["aa", "aa", "bb", "bb", "bb", "bb"]
+
+
+def test_requests_whose_texts_are_larger_than_a_share_take_turns(computation, patient):
+    async def steps(batcher):
+        jobs = [ask(batcher, computation, *[name * 10] * 3) for name in "ab"]
+        await asyncio.gather(*jobs)
+
+    run(steps, wait_seconds=0.5)
+    assert [text[0] for (text,) in computation.batches] == list("ababab")
+
+
+class Slow(Recorder):
+    """A letter takes a second of a clock that only it moves."""
+
+    now = 0.0
+
+    def compute(self, items):
+        done = super().compute(items)
+        Slow.now += sum(map(len, items))
+        return done
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    monkeypatch.setattr(batcher_module.time, "perf_counter", lambda: Slow.now)
+    return Slow()
+
+
+def test_what_cannot_be_computed_in_time_is_refused_at_once_and_the_rest_is_finished(slow):
+    async def steps(batcher):
+        batcher.measure(slow, ["abc"])
+        asked = [ask(batcher, slow, "long", timeout_seconds=12) for _ in range(9)]
+        short = ask(batcher, slow, "s", timeout_seconds=12)
+        done = await asyncio.gather(*asked, short, return_exceptions=True)
+        return done[:-1], done[-1]
+
+    long, short = run(steps, batch_tokens=4, wait_seconds=0)
+    answered = [job for job in long if not isinstance(job, RequestError)]
+    refused = [error for error in long if isinstance(error, RequestError)]
+    assert [job.results for job in answered] == [["LONG"]] * 3
+    assert {(error.status, error.retry_after) for error in refused} == {(503, 4)}
+    assert short.results == ["S"]
+
+
+def test_what_was_begun_is_finished_after_the_limit(computation):
+    computation.go.clear()
+
+    async def steps(batcher):
+        job = ask(batcher, computation, "a" * 10, "b" * 10, timeout_seconds=0.05)
+        await begun(computation)
+        await asyncio.sleep(0.07)
+        computation.go.set()
+        return (await job).results
+
+    assert run(steps) == ["A" * 10, "B" * 10]
+
+
+def test_batches_do_not_mix_computations(computation):
+    other = Recorder()
+
+    async def steps(batcher):
+        asked = [ask(batcher, one, "a") for one in (computation, other, computation, other)]
+        return [job.results[0] for job in await asyncio.gather(*asked)]
+
+    assert run(steps) == ["A"] * 4
+    assert computation.batches + other.batches == [["a", "a"]] * 2
+
+
+def test_only_the_culprit_of_a_failed_batch_fails(computation):
+    async def steps(batcher):
+        asked = [ask(batcher, computation, *texts) for texts in (["a", "b"], ["bad"], ["c"])]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    first, bad, last = run(steps)
+    assert (first.results, last.results) == (["A", "B"], ["C"])
+    assert isinstance(bad, ValueError)
+
+
+def test_an_unreadable_text_fails_its_request_before_anything_is_computed(computation):
+    async def steps(batcher):
+        asked = [ask(batcher, computation, *texts) for texts in (["a", "unreadable"], ["b"])]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    bad, good = run(steps)
+    assert isinstance(bad, ValueError)
+    assert good.results == ["B"]
+    assert computation.batches == [["b"]]
+
+
+async def begun(computation):
+    """Wait until the thread computes."""
+    assert await asyncio.to_thread(computation.is_computing.wait, 20)
+
+
+def test_late_and_cancelled_requests_leave_the_queue(computation):
+    computation.go.clear()
+
+    async def steps(batcher):
+        first = ask(batcher, computation, "a")
+        await begun(computation)
+        late = ask(batcher, computation, "late", timeout_seconds=0.05)
+        gone = ask(batcher, computation, "gone")
+        with pytest.raises(RequestError) as slow:
+            await late
+        assert (slow.value.status, batcher.queue_size) == (503, 1)
+        gone.cancel()
+        await asyncio.sleep(0)
+        assert batcher.queue_size == 0
+        computation.go.set()
+        assert (await first).results == ["A"]
+
+    run(steps)
+    assert computation.batches == [["a"]]
+
+
+def test_a_client_that_leaves_during_its_computation_gets_no_half_answer(computation):
+    wanted = [True]
+    computation.go.clear()
+
+    async def steps(batcher):
+        job = asyncio.create_task(
+            batcher.submit(
+                computation, ["a" * 10, "b" * 10], timeout_seconds=20, is_wanted=lambda: wanted[0]
+            )
+        )
+        await begun(computation)  # of one of two texts
+        wanted[0] = False
+        computation.go.set()
+        with pytest.raises(RequestError, match="has left"):
+            await job
+
+    run(steps)
+    assert computation.batches == [["a" * 10]]
+
+
+def test_stopping_finishes_what_is_queued_and_refuses_more(computation):
+    async def steps(batcher):
+        asked = [ask(batcher, computation, text) for text in "abcdefgh"]
+        await asyncio.sleep(0)
+        batcher.stop()
+        done = [job.results[0] for job in await asyncio.gather(*asked)]
+        with pytest.raises(RequestError) as refused:
+            await ask(batcher, computation, "i")
+        assert refused.value.status == 503
+        return done
+
+    assert run(steps, batch_tokens=3) == list("ABCDEFGH")

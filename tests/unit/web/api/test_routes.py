@@ -1,0 +1,432 @@
+import base64
+import json
+import re
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import FormatError
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import train_task
+from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.word_vocab import WordVocab
+from elmokit.web.api import answers
+from elmokit.web.api.metrics import Metrics
+from elmokit.web.api.schemas import EmbedRequest, OpenAIRequest, PredictRequest, TokenizeRequest
+
+from ....builders.embedding_models import WORDS, random_sentences, toy_model
+from ....builders.live_server import HeldBack, served, until
+
+TEXTS = ["I sat by the bank.", "배 를 타고 갔다", "the the river"]
+SENTENCES = [" ".join(words) for words in random_sentences(160, seed=5) if words]
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    toy_model().save(folder / "bilm")
+    data = {
+        "sentiment": "text\tlabel\nby the river\tgood\nI sat\tbad\n",
+        "nli": "premise\thypothesis\tlabel\nI sat\tby\tneutral\nthe bank\tI\tentailment\n",
+    }
+    for task, text in data.items():
+        table = folder / f"{task}.tsv"
+        table.write_text(text, encoding="utf-8")
+        train = TaskTrainConfig(epochs=1, batch_size=2)
+        train_task(
+            TaskRunConfig(task=task, hidden_dims=(8,), train=train), table, table, folder / task,
+            model=str(folder / "bilm"), cache_dir=folder / "layers",
+        )  # fmt: skip
+    return {task: TaskRun.load(folder / task) for task in data}
+
+
+@pytest.fixture(scope="module")
+def server(embedder, runs):
+    vocab = WordVocab(["<S>", "</S>", "<UNK>", *WORDS])
+    with served(embedder, vocab=vocab, runs=runs, max_words=50, max_texts=8) as server:
+        yield server
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+class TestAnswers:
+    def test_embed_is_pooled_and_normalized(self, server, embedder):
+        expected = embedder.embed_sentences(TEXTS)
+        status, answer = server.post("/embed", {"inputs": TEXTS})
+        assert status == 200
+        assert np.abs(np.array(answer) - unit(expected)).max() < 1e-6
+        status, answer = server.post("/embed", {"inputs": TEXTS, "normalize": False})
+        assert np.abs(np.array(answer) - expected).max() < 1e-6
+        status, answer = server.post("/", {"inputs": TEXTS[0]})
+        assert np.array(answer).shape == (1, embedder.dim)
+
+    def test_embed_all_has_a_vector_per_word(self, server, embedder):
+        inputs = [TEXTS[0], ["배", "bank."]]
+        status, answer = server.post("/embed_all", {"inputs": inputs})
+        assert status == 200
+        expected = embedder.embed(inputs, layers="average")
+        assert [len(one) for one in answer] == [6, 2]
+        for found, vectors in zip(answer, expected, strict=True):
+            assert np.abs(np.array(found) - vectors).max() < 1e-6
+
+    def test_openai_in_numbers_and_in_base64(self, server, embedder):
+        given = {"input": TEXTS, "model": "toy"}
+        status, answer = server.post("/v1/embeddings", given)
+        assert status == 200
+        assert (answer["object"], answer["model"]) == ("list", "toy")
+        assert [one["index"] for one in answer["data"]] == [0, 1, 2]
+        found = np.array([one["embedding"] for one in answer["data"]], dtype=np.float32)
+        assert np.abs(found - unit(embedder.embed_sentences(TEXTS))).max() < 1e-6
+        assert answer["usage"] == {"prompt_tokens": 6 + 4 + 3, "total_tokens": 13}
+        _, encoded = server.post("/embeddings", given | {"encoding_format": "base64"})
+        for one, vector in zip(encoded["data"], found, strict=True):
+            assert np.frombuffer(base64.b64decode(one["embedding"]), "<f4").tolist() == (
+                vector.tolist()
+            )
+
+    def test_tokens_have_places_and_ids_of_the_vocabulary(self, server):
+        _, ((begin, *tokens, end),) = server.post("/tokenize", {"inputs": "I sat, Zoë."})
+        assert [(one["text"], one["start"], one["stop"]) for one in tokens] == [
+            ("I", 0, 1), ("sat", 2, 5), (",", 5, 6), ("Zoë", 7, 10), (".", 10, 11),
+        ]  # fmt: skip
+        assert [one["id"] for one in tokens] == [4, 5, 3, 3, 16]
+        assert (begin["special"], tokens[0]["special"], end["text"]) == (True, False, "</S>")
+        bare = {"inputs": ["I sat, Zoë."], "add_special_tokens": False}
+        assert server.post("/tokenize", bare) == (200, [tokens])
+
+    @pytest.mark.parametrize("task", ["sentiment", "nli"])
+    def test_predictions_are_those_of_the_run(self, server, runs, task):
+        texts = ["by the river", "I sat"] if task == "sentiment" else [["I sat", "by"], ["a", "b"]]
+        expected = json.loads(json.dumps(list(runs[task].predict_json(texts))))
+        status, answer = server.post(f"/predict/{task}", {"inputs": texts})
+        assert (status, answer) == (200, expected)
+        if task == "sentiment":
+            status, answer = server.post("/predict/sentiment", {"inputs": texts[0]})
+            assert answer["label"] == expected[0]["label"]
+            assert answer["probability"] == pytest.approx(expected[0]["probability"], abs=1e-6)
+
+    def test_info_health_metrics_and_models(self, server, embedder):
+        status, _, info = server.ask("GET", "/info")
+        assert (status, info["model_id"], info["max_input_length"]) == (200, "toy", 50)
+        assert info["model_sha"] == embedder.metadata()["model_hash"]
+        assert info["predict"]["sentiment"] == {"task": "sentiment", "labels": ["bad", "good"]}
+        assert server.ask("GET", "/health")[0] == 200
+        _, _, models = server.ask("GET", "/v1/models")
+        assert [one["id"] for one in models["data"]] == ["toy"]
+        assert server.ask("GET", "/v1/models/toy")[2] == models["data"][0]
+        assert server.ask("GET", "/v1/models/gpt")[0] == 404
+        before = server.metric('te_request_success{method="single"}')
+        _, headers, _ = server.ask(
+            "POST", "/embed", b'{"inputs": "I sat"}', {"Content-Type": "application/json"}
+        )
+        assert server.metric('te_request_success{method="single"}') == before + 1
+        assert headers["x-compute-tokens"] == "4"
+        assert server.metric("te_queue_size") == 0
+        assert server.metric("te_batch_next_size_count") >= before + 1
+
+    def test_a_browser_gets_a_page(self, embedder, runs):
+        with served(embedder, runs=runs, name="<b>&") as server:
+            status, headers, content = server.ask("GET", "/", headers={"Host": "localhost:1234"})
+        page = content.decode()
+        assert (status, headers.get_content_type()) == (200, "text/html")
+        assert "<h1>&lt;b&gt;&amp;</h1>" in page
+        assert "<b>" not in page
+        for text in ("POST /predict/sentiment", "GET /metrics", "localhost:1234/embed --json"):
+            assert text in page
+
+    def test_another_layer_pooling_and_state(self, embedder):
+        with served(embedder, layers=1, pooling="max", normalize=False, state="warm") as other:
+            _, answer = other.post("/embed", {"inputs": TEXTS})
+        expected = embedder.embed_sentences(TEXTS, layers=1, pooling="max", state="warm")
+        assert np.abs(np.array(answer) - expected).max() < 1e-6
+
+
+class TestTogether:
+    def test_concurrent_requests_get_what_the_embedder_alone_gives(self, embedder):
+        expected = {text: embedder.embed([text], layers="average")[0] for text in SENTENCES}
+        with served(embedder, batch_tokens=200) as server:
+
+            def ask(number):
+                own = SENTENCES[number::16]
+                found = []
+                for text in own:
+                    words = server.post("/embed_all", {"inputs": text})[1][0]
+                    pooled = server.post("/embed", {"inputs": [text], "normalize": False})[1][0]
+                    found.append((text, np.array(words), np.array(pooled)))
+                return found
+
+            with ThreadPoolExecutor(16) as pool:
+                answers = [one for own in pool.map(ask, range(16)) for one in own]
+        assert len(answers) == len(SENTENCES)
+        for text, words, pooled in answers:
+            assert np.abs(words - expected[text]).max() < 1e-6
+            assert np.abs(pooled - expected[text].mean(axis=0)).max() < 1e-6
+
+    @pytest.mark.parametrize(
+        ("path", "encoder"),
+        [("/embed", "numbers"), ("/embed_all", "numbers"), ("/tokenize", "texts_as_json")],
+    )
+    def test_others_are_answered_while_an_answer_is_encoded(
+        self, server, monkeypatch, path, encoder
+    ):
+        held = HeldBack(getattr(answers, encoder))
+        monkeypatch.setattr(answers, encoder, held)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(server.post, path, {"inputs": "I sat"})
+            until(lambda: held.sizes)
+            assert server.ask("GET", "/health")[0] == 200
+            held.go.set()
+            assert asked.result()[0] == 200
+
+    @pytest.mark.parametrize("kind", [RuntimeError, FormatError])
+    def test_a_bug_is_a_500_that_says_nothing_and_the_server_goes_on(self, embedder, caplog, kind):
+        with served(embedder) as server:
+            compute = server.service._embedding.compute
+
+            def broken(items):
+                if any("bank" in words for words, _ in items):
+                    raise kind("a secret place")
+                return compute(items)
+
+            server.service._embedding.compute = broken
+            status, answer = server.post("/v1/embeddings", {"input": "the bank", "model": "toy"})
+            assert (status, answer["error"]["type"]) == (500, "server_error")
+            assert "secret" not in str(answer)
+            assert "log" in answer["error"]["message"]
+            assert server.post("/embed", {"inputs": "I sat"})[0] == 200
+        assert "a computation failed" in caplog.text
+        assert "secret" in caplog.text
+
+    def test_a_bug_of_the_tokenizer_is_no_fault_of_the_request(self, embedder, runs, monkeypatch):
+        def broken(text):
+            raise ValueError("secret")
+
+        with served(embedder, runs=runs) as server:
+            monkeypatch.setattr(embedder.tokenizer, "tokenize", broken)
+            for path in ("/embed", "/embed_all", "/tokenize"):
+                status, answer = server.post(path, {"inputs": "I sat"})
+                assert (status, "secret" in str(answer)) == (500, False)
+            run_tokenizer = runs["sentiment"]._bilm.tokenizer
+            monkeypatch.setattr(type(run_tokenizer), "tokenize", lambda self, text: broken(text))
+            assert server.post("/predict/sentiment", {"inputs": "I sat"})[0] == 500
+
+
+BAD = {
+    "malformed": (b'{"inputs": ', 400),
+    "nothing": (b"", 400),
+    "no object": (b'["I sat"]', 422),
+    "not UTF-8": (b'{"inputs": "\xff\xfe"}', 400),
+    "deep": (b"[" * 100_000, 400),
+    "lone surrogate": (b'{"inputs": "a \\ud800 b"}', 400),
+    "NUL": (b'{"inputs": "a \\u0000 b"}', 422),
+    "number": (b'{"inputs": 5}', 422),
+    "truth value": (b'{"inputs": [true]}', 422),
+    "null": (b'{"inputs": null}', 422),
+    "ids": (b'{"inputs": [[1, 2]]}', 422),
+    "missing": (b"{}", 422),
+    "dimensions": (b'{"inputs": "a", "dimensions": 3}', 422),
+    "no texts": (b'{"inputs": []}', 422),
+    "empty text": (b'{"inputs": ["a", ""]}', 422),
+    "blank text": (b'{"inputs": " \\t "}', 422),
+    "10,000 texts": (json.dumps({"inputs": ["a"] * 10_000}).encode(), 413),
+    "too many words": (json.dumps({"inputs": "a " * 51}).encode(), 413),
+    "too many characters": (json.dumps({"inputs": "a" * 801}).encode(), 413),
+    "10 MB": (json.dumps({"inputs": "a" * 10_000_000}).encode(), 413),
+}
+
+
+@pytest.mark.parametrize(("body", "status"), BAD.values(), ids=BAD)
+def test_bad_input_is_an_error_in_the_dialect_of_the_route(server, body, status):
+    found, answer = server.post("/embed", body)
+    assert (found, set(answer)) == (status, {"error", "error_type"})
+    assert answer["error_type"] == {422: "tokenizer"}.get(status, "validation")
+    assert 10 < len(answer["error"]) < 300
+    body = body.replace(b'"inputs":', b'"model": "toy", "input":')
+    found, answer = server.post("/v1/embeddings", body)
+    assert (found, set(answer["error"])) == (status, {"message", "type", "param", "code"})
+    assert answer["error"]["type"] == "invalid_request_error"
+    assert "`inputs" not in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "words"),
+    [
+        ("/embed", {"k": 1}, "`inputs`.*missing"),
+        ("/embed", {"inputs": "a", "normalize": 1, "k": 1}, "`normalize`.*true or false.*1"),
+        ("/embed", {"inputs": "a", "prompt_name": "q"}, "`prompt_name`.*'q'"),
+        ("/embed", {"inputs": "a", "truncation_direction": "left"}, "\"right\".*'left'"),
+        ("/embed", {"inputs": "a", "dimensions": 3}, "`dimensions`.*16.*3"),
+        ("/embed", {"inputs": 5}, "`inputs`.*numbers"),
+        ("/embed", {"inputs": [[1.5]]}, "`inputs`.*numbers"),
+        ("/embed", {"inputs": [True]}, "`inputs`.*string.*True"),
+        ("/embed", {"inputs": ["a", ""]}, r"`inputs\[1\]`.*no words"),
+        ("/embed_all", {"inputs": "a", "normalize": False}, "`normalize`"),
+        ("/tokenize", {"inputs": ["a"] * 9}, "`inputs`.*9.*8"),
+        ("/v1/embeddings", {"input": "a", "user": 5}, "`user`.*string.*5"),
+        ("/v1/embeddings", {"input": [[1]]}, "`input`.*langchain"),
+        ("/v1/embeddings", {"input": "a", "model": "gpt"}, "'gpt'.*'toy'"),
+        ("/predict/unknown", {"inputs": "a"}, "'unknown'.*sentiment, nli"),
+    ],
+)
+def test_errors_name_the_field_and_what_it_may_be(server, path, given, words):
+    status, answer = server.post(path, given)
+    assert status >= 400
+    message = answer["error"]["message"] if "v1" in path else answer["error"]
+    assert re.search(words, message), message
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        ("/embed", {"model": "any", "raw_scores": True, "": 1}),
+        ("/embed", {"truncate": None, "normalize": None, "prompt_name": None}),
+        ("/tokenize", {"prompt": None, "add_special_tokens": None}),
+        ("/v1/embeddings", {"model": None, "dimensions": None, "encoding_format": None}),
+        ("/v1/embeddings", {"input_type": "query", "truncate": "END", "user": None}),
+    ],
+)
+def test_fields_of_other_servers_are_ignored_and_null_is_no_value(server, path, given):
+    name = "input" if "v1" in path else "inputs"
+    assert server.post(path, {name: "a", **given})[0] == 200
+
+
+@pytest.mark.parametrize("schema", [EmbedRequest, TokenizeRequest, PredictRequest, OpenAIRequest])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_many_token_ids_are_one_error(schema, depth):
+    """An error for each of a million numbers took minutes, in which nobody was answered."""
+    given = [1] * 1000
+    for _ in range(depth - 1):
+        given = [given]
+    with pytest.raises(ValidationError) as caught:
+        schema.model_validate({next(iter(schema.model_fields)): given})
+    assert caught.value.error_count() < 10
+
+
+@pytest.mark.parametrize(
+    ("path", "inputs", "status", "words"),
+    [
+        ("/predict/sentiment", [["I", ["sat"]]], 422, r"`inputs\[0\]`"),
+        ("/predict/sentiment", [*["a"] * 5, "b\0"], 422, r"`inputs\[5\]`.*NUL"),
+        ("/predict/sentiment", ["a", ""], 422, r"`inputs\[1\]` has no words"),
+        ("/predict/sentiment", ["a", ["", " "]], 422, r"`inputs\[1\]` has no words"),
+        ("/predict/sentiment", ["a", []], 422, r"`inputs\[1\]` has no words"),
+        ("/predict/sentiment", ["a " * 51], 413, r"`inputs\[0\]`.*51 words.*50 are read\.$"),
+        ("/predict/sentiment", [["a"] * 51], 413, r"`inputs\[0\]`.*51 words.*50 are read\.$"),
+        ("/predict/nli", [*["a\tb"] * 7, "one text"], 422, r"`inputs\[7\]`"),
+        ("/predict/nli", [*["a\tb"] * 7, ["one text"]], 422, r"`inputs\[7\]`"),
+        ("/predict/nli", "I sat", 422, "(two|2) texts"),
+        ("/predict/none", "a", 404, "'none'"),
+    ],
+)
+def test_errors_of_predictions_name_the_text(server, path, inputs, status, words):
+    found, answer = server.post(path, {"inputs": inputs})
+    assert (found, set(answer)) == (status, {"error", "error_type"}), answer
+    assert re.search(words, answer["error"]), answer
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "is_advised"),
+    [
+        ("/embed", "inputs", True), ("/embed_all", "inputs", True), ("/tokenize", "inputs", False),
+        ("/v1/embeddings", "input", False),
+    ],
+)  # fmt: skip
+def test_only_where_a_text_can_be_cut_that_is_advised(server, path, field, is_advised):
+    status, answer = server.post(path, {field: "a " * 51})
+    assert (status, "truncate" in str(answer)) == (413, is_advised)
+
+
+def test_long_texts_are_cut_on_request(server, embedder):
+    for text in ("I sat " * 100, "I" * 5000):
+        status, answer = server.post(
+            "/embed_all", {"inputs": text, "truncate": True, "truncation_direction": "right"}
+        )
+        words = embedder.tokenizer.tokenize(text[:800])[:50]
+        assert status == 200
+        (expected,) = embedder.embed([words], layers="average")
+        assert np.abs(np.array(answer[0]) - expected).max() < 1e-6
+
+
+def test_a_text_is_cut_between_words_and_not_within_a_syllable(server, embedder):
+    syllables = "갔다" * 300
+    for text, beginning in (
+        (f"{'b' * 90} " * 8 + "c" * 80, f"{'b' * 90} " * 8),
+        (f"{'b' * 798} {'c' * 30}", "b" * 798),
+        (f"{'a b ' * 5}{'c' * 900}", f"{'a b ' * 5}{'c' * 780}"),  # text without spaces
+        (unicodedata.normalize("NFD", syllables), syllables),  # 600 characters when composed
+    ):
+        status, answer = server.post("/embed_all", {"inputs": text, "truncate": True})
+        (expected,) = embedder.embed([beginning], layers="average")
+        assert status == 200
+        assert np.abs(np.array(answer[0]) - expected).max() < 1e-6
+
+
+def test_wrong_routes_and_methods_are_json(server):
+    for method, path, status in (
+        ("GET", "/nothing", 404), ("GET", "/embed", 405), ("DELETE", "/info", 405),
+        ("GET", "/v1/nothing", 404), ("GET", "/%00%ff", 404), ("OPTIONS", "/embed", 405),
+    ):  # fmt: skip
+        found, headers, answer = server.ask(method, path)
+        assert (found, "error" in answer) == (status, True)
+        assert ("Allow" in headers) == (status == 405)
+
+
+def test_a_full_queue_is_429(embedder):
+    with served(embedder, max_requests=3) as server, ThreadPoolExecutor(8) as pool:
+        held = HeldBack.before(server)
+        first = pool.submit(server.post, "/embed", {"inputs": "I sat"})
+        until(lambda: held.sizes)
+        others = [pool.submit(server.post, "/embed", {"inputs": "I sat"}) for _ in range(2)]
+        until(lambda: server.service.batcher.queue_size == 2)
+        for path, given in (
+            ("/embed", {"inputs": "I sat"}),
+            ("/v1/embeddings", {"input": "I sat", "model": "toy"}),
+        ):
+            status, headers, answer = server.ask(
+                "POST", path, json.dumps(given), {"Content-Type": "application/json"}
+            )
+            assert (status, headers["Retry-After"]) == (429, "1")
+            assert "3 requests" in str(answer)
+        assert server.metric('te_request_failure{err="overloaded"}') == 2
+        held.go.set()
+        assert [one.result()[0] for one in (first, *others)] == [200] * 3
+
+
+def test_health_says_when_nothing_is_computed_any_more(embedder):
+    with served(embedder) as server:
+        server.service.batcher.stop()
+        status, _, answer = server.ask("GET", "/health")
+        assert (status, answer["error_type"]) == (503, "unhealthy")
+        assert server.post("/embed", {"inputs": "a"})[0] == 503
+
+
+def test_histograms_are_cumulative_and_counters_have_labels():
+    metrics = Metrics()
+    for value in (1, 2, 3, 10**9):
+        metrics.observe("te_batch_next_size", value)
+    metrics.count(texts=None)
+    metrics.count(texts=3)
+    metrics.count(texts=3, success=True)
+    metrics.fail("overloaded")
+    lines = metrics.render(queue_size=7).splitlines()
+    assert {
+        "# TYPE te_queue_size gauge", "te_queue_size 7", 'te_batch_next_size_bucket{le="1"} 1',
+        'te_batch_next_size_bucket{le="2"} 2', 'te_batch_next_size_bucket{le="4"} 3',
+        'te_batch_next_size_bucket{le="+Inf"} 4', "te_batch_next_size_count 4",
+        "te_batch_next_size_sum 1000000006.0", 'te_request_count{method="single"} 1',
+        'te_request_success{method="batch"} 1', 'te_request_failure{err="overloaded"} 1',
+        "# TYPE te_request_duration histogram",
+    } <= set(lines)  # fmt: skip

@@ -1,0 +1,210 @@
+"""Answers to calls, and the codes of errors."""
+
+import json
+import re
+
+import pytest
+
+from elmokit.errors import InputError, MissingExtraError
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.training.curves import check_run_dir
+from elmokit.web.page import calls as calls_module
+from elmokit.web.page.calls import CallError, Calls
+from elmokit.web.page.catalog import MAX_TOP, MAX_WORDS, ExploredModel
+from elmokit.weights.model_dir import PretrainedBiLM
+
+from ....builders.training_models import lexicon_model, random_sentences, toy_model
+
+WORDS = next(sentence for sentence in random_sentences(20) if len(sentence) > 3)
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("called")
+    runs = {name: folder / name for name in ("run", "fresh", "broken")}
+    for directory in runs.values():
+        directory.mkdir()
+    rows = [json.dumps({"step": step, "loss": 5 / step}) for step in range(1, 10_001)]
+    (runs["run"] / "metrics.jsonl").write_text("\n".join([*rows, '{"step": 100']))  # being written
+    (runs["run"] / "ngram.json").write_text('{"model": "Kneser-Ney", "mean": 99.5, "forward": 1}')
+    (runs["fresh"] / ".elmokit-run").touch()
+    (runs["broken"] / "metrics.jsonl").write_text('{"step": 1}\nx\n{"step": 3}\n')
+    for directory in runs.values():
+        check_run_dir(directory)
+    text = folder / "corpus.txt"
+    text.write_text("\n".join(map(" ".join, random_sentences(20))) + "\n", encoding="utf-8")
+    models = {"toy": toy_model(), "bare": toy_model().encoder(), "mute": toy_model()}
+    models["mute"].word_vocab = None
+    models["lists"] = lexicon_model()
+    explored = [ExploredModel(name, folder, model) for name, model in models.items()]
+    return Calls(explored, runs=runs, corpus=[text])
+
+
+def ask(calls, method, **given):
+    return json.loads(calls.answer(method, json.dumps(given).encode()))
+
+
+def ask_until_read(calls, **given):
+    while True:
+        try:
+            return ask(calls, "neighbors", model="toy", words=WORDS, index=1, **given)
+        except CallError as error:
+            if error.code != "not-yet":
+                raise
+
+
+def test_a_run_is_read_while_it_is_written_and_from_its_beginning(calls):
+    found = ask(calls, "run", name="run")
+    assert found["is_running"]
+    assert 1000 < len(found["rows"]) <= 4001
+    assert (found["rows"][0]["step"], found["rows"][-1]["step"]) == (1, 10_000)
+    assert found["ngram"] == {"name": "Kneser-Ney", "perplexity": 99.5}
+    found = ask(calls, "run", name="fresh")
+    assert (found["rows"], found["is_running"], found["ngram"]) == ([], True, None)
+
+
+def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(calls, tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(b"\xff\xfe not a text\n" * 300)
+    calls = Calls([ExploredModel("toy", tmp_path, calls._models["toy"])], corpus=[path])
+    for _ in range(2):
+        with pytest.raises(CallError, match=r"corpus\.txt") as caught:
+            ask_until_read(calls)
+        assert caught.value.code == "bad-corpus"
+    path.write_text(" ".join(WORDS) + "\n" + " ".join(reversed(WORDS)) + "\n", encoding="utf-8")
+    assert ask_until_read(calls)["num_sentences"] == 2
+
+
+def test_no_error_of_the_reading_thread_is_lost(calls, tmp_path, monkeypatch):
+    def fail(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(calls_module, "index_corpus", fail)
+    calls = Calls([ExploredModel("toy", tmp_path, calls._models["toy"])], corpus=[tmp_path])
+    with pytest.raises(CallError, match="MemoryError: no room"):
+        ask_until_read(calls)
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "code"),
+    [
+        ("open", {"model": "none"}, "unknown-model"),
+        ("run", {"name": "none"}, "unknown-run"),
+        ("predict", {"task": "none", "text": "a"}, "unknown-task"),
+        ("predict", {"text": "a"}, "unknown-task"),
+        ("run", {"name": "broken"}, "damaged-run"),
+        ("exec", {}, "not-available"),
+    ],
+)
+def test_bad_calls_without_a_model_get_a_code(calls, method, given, code):
+    with pytest.raises(CallError) as refused:
+        ask(calls, method, **given)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "given", "code"),
+    [
+        ("surprisal", "bare", {"words": ["a"]}, "no-softmax"),
+        ("predict_word", "bare", {"words": ["a"], "index": 0}, "no-softmax"),
+        ("surprisal", "mute", {"words": ["a"]}, "no-vocabulary"),
+        ("trace", "lists", {"words": ["a"], "index": 0}, "no-trace"),
+        ("neighbors", "toy", {"words": ["a"], "index": 1}, "bad-input"),
+        ("neighbors", "toy", {"words": ["a"], "index": -1}, "bad-input"),
+        ("neighbors", "toy", {"words": ["a"], "index": 0, "layer": 3}, "bad-input"),
+        ("neighbors", "toy", {"words": ["a"], "index": 0, "layer": 0}, "bad-input"),
+        ("neighbors", "toy", {"words": ["a"], "index": 0, "layer": None}, "bad-input"),
+        ("trace", "toy", {"words": ["a"], "index": 7}, "bad-input"),
+        ("trace", "toy", {"words": ["a"], "index": True}, "bad-input"),
+        ("trace", "toy", {"words": ["a"], "weights": ["x"]}, "bad-input"),
+        ("trace", "toy", {"words": ["a"], "weights": 3}, "bad-input"),
+        ("trace", "toy", {"words": "ab"}, "bad-input"),
+        ("trace", "toy", {"words": ["a"], "gamma": 1e300}, "bad-input"),
+        ("trace", "toy", {"words": ["a"], "gamma": float("nan")}, "bad-input"),
+        ("tokenize", "toy", {"text": "a\0"}, "bad-input"),
+        ("tokenize", "toy", {"text": 3}, "bad-input"),
+        ("tokenize", "toy", {"text": "half \ud800"}, "bad-input"),
+        ("tokenize", "toy", {"text": "x" * 200_001}, "too-long"),
+        ("tokenize", "toy", {"text": "x", "words": ["x" * 200_000]}, "too-long"),
+        ("layers", "toy", {"words": ["a"] * (MAX_WORDS + 1)}, "too-long"),
+        ("layers", "toy", {"words": ["a"], "state": "cold"}, "bad-input"),
+        ("surprisal", "toy", {"words": ["a"], "top": -1}, "bad-input"),
+        ("surprisal", "toy", {"words": ["a"], "top": MAX_TOP + 1}, "bad-input"),
+        ("surprisal", "toy", {"words": ["a"] * 101, "top": MAX_TOP}, "too-long"),
+        ("surprisal", "toy", {"words": ["a"], "state": []}, "bad-input"),
+    ],
+)
+def test_bad_calls_get_a_code(calls, method, model, given, code):
+    with pytest.raises(CallError) as refused:
+        ask(calls, method, model=model, **given)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"", b"\xff", b"[" * 100_000])
+def test_what_is_no_call_is_bad_input(calls, body):
+    with pytest.raises(CallError) as refused:
+        calls.answer("open", body)
+    assert refused.value.code == "bad-input"
+
+
+def test_without_its_tokenizer_a_model_reads_what_stands_between_spaces(tmp_path, monkeypatch):
+    def missing(self, sentence):
+        raise MissingExtraError("pysbd", extra="en")
+
+    monkeypatch.setattr(PretrainedBiLM, "tokenize", missing)
+    model = toy_model(tokenizer=TokenizerConfig(name="english"))
+    calls = Calls([ExploredModel("toy", tmp_path, model)])
+    calls.load_tokenizers()
+    (tokens,) = ask(calls, "tokenize", model="toy", text="It was dark. So  what?")["sentences"]
+    assert [token["text"] for token in tokens] == ["It", "was", "dark.", "So", "what?"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (MissingExtraError("kiwipiepy", extra="ko"), "missing-extra"),
+        (InputError("refused"), "bad-input"),
+        (ValueError("broken"), None),
+        (TypeError("broken"), None),
+    ],
+)
+def test_bugs_are_no_fault_of_the_call(calls, monkeypatch, error, code):
+    def fail(call):
+        raise error
+
+    monkeypatch.setitem(calls._methods, "open", fail)
+    with pytest.raises(
+        type(error) if code is None else CallError, match=re.escape(str(error))
+    ) as caught:
+        ask(calls, "open", model="toy")
+    assert getattr(caught.value, "code", None) == code
+
+
+def test_errors_name_what_there_is_none_of(calls):
+    for method, given, words in (
+        ("open", {"model": "x"}, "no model 'x'; available: toy, bare, mute"),
+        ("run", {"name": "x"}, "no run 'x'; available: run, fresh, broken"),
+        ("predict", {"task": "x", "text": "a"}, "no task 'x'; available: none"),
+        ("surprisal", {"model": "toy", "top": -1}, "`top`"),
+    ):
+        with pytest.raises(CallError, match=words):
+            ask(calls, method, **given)
+
+
+def test_what_is_made_of_a_model_is_kept(calls, monkeypatch):
+    given = {"model": "toy", "words": WORDS}
+    layers = calls.answer("layers", json.dumps(given).encode())
+    rows = ask(calls, "surprisal", **given)
+    for name in ("Embedder", "TextScorer"):
+        monkeypatch.setattr(calls_module, name, None)
+    assert calls.answer("layers", json.dumps(given).encode()) == layers
+    assert ask(calls, "surprisal", **given, state="warm") == rows
+
+
+def test_many_likeliest_words_of_few_words_and_few_of_many_are_named(calls):
+    top = len(calls._models["toy"].word_vocab)
+    (first, *_) = ask(calls, "surprisal", model="toy", words=WORDS, top=top)
+    assert len(first["forward_top"]) == top
+    given = {"model": "toy", "words": ["a"] * MAX_WORDS}
+    assert len(ask(calls, "predict_word", **given, index=0, top=top)["both"]["top"]) == top
+    assert len(ask(calls, "surprisal", **given, top=10)) == MAX_WORDS + 1
