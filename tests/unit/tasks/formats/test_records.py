@@ -22,7 +22,7 @@ def fields(path):
     ("name", "content", "expected"),
     [
         ("a.jsonl", '{"a": 1}\n\n{"a": "나"}\n', [(1, {"a": 1}), (3, {"a": "나"})]),
-        ("a.jsonl.gz", gzip.compress(b'{"a": 1}'), [(1, {"a": 1})]),
+        ("a.jsonl.gz", gzip.compress(b'{"a": 1}', mtime=0), [(1, {"a": 1})]),
         ("a.json", '\n{"a": 1}\n{"a": 2}\n', [(2, {"a": 1}), (3, {"a": 2})]),
         ("a.csv", "[id],text\n1,a\n", [(2, {"[id]": "1", "text": "a"})]),  # no JSON
         ("a.tsv", "{id}\ttext\n1\ta\n", [(2, {"{id}": "1", "text": "a"})]),
