@@ -12,10 +12,10 @@ from pathlib import Path
 
 from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.files.atomic import atomic_file, check_target
-from elmokit.files.location import counted
 from elmokit.metrics.span_f1 import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.reading import find_split
+from elmokit.wording import counted
 
 TYPES = {
     "PER": "PER", "LOC": "LOC", "ORG": "ORG",

@@ -15,9 +15,9 @@ from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.corpus.readers import read_text_lines
 from elmokit.errors import InputError
 from elmokit.files.atomic import check_target
-from elmokit.files.location import counted
 from elmokit.files.sources import find_files
 from elmokit.files.text_reader import ReadReport
+from elmokit.wording import counted
 
 SUFFIX = ".parquet"
 

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from elmokit.errors import ConfigError, FormatError
 from elmokit.field_checks import KIND_NAMES, union_members
 from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
-from elmokit.files.location import shown
+from elmokit.wording import shown
 
 T = TypeVar("T")
 _MIN_LIKENESS = 0.7

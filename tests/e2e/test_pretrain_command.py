@@ -250,7 +250,7 @@ def test_under_torchrun_a_device_is_checked(corpus, tmp_path):
     )  # fmt: skip
     _, message = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "cannot compute on the device 'frob'" in message
+    assert "'frob'" in message
 
 
 def test_a_directory_with_a_run_is_not_overwritten(corpus, whole_run):

@@ -120,12 +120,12 @@ def test_tokenized_text_may_be_given(folder, tmp_path):
     own = TaskRun.load(str(run))
     ((by_words, _),) = own.predict([given.split()])
     ((by_rules, _),) = own.predict([given])
-    assert (by_words.tokens[-1], by_rules.tokens[-1]) == ("river.", ".")
+    assert (by_words.sentences[0][-1], by_rules.sentences[0][-1]) == ("river.", ".")
     done = elmokit("predict", run, "-", "--tokenizer", "whitespace", given=given)
     assert "'whitespace'" in done.stderr
     assert "'simple'" in done.stderr
     ((split, _),) = own.predict([given], tokenizer="whitespace")
-    assert split.tokens == by_words.tokens
+    assert split.sentences == by_words.sentences
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "src/elmokit"
 
 COVERED_BY = {
-    "unit/test_wording.py": "files/location",
     # Commands read arguments, call one function and print: they are run as users run them.
     "e2e/test_embed_command.py": "cli/commands/bench cli/commands/embed",
     "e2e/test_info_and_cache_commands.py": ("cli/commands/cache cli/descriptions"),

@@ -14,7 +14,6 @@ from elmokit.experiments.report import RESULTS_FILE
 from elmokit.files.damage import damage
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
-from elmokit.files.location import quoted
 from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
@@ -33,6 +32,7 @@ from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
 from elmokit.weights.onnx_file import read_onnx_metadata
 from elmokit.weights.result_metadata import EMBEDDINGS, FileKind
+from elmokit.wording import quoted
 
 Description = dict[str, Any]
 _ADVICE = "Copy the whole directory again."

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elmokit.cli.progress import progress_bar
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.corpus.text_shards import Preparation

@@ -168,6 +168,9 @@ def _decode_shard(content: bytes, *, path: Path) -> Shard:
         blob_start = _HEADER_BYTES + 4 * num_types
         lengths_start = blob_start + num_blob_bytes
         tokens_start = lengths_start + 4 * num_sentences
+        # before anything of a stated size is made
+        if tokens_start + 4 * num_words != len(content):
+            raise ValueError("the header states another size")
 
         def numbers(start: int, count: int) -> np.ndarray:
             return np.frombuffer(content, dtype="<u4", count=count, offset=start)
@@ -178,10 +181,8 @@ def _decode_shard(content: bytes, *, path: Path) -> Shard:
         offsets = np.zeros(num_sentences + 1, dtype=np.int64)
         np.cumsum(numbers(lengths_start, num_sentences), dtype=np.int64, out=offsets[1:])
         tokens = numbers(tokens_start, num_words).astype(np.uint32)
-        # with these sums right, every part has the size that its count states
         blob_end = int(ends[-1]) if num_types else blob_start
-        ends_found = (blob_end, offsets[-1], tokens_start + 4 * num_words)
-        if ends_found != (lengths_start, num_words, len(content)):
+        if (blob_end, offsets[-1]) != (lengths_start, num_words):
             raise ValueError("words, sentences and sizes disagree")
         if tokens.max(initial=0) >= max(1, num_types):
             raise ValueError("an index is that of no word")

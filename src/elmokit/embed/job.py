@@ -36,12 +36,12 @@ from elmokit.embed.pooling import (
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.hashing import text_sha256
-from elmokit.files.location import counted, shown
 from elmokit.files.sources import Paths, is_read_once
 from elmokit.files.temporary import remove_leftovers
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Job, open_job
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.wording import counted, shown
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from typing import Any
 from elmokit.embed.formats.block import check_key
 from elmokit.errors import InputError
 from elmokit.files.lines import csv_rows
-from elmokit.files.location import Location, shown
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import COMPRESSIONS
+from elmokit.wording import Location, shown
 
 FASTA_SUFFIXES = (".fasta", ".fas", ".fa", ".faa", ".fna", ".ffn")
 TABLE_SUFFIXES = (".jsonl", ".ndjson", ".tsv", ".csv")

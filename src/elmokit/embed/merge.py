@@ -15,8 +15,8 @@ from elmokit.embed.job import PART_BYTES, PART_SENTENCES
 from elmokit.embed.vector_sequence import VectorSequence, open_vectors
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
-from elmokit.files.location import counted
 from elmokit.jobs.identity import changes
+from elmokit.wording import counted
 
 _OF_ONE_SHARD = ("shard", "num_sentences", "num_words", "text_sha256")
 _REQUIRED = ("format", "layers", "num_layers", "dim", "dtype", "num_words", "text_sha256")

@@ -11,7 +11,6 @@ from pathlib import Path
 from elmokit.embed.keyed_lines import FASTA_SUFFIXES, Keys, keyed_texts, plain_suffix
 from elmokit.errors import FormatError
 from elmokit.files.lines import MAX_LINE_BYTES, raw_lines, text_of_line
-from elmokit.files.location import Location
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import (
     COMPRESSIONS,
@@ -21,6 +20,7 @@ from elmokit.files.sources import (
     find_files,
     is_read_once,
 )
+from elmokit.wording import Location
 
 WHY_NOT_SKIPPED = "The line cannot be skipped, because its number identifies its result."
 

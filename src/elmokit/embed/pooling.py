@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from elmokit.errors import InputError
-from elmokit.files.location import shown
+from elmokit.wording import shown
 
 POOLINGS = ("mean", "max")
 """What `pool` does with the words of a sentence."""

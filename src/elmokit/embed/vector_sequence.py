@@ -14,7 +14,7 @@ from elmokit.embed.formats.block import READ_ADVICE
 from elmokit.embed.formats.registry import FORMATS, OutputFormat, read_metadata, suffixes
 from elmokit.errors import FormatError, InputError
 from elmokit.files.damage import damage
-from elmokit.files.location import counted, shown
+from elmokit.wording import counted, shown
 
 
 class SentenceVectors(NamedTuple):
@@ -175,9 +175,8 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
     Other programs' files hold an array of one to three dimensions per sentence, under a number or
     another key, such as the sentence itself (ELMoForManyLangs) or an id (SeqVec).
 
-    Memory is allocated for no more than an HDF5 or NPZ file can hold. Of Parquet, only the sizes
-    in the metadata are checked: a file made to mislead can take more. Close the file, or use it in
-    a ``with`` statement:
+    Memory is allocated for no more than a file can hold; of Parquet, the values that its pages
+    stand for are counted first. Close the file, or use it in a ``with`` statement:
 
         with elmokit.open_vectors("vectors.h5") as sentences:
             for tokens, vectors in sentences:

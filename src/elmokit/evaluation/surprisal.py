@@ -20,13 +20,13 @@ from elmokit.evaluation.text_scorer import (
     StartState,
     TextScorer,
 )
-from elmokit.files.location import printable
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
 from elmokit.text.special_words import watched
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.wording import printable
 
 _BITS = 1 / math.log(2)
 

@@ -15,12 +15,12 @@ from elmokit.bilm.softmax import LogUniformSampler
 from elmokit.errors import InputError
 from elmokit.evaluation.surprisal import WordProbability
 from elmokit.evaluation.text_scorer import StartState, TextScorer
-from elmokit.files.location import counted
 from elmokit.inference.warm_state import inputs_of
 from elmokit.text.given_sentences import GivenSentence, split_sentence
 from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

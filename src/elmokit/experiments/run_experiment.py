@@ -35,12 +35,12 @@ from elmokit.experiments.tuning import (
     tuning_runs,
 )
 from elmokit.files.hashing import file_sha256
-from elmokit.files.location import counted
 from elmokit.files.pictures import check_matplotlib
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import MARK, Pieces, open_job
 from elmokit.version import __version__
+from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 

@@ -22,12 +22,12 @@ from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.files.arrays import open_archive
 from elmokit.files.atomic import atomic_directory, atomic_file
 from elmokit.files.json_files import read_json, write_json
-from elmokit.files.location import counted
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.job import CHECKPOINTS
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.task import TaskScore
 from elmokit.version import __version__
+from elmokit.wording import counted
 
 RESULT_FILE, COUNTS_FILE, DIVERGED_FILE = "result.json", "counts.npz", "diverged.json"
 ARRAYS = ("counts", "sampling_units")

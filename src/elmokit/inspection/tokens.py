@@ -7,12 +7,12 @@ from os import PathLike
 from typing import Literal
 
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
-from elmokit.files.location import printable
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.wording import printable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from elmokit.files.location import counted
 from elmokit.files.sources import existing_file, plain_suffix
 from elmokit.metrics.accuracy import accuracy_of, count_labels
 from elmokit.tasks.formats.labeled_texts import (
@@ -22,6 +21,7 @@ from elmokit.tasks.networks.classifier import BCN, ESIM
 from elmokit.tasks.sampling import DataFile, lines_of, records_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.tasks.written import WrittenWords
+from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 

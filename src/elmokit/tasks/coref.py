@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import FormatError, InputError
-from elmokit.files.location import counted
 from elmokit.metrics.coref import MEASURES, average_f1_of, count_clusters, f1s_of
 from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
 from elmokit.tasks.inputs.settings import InputSettings
@@ -20,6 +19,7 @@ from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.tasks.written import WrittenWords
 from elmokit.text.tokenizers.protocol import Tokenizer
+from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 

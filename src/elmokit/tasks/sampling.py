@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.files.lines import numbered_lines, read_text
-from elmokit.files.location import Location
 from elmokit.tasks.formats import conll
 from elmokit.tasks.formats.propbank import AnnotatedSentence, is_verb
 from elmokit.tasks.formats.records import Record, parse_json, read_records
 from elmokit.tasks.formats.squad import Document
+from elmokit.wording import Location
 
 
 @dataclass(frozen=True)

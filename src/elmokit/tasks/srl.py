@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.files.location import shown
 from elmokit.metrics.accuracy import LabelCounts
 from elmokit.metrics.span_f1 import Span, count_spans, read_arguments
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
@@ -19,6 +18,7 @@ from elmokit.tasks.written import Mark, WrittenWords
 from elmokit.text.alignment import align, covering_words
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
+from elmokit.wording import shown
 
 _MARKED = re.compile(r"([^*]*)\*([^*]*)\*([^*]*)")
 

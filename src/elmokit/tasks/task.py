@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.errors import InputError
-from elmokit.files.location import shown
 from elmokit.metrics.accuracy import Counts, LabelCounts, PrecisionRecall
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.layer_cache import Sentence
@@ -23,6 +22,7 @@ from elmokit.tasks.sampling import DataFile
 from elmokit.tasks.written import written
 from elmokit.text.given_sentences import Tokenize, split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
+from elmokit.wording import shown
 
 Example = TypeVar("Example")
 Labels = list[str]

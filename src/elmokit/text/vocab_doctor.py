@@ -15,12 +15,12 @@ from itertools import islice
 
 import numpy as np
 
-from elmokit.files.location import counted, shown
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
-from elmokit.text.special_words import SPECIAL_WORD
+from elmokit.text.special_words import special_words_in
 from elmokit.text.word_counter import LOWER_CASE_UNKNOWN, WordCounter
 from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, UNKNOWN_WORD, read_all_lines
+from elmokit.wording import counted, shown
 
 MIN_KNOWN = 0.05
 """Share of the words with letters below which a vocabulary cannot be that of a text: a hundred
@@ -140,7 +140,7 @@ def check_vocab(
             f"{', '.join(late)} not among the first three lines: allowed, but the log-uniform "
             f"sampler takes the first lines for the most frequent words."
         )
-    if marks := [word for word in ordinary if SPECIAL_WORD.fullmatch(word)]:
+    if marks := [word for word in ordinary if special_words_in(word) == [word]]:
         warnings.append(
             f"{', '.join(marks)}: read as ordinary words; special are {', '.join(SPECIAL_WORDS)}."
         )

@@ -10,12 +10,12 @@ from pydantic import BaseModel, RootModel, ValidationError
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.json_files import read_json
-from elmokit.files.location import quoted
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.jobs.job import MARK, RUN_FILE, command_of
 from elmokit.jobs.metrics_log import METRICS_FILE, read_log
 from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
+from elmokit.wording import quoted
 
 NGRAM_NAME = "ngram.json"
 """In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""

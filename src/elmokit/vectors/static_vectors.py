@@ -8,9 +8,9 @@ from contextlib import suppress
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.location import counted
 from elmokit.files.remote import AnyFile
 from elmokit.text.normalization import normalize
+from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 

@@ -89,7 +89,7 @@ def _fields(line: bytes, dim: int) -> list[bytes]:
 
 
 def _numbers(fields: list[bytes]) -> np.ndarray:
-    with np.errstate(over="ignore"):  # 1e99 becomes inf, which is refused with its word
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused later
         return np.array(b" ".join(fields[1:]).decode().split(" "), dtype=np.float32)
 
 

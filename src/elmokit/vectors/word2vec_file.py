@@ -102,7 +102,8 @@ def _is_text(raw: bytes) -> bool:
 
 def _distance_from_one(values: bytes) -> float:
     """Return how many powers of two lie between 1 and the number of a vector farthest from it."""
-    numbers = np.abs(np.frombuffer(values, "<f4").astype(np.float64))
+    with np.errstate(invalid="ignore"):  # a signaling NaN warns when it is converted
+        numbers = np.abs(np.frombuffer(values, "<f4").astype(np.float64))
     if not np.isfinite(numbers).all():
         return np.inf
     return float(np.abs(np.log2(numbers[numbers > 0])).max(initial=0.0))

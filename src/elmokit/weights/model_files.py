@@ -16,7 +16,6 @@ from elmokit.config import from_dict
 from elmokit.errors import FormatError
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import read_json
-from elmokit.files.location import quoted
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.locate import CONFIG_NAME, packaged_models
 from elmokit.weights.result_metadata import adding_version_hint
@@ -28,6 +27,7 @@ from elmokit.weights.tensor_files import (
     damaged_tensors,
     mismatch,
 )
+from elmokit.wording import quoted
 
 MODEL_TYPE = "elmokit"
 COPY_AGAIN = "Copy the whole model directory again."

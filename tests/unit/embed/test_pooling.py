@@ -51,5 +51,5 @@ def test_an_unknown_pooling_is_refused_before_any_work(embedder):
 
     with pytest.raises(ValueError, match=r'"mean" or "max".*first'):
         embedder.embed_sentences(sentences(), pooling="first")
-    with pytest.raises(TypeError, match="list of sentences"):
+    with pytest.raises(TypeError, match="`sentences` must be a list"):
         embedder.embed_sentences("one string")

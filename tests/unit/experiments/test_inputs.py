@@ -209,8 +209,8 @@ def test_marks_and_comments_are_no_sentences(tmp_path, name, unit, task, read, n
         ("train.csv", "text,label\na,1\n", "sentiment", r"train\.csv: .*CSV.*TSV .*JSON"),
         ("train.conll", "#begin document (a); part 0\na\t0\t0\tHe\t(0)\n\n#end document\n", "coref",
          r"train\.conll .* 1 of its units \(coref.* 2 "),
-        ("train.jsonl", '{"pos": ["V"], "predicates": []}\n\n{\n', "srl", r"jsonl, line 3\b"),
-        ("train.json", '{"data": [{"paragraphs": [{}]}]}', "qa", r"paragraphs\[0\]: .*'qas'"),
+        ("train.jsonl", '{"tokens": [], "predicates": []}\n\n{\n', "srl", r"jsonl, line 3\b"),
+        ("train.json", '{"data": [{"paragraphs": [{}]}]}', "qa", r"'data\[0\]\.paragraphs\[0\]\."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_divided_is_told_with_its_place(tmp_path, name, text, task, message):

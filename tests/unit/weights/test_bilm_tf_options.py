@@ -107,7 +107,7 @@ def test_embedding_width_comes_from_the_weights_where_absent():
         ("lstm.dim", ..., r"`lstm\.dim`: .*missing"),
         ("lstm.projection_dim", "512", r"`lstm\.projection_dim`: .*whole number.*got '512'"),
         ("lstm.n_layers", 10**9, r"num_layers.* 100,"),
-        ("lstm.dim", 10**400, "lstm.dim"),
+        ("lstm.dim", 10**400, "cell_dim"),
         ("lstm.cell_clip", float("nan"), r"`lstm\.cell_clip`: .*finite"),
         ("lstm.projection_dim", 5000, "projection_dim.* 4,096, got 5000"),
         ("lstm.proj_clip", -1, "projection_clip"),

@@ -7,7 +7,7 @@ import typer
 
 from elmokit.cli.output import emit_json
 from elmokit.errors import InputError
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.weights.convert import ConversionReport

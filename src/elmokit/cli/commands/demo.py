@@ -13,7 +13,7 @@ from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.cli.training_progress import Listeners
 from elmokit.errors import InputError
-from elmokit.files.location import quoted
+from elmokit.wording import quoted
 
 if TYPE_CHECKING:
     from elmokit.probes.neighbors import Neighborhood, Occurrence

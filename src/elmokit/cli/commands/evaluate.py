@@ -8,7 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 
 def evaluate(

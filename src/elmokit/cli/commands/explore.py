@@ -11,7 +11,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, refuse
-from elmokit.files.location import counted, quoted
+from elmokit.wording import counted, quoted
 
 if TYPE_CHECKING:
     from elmokit.web.page.server import PageServer

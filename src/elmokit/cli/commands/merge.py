@@ -7,7 +7,7 @@ import typer
 
 from elmokit.cli.output import emit_json
 from elmokit.embed.formats.registry import suffixes
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 
 def merge(

@@ -10,7 +10,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.probes.neighbors import Neighborhood

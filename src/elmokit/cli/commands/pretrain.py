@@ -10,7 +10,7 @@ from elmokit.cli import options
 from elmokit.cli.output import duration, emit_json, is_main_process
 from elmokit.cli.threads import choose_threads
 from elmokit.cli.training_progress import watch_training
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.training.pretraining.run import TrainingResult

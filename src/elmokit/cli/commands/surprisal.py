@@ -12,7 +12,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json, stdout_is_utf8
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 
 def surprisal(

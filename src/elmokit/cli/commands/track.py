@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from elmokit.cli.output import emit_json
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 
 def track(

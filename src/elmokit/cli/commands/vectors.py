@@ -9,7 +9,7 @@ from elmokit.cli import options
 from elmokit.cli.output import duration, emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.errors import InputError
-from elmokit.files.location import counted
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.vectors.training import VectorsReport

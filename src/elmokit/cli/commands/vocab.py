@@ -12,10 +12,10 @@ from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.errors import refuse
 from elmokit.files.atomic import check_target
-from elmokit.files.location import counted
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.version import __version__
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport

@@ -27,7 +27,7 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", extra="arrow") from error
 
 _ROWS_TOGETHER = 64
-_KEY = "key"
+_KEY, _TOKENS = "key", f"{TOKENS_KEY}."
 
 
 def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
@@ -102,7 +102,7 @@ class Reader:
         self._file = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
         columns = [self._file.schema.column(k) for k in range(len(self._file.schema))]
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-        if others := [name for name in texts if not name.startswith(f"{TOKENS_KEY}.")]:
+        if others := [name for name in texts if name != _KEY and not name.startswith(_TOKENS)]:
             raise ValueError(f"the column {others[0]} holds no numbers")
         if texts:
             self._file.close()
@@ -114,7 +114,8 @@ class Reader:
         self._counted: set[tuple[int, int]] = set()  # row groups and leaf columns
         self._num_bytes = 0  # that these take
         groups = range(self._file.num_row_groups)
-        id_columns = [number for number, column in enumerate(columns) if column.path == "id"]
+        names = ("id", _KEY)
+        id_columns = [number for number, column in enumerate(columns) if column.path in names]
         for group in groups:
             self._count(group, id_columns)
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]

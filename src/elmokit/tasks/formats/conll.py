@@ -13,11 +13,11 @@ from typing import Literal
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
-from elmokit.files.location import Location, shown
 from elmokit.metrics.span_f1 import Span, TagScheme, convert_tags, read_spans, write_tags
 from elmokit.tasks.formats.reading import Columns, ExampleReport, read_examples
 from elmokit.text.alignment import Offsets, align
 from elmokit.text.given_sentences import Tokenize
+from elmokit.wording import Location, shown
 
 Block = list[tuple[int, str]]
 """Numbered lines."""

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from elmokit.files.atomic import StrPath
-from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.conll import Row, TaggedSentence, read_blocks
 from elmokit.tasks.formats.reading import read_examples
+from elmokit.wording import Location, shown
 
 ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
 

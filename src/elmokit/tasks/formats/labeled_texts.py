@@ -9,11 +9,11 @@ from pathlib import Path
 from elmokit.errors import InputError
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
-from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.text.given_sentences import Tokenize
 from elmokit.text.normalization import TREEBANK_BRACKETS
+from elmokit.wording import Location, shown
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 NO_AGREEMENT = ("", "-")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmokit.files.atomic import StrPath
-from elmokit.files.location import Location, shown
 from elmokit.tasks.formats.conll import read_blocks
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
+from elmokit.wording import Location, shown
 
 Span = tuple[int, int]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from elmokit.files.atomic import StrPath
-from elmokit.files.location import Location, counted
 from elmokit.tasks.formats.conll import check_iob
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record, read_records
+from elmokit.wording import Location, counted
 
 
 class Predicate(BaseModel):

@@ -18,8 +18,8 @@ from typing import Literal, TypeVar
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.field_checks import check_ranges
 from elmokit.files.atomic import StrPath
-from elmokit.files.location import Location
 from elmokit.files.sources import existing_file
+from elmokit.wording import Location
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from pydantic import StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from elmokit.files.json_files import begins_json_list, is_json
 from elmokit.files.lines import csv_rows, numbered_lines
-from elmokit.files.location import Location, counted, shown
 from elmokit.files.sources import file_kind, plain_suffix
+from elmokit.wording import Location, counted, shown
 
 _typed = cache(TypeAdapter)
 

@@ -12,10 +12,10 @@ from xml.parsers import expat
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
-from elmokit.files.location import Location, shown
 from elmokit.files.sources import existing_file, read_pieces
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import read_records
+from elmokit.wording import Location, shown
 
 _INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
 _PARENTS = {

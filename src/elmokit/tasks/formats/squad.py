@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import read_text
-from elmokit.files.location import Location
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import parse_json
+from elmokit.wording import Location
 
 
 class Answer(BaseModel):

@@ -7,10 +7,10 @@ from typing import Any
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines, read_text
-from elmokit.files.location import Location
 from elmokit.files.sources import existing_file
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record, read_records
+from elmokit.wording import Location
 
 LABELS_APART = ".data"
 """Suffix of files whose labels are in a file of their own."""

@@ -1,5 +1,6 @@
 """What a task reads of a biLM: layers, tokenizer, character rows; or the biLM, to fine-tune it."""
 
+import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,11 +61,17 @@ class BiLMReference:
         ``is_needed`` is `ConditionInputs.needs_bilm`.
         """
         if is_needed or self.tokenizer is None:
-            mine, others = f"of hash {self.model_hash}", f"of hash {other.model_hash}"
+            what, mine, others = "hash", self.model_hash, other.model_hash
         else:
-            mine = f"{self.tokenizer} with {self.char_vocab}"
-            others = f"{other.tokenizer} with {other.char_vocab}"
-        return None if mine == others else f"it is {others}, not {mine}"
+            what, mine, others = "tokenizer", self._reads(), other._reads()
+        return None if mine == others else f"its {what} is {others}, not {mine}"
+
+    def _reads(self) -> str:
+        """Return how text is split and spelled, to compare and to show."""
+        settings = {} if self.char_vocab is None else dataclasses.asdict(self.char_vocab)
+        return ", ".join(
+            [str(self.tokenizer), *(f"{key}={value}" for key, value in settings.items())]
+        )
 
 
 @dataclass(frozen=True, eq=False)

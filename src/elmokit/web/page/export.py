@@ -8,7 +8,6 @@ from typing import Literal
 
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_directory
-from elmokit.files.location import quoted
 from elmokit.web.page.catalog import (
     COMPRESSED,
     ExploredModel,
@@ -17,6 +16,7 @@ from elmokit.web.page.catalog import (
     page_files,
 )
 from elmokit.weights.model_files import FILE_MANAGER_FILES, VOCAB_NAME, WEIGHTS_NAME
+from elmokit.wording import quoted
 
 ExportedWeights = Literal["int6", "int8", "stored"]
 

@@ -113,7 +113,7 @@ def test_a_model_becomes_onnx(elmokit, tmp_path):
     ("arguments", "named"),
     [
         (["en", "{}/model", "--dtype", "int8"], "--dtype"),
-        (["en", "{}/elmo.onnx", "--vocab", "vocab.txt"], "ONNX"),
+        (["en", "{}/elmo.onnx", "--vocab", "vocab.txt"], "`vocab`"),
     ],
 )
 def test_options_without_use_are_refused(elmokit, tmp_path, arguments, named):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from elmokit.errors import FormatError, InputError
-from elmokit.files.location import Location
 from elmokit.tasks.formats.reading import ExampleReport, find_split, read_examples
+from elmokit.wording import Location
 
 PATH = Path("train.tsv")
 

@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from elmokit.errors import FormatError
-from elmokit.files.location import Location
 from elmokit.tasks.formats.records import Record, read_records
+from elmokit.wording import Location
 
 
 def fields(path):

@@ -199,7 +199,7 @@ class TestStaticVectors:
         other = TaskRun.load(run_dir, model=str(tmp_path / "other"))
         assert list(other.predict([TEXTS["nli"]])) == expected
         toy_model(tokenizer=TokenizerConfig(name="simple", version="1")).save(tmp_path / "splits")
-        with pytest.raises(FormatError, match=r"/splits .*tokenizer is simple 1, not whitespace"):
+        with pytest.raises(FormatError, match=r"/splits .*tokenizer is simple 1.*not whitespace"):
             TaskRun.load(run_dir, model=str(tmp_path / "splits"))
         metadata = written(run_dir)
         metadata["bilm"]["char_vocab"]["max_characters"] = 9

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from elmokit.errors import InputError
-from elmokit.files.location import Location
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
@@ -33,6 +32,7 @@ from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.training import loop
+from elmokit.wording import Location
 
 from ....builders.squad_data import paragraph
 
