@@ -236,7 +236,7 @@ def fairness(model: str, words: Iterator[str], seconds: float) -> dict[str, Any]
     """Let long and short requests compete; a text of 2,000 words cannot be divided."""
     sizes = [LONG_WORDS] * NUM_LONG_CLIENTS + [SHORT_WORDS] * NUM_SHORT_CLIENTS
     texts = [" ".join(itertools.islice(words, size)) for size in sizes]
-    with served(model) as (_, client):
+    with served(model, "--max-words", "100000") as (_, client):
         every = asyncio.run(client.for_a_while(texts, seconds))
     results = {}
     for name, part in (("long", every[:NUM_LONG_CLIENTS]), ("short", every[NUM_LONG_CLIENTS:])):
