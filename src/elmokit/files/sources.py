@@ -79,7 +79,7 @@ def find_files(
             return []
         if not matches:
             raise FileNotFoundError(
-                f"no corpus file at {os.fspath(path)!r}. Give a file, a directory with files, a "
+                f"no file at {os.fspath(path)!r}. Give a file, a directory with files, a "
                 "pattern such as 'texts/*.txt.gz', or - for standard input."
             )
         files += matches
