@@ -219,3 +219,15 @@ def test_every_door_has_a_page_in_both_languages_with_an_example():
         titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
         plain = {re.sub(r"[^\w\- ]", "", one.lower()).strip().replace(" ", "-") for one in titles}
         assert not anchor or anchor in plain, row[2]
+
+
+def test_the_trust_page_names_tests_that_there_are():
+    page = (ROOT / "docs/results/trust.md").read_text(encoding="utf-8")
+    named = re.findall(
+        r"`((?:unit|e2e|contracts|project|properties)/[\w/]+\.py)((?:::\w+)*)`", page
+    )
+    assert len(named) > 30
+    for path, names in named:
+        text = (ROOT / "tests" / path).read_text(encoding="utf-8")
+        for name in filter(None, names.split("::")):
+            assert re.search(rf"(?:def|class) {name}\b", text), (path, name)
