@@ -71,8 +71,11 @@ class PartStore(Pieces):
         if not self.folder.is_dir():  # or it would be made again, without what was in it
             raise self.removed(0, first)
         path = self.folder / f"part-{first:012d}-{end:012d}.npz"
-        with atomic_file(path) as temp_path, temp_path.open("wb") as file:
-            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+        try:
+            with atomic_file(path) as temp_path, temp_path.open("wb") as file:
+                np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+        except FileNotFoundError as error:  # removed while the part was being written
+            raise self.removed(0, first) from error
 
     @contextmanager
     def writer(self) -> Iterator["PartWriter"]:
