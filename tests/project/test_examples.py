@@ -13,6 +13,7 @@ from ..builders.command_line import elmokit as run_elmokit
 
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = {
+    "elmo": ["model"],
     "embed_sentences": ["model"],
     "elmo_in_a_classifier": ["model"],
     "load_original_weights": ["options.json", "weights.hdf5", "from-original"],
