@@ -83,7 +83,9 @@ def prepare(root: Path, work: Path, rooms: list[str]) -> None:
 def mutate(work: Path, *names: str) -> dict[str, int | None]:
     """Run some mutants, none if none is named; return the exit codes of all that there are."""
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *(names or ("none",))]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # processes that tests start must import the mutants, too
+    paths = (str((work / "mutants" / "src").resolve()), os.environ.get("PYTHONPATH", ""))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
     with (work / "mutmut.log").open("w") as log:
         subprocess.run(command, cwd=work, env=environment, stdout=log, stderr=log, check=False)
     codes: dict[str, int | None] = {}
