@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 LESSONS = {"en": ROOT / "docs/course", "ko": ROOT / "docs/ko/course"}
 NOTEBOOKS = ROOT / "examples/course"
 CODE = re.compile(r"^```python\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^):#]+\.md)")
+LINK = re.compile(r"\]\(([^):#]+\.(?:md|svg))")
 
 
 def notebook(lesson: Path, folder: Path) -> str:
