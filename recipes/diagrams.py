@@ -140,7 +140,7 @@ def characters(trace: WordTrace, words: dict[str, str], name: str) -> None:
 def char_cnn(trace: WordTrace, words: dict[str, str], name: str) -> None:
     """Draw filters, their maxima, the highway and the projection."""
     sheet = Drawing(720, 330, f"{words['filters']} → {words['token']}")
-    spelled = ["^", *(f"{byte:02X}" for byte in trace.raw_bytes), "$", "_", "_"]
+    spelled = ["^", *map(str, trace.raw_bytes), "$", "_", "_"]
     for place, sign in enumerate(spelled):
         sheet.box(20 + place * 34, 30, 30, 26, sign, color=BLUE, size=12)
     sheet.text(20, 20, words["embedding"], anchor="start", size=12)
