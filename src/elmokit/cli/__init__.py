@@ -27,7 +27,7 @@ from elmokit.cli.standard_streams import open_standard_streams
 from elmokit.cli.threads import prepare_threads
 
 COMMANDS = (
-    "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal",
+    "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "pairs",
     "predict-word", "vectors", "embed", "merge", "train", "evaluate", "predict", "experiment",
     "neighbors", "probe", "weights", "trace", "explore", "serve", "plot", "track", "bench",
     "convert", "info", "cache",

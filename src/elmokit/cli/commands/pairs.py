@@ -1,0 +1,163 @@
+"""`elmokit pairs`: minimal pairs of grammar."""
+
+import dataclasses
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
+from elmokit.errors import InputError
+
+if TYPE_CHECKING:
+    from elmokit.evaluation.pairs import Pair, PairFigures, PairScores
+
+MAX_VALUES = 200
+"""A label with more values, such as an id, makes no groups."""
+
+
+def pairs(
+    model: options.ModelArgument,
+    file: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    *,
+    compare: Annotated[list[str] | None, typer.Option(metavar="MODEL")] = None,
+    by: Annotated[list[str] | None, typer.Option(metavar="LABEL")] = None,
+    good: str = "sentence_good",
+    bad: str = "sentence_bad",
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
+    batch_size: options.ScoringBatchOption = 64,
+    tokenizer: str | None = None,
+    state: str = "warm",
+    precision: str = "auto",
+    overwrite: bool = False,
+    device: str = "auto",
+    threads: options.ThreadsOption = None,
+    json: bool = False,
+) -> None:
+    """Print how often a model finds the better sentence of a pair more probable.
+
+    FILE has JSON lines with sentence_good and sentence_bad, as BLiMP has them, or is a table with
+    these columns (.csv, or separated by tabs). Accuracies are forward, backward and summed, in
+    percent with 95 % intervals; a tie counts as half.
+
+    Args:
+        compare: Another model on the same pairs, with a paired test; repeatable.
+        by: Column whose values are shown apart, repeatable; default: all with 2 to 200 values.
+        good: Column of the better sentence.
+        bad: Column of the worse sentence.
+        output: Write a row per pair with the bits of both sentences, separated by tabs.
+        precision: fp32, bf16 or auto, as for `elmokit perplexity`.
+    """
+    from elmokit.evaluation import pairs as minimal
+    from elmokit.evaluation.text_scorer import open_scorer
+    from elmokit.files.atomic import check_target
+
+    if output is not None:
+        check_target(output, inputs=file, overwrite=overwrite)
+    elif overwrite:
+        raise InputError("--overwrite is for -o: nothing is written without it.")
+    choose_threads(threads)
+    rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
+    labels = _labels(rows, by)
+    names = [model, *(compare or [])]
+    if len(set(names)) < len(names):
+        raise InputError(f"--compare names {names[-1]!r} twice.")
+    scores: dict[str, PairScores] = {}
+    metadata: dict[str, Any] = {}
+    for name in names:
+        scorer, splitter = open_scorer(
+            name, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state,
+            precision=precision,
+        )  # fmt: skip
+        scores[name] = minimal.score_pairs(scorer, splitter, rows)
+        metadata[name] = scorer.metadata(tokenizer=splitter)
+    if output is not None:
+        _write(output, rows, scores)
+    figures = {
+        name: {
+            "all": minimal.figures_of(part),
+            "by": {label: minimal.figures_by(part, rows, label) for label in labels},
+        }
+        for name, part in scores.items()
+    }
+    comparisons = {
+        name: [
+            minimal.compare(scores[model], scores[name], reading) for reading in minimal.READINGS
+        ]
+        for name in names[1:]
+    }
+    if json:
+        emit_json(_as_json({"models": figures, "comparisons": comparisons, "metadata": metadata}))
+        return
+    for name in names:
+        typer.echo(f"{name}: {len(rows):,} pairs")
+        typer.echo(
+            f"{'':<42}{'pairs':>7}{'forward':>22}{'backward':>22}{'summed':>22}{'unknown':>9}"
+        )
+        _echo("all", figures[name]["all"])
+        for label, values in figures[name]["by"].items():
+            for value, part in values.items():
+                _echo(f"{label}={value}", part)
+        without = figures[name]["all"].without_unknown
+        shares = [f"{way} {100 * share:.1f}" for way, share in without.items() if share is not None]
+        if figures[name]["all"].unknown and shares:
+            typer.echo(f"without pairs that have unknown words: {', '.join(shares)}")
+    for name, parts in comparisons.items():
+        for part in parts:
+            typer.echo(
+                f"{name} minus {model}, {part.reading}: {100 * part.difference:+.1f} "
+                f"[{100 * part.low:+.1f}, {100 * part.high:+.1f}], p = {part.p:.3g}"
+            )
+
+
+def _labels(rows: "list[Pair]", by: list[str] | None) -> list[str]:
+    names = list(dict.fromkeys(itertools.chain.from_iterable(pair.labels for pair in rows)))
+    for name in by or ():
+        if name not in names:
+            raise InputError(f"--by {name}: the pairs have {', '.join(names) or 'no labels'}.")
+    if by is not None:
+        return by
+    return [
+        name
+        for name in names
+        if 2 <= len({pair.labels.get(name) for pair in rows}) <= min(MAX_VALUES, len(rows) // 2)
+    ]
+
+
+def _echo(name: str, part: "PairFigures") -> None:
+    cells = [
+        f"{100 * figure.accuracy:.1f} [{100 * figure.low:.1f}, {100 * figure.high:.1f}]"
+        for figure in part.readings.values()
+    ]
+    shares = "".join(f" {cell:>21}" for cell in cells)
+    typer.echo(f"{name[:41]:<42}{part.pairs:>7,}{shares}{100 * part.unknown:>8.1f}%")
+
+
+def _write(output: Path, rows: "list[Pair]", scores: "dict[str, PairScores]") -> None:
+    import csv
+
+    from elmokit.files.atomic import atomic_file
+
+    with (
+        atomic_file(output) as temp_path,
+        temp_path.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        sides = [f"{side}_{way}" for side in ("good", "bad") for way in ("forward", "backward")]
+        writer.writerow(["model", "sentence_good", "sentence_bad", *sides, "has_unknown"])
+        for name, part in scores.items():
+            bits = [part.good[0], part.good[1], part.bad[0], part.bad[1]]
+            for pair, *values, unknown in zip(rows, *bits, part.has_unknown, strict=True):
+                cells = (f"{value:.4f}" for value in values)
+                writer.writerow([name, pair.good, pair.bad, *cells, int(unknown)])
+
+
+def _as_json(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, dict):
+        return {key: _as_json(part) for key, part in value.items()}
+    return [_as_json(part) for part in value] if isinstance(value, list) else value

@@ -1,0 +1,145 @@
+"""Minimal pairs: scores are sums of surprisals, figures count them, files say what is wrong."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from elmokit.errors import FormatError, InputError
+from elmokit.evaluation import pairs as minimal
+from elmokit.evaluation.pairs import Pair, PairScores, compare, figures_by, figures_of, read_pairs
+from elmokit.evaluation.surprisal import surprisal
+from elmokit.evaluation.text_scorer import TextScorer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+
+from ...builders.command_line import elmokit
+from ...builders.training_models import toy_model
+
+GOOD, BAD = "the boat lay by the bank .", "the boat lie by the bank ."
+PAIRS = [
+    Pair(good=GOOD, bad=BAD, labels={"kind": "verb"}),
+    Pair(good="river ship", bad="ship river", labels={"kind": "order"}),
+    Pair(good=BAD, bad=GOOD, labels={"kind": "verb"}),
+]
+ROWS = [{"sentence_good": one.good, "sentence_bad": one.bad, **one.labels} for one in PAIRS]
+TEXTS = {
+    "pairs.jsonl": "\n".join(map(json.dumps, ROWS)),
+    "pairs.tsv": "\n".join(["\t".join(ROWS[0]), *("\t".join(row.values()) for row in ROWS)]),
+    "pairs.csv": "\n".join([",".join(ROWS[0]), *(",".join(row.values()) for row in ROWS)]),
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return toy_model()
+
+
+@pytest.fixture(scope="module")
+def scores(model):
+    scorer = TextScorer(model, precision="fp32", batch_size=2)
+    tokenizer = build_tokenizer(TokenizerConfig(name="whitespace"))
+    return minimal.score_pairs(scorer, tokenizer, PAIRS)
+
+
+def test_scores_are_the_sums_of_the_surprisals(model, scores):
+    for side, sentences in (
+        (scores.good, [one.good for one in PAIRS]),
+        (scores.bad, [one.bad for one in PAIRS]),
+    ):
+        for column, sentence in enumerate(sentences):
+            rows = list(surprisal(model, [sentence.split()], precision="fp32"))
+            for row, way in enumerate(("forward", "backward")):
+                total = sum(getattr(word, way) for word in rows)
+                assert side[row, column] == pytest.approx(total, rel=1e-5)
+            assert side[2, column] == pytest.approx(side[0, column] + side[1, column])
+
+
+def test_a_pair_turned_round_has_the_other_outcome(scores):
+    for reading in minimal.READINGS:
+        first, _, turned = scores.outcomes(reading)
+        assert first == 1 - turned
+    by_kind = figures_by(scores, PAIRS, "kind")
+    assert list(by_kind) == ["verb", "order"]
+    assert by_kind["verb"].pairs == 2
+    assert by_kind["verb"].readings["summed"].accuracy == 0.5
+
+
+def made(outcomes, unknown=()):
+    """Scores with these outcomes in every reading."""
+    good = np.zeros((3, len(outcomes)))
+    bad = np.tile(np.array(outcomes, dtype=float) - 0.5, (3, 1))
+    return PairScores(good, bad, np.isin(np.arange(len(outcomes)), unknown))
+
+
+def test_ties_count_as_half_and_pairs_with_unknown_words_are_shown_apart():
+    figures = figures_of(made([1, 1, 0, 0.5], unknown=[0, 3]))
+    forward = figures.readings["forward"]
+    assert (forward.accuracy, forward.ties) == (0.625, 0.25)
+    assert (figures.pairs, figures.unknown) == (4, 0.5)
+    assert figures.without_unknown["forward"] == 0.5
+    assert figures_of(made([1], unknown=[0])).without_unknown["forward"] is None
+
+
+def test_intervals_cover_what_a_binomial_gives():
+    outcomes = [1] * 80 + [0] * 20
+    figure = figures_of(made(outcomes)).readings["forward"]
+    assert figure.low == pytest.approx(0.72, abs=0.015)
+    assert figure.high == pytest.approx(0.87, abs=0.015)
+
+
+@pytest.mark.parametrize(("better", "worse"), [(0, 0), (1, 0), (12, 4), (700, 640), (9000, 9100)])
+def test_the_p_value_is_that_of_an_exact_sign_test(better, worse):
+    first = made([0] * better + [1] * worse + [1])
+    second = made([1] * better + [0] * worse + [1])
+    result = compare(first, second, "forward")
+    expected = binomtest(better, better + worse).pvalue if better + worse else 1.0
+    assert result.p == pytest.approx(expected, rel=1e-6)
+    assert result.difference == pytest.approx((better - worse) / (better + worse + 1))
+    assert result.low <= result.difference <= result.high
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_files_of_every_kind_hold_the_same_pairs(name, write):
+    assert read_pairs(write(TEXTS[name] + "\n", name=name)) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.jsonl", '{"sentence_good": "a b"}', r"a\.jsonl.*line 1.*sentence_bad.*--bad"),
+        ("a.jsonl", '{"sentence_good": "a", "sentence_bad": " "}', r"line 1.*sentence_bad"),
+        ("a.jsonl", '{"sentence_good": "a", "sentence_bad": "a"}', r"line 1.*both sentences"),
+        ("a.jsonl", "no json", r"line 1.*invalid JSON"),
+        ("a.jsonl", "[1]", r"line 1.*JSON object"),
+        ("a.tsv", "good\tbad\na\tb", r"line 2.*sentence_good.*good.*bad"),
+        ("a.tsv", "sentence_good\tsentence_bad\na\tb\tc", r"line 2.*3 columns"),
+    ],
+)
+def test_what_is_no_pair_is_named_with_its_line(name, text, message, write):
+    with pytest.raises(FormatError, match=message):
+        read_pairs(write(text, name=name))
+
+
+def test_a_file_without_pairs_is_refused(write):
+    with pytest.raises(InputError, match=r"a\.jsonl has no pairs"):
+        read_pairs(write("\n", name="a.jsonl"))
+
+
+@pytest.mark.e2e
+def test_the_command_prints_and_writes_the_same_figures(write, tmp_path, model):
+    model.save(tmp_path / "model")
+    model.save(tmp_path / "other")
+    file = write(TEXTS["pairs.jsonl"], name="pairs.jsonl")
+    arguments = ["pairs", tmp_path / "model", file, "--compare", tmp_path / "other", "--by", "kind"]
+    printed = elmokit(*arguments, "--json", "-o", tmp_path / "rows.tsv", "--precision", "fp32")
+    found = json.loads(printed.stdout)
+    assert found["models"][str(tmp_path / "model")]["all"]["pairs"] == 3
+    assert found["comparisons"][str(tmp_path / "other")][0]["p"] == 1
+    rows = (tmp_path / "rows.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 1 + 2 * 3
+    table = elmokit(*arguments).stdout
+    assert "kind=order" in table
+    assert "p = 1" in table
+    for wrong in (["--by", "nothing"], ["--good", "nothing"], ["--overwrite"]):
+        elmokit("pairs", tmp_path / "model", file, *wrong, expect=2)
