@@ -15,6 +15,7 @@ PACKAGE = TESTS.parent / "src/elmokit"
 COVERED_BY = {
     # Commands read arguments, call one function and print: they are run as users run them.
     "unit/evaluation/test_pairs.py": "cli/commands/pairs",
+    "unit/evaluation/test_reading.py": "cli/commands/reading",
     "e2e/test_embed_command.py": "cli/commands/bench cli/commands/embed",
     "e2e/test_info_and_cache_commands.py": ("cli/commands/cache cli/descriptions"),
     "e2e/test_inspection_commands.py": (

@@ -28,9 +28,9 @@ from elmokit.cli.threads import prepare_threads
 
 COMMANDS = (
     "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "pairs",
-    "predict-word", "vectors", "embed", "merge", "train", "evaluate", "predict", "experiment",
-    "neighbors", "probe", "weights", "trace", "explore", "serve", "plot", "track", "bench",
-    "convert", "info", "cache",
+    "reading", "predict-word", "vectors", "embed", "merge", "train", "evaluate", "predict",
+    "experiment", "neighbors", "probe", "weights", "trace", "explore", "serve", "plot", "track",
+    "bench", "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 _MAIN_PROCESS_SECONDS = 10.0

@@ -1,0 +1,270 @@
+"""`elmokit reading`: surprisal against reading times."""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.cli.threads import choose_threads
+from elmokit.errors import InputError
+from elmokit.wording import counted, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from elmokit.evaluation.reading import Observations
+
+FIGURES = ("forward", "backward", "forward_entropy")
+_SENTENCE_END = re.compile(r"[.?!…]['\"”’)]*$")
+
+
+def reading(
+    model: options.ModelArgument,
+    table: Annotated[Path, typer.Argument(metavar="TABLE")],
+    *,
+    measure: Annotated[list[str], typer.Option(metavar="COLUMN")],
+    word: str = "word",
+    position: str = "position",
+    first_position: Annotated[int, typer.Option(min=0, max=1)] = 1,
+    sentence: str | None = None,
+    item: str = "item",
+    frequency: str | None = None,
+    against: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
+    spill: Annotated[int, typer.Option(min=0, max=5)] = 1,
+    punctuation: Annotated[str, typer.Option(metavar="with-word|drop")] = "with-word",
+    final: bool = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
+    state: str = "warm",
+    precision: str = "auto",
+    overwrite: bool = False,
+    threads: options.ThreadsOption = None,
+    json: bool = False,
+) -> None:
+    """Print how much a model's surprisal says about reading times, word by word.
+
+    TABLE (.csv, or separated by tabs, with a header) has a row per word. Surprisal is that of the
+    whole word between spaces. The gain is that of a linear regression over its baseline (length,
+    frequency and position, also of the words before), on sentences that were held out: nats of
+    log-likelihood a word, and points of R². Last words of sentences are left out.
+
+    Args:
+        measure: Column with reading times or amplitudes; repeatable.
+        word: Column with the word.
+        position: Column with the place of the word in its sentence or item.
+        first_position: Whether places count from 0 or 1.
+        sentence: Column with the whole sentence; default: the words of an item are its text, in
+            the order of their places, cut after full stops, question and exclamation marks.
+        item: Column that says which words belong together, if there is no --sentence.
+        frequency: Column with log frequencies; default: the logarithm of the rank in the model's
+            vocabulary.
+        against: Column with another predictor for the same regression; repeatable.
+        spill: Words before each whose predictors count, too.
+        punctuation: Whether surprisals of punctuation marks count with their word.
+        final: Keep the last words of sentences.
+        output: Write the words with all predictors, separated by tabs, for R.
+        precision: fp32, bf16 or auto, as for `elmokit perplexity`.
+    """
+    import numpy as np
+
+    from elmokit.evaluation import reading as times
+    from elmokit.files.atomic import check_target
+    from elmokit.weights.model_dir import load_model
+
+    if output is not None:
+        check_target(output, inputs=[table], overwrite=overwrite)
+    elif overwrite:
+        raise InputError("--overwrite is for -o: nothing is written without it.")
+    if punctuation not in ("with-word", "drop"):
+        raise InputError(f"--punctuation must be with-word or drop, got {punctuation!r}.")
+    choose_threads(threads)
+    rows = _Table(table)
+    places = rows.numbers(position) - first_position
+    if np.isnan(places).any():
+        line = rows.lines[int(np.isnan(places).argmax())]
+        raise InputError(f"{table}, line {line}: `{position}` is missing.")
+    order = places.astype(np.int64)
+    if sentence is not None:
+        texts, located = _by_sentence(rows[sentence], order)
+    else:
+        texts, located = _by_item(rows[item], rows[word], order)
+    loaded = load_model(model)
+    typed = times.typed_words(
+        loaded, texts, punctuation="drop" if punctuation == "drop" else "with-word", state=state,
+        precision=precision,
+    )  # fmt: skip
+    words = times.observe(typed, located, rows[word], spill=spill)
+    values = {name: rows.numbers(name) for name in measure}
+    others = {name: rows.numbers(name) for name in against or ()}
+    if frequency is not None:
+        frequencies = rows.numbers(frequency)
+    else:
+        vocab = loaded.word_vocab
+        assert vocab is not None
+        frequencies = np.log10(vocab.encode([_plain(one) for one in rows[word]]) + 1.0)
+    needed = np.stack([*values.values(), *others.values(), frequencies])
+    is_kept = np.array([final or not word.is_last for word in words.words])
+    usable = np.logical_and(~np.isnan(needed).any(axis=0), is_kept)
+    if not usable.any():
+        raise InputError(f"{table}: no row has all of the columns.")
+    lengths = np.array([float(len(_plain(one))) for one in rows[word]])
+    base = [_with_spill(column, words, spill) for column in (lengths, frequencies)]
+    baseline = np.concatenate([*base, words.position[:, None].astype(float)], axis=1)[usable]
+    own = words.keep(usable)
+    predictors = {name: times.columns_of(own, [name], spill=spill) for name in FIGURES}
+    predictors["both directions"] = np.concatenate(
+        [predictors["forward"], predictors["backward"]], axis=1
+    )
+    predictors |= {
+        name: _with_spill(column, words, spill)[usable] for name, column in others.items()
+    }
+    gains = {
+        name: {
+            predictor: times.gain(values[name][usable], baseline, columns, own.sentence)
+            for predictor, columns in predictors.items()
+        }
+        for name in measure
+    }
+    if output is not None:
+        columns = {**values, **others, "length": lengths, "frequency": frequencies}
+        _write(output, {name: column[usable] for name, column in columns.items()}, own, predictors)
+    if json:
+        emit_json({
+            "words": int(usable.sum()), "left_out": int((~usable).sum()), "sentences": len(texts),
+            "unknown": float(np.mean([one.is_unknown for one in own.words])),
+            "gains": {
+                name: {key: dataclasses.asdict(part) for key, part in parts.items()}
+                for name, parts in gains.items()
+            },
+            "metadata": loaded.metadata(),
+        })  # fmt: skip
+        return
+    for name, parts in gains.items():
+        typer.echo(
+            f"{name}: {counted(int(usable.sum()), 'word')}, {int((~usable).sum())} left out, "
+            f"{counted(len(set(own.sentence.tolist())), 'sentence')}"
+        )
+        typer.echo(f"{'':<24}{'nats a word':>30}{'R² points':>12}{'slope':>10}")
+        for key, part in parts.items():
+            interval = f"{part.nats:+.4f} [{part.low:+.4f}, {part.high:+.4f}]"
+            typer.echo(f"{key:<24}{interval:>30}{part.r2_points:>+12.2f}{part.slope:>+10.3f}")
+
+
+class _Table:
+    """Columns of a table with a header."""
+
+    def __init__(self, path: Path) -> None:
+        from elmokit.files.lines import csv_rows, numbered_lines
+        from elmokit.files.sources import plain_suffix
+
+        self.path = path
+        lines = numbered_lines(path)
+        if plain_suffix(path) == ".csv":
+            rows = csv_rows(path, (line for _, line in lines))
+        else:
+            rows = ((number, line.split("\t")) for number, line in lines if line.strip())
+        numbered = [(number, row) for number, row in rows if row]
+        if len(numbered) < 2:
+            raise InputError(f"{path} has no rows below a header.")
+        self.header = numbered[0][1]
+        self.lines = [number for number, _ in numbered[1:]]
+        for number, row in numbered:
+            if len(row) != len(self.header):
+                raise InputError(
+                    f"{path}, line {number}: {len(row)} columns, but the header has "
+                    f"{len(self.header)}."
+                )
+        columns = zip(*(row for _, row in numbered[1:]), strict=True)
+        self._columns = dict(zip(self.header, columns, strict=True))
+
+    def __getitem__(self, name: str) -> list[str]:
+        if name not in self._columns:
+            raise InputError(
+                f"{self.path} has no column {shown(name)}; it has "
+                f"{', '.join(map(shown, self.header))}."
+            )
+        return list(self._columns[name])
+
+    def numbers(self, name: str) -> "np.ndarray":
+        """Return a column as numbers."""
+        from elmokit.evaluation.reading import numbers_of
+
+        return numbers_of(self[name], name, self.lines)
+
+
+def _plain(word: str) -> str:
+    """Return a word without punctuation around it, as the vocabulary has it."""
+    return re.sub(r"^\W+|\W+$", "", word) or word
+
+
+def _by_sentence(sentences: list[str], places: "np.ndarray") -> tuple[list[str], list[Any]]:
+    numbers: dict[str, int] = {}
+    located = [
+        (numbers.setdefault(text, len(numbers)), place)
+        for text, place in zip(sentences, places.tolist(), strict=True)
+    ]
+    return list(numbers), located
+
+
+def _by_item(
+    items: list[str], words: list[str], places: "np.ndarray"
+) -> tuple[list[str], list[tuple[int, int]]]:
+    """Put the words of every item together and cut them into sentences."""
+    of_item: dict[str, dict[int, str]] = {}
+    for name, word, place in zip(items, words, places.tolist(), strict=True):
+        if of_item.setdefault(name, {}).setdefault(place, word) != word:
+            raise InputError(f"Item {shown(name)} has two words at the same place: {place}.")
+    sentences: list[list[str]] = []
+    place_of: dict[tuple[str, int], tuple[int, int]] = {}
+    for name, parts in of_item.items():
+        sentences.append([])
+        for place in sorted(parts):
+            if sentences[-1] and _SENTENCE_END.search(sentences[-1][-1]):
+                sentences.append([])
+            place_of[name, place] = (len(sentences) - 1, len(sentences[-1]))
+            sentences[-1].append(parts[place])
+    located = [place_of[name, place] for name, place in zip(items, places.tolist(), strict=True)]
+    return [" ".join(sentence) for sentence in sentences], located
+
+
+def _with_spill(column: "np.ndarray", words: "Observations", spill: int) -> "np.ndarray":
+    """Return a column of the table and those of the words before; its mean where there is none."""
+    import numpy as np
+
+    places = list(zip(words.sentence.tolist(), words.position.tolist(), strict=True))
+    at = dict(zip(places, column.tolist(), strict=True))
+    mean = float(np.nanmean(column))
+    columns = [column]
+    for back in range(1, spill + 1):
+        before = [at.get((number, place - back), mean) for number, place in places]
+        columns.append(np.nan_to_num(np.array(before, dtype=float), nan=mean))
+    return np.stack(columns, axis=1)
+
+
+def _write(
+    output: Path, columns: "dict[str, np.ndarray]", words: "Observations",
+    predictors: "dict[str, np.ndarray]",
+) -> None:  # fmt: skip
+    import csv
+
+    from elmokit.files.atomic import atomic_file
+
+    spilled = {
+        f"{name}_{back}" if back else name: predictors[name][:, back]
+        for name in FIGURES
+        for back in range(predictors[name].shape[1])
+    }
+    numbers = {**columns, **spilled}
+    with (
+        atomic_file(output) as temp_path,
+        temp_path.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(["sentence", "position", "word", "is_unknown", *numbers])
+        places = zip(words.sentence.tolist(), words.position.tolist(), words.words, strict=True)
+        for row, (sentence, place, word) in enumerate(places):
+            cells = [f"{column[row]:.6g}" for column in numbers.values()]
+            writer.writerow([sentence, place, word.text, int(word.is_unknown), *cells])

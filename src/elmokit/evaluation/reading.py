@@ -1,0 +1,290 @@
+"""Reading times: how much a model's surprisal says about how long people look at a word.
+
+Surprisal and entropy are those of typed words (between spaces): surprisals of the tokens of a word
+are added, and its entropy is that before its first token. The gain of a predictor is how much
+better a linear regression with it predicts words of sentences that it was not fitted on, in nats
+of Gaussian log-likelihood a word and in points of R². Source: Goodkind and Bicknell 2018;
+Wilcox et al. 2020 (out-of-sample gains).
+"""
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from elmokit.errors import InputError
+from elmokit.evaluation.surprisal import WordSurprisal, surprisal
+from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.wording import shown
+
+Punctuation = Literal["with-word", "drop"]
+"""Whether a token of punctuation alone counts with the typed word that it stands at."""
+NUM_ROUNDS = 2000
+NUM_FOLDS = 10
+MIN_SENTENCES = 2 * NUM_FOLDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypedWord:
+    """A word between spaces, as readers saw it."""
+
+    text: str
+    forward: float
+    """Surprisal in bits: the sum of its tokens."""
+    backward: float
+    forward_entropy: float
+    """Bits, before its first token is read."""
+    backward_entropy: float
+    is_unknown: bool
+    """Whether one of its tokens is outside the vocabulary."""
+    is_last: bool
+    """Whether it ends its sentence."""
+
+
+def typed_words(
+    model: PretrainedBiLM | str | PathLike[str],
+    sentences: Sequence[str],
+    *,
+    punctuation: Punctuation = "with-word",
+    state: str = "warm",
+    precision: str = "auto",
+) -> list[list[TypedWord]]:
+    """Return surprisal and entropy of the typed words of every sentence.
+
+    Raises:
+        InputError: if the tokenizer leaves out a typed word.
+    """
+    words = [sentence.split() for sentence in sentences]
+    spaced = [" ".join(row) for row in words]
+    tokens: list[list[WordSurprisal]] = [[] for _ in sentences]
+    for row in surprisal(model, spaced, state=state, precision=precision):
+        if row.start is not None:  # sentence ends have no place in the text
+            tokens[row.sentence].append(row)
+    return [
+        _typed(row, text, parts, punctuation)
+        for row, text, parts in zip(words, spaced, tokens, strict=True)
+    ]
+
+
+def _typed(
+    words: list[str], text: str, tokens: list[WordSurprisal], punctuation: Punctuation
+) -> list[TypedWord]:
+    # the word of each character; spaces belong to the word before
+    owner = np.repeat(np.arange(len(words)), [len(word) + 1 for word in words])
+    parts: list[list[WordSurprisal]] = [[] for _ in words]
+    for token in tokens:
+        assert token.start is not None
+        parts[owner[min(token.start, len(text) - 1)]].append(token)
+    typed = []
+    for number, (word, own) in enumerate(zip(words, parts, strict=True)):
+        counted = own
+        if punctuation == "drop":
+            counted = [token for token in own if not _is_punctuation(token.word)] or own
+        if not own:
+            raise InputError(f"The tokenizer makes no token of {shown(word)} in {shown(text)}.")
+        typed.append(
+            TypedWord(
+                text=word,
+                forward=sum(token.forward for token in counted),
+                backward=sum(token.backward for token in counted),
+                forward_entropy=counted[0].forward_entropy,
+                backward_entropy=counted[-1].backward_entropy,
+                is_unknown=any(token.is_unknown for token in counted),
+                is_last=number == len(words) - 1,
+            )
+        )
+    return typed
+
+
+def _is_punctuation(text: str) -> bool:
+    return all(unicodedata.category(sign).startswith("P") for sign in text)
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Words that were measured: rows of a table that can go into a regression."""
+
+    words: list[TypedWord]
+    sentence: Int[np.ndarray, " N"]
+    """Number of the sentence."""
+    position: Int[np.ndarray, " N"]
+    """Index of the word in it."""
+    before: list[list[TypedWord]]
+    """The words before, the nearest first."""
+
+    def keep(self, rows: Bool[np.ndarray, " N"]) -> "Observations":
+        """Return some of the rows."""
+        chosen = np.flatnonzero(rows).tolist()
+        return Observations(
+            [self.words[row] for row in chosen], self.sentence[rows], self.position[rows],
+            [self.before[row] for row in chosen],
+        )  # fmt: skip
+
+
+def observe(
+    sentences: Sequence[list[TypedWord]],
+    places: Iterable[tuple[int, int]],
+    texts: Sequence[str],
+    *,
+    spill: int,
+) -> Observations:
+    """Look up the typed words that a table measures.
+
+    Args:
+        sentences: Typed words of every sentence.
+        places: (sentence, position from 0) of every row.
+        texts: The word that the table has there; punctuation around it does not count.
+        spill: Words before each that are looked up, too.
+
+    Raises:
+        InputError: if the table's word is not the sentence's word at that place.
+    """
+    words, before = [], []
+    places = list(places)
+    for (number, position), text in zip(places, texts, strict=True):
+        sentence = sentences[number]
+        found = sentence[position] if 0 <= position < len(sentence) else None
+        if found is None or _bare(found.text) != _bare(text):
+            at = "there is none" if found is None else f"it is {shown(found.text)}"
+            raise InputError(
+                f"The table has {shown(text)} as word {position} (from 0) of the sentence "
+                f"{shown(' '.join(word.text for word in sentence))}, but {at}. --position, "
+                "--first-position and --sentence say how places are counted."
+            )
+        words.append(found)
+        before.append(sentence[max(0, position - spill) : position][::-1])
+    numbers, positions = np.array(places, dtype=np.int64).reshape(-1, 2).T
+    return Observations(words, numbers, positions, before)
+
+
+def _bare(text: str) -> str:
+    """Return a word without the punctuation around it, in lower case."""
+    signs = "".join(sign for sign in text if unicodedata.category(sign).startswith("P"))
+    return text.strip(signs).lower()
+
+
+def columns_of(
+    observations: Observations, names: Sequence[str], *, spill: int
+) -> Float[np.ndarray, "N K"]:
+    """Return attributes of the words, and of the words before them; 0 where there is none."""
+    columns = []
+    for name in names:
+        columns.append([float(getattr(word, name)) for word in observations.words])
+        for back in range(spill):
+            columns.append(
+                [
+                    float(getattr(row[back], name)) if back < len(row) else 0.0
+                    for row in observations.before
+                ]
+            )
+    return np.array(columns).T.reshape(len(observations.words), len(columns))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """What a predictor adds to the baseline, on words of sentences that were not fitted."""
+
+    nats: float
+    """Log-likelihood a word, with minus without the predictor."""
+    low: float
+    """95 % interval by bootstrap over the sentences."""
+    high: float
+    r2_points: float
+    """R² out of sample, in percent, with minus without the predictor."""
+    slope: float
+    """Change of the measure for each bit of the predictor, fitted on all words."""
+
+
+def gain(
+    measure: Float[np.ndarray, " N"],
+    baseline: Float[np.ndarray, "N B"],
+    predictor: Float[np.ndarray, "N P"],
+    sentence: Int[np.ndarray, " N"],
+) -> Gain:
+    """Return the gain of a predictor (its first column and those of the words before).
+
+    Sentences are dealt to ten folds in a fixed random order; every model of the same table has the
+    same folds.
+
+    Raises:
+        InputError: if there are too few sentences.
+    """
+    numbers, groups = np.unique(sentence, return_inverse=True)
+    if len(numbers) < MIN_SENTENCES:
+        raise InputError(
+            f"{len(numbers)} sentences are too few to hold some out: give at least {MIN_SENTENCES}."
+        )
+    folds = np.random.default_rng(0).permutation(len(numbers)) % NUM_FOLDS
+    fold = folds[groups]
+    with_it = np.concatenate([baseline, predictor], axis=1)
+    without, rest_without = _held_out(measure, baseline, fold)
+    likelihood, rest = _held_out(measure, with_it, fold)
+    difference = likelihood - without
+    total = float(((measure - measure.mean()) ** 2).sum())
+    sums = np.bincount(groups, difference)
+    counts = np.bincount(groups)
+    draws = np.random.default_rng(0).multinomial(
+        len(numbers), np.full(len(numbers), 1 / len(numbers)), size=NUM_ROUNDS
+    )
+    low, high = np.quantile((draws @ sums) / (draws @ counts), [0.025, 0.975])
+    slopes = _fit(_standard(with_it, with_it), measure) / _scale(with_it)
+    return Gain(
+        nats=float(difference.mean()), low=float(low), high=float(high),
+        r2_points=100 * float((rest_without**2).sum() - (rest**2).sum()) / total,
+        slope=float(slopes[baseline.shape[1]]),
+    )  # fmt: skip
+
+
+def _held_out(
+    measure: np.ndarray, columns: np.ndarray, fold: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return log-likelihood and error of every row under a regression fitted on other folds."""
+    likelihood, errors = np.empty(len(measure)), np.empty(len(measure))
+    for number in range(NUM_FOLDS):
+        rows = fold == number
+        train = columns[~rows]
+        center = measure[~rows].mean()
+        weights = _fit(_standard(train, train), measure[~rows] - center)
+        fitted = measure[~rows] - center - _standard(train, train) @ weights
+        variance = float((fitted**2).mean())
+        errors[rows] = measure[rows] - center - _standard(columns[rows], train) @ weights
+        likelihood[rows] = -0.5 * (math.log(2 * math.pi * variance) + errors[rows] ** 2 / variance)
+    return likelihood, errors
+
+
+def _scale(columns: np.ndarray) -> np.ndarray:
+    deviations = columns.std(axis=0)
+    return np.where(deviations > 0, deviations, 1.0)
+
+
+def _standard(columns: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Center and scale columns as those of ``reference``."""
+    return (columns - reference.mean(axis=0)) / _scale(reference)
+
+
+def _fit(columns: np.ndarray, measure: np.ndarray) -> np.ndarray:
+    return np.linalg.lstsq(columns, measure - measure.mean(), rcond=None)[0]
+
+
+def numbers_of(column: Sequence[str], name: str, lines: Sequence[int]) -> Float[np.ndarray, " N"]:
+    """Return a column as numbers, NaN where it is empty or NA.
+
+    Raises:
+        InputError: with the line of the first value that is no number.
+    """
+    values = np.full(len(column), np.nan)
+    for row, text in enumerate(column):
+        if text.strip() in ("", "NA", "NaN", "nan"):
+            continue
+        try:
+            values[row] = float(text)
+        except ValueError as error:
+            raise InputError(
+                f"line {lines[row]}: `{name}` must be a number, got {shown(text)}."
+            ) from error
+    return values

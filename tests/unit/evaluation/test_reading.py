@@ -1,0 +1,139 @@
+"""Reading times: surprisals of typed words, and gains of a regression on held-out sentences."""
+
+import json
+
+import numpy as np
+import pytest
+
+from elmokit.errors import InputError
+from elmokit.evaluation import reading as times
+from elmokit.evaluation.surprisal import surprisal
+
+from ...builders.command_line import elmokit
+from ...builders.training_models import VOCAB, toy_model
+
+SENTENCES = ["the boat, lay by the bank.", "river ship"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+
+    model = toy_model()
+    model.tokenizer = TokenizerConfig(name="simple")
+    return model
+
+
+def test_a_typed_word_has_the_sum_of_its_tokens(model):
+    words, others = times.typed_words(model, SENTENCES, precision="fp32")
+    rows = list(surprisal(model, SENTENCES[:1], precision="fp32"))
+    assert [word.text for word in words] == SENTENCES[0].split()
+    boat, comma, bank, stop = rows[1], rows[2], rows[6], rows[7]
+    assert (boat.word, comma.word, bank.word, stop.word) == ("boat", ",", "bank", ".")
+    assert words[1].forward == pytest.approx(boat.forward + comma.forward)
+    assert words[5].backward == pytest.approx(bank.backward + stop.backward)
+    assert words[1].forward_entropy == pytest.approx(boat.forward_entropy)
+    assert words[1].backward_entropy == pytest.approx(comma.backward_entropy)
+    assert [word.is_last for word in others] == [False, True]
+    dropped = times.typed_words(model, SENTENCES, precision="fp32", punctuation="drop")[0]
+    assert dropped[1].forward == pytest.approx(boat.forward)
+    assert dropped[1].backward_entropy == pytest.approx(boat.backward_entropy)
+
+
+def test_rows_of_a_table_are_looked_up_whatever_their_punctuation(model):
+    typed = times.typed_words(model, SENTENCES)
+    words = times.observe(typed, [(0, 1), (1, 1)], ["Boat", "ship"], spill=2)
+    assert [word.text for word in words.words] == ["boat,", "ship"]
+    assert [[word.text for word in row] for row in words.before] == [["the"], ["river"]]
+    columns = times.columns_of(words, ["forward"], spill=2)
+    assert columns.shape == (2, 3)
+    assert columns[0].tolist() == [typed[0][1].forward, typed[0][0].forward, 0.0]
+
+
+@pytest.mark.parametrize(("place", "text"), [((0, 1), "bank"), ((0, 9), "boat"), ((0, -1), "bank")])
+def test_a_word_that_is_not_there_is_named(model, place, text):
+    typed = times.typed_words(model, SENTENCES)
+    with pytest.raises(InputError, match=rf"'{text}' as word {place[1]}.*--position"):
+        times.observe(typed, [place], [text], spill=1)
+
+
+def experiment(slope, num_sentences=60, noise=1.0):
+    rng = np.random.default_rng(3)
+    sentence = np.repeat(np.arange(num_sentences), 8)
+    baseline = rng.normal(size=(len(sentence), 3))
+    predictor = rng.normal(size=(len(sentence), 2)) * 4
+    measure = 250 + baseline @ [5.0, -3.0, 1.0] + slope * predictor[:, 0]
+    return measure + rng.normal(size=len(sentence)) * noise, baseline, predictor, sentence
+
+
+def test_a_planted_effect_is_found_with_its_slope():
+    result = times.gain(*experiment(slope=3.0))
+    assert result.low > 0
+    assert result.slope == pytest.approx(3.0, rel=0.02)
+    assert result.low < result.nats < result.high
+    # 3 * 4 against a noise of 1: nearly all of the variance that the baseline leaves
+    assert result.r2_points > 50
+
+
+def test_a_predictor_without_effect_gains_nothing():
+    result = times.gain(*experiment(slope=0.0))
+    assert result.nats < 0.001
+    assert abs(result.slope) < 0.05
+
+
+def test_few_sentences_are_refused():
+    with pytest.raises(InputError, match="12 sentences are too few"):
+        times.gain(*experiment(slope=1.0, num_sentences=12))
+
+
+def table(model, tmp_path, *, whole=True):
+    """Sentences of seven words with a measure made of their surprisals."""
+    rng = np.random.default_rng(0)
+    sentences = [" ".join(rng.choice(VOCAB.words[3:], size=7)) + " ." for _ in range(40)]
+    rows = []
+    for number, words in enumerate(times.typed_words(model, sentences, precision="fp32")):
+        for place, word in enumerate(words):
+            time = 200 + 4 * word.forward + rng.normal()
+            rows.append([f"i{number}", str(place + 1), word.text, f"{time:.3f}", sentences[number]])
+    header = ["item", "position", "word", "time", "sentence"]
+    path = tmp_path / "table.tsv"
+    lines = ["\t".join(row if whole else row[:4]) for row in [header, *rows]]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_command_finds_the_effect_of_a_table(model, tmp_path, whole):
+    model.save(tmp_path / "model")
+    path = table(model, tmp_path, whole=whole)
+    words = ["reading", tmp_path / "model", path, "--measure", "time", "--precision", "fp32"]
+    words += ["--sentence", "sentence"] if whole else []
+    result = json.loads(elmokit(*words, "--json", "-o", tmp_path / "tidy.tsv").stdout)
+    assert result["gains"]["time"]["forward"]["slope"] == pytest.approx(4, rel=0.05)
+    assert result["gains"]["time"]["forward"]["low"] > 0
+    assert result["words"] == 40 * 7
+    tidy = (tmp_path / "tidy.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(tidy) == 1 + 40 * 7
+    assert "forward_1" in tidy[0]
+    assert "forward_entropy" in elmokit(*words).stdout
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda text: text.replace("item\t", "thing\t"), "item"),
+        (lambda text: text.replace("\t1\t", "\t\t", 1), "position"),
+        (lambda text: text + "i0\t1\tother\t3\n", "two words"),
+        (lambda text: text + "i99\t1\tword\tslow\n", "slow"),
+        (lambda text: text + "i99\t1\n", "2 columns"),
+        (lambda text: text.splitlines()[0], "no rows"),
+    ],
+)
+def test_a_wrong_table_is_named(model, tmp_path, edit, message):
+    model.save(tmp_path / "model")
+    path = table(model, tmp_path, whole=False)
+    path.write_text(edit(path.read_text(encoding="utf-8")), encoding="utf-8")
+    result = elmokit("reading", tmp_path / "model", path, "--measure", "time", expect=2)
+    assert message in " ".join(result.output.split())
