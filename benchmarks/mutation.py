@@ -46,7 +46,8 @@ SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]
 only_mutate = {sources}
-pytest_add_cli_args = ["-x", "-k", "not ctrl_c_at_any_line and not removed_meanwhile"]  # they depend on the clock
+# tests that depend on the clock are left out
+pytest_add_cli_args = ["-x", "-k", "not ctrl_c_at_any_line and not removed_meanwhile"]
 pytest_add_cli_args_test_selection = {tests}
 also_copy = {others}
 use_git_change_detection = false
