@@ -8,7 +8,7 @@ from typing import Any
 
 from elmokit.files.lines import numbered_lines, read_text
 from elmokit.tasks.formats import conll
-from elmokit.tasks.formats.propbank import AnnotatedSentence, is_verb
+from elmokit.tasks.formats.propbank import AnnotatedSentence
 from elmokit.tasks.formats.records import Record, parse_json, read_records
 from elmokit.tasks.formats.squad import Document
 from elmokit.wording import Location
@@ -108,7 +108,7 @@ def predicates_of(path: Path, *, only_verbs: bool = False) -> DataFile:
             for fields, predicate in zip(
                 record.fields["predicates"], sentence.predicates, strict=True
             )
-            if not only_verbs or is_verb(sentence.pos[predicate.index])
+            if not only_verbs or sentence.pos[predicate.index].startswith(("V", "MD"))
         ]
         line = json.dumps({**record.fields, "predicates": predicates}, ensure_ascii=False)
         units.append((line, len(predicates)))
