@@ -1,6 +1,6 @@
 """Static vectors as a task model reads them: at its input, and in the place of mixtures."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -16,14 +16,9 @@ class StaticInputs(nn.Module):
 
     With ``static_scale="learned"``, each place where they are read has a learned scale γ. In the
     condition ``static_output`` that is also the output of the first encoder. In
-    ``static_projected`` a learned linear map of the vectors stands wherever ELMo would be read, so
-    that the network is as wide as with ELMo. Fresh maps keep the size of the vectors; they are
-    drawn with seed 0 until a model draws its own.
-
-    Args:
-        vectors: By word.
-        settings: What is read, complete.
-        layers_dim: 2D, the width of the linear maps.
+    ``static_projected`` a learned linear map of the vectors, to ``layers_dim`` (2D), stands
+    wherever ELMo would be read, so that the network is as wide as with ELMo. Fresh maps keep the
+    size of the vectors; they are drawn with seed 0 until a model draws its own.
 
     Shape: ids (B, W) -> (B, W, S).
     """
@@ -64,28 +59,24 @@ class StaticInputs(nn.Module):
             weight = projection.get_parameter("weight")
             nn.init.normal_(weight, std=self.dim**-0.5, generator=generator)
 
-    def forward(self, ids: Int[Tensor, "B W"]) -> Float[Tensor, "B W S"]:
-        """Return the vectors of words at the input; a word without one has zeros."""
-        return self._scaled(ids, 0)
+    def forward(self, ids: Int[Tensor, "B W"], *, place: int = 0) -> Float[Tensor, "B W S"]:
+        """Return the vectors of words, at the input by default; a word without one has zeros."""
+        vectors = functional.embedding(ids, self.weight)
+        return vectors if self.gammas is None else self.gammas[place] * vectors
 
     def mix(self, index: int, ids: Int[Tensor, "B W"]) -> Float[Tensor, "B W X"]:
         """Return what stands in the place of mixture number ``index``, with dropout."""
         if self.projections is None:
-            return self.dropout(self._scaled(ids, 1))
-        return self.dropout(self.projections[index](self._scaled(ids, 0)))
-
-    def _scaled(self, ids: Tensor, place: int) -> Tensor:
-        vectors = functional.embedding(ids, self.weight)
-        return vectors if self.gammas is None else self.gammas[place] * vectors
+            return self.dropout(self(ids, place=1))
+        return self.dropout(self.projections[index](self(ids)))
 
     @torch.no_grad()
-    def scale_to(self, rms: float, samples: Iterable[Tensor]) -> None:
+    def scale_to(self, rms: float, samples: Sequence[Tensor]) -> None:
         """Set every γ so that the vectors of the words in ``samples`` have this root mean square.
 
         ``samples`` holds ids. Words without a vector do not count; if no word has one, nothing
         changes.
         """
-        samples = list(samples)
         if self.gammas is None or not samples:
             return
         vectors = self.weight[torch.cat([ids.flatten() for ids in samples])]

@@ -52,13 +52,8 @@ class TokenBatch:
 class BatchMaker:
     """Makes batches of sentences.
 
-    Args:
-        settings: What is read.
-        char_vocab: For the character CNN.
-        static: Vectors by word, or none.
-        bilm: Computes the layers of each batch, with gradients, every sentence from a zero state;
-            none: layers are given.
-        device: Of the batches and the biLM.
+    ``bilm`` computes the layers of each batch, with gradients, every sentence from a zero state;
+    without it, layers are given.
     """
 
     def __init__(
@@ -77,11 +72,10 @@ class BatchMaker:
         self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
     ) -> TokenBatch:
         """Return a batch of sentences; given layers are (W, L, 2D) each."""
-        longest = max((len(words) for words in sentences), default=0)
+        lengths = [len(words) for words in sentences]
+        longest = max(lengths, default=0)
         distinct = list(dict.fromkeys(word for words in sentences for word in words))
-        mask = torch.zeros(len(sentences), longest, dtype=torch.bool, device="cpu")
-        for row, words in enumerate(sentences):
-            mask[row, : len(words)] = True
+        mask = torch.arange(longest) < torch.tensor(lengths).unsqueeze(1)
         padded = None
         if self.bilm is not None:
             ids = self.bilm.encode(sentences).to(self.device)
@@ -113,6 +107,7 @@ def _pad(layers: Sequence[np.ndarray], longest: int) -> Tensor:
 
 
 def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) -> Tensor:
+    """Return the ids of words, (B, longest), 0 at padded positions."""
     result = np.zeros((len(sentences), longest), dtype=np.int64)
     for row, words in enumerate(sentences):
         result[row, : len(words)] = [ids[word] for word in words]
@@ -131,11 +126,13 @@ def _encode_characters(encoder: CharTokenEncoder, char_ids: Tensor) -> Tensor:
     rows = functional.pad(char_ids, (0, 0, 0, -num_words % block))
     if num_words <= GROUP_SIZE:
         return encoder.finish(_pool(encoder, rows)[:num_words], char_ids)
-    order = ((rows != encoder.padding_id) & (rows != 0)).sum(dim=1).argsort(stable=True)
+    is_real = (rows != encoder.padding_id) & (rows != 0)
+    order = is_real.sum(dim=1).argsort(stable=True)
     pooled = []
-    for group in rows[order].split(GROUP_SIZE):
-        is_real = ((group != encoder.padding_id) & (group != 0)).any(dim=0)
-        needed = int(is_real.sum()) + max(width for width, _ in CHAR_FILTERS)
+    for group, real in zip(
+        rows[order].split(GROUP_SIZE), is_real[order].split(GROUP_SIZE), strict=True
+    ):
+        needed = int(real.any(dim=0).sum()) + max(width for width, _ in CHAR_FILTERS)
         pooled.append(_pool(encoder, group[:, : min(length, needed + -needed % COLUMN_BLOCK)]))
     return encoder.finish(torch.cat(pooled)[order.argsort()[:num_words]], char_ids)
 
@@ -149,15 +146,8 @@ class TokenInputs(nn.Module):
     """Static vector, character CNN and mixture of layers of each word, side by side.
 
     ``mixes`` has one mixture for each of `InputSettings.mix_positions`, unless static vectors are
-    in their place.
-
-    Args:
-        settings: What is read, complete.
-        num_layers: L of the biLM; 0 without one.
-        layers_dim: 2D of the biLM, the width of mixtures.
-        max_characters: C of the character rows.
-        static: Vectors by word, not trained; or none.
-        bilm: A biLM that is trained and saved with the task model; `BatchMaker` runs it.
+    in their place. ``settings`` are complete; ``num_layers`` is L, 0 without a biLM, ``layers_dim``
+    2D, ``max_characters`` C. A ``bilm`` is trained and saved with the model; `BatchMaker` runs it.
 
     Shape: `TokenBatch` -> (B, W, X), 0 at padded positions.
     Source: Peters et al. 2018, section 3.3: [x; ELMo].

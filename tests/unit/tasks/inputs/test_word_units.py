@@ -14,7 +14,7 @@ SIMPLE = build_tokenizer("simple")
 
 @pytest.fixture(autouse=True)
 def nothing_said_before():
-    word_units._warn.cache_clear()
+    word_units.warn_once.cache_clear()
 
 
 def test_the_share_of_distinct_words_that_are_split():

@@ -104,7 +104,7 @@ def test_kept_spans_do_not_cross_and_are_as_many_as_wanted(build, keep):
         lengths = [draw.randint(1, 15) for _ in range(6)]
         text = " / ".join(" ".join(draw.choices(words, k=length)) for length in lengths)
         example = document(text)
-        batches = Examples(TASK, [example], keep).batch(maker, [0])
+        batches = Examples(TASK, [example], keep).batches(maker, [example])
         ((_, states, embeddings),) = network._read(batches, [example])
         spans = network._choose(example, states, embeddings).spans
         assert spans == sorted(set(spans))
@@ -120,7 +120,7 @@ def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, k
     gold = {span for cluster in ANNA.clusters for span in cluster}
     monkeypatch.setattr(module, "MAX_TRAINING_SPANS", len(gold) + 1)
     network, maker = build()
-    batches = Examples(TASK, [ANNA], keep).batch(maker, [0])
+    batches = Examples(TASK, [ANNA], keep).batches(maker, [ANNA])
     kept = {}
     for mode in (True, False):
         network.train(mode)
@@ -158,7 +158,7 @@ def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
         network.mention_score.second.bias.fill_(1.0)
     held = Examples(TASK, examples, keep if settings.has_layers else None)
     torch.manual_seed(0)
-    loss = network.loss(held.batch(maker, [0, 1, 2]), examples)
+    loss = network.loss(held.batches(maker, held.examples), examples)
     loss.backward()
     assert loss > 0
     for name, parameter in network.named_parameters():
@@ -175,7 +175,7 @@ def test_the_loss_is_the_mean_over_documents(build, keep):
     losses = []
     for chosen in ([ANNA], [KOREAN], [ANNA, KOREAN]):
         held = Examples(TASK, chosen, keep)
-        losses.append(network.loss(held.batch(maker, list(range(len(chosen)))), chosen))
+        losses.append(network.loss(held.batches(maker, chosen), chosen))
     torch.testing.assert_close(losses[2], (losses[0] + losses[1]) / 2)
 
 
@@ -188,7 +188,7 @@ def test_a_network_that_links_nothing_pays_nothing_where_nothing_is_to_be_linked
     with torch.no_grad():
         network.antecedent_score.to_score.bias.fill_(-50.0)
     for example, is_right in ((RAIN, True), (document("one"), True), (ANNA, False)):
-        loss = network.loss(Examples(TASK, [example], keep).batch(maker, [0]), [example])
+        loss = network.loss(Examples(TASK, [example], keep).batches(maker, [example]), [example])
         assert loss.requires_grad
         assert (loss.item() < 1e-6) == is_right
 
@@ -200,7 +200,7 @@ def test_genre_and_speakers_are_read(build, keep):
     for genre in (None, "news", "never seen"):
         for speakers in (None, ("A",) * 10 + ("B",) * 12):
             example = replace(ANNA, genre=genre, speakers=speakers)
-            batches = Examples(TASK, [example], keep).batch(maker, [0])
+            batches = Examples(TASK, [example], keep).batches(maker, [example])
             losses[genre, speakers is None] = network.loss(batches, [example]).item()
     assert len({losses[key] for key in losses if key[0] != "never seen"}) == 4
     assert losses["never seen", True] == losses[None, True]
@@ -209,7 +209,7 @@ def test_genre_and_speakers_are_read(build, keep):
 def test_elmo_is_dropped_from_once_and_characters_by_half(build, keep):
     network, maker = build()  # the dropout of ELMo is set to 0
     network.train()
-    (batch,) = Examples(TASK, [ANNA], keep).batch(maker, [0])
+    (batch,) = Examples(TASK, [ANNA], keep).batches(maker, [ANNA])
     torch.manual_seed(0)
     dropped, plain = network._embed(batch), network.inputs(batch)
     assert torch.equal(dropped[:, :, 128:], plain[:, :, 128:])

@@ -94,7 +94,7 @@ def test_a_network_that_knows_nothing_pays_the_logarithm_of_the_length_twice(bui
         paragraph("a b c d", ("One ?", "b")), paragraph("a b c d e f g h", ("Two ?", "c d"))
     )
     examples = TASK.read(path, training=True, tokenize=str.split)
-    batches = Examples(TASK, examples, keep).batch(maker, [0, 1])
+    batches = Examples(TASK, examples, keep).batches(maker, examples)
     # padding takes no share: (2 log 4 + 2 log 8) / 2 = log 32
     assert network.loss(batches, examples).item() == pytest.approx(math.log(32), rel=1e-5)
 
@@ -105,7 +105,7 @@ def test_the_loss_is_that_of_the_first_and_last_word_of_the_first_answer(build, 
     path = squad(paragraph("a b c d", ("One ?", "b c", "d")))
     examples = TASK.read(path, training=True, tokenize=str.split)
     assert examples[0].spans == ((1, 3), (3, 4))
-    batches = Examples(TASK, examples, keep).batch(maker, [0])
+    batches = Examples(TASK, examples, keep).batches(maker, examples)
     start_log_probs, end_log_probs = network._log_probs(*batches)
     expected = -(start_log_probs[0, 1] + end_log_probs[0, 2])
     torch.testing.assert_close(network.loss(batches, examples), expected)
@@ -121,21 +121,23 @@ def test_every_weight_learns_and_empty_questions_do_no_harm(embeddings, build, k
     assert [len(example.question) for example in examples] == [1, 0]
     held = Examples(TASK, examples, keep if embeddings == "elmo" else None)
     torch.manual_seed(0)
-    network.loss(held.batch(maker, [0, 1]), examples).backward()
+    network.loss(held.batches(maker, held.examples), examples).backward()
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:
             assert parameter.grad is not None, name
             assert torch.isfinite(parameter.grad).all(), name
             # a softmax does not see a bias that all its positions share
             assert parameter.grad.any() or name in ("to_start.bias", "to_end.bias"), name
-    alone = network.loss(held.batch(maker, [1]), examples[1:])  # nobody asks anything
+    alone = network.loss(
+        held.batches(maker, held.examples[1:]), examples[1:]
+    )  # nobody asks anything
     assert torch.isfinite(alone)
 
 
 def test_the_end_reads_the_start_and_self_attention_is_added_to_what_there_was(build, keep):
     network, maker = build()
     network.eval()
-    batches = Examples(TASK, ASKED[:1], keep).batch(maker, [0])
+    batches = Examples(TASK, ASKED[:1], keep).batches(maker, ASKED[:1])
     start_log_probs, end_log_probs = network._log_probs(*batches)
     start_log_probs[0, 0].backward(retain_graph=True)
     assert network.end_encoder.layers[0].weight_ih_l0.grad is None

@@ -20,15 +20,14 @@ from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
 from elmokit.tasks.networks.role_labeler import RoleLabeler
-from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.registry import TASKS, find_task
+from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
-from ....builders.squad_data import RIVER, paragraph
 from ....builders.task_models import saved_toy_model, toy_model
 
 TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
@@ -93,25 +92,6 @@ def last_losses(run_dir):
     return sum(json.loads(line)["loss"] for line in lines[-5:]) / 5
 
 
-def test_a_run_writes_down_what_was_left_open(train):
-    run_dir = train("nli")
-    assert written(run_dir)["config"]["inputs"] == {
-        "embeddings": "elmo", "positions": "both", "characters": False, "dropout": 0.0,
-        "layer_l2": 0.001, "layer_norm": "token", "state": "reset", "static_scale": "given",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("task", ["srl", "nli", "sentiment"])
-@pytest.mark.parametrize("positions", ["input", "output", "both"])
-def test_elmo_stands_at_the_input_the_output_or_both(task, positions, train):
-    run_dir = train(task, inputs={"positions": positions})
-    tensors = load_file(run_dir / "model.safetensors")
-    gammas = [name for name in tensors if name.endswith("gamma")]
-    assert len(gammas) == (2 if positions == "both" else 1)
-    ((_, answer),) = TaskRun.load(run_dir).predict([TEXTS[task]])
-    assert answer
-
-
 def test_a_run_may_read_its_sentences_in_lower_case_too(train, tmp_path):
     run_dir = train("ner", epochs=60, patience=60, learning_rate=0.03, lowercase_share=1.0)
     last = json.loads((run_dir / "metrics.jsonl").read_text("utf-8").splitlines()[-1])
@@ -147,7 +127,9 @@ class TestState:
         layers = {}
         for state, run_dir in runs.items():
             bilm = TaskRun.load(run_dir, cache_dir=tmp_path / "other")._bilm
-            kept, (computed,) = bilm.keep([("Minji", "sat")])[0], bilm.compute([("Minji", "sat")])
+            kept, computed = (
+                bilm.layers_of(kept=kept)([("Minji", "sat")])[0] for kept in (True, False)
+            )
             np.testing.assert_allclose(kept, computed, rtol=1e-2, atol=1e-2)
             layers[state] = computed
         assert (layers["reset"][:, 0] == layers["warm"][:, 0]).all()  # the token layer
@@ -155,17 +137,6 @@ class TestState:
 
 
 class TestStaticVectors:
-    def test_settings_without_effect_are_told_and_not_recorded(self, train, vectors, caplog):
-        inputs = {"embeddings": "static", "state": "warm"}
-        run_dir = train("ner", inputs=inputs, vectors=vectors)
-        assert written(run_dir)["config"]["inputs"]["state"] == "reset"
-        assert "inputs.state=warm has no effect: embeddings=static " in caplog.text
-        caplog.clear()
-        run_dir = train("ner", "other", inputs={"static_scale": "learned"})
-        assert written(run_dir)["config"]["inputs"]["static_scale"] == "given"
-        (warning,) = [one.getMessage() for one in caplog.records if "no effect" in one.getMessage()]
-        assert "inputs.static_scale=learned" in warning
-
     @pytest.mark.parametrize(
         ("task", "embeddings"),
         [("nli", "static"), ("nli", "static_output"), ("ner", "static_projected"),
@@ -199,12 +170,12 @@ class TestStaticVectors:
         other = TaskRun.load(run_dir, model=str(tmp_path / "other"))
         assert list(other.predict([TEXTS["nli"]])) == expected
         toy_model(tokenizer=TokenizerConfig(name="simple", version="1")).save(tmp_path / "splits")
-        with pytest.raises(FormatError, match=r"/splits .*tokenizer is simple 1.*not whitespace"):
+        with pytest.raises(FormatError, match=r"/splits .*tokenizer .*simple.*not .*whitespace"):
             TaskRun.load(run_dir, model=str(tmp_path / "splits"))
         metadata = written(run_dir)
         metadata["bilm"]["char_vocab"]["max_characters"] = 9
         (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-        with pytest.raises(FormatError, match=r"max_characters=16.*not .*max_characters=9"):
+        with pytest.raises(FormatError, match=r"max_characters': 16.*not .*max_characters': 9"):
             TaskRun.load(run_dir)
         for name in ("tokenizer", "char_vocab"):  # as in earlier versions
             del metadata["bilm"][name]
@@ -227,27 +198,6 @@ class TestStaticVectors:
         save_file(tensors, weights)
         with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors "):
             TaskRun.load(run_dir)
-
-    def test_a_run_without_its_vectors_reads_them_where_they_are(self, train, vectors, tmp_path):
-        test = tmp_path / "test.txt"
-        test.write_text("SAT O\nocean B-LOC\n\nnight O\n\n", encoding="utf-8")
-        given = {"inputs": {"embeddings": "static"}, "epochs": 2, "patience": 2}
-        whole, bare = (
-            train("ner", name, vectors=vectors, keep_static=keep, **given)
-            for name, keep in (("whole", True), ("bare", False))
-        )
-        assert (bare / "vectors.txt").read_text("utf-8") == ""
-        assert (whole / "vectors.txt").read_text("utf-8") == "sat\n"
-        moved = vectors.rename(tmp_path / "moved.txt")
-        scores = []
-        for run_dir in (whole, bare):
-            run = TaskRun.load(run_dir, vectors=moved)
-            scores.append(run.evaluate(test).counts.tolist())
-            static = run._maker.static
-            assert static is not None
-            assert static.values[static.id_of("ocean")].tolist() == [3, 4]
-            assert static.values[static.id_of("SAT")].tolist() == [1, 2]
-        assert scores[0] == scores[1]
 
     def test_a_run_keeps_the_hash_and_another_file_is_not_read(self, train, vectors, caplog):
         run_dir = train("ner", vectors=vectors)
@@ -331,24 +281,6 @@ class TestFinetuning:
         assert answers == alone
         assert not (tmp_path / "layers").exists()
 
-    def test_the_bilm_has_a_rate_of_its_own(self, train, model_dir):
-        run_dir = train("ner", finetune_bilm=True, epochs=3, bilm_learning_rate=1e-9)
-        tensors = load_file(run_dir / "model.safetensors")
-        for name, value in load_model(model_dir).state_dict().items():
-            torch.testing.assert_close(tensors[f"inputs.bilm.{name}"], value, rtol=0, atol=1e-7)
-        gamma = tensors["inputs.mixes.scalar_mixes.0.gamma"]
-        assert abs(float(gamma) - 1) > 1e-4  # the others learn at theirs
-
-    def test_needs_a_bilm_and_fp32(self, train):
-        with pytest.raises(
-            InputError, match=r"train\.finetune_bilm=true .*embeddings='none'.*embeddings=elmo"
-        ):
-            train("ner", inputs={"embeddings": "none"}, finetune_bilm=True)
-        with pytest.raises(
-            InputError, match=r"fp32.*bf16.*--precision .*train\.finetune_bilm=true"
-        ):
-            train("ner", precision="bf16", finetune_bilm=True)
-
     def test_its_softmax_takes_no_part(self, tmp_path):
         from elmokit.bilm.softmax import SoftmaxConfig
 
@@ -357,7 +289,7 @@ class TestFinetuning:
         opened = TaskBiLM.open(InputSettings(), str(tmp_path / "bilm"), finetune=True)
         assert opened.module is not None
         assert not any(name.startswith("softmax") for name in opened.module.state_dict())
-        assert opened.keep is None
+        assert opened.layers_of(kept=True) is None
         assert opened.reference is not None
         assert opened.reference.model_hash == model.model_hash()
 
@@ -420,34 +352,23 @@ def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
     assert "is 0 after every epoch (2)" in caplog.text
 
 
-CONLLU = "1\tI\t_\tPRON\t_\t_\t_\t_\t_\t_\n2\tsat\t_\tVERB\t_\t_\t_\t_\t_\t_\n\n"
-SQUAD = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": [paragraph(
-    RIVER, ("Who sat?", "Minji"))]}]})  # fmt: skip
-
-
-@pytest.mark.parametrize("task", [*FILES, "pos", "qa"])
-def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
-    def train(name, **given):
+@pytest.mark.parametrize("name", TASKS)
+def test_dropout_of_the_network_is_a_setting(name):
+    task = find_task(name)
+    bilm = TaskBiLM.open(InputSettings(embeddings="none"), None)
+    dims = tuple(8 for _ in task.default_hidden_dims[:2])
+    for dropout in (None, 0.375, 0.0):
         config = TaskRunConfig(
-            task=task, hidden_dims=(8, 8) if task == "srl" else (8,),
-            train=TaskTrainConfig(epochs=1), **given,
-        )  # fmt: skip
-        train_task(config, path, path, tmp_path / name, model=str(model_dir))
-        network = TaskRun.load(tmp_path / name)._network
+            task=name, hidden_dims=dims, dropout=dropout, inputs=InputSettings(embeddings="none")
+        ).resolved(with_static=False)
+        network = build_network(task, config, ["O", "B-A", "I-A"], bilm, None)
         parts = [part for name, part in network.named_modules() if not name.startswith("inputs")]
         rates = {part.share for part in parts if isinstance(part, VariationalDropout)}
         rates |= {part.p for part in parts if isinstance(part, torch.nn.Dropout)}
         if isinstance(network, RoleLabeler):
             rates.add(network.encoder.dropout)
-        return written(tmp_path / name)["config"]["dropout"], rates - {0}
-
-    suffix, text = {**FILES, "pos": ("conllu", CONLLU), "qa": ("json", SQUAD)}[task]
-    path = tmp_path / f"data.{suffix}"
-    path.write_text(text, encoding="utf-8")
-    usual = find_task(task).default_dropout
-    assert train("own") == (usual, {usual})
-    assert train("other", dropout=0.375) == (0.375, {0.375})
-    assert train("none", dropout=0.0) == (0.0, set())
+        expected = task.default_dropout if dropout is None else dropout
+        assert rates - {0} == {expected} - {0}
 
 
 class TestCopies:
