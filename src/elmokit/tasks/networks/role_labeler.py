@@ -92,21 +92,16 @@ class AlternatingHighwayLSTM(PaddedEncoder):
             self.layers.append(HighwayLSTMLayer(input_dim, hidden_dim))
             input_dim = hidden_dim
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        draw_weights(self.layers, generator)
-
     def read(self, x: Tensor, lengths: Tensor) -> Tensor:
         for index, layer in enumerate(self.layers):
             # Padding comes last in either order, so it affects no real position.
             if index > 0:
                 x = reverse_sequences(x, lengths)
-            x = layer(x, self._draw_mask(x))
+            mask = None
+            if self.training and self.dropout > 0:
+                mask = functional.dropout(x.new_ones(x.shape[0], self.output_dim), self.dropout)
+            x = layer(x, mask)
         return reverse_sequences(x, lengths) if len(self.layers) % 2 == 0 else x
-
-    def _draw_mask(self, x: Tensor) -> Tensor | None:
-        if not self.training or self.dropout == 0:
-            return None
-        return functional.dropout(x.new_ones(x.shape[0], self.output_dim), self.dropout)
 
 
 class RoleLabeler(TagModel):

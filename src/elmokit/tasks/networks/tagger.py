@@ -13,7 +13,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.networks.crf import CRF, Marginals, allowed_transitions, span_probs
+from elmokit.tasks.networks.crf import (
+    CRF,
+    Marginals,
+    allowed_transitions,
+    span_probs,
+    viterbi,
+)
 from elmokit.tasks.networks.encoder import SentenceEncoder, VariationalDropout, draw_weights
 from elmokit.tasks.task import Labels, TaskModel, Widths
 
@@ -108,7 +114,7 @@ class CRFTagger(Tagger):
         return -self.crf(logits, gold, mask).mean()
 
     def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
-        return self.crf.decode(logits, mask)[0]
+        return viterbi(logits, mask, transitions=self.crf.transitions, allowed=self.crf.allowed)[0]
 
     def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
         """Return the CRF's probability of each span, among legal tag sequences."""

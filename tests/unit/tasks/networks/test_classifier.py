@@ -49,9 +49,3 @@ def test_nothing_is_dropped_outside_training(positions):
     assert mixture.shape[2] == (0 if positions == "input" else DIM)
     assert (mixture == 1).all()
     assert torch.equal(model.logits(words, batch(3)), model.logits(words, batch(3)))
-
-
-def test_the_layers_have_one_width():
-    inputs = classifier("both").inputs
-    with pytest.raises(ValueError, match=r"`hidden_dims` .*\[8, 9\]"):
-        ESIM(inputs, ["yes", "no"], (8, 9), dropout=0.5)
