@@ -47,7 +47,7 @@ def build(model):
             settings, num_layers=3, layers_dim=16, static=None,
             max_characters=vocab.config.max_characters,
         )  # fmt: skip
-        network = TASK.build(inputs, list(genres), hidden_dims, TASK.default_dropout)
+        network = TASK.network(inputs, list(genres), hidden_dims, dropout=TASK.default_dropout)
         network.reset_parameters(torch.Generator().manual_seed(0))
         return network, BatchMaker(settings, vocab, None)
 
@@ -126,10 +126,8 @@ def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, k
 @pytest.mark.parametrize(
     "settings",
     [
-        full_inputs(dropout=0.0),
         full_inputs(embeddings="none"),
         full_inputs(characters=False, positions="both"),
-        full_inputs(positions="output"),
     ],
 )
 def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
@@ -159,20 +157,6 @@ def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
         assert not feature.weight.grad[0].any()  # not known stays 0
 
 
-def test_a_network_that_links_nothing_pays_nothing_where_nothing_is_to_be_linked(
-    build, keep, monkeypatch
-):
-    monkeypatch.setattr(module, "SPANS_PER_WORD", 3.0)  # so that all single words are kept
-    network, maker = build()
-    network.eval()
-    with torch.no_grad():
-        network.antecedent_score.to_score.bias.fill_(-50.0)
-    for example, is_right in ((RAIN, True), (document("one"), True), (ANNA, False)):
-        loss = network.loss(Examples(TASK, [example], keep).batches(maker, [example]), [example])
-        assert loss.requires_grad
-        assert (loss.item() < 1e-6) == is_right
-
-
 def test_genre_and_speakers_are_read(build, keep):
     network, maker = build(genres=("news",))
     network.eval()
@@ -184,25 +168,6 @@ def test_genre_and_speakers_are_read(build, keep):
             losses[genre, speakers is None] = network.loss(batches, [example]).item()
     assert len({losses[key] for key in losses if key[0] != "never seen"}) == 4
     assert losses["never seen", True] == losses[None, True]
-
-
-def test_elmo_is_dropped_from_once_and_characters_by_half(build, keep):
-    network, maker = build()  # the dropout of ELMo is set to 0
-    network.train()
-    (batch,) = Examples(TASK, [ANNA], keep).batches(maker, [ANNA])
-    torch.manual_seed(0)
-    dropped, plain = network._embed(batch), network.inputs(batch)
-    assert torch.equal(dropped[:, :, 128:], plain[:, :, 128:])
-    lexical = dropped[:, :, :128]
-    kept = lexical != 0
-    torch.testing.assert_close(lexical[kept], 2 * plain[:, :, :128][kept])
-    assert (
-        0.4
-        < kept[batch.mask].float().mean() / (plain != 0)[batch.mask][:, :128].float().mean()
-        < 0.6
-    )
-    network.eval()
-    assert torch.equal(network._embed(batch), network.inputs(batch))
 
 
 # --- parts ----------------------------------------------------------------------------------------

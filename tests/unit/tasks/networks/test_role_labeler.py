@@ -52,30 +52,6 @@ def test_equals_the_equations_sentence_by_sentence(num_layers):
         assert (out[row, length:] == 0).all()
 
 
-def test_the_dropout_mask_acts_on_the_output_that_goes_on_too():
-    layer = build(1).layers[0]
-    mask = torch.tensor([[2.0, 0.0, 0.5]]).double()
-    out = layer(padded_inputs()[:1], mask)
-    for t, expected in enumerate(slow_layer(layer, list(padded_inputs()[0]), mask[0])):
-        torch.testing.assert_close(out[0, t], expected)
-
-
-def test_rows_and_layers_draw_their_own_dropout_in_training_alone():
-    encoder = build(2, hidden_dim=200, dropout=0.25).train()
-    seen = []
-    for layer in encoder.layers:
-        layer.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[1]))
-    torch.manual_seed(0)
-    encoder(padded_inputs(), MASK)
-    first, second = seen
-    assert sorted(set(first.flatten().tolist())) == [0, pytest.approx(4 / 3)]
-    assert (first == 0).double().mean().item() == pytest.approx(0.25, abs=0.06)
-    assert not torch.equal(first, second)
-    assert not torch.equal(first[0], first[1])
-    encoder.eval()
-    assert torch.equal(encoder(padded_inputs(), MASK), encoder(padded_inputs(), MASK))
-
-
 def test_fresh_weights_are_orthonormal_blocks_and_a_bias_of_the_forget_gate():
     layer = HighwayLSTMLayer(7, 5)
     layer.reset_parameters(torch.Generator().manual_seed(0))
@@ -83,3 +59,21 @@ def test_fresh_weights_are_orthonormal_blocks_and_a_bias_of_the_forget_gate():
         for block in weight.split(5):
             torch.testing.assert_close(block @ block.T, torch.eye(5), atol=1e-5, rtol=0)
     assert layer.bias.tolist() == [0] * 5 + [1] * 5 + [0] * 15
+
+
+def test_rows_and_layers_draw_their_own_dropout_which_goes_on_in_time_in_training_alone():
+    encoder = build(2, hidden_dim=200, dropout=0.25).train()
+    seen = []
+    for layer in encoder.layers:
+        layer.register_forward_hook(lambda _, arguments, out: seen.append((*arguments, out)))
+    torch.manual_seed(0)
+    encoder(padded_inputs(), MASK)
+    (x, first, out), (_, second, _) = seen
+    assert sorted(set(first.flatten().tolist())) == [0, pytest.approx(4 / 3)]
+    assert (first == 0).double().mean().item() == pytest.approx(0.25, abs=0.06)
+    assert not torch.equal(first, second)
+    assert not torch.equal(first[0], first[1])
+    for t, expected in enumerate(slow_layer(encoder.layers[0], list(x[0]), first[0])):
+        torch.testing.assert_close(out[0, t], expected)
+    encoder.eval()
+    assert torch.equal(encoder(padded_inputs(), MASK), encoder(padded_inputs(), MASK))

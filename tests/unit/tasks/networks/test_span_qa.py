@@ -30,7 +30,7 @@ def build(model):
             settings, num_layers=3, layers_dim=16, static=None,
             max_characters=vocab.config.max_characters,
         )  # fmt: skip
-        network = TASK.build(inputs, [], (hidden_dim,), TASK.default_dropout)
+        network = TASK.network(inputs, [], (hidden_dim,), dropout=TASK.default_dropout)
         network.reset_parameters(torch.Generator().manual_seed(0))
         return network, BatchMaker(settings, vocab, None)
 
@@ -101,21 +101,6 @@ def test_every_weight_learns_and_empty_questions_do_no_harm(embeddings, build, k
         held.batches(maker, held.examples[1:]), examples[1:]
     )  # nobody asks anything
     assert torch.isfinite(alone)
-
-
-def test_the_end_reads_the_start_and_self_attention_is_added_to_what_there_was(build, keep):
-    network, maker = build()
-    network.eval()
-    batches = Examples(TASK, ASKED[:1], keep).batches(maker, ASKED[:1])
-    start_log_probs, end_log_probs = network._log_probs(*batches)
-    start_log_probs[0, 0].backward(retain_graph=True)
-    assert network.end_encoder.layers[0].weight_ih_l0.grad is None
-    network.zero_grad()
-    end_log_probs[0, 0].backward()
-    assert network.start_encoder.layers[0].weight_ih_l0.grad.any()
-    torch.nn.init.zeros_(network.from_self.weight)
-    start_log_probs, _ = network._log_probs(*batches)
-    assert start_log_probs.std() > 1e-3  # the words are still told from each other
 
 
 # --- the best span --------------------------------------------------------------------------------

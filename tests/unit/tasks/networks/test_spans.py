@@ -192,66 +192,33 @@ def test_what_is_not_known_changes_nothing():
     assert (whole(scorer(vectors, mentions, unknown, 1), 6) != before).any()
 
 
-def test_fresh_scores_leave_half_of_the_probability_to_having_no_antecedent():
-    scorer, vectors, mentions, speakers = make(40, max_antecedents=20)
-    scorer.reset_parameters(torch.Generator().manual_seed(0))
-    torch.nn.init.zeros_(scorer.to_score.weight)
-    blocks = list(scorer(vectors, 0 * mentions, speakers, 0, together=8))
-    none_is_right = torch.cat([block.loss(0 * speakers) for block in blocks])
-    torch.testing.assert_close(none_is_right[20:], torch.full((20,), math.log(2)))
-
-
-# --- loss and choice ------------------------------------------------------------------------------
-
-
-def test_the_loss_is_that_of_all_right_antecedents_together():
-    # spans 0..3 of clusters 1, 2, 1, 1; K = 2, so span 3 has only span 2 of its cluster in reach
-    scores = torch.tensor(
-        [[-INF, -INF, -INF], [0.5, -INF, -INF], [1.0, 2.0, -INF], [-INF, 0.0, 3.0]]
-    )
-    clusters = torch.tensor([1, 2, 1, 1])
-    loss = AntecedentScores(0, 0, scores).loss(clusters)
-    e = math.exp
-    expected = [
-        0.0,
-        -math.log(1 / (1 + e(0.5))),  # none is right
-        -math.log(e(1) / (1 + e(1) + e(2))),
-        -math.log(e(3) / (1 + e(0) + e(3))),
-    ]
-    torch.testing.assert_close(loss, torch.tensor(expected))
-
-
-def test_two_right_antecedents_share_the_probability_and_zero_is_no_cluster():
-    scores = torch.tensor([[1.0, 2.0, -INF], [1.0, 2.0, 3.0]])
-    block = AntecedentScores(2, 0, scores)
-    loss = block.loss(torch.tensor([1, 1, 1, 0]))
-    total = math.exp(1) + math.exp(2)
-    torch.testing.assert_close(loss[0].item(), -math.log(total / (1 + total)), rtol=1e-5, atol=0)
-    torch.testing.assert_close(
-        loss[1].item(), math.log(1 + total + math.exp(3)), rtol=1e-5, atol=0
-    )  # fmt: skip
-
-
-def test_a_block_later_in_the_text_knows_which_spans_its_columns_are():
-    scores = torch.tensor([[-1.0, 4.0, -INF], [3.0, 4.0, 5.0], [-1.0, -2.0, 0.0]])
-    block = AntecedentScores(9, 7, scores)
-    assert block.best().tolist() == [8, 9, -1]
-    clusters = torch.zeros(12, dtype=torch.int64)
-    clusters[[7, 10]] = 1
-    loss = block.loss(clusters)
-    others = 1 + sum(math.exp(score) for score in (3, 4, 5))
-    assert loss[1].item() == pytest.approx(-math.log(math.exp(3) / others))
-
-
-def test_a_single_span_has_nothing_to_learn_and_still_a_gradient():
-    scorer, vectors, mentions, speakers = make(1)
-    vectors.requires_grad_()
-    (block,) = scorer(vectors, mentions, speakers, 0)
-    loss = block.loss(torch.tensor([1])).sum()
-    loss.backward()
-    assert loss.item() == 0
-    assert torch.equal(vectors.grad, torch.zeros(1, 6))
-    assert block.best().tolist() == [-1]
+@given(
+    num_rows=st.integers(1, 5), first=st.integers(0, 5), num_antecedents=st.integers(1, 4),
+    seed=st.integers(0, 1000),
+)  # fmt: skip
+def test_the_loss_is_that_of_all_right_antecedents_and_the_best_is_above_none(
+    num_rows, first, num_antecedents, seed
+):
+    generator = torch.Generator().manual_seed(seed)
+    start = first + 2
+    scores = torch.randn(num_rows, num_rows + 2, generator=generator, dtype=torch.float64)
+    clusters = torch.randint(0, 3, (start + num_rows,), generator=generator)
+    for row, column in itertools.product(range(num_rows), range(num_rows + 2)):
+        if not 0 < start + row - (first + column) <= num_antecedents:
+            scores[row, column] = -INF
+    block = AntecedentScores(start, first, scores)
+    loss, best = block.loss(clusters), block.best()
+    for row in range(num_rows):
+        span = start + row
+        possible = [first + c for c in range(num_rows + 2) if scores[row, c] > -INF]
+        weights = {other: math.exp(scores[row, other - first]) for other in possible}
+        right = [o for o in possible if clusters[o] == clusters[span] > 0]
+        correct = sum(weights[other] for other in right) or 1.0  # none is right
+        total = 1 + sum(weights.values())
+        assert loss[row].item() == pytest.approx(-math.log(correct / total))
+        nearest = max(weights, key=weights.get, default=-1)
+        expected = nearest if possible and weights[nearest] > 1 else -1
+        assert best[row].item() == expected
 
 
 # --- mentions -------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_dir import load_model
 
 from ....builders.task_models import saved_toy_model, toy_model
 
@@ -106,11 +106,10 @@ def test_a_run_may_read_its_sentences_in_lower_case_too(train, tmp_path):
         )
 
 
-@pytest.mark.parametrize("embeddings", ["elmo", "static"])
-def test_a_run_from_before_some_settings_answers_as_then(embeddings, train, tmp_path):
+def test_a_run_from_before_some_settings_answers_as_then(train, tmp_path):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("sat 1 2\nriver 3 4\n", encoding="utf-8")
-    run_dir = train("ner", inputs={"embeddings": embeddings}, vectors=vectors, epochs=3)
+    run_dir = train("ner", vectors=vectors, epochs=3)
     expected = list(TaskRun.load(run_dir).predict_json(["Minji sat by the river ."]))
     metadata = written(run_dir)
     for name in UNRECORDED:
@@ -139,9 +138,8 @@ class TestState:
 class TestStaticVectors:
     @pytest.mark.parametrize(
         ("task", "embeddings"),
-        [("nli", "static"), ("nli", "static_output"), ("ner", "static_projected"),
-         ("nli", "static_projected"), ("coref", "static_projected")],
-    )  # fmt: skip
+        [("nli", "static_output"), ("coref", "static_projected")],
+    )
     def test_scaled_they_are_loaded_as_they_were_trained(
         self, task, embeddings, train, vectors, tmp_path
     ):
@@ -231,17 +229,6 @@ class TestStaticVectors:
         whole.save(tmp_path / "again")
         assert (tmp_path / "again/vectors.txt").read_text("utf-8").split() == static.words
 
-    def test_vectors_of_another_file_are_not_kept(self, train, vectors):
-        run = TaskRun.load(train("ner", vectors=vectors))
-        vectors.write_text("sat 9 9\n", encoding="utf-8")
-        with pytest.raises(FormatError, match="is not the file that the run was trained with"):
-            run.keep_vectors()
-        vectors.unlink()
-        with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
-            run.keep_vectors()
-        with pytest.raises(InputError, match="no static vectors"):
-            TaskRun.load(train("ner", "other")).keep_vectors()
-
 
 class TestFinetuning:
     SETTINGS = {  # noqa: RUF012
@@ -281,18 +268,6 @@ class TestFinetuning:
         assert answers == alone
         assert not (tmp_path / "layers").exists()
 
-    def test_its_softmax_takes_no_part(self, tmp_path):
-        from elmokit.bilm.softmax import SoftmaxConfig
-
-        model = PretrainedBiLM(toy_model().config, softmax_config=SoftmaxConfig(), num_words=9)
-        model.save(tmp_path / "bilm")
-        opened = TaskBiLM.open(InputSettings(), str(tmp_path / "bilm"), finetune=True)
-        assert opened.module is not None
-        assert not any(name.startswith("softmax") for name in opened.module.state_dict())
-        assert opened.layers_of(kept=True) is None
-        assert opened.reference is not None
-        assert opened.reference.model_hash == model.model_hash()
-
 
 def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
     path = tmp_path / "ko.conllu"
@@ -329,27 +304,6 @@ def test_a_run_remembers_the_columns_of_its_files(tmp_path):
         run.evaluate(plain)
     with pytest.raises(InputError, match=r"tag=3.* pos"):
         train_task(dataclasses.replace(config, task="pos"), path, path, tmp_path / "other")
-
-
-def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
-    from elmokit.tasks.runs import training
-
-    def nothing(task):
-        return dataclasses.replace(task.score([], []), value=0.0)
-
-    def some(task):
-        return dataclasses.replace(task.score([], []), value=1.0)
-
-    with monkeypatch.context() as right:
-        right.setattr(training, "score_model", lambda model, maker, dev, on_scored: some(dev.task))
-        train("ner", "right", epochs=2)
-    assert "after every epoch" not in caplog.text
-    monkeypatch.setattr(
-        training, "score_model", lambda model, maker, dev, on_scored: nothing(dev.task)
-    )
-    train("ner", epochs=2)
-    assert "span F1 on" in caplog.text
-    assert "is 0 after every epoch (2)" in caplog.text
 
 
 @pytest.mark.parametrize("name", TASKS)

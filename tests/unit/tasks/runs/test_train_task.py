@@ -100,9 +100,7 @@ def assert_same_run(a, b):
 @pytest.mark.parametrize(
     "stops",
     [
-        [("training", 2)],  # in the first epoch
-        [("training", UPDATES + 3), ("training", 2 * UPDATES + 1)],
-        [("training", UPDATES)],  # before the first score
+        [("training", 2), ("training", UPDATES), ("training", 2 * UPDATES + 1)],
         [("scoring dev", 0), ("scoring dev", 10)],
     ],
 )
@@ -135,21 +133,7 @@ def kill_before_the_checkpoint_of(epoch, monkeypatch):
     monkeypatch.setattr(training_module.TaskTraining, "save", killed)
 
 
-def test_a_kill_between_the_first_model_and_its_checkpoint(train, tmp_path, monkeypatch):
-    with monkeypatch.context() as patch:
-        kill_before_the_checkpoint_of(1, patch)
-        with pytest.raises(Killed):
-            train("run")
-    assert (tmp_path / "run/model.safetensors").exists()
-    train("run", resume=True)
-    train("whole")
-    assert_same_run(tmp_path / "whole", tmp_path / "run")
-
-
-@pytest.mark.parametrize("later", [{"learning_rate": 0.1}, {"epochs": 2}])
-def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(
-    later, train, tmp_path, monkeypatch
-):
+def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path, monkeypatch):
     def scored(*scores):
         values = iter(scores)
         score = lambda *_: TaskScore("accuracy", next(values))  # noqa: E731
@@ -162,7 +146,7 @@ def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(
         with pytest.raises(Killed):
             train("run", settings=settings)
     scored(3.0)
-    assert train("run", settings=settings | later, resume=True).best.epoch == 1
+    assert train("run", settings=settings | {"learning_rate": 0.1}, resume=True).best.epoch == 1
     scored(10.0, 5.0, 3.0)
     train("whole", settings=settings)
     assert json.loads((tmp_path / "run/task.json").read_text())["dev"]["value"] == 10
@@ -232,12 +216,9 @@ def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatc
     assert more.num_epochs > stopped.num_epochs
     with pytest.raises(InputError, match="--minutes"):
         train("other", minutes=0)
-
-
-def test_a_limit_in_which_no_update_can_be_made_is_an_error_and_leaves_nothing(train, tmp_path):
-    with pytest.raises(InputError, match="--minutes"):
-        train("run", minutes=1e-7)
-    assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match="--minutes"):  # no update can be made
+        train("other", minutes=1e-7)
+    assert not (tmp_path / "other").exists()
 
 
 def test_patience_counts_whole_epochs_so_that_pieces_end_where_the_whole_run_does(
