@@ -105,10 +105,7 @@ class CorefTask(Task[CorefDocument]):
         return self.example_of(*map(tuple, tokenizer.sentences(text)), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
-        """Make a document of a list of sentences, each a string or a list of words.
-
-        With strings, its text is what was written, the sentences joined by spaces.
-        """
+        """Make a document of a list of sentences, each a string or a list of words."""
         if len(words) > 1 and all(isinstance(one, str) and _is_word(one) for one in words):
             raise InputError(
                 f"A document is a list of sentences, each a string or a list of words, got a list "

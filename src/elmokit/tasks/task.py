@@ -236,10 +236,7 @@ class Task(ABC, Generic[Example]):
 
     @abstractmethod
     def as_json(self, example: Example, prediction: Any, probs: Any = None) -> dict[str, Any]:
-        """Return a prediction for programs, with places in the text as it was written.
-
-        ``probs`` are those of `TaskModel.predict_with_probs`.
-        """
+        """Return a prediction for programs, with places in the text as it was written."""
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
         """Divide a data file, or the subset of its examples."""

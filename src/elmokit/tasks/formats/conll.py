@@ -106,8 +106,7 @@ def to_iob2(tags: Sequence[str], locations: Iterable[Location], report: ExampleR
         if not _TAG.fullmatch(tag):
             raise location.error(
                 f"ill-formed tag {shown(tag)}; allowed are O, and B, I, L, U, E or S with a type "
-                "other than O, such as B-PER. Delete a row of names. If the tags are in another "
-                "column: --columns tag=NUMBER."
+                "other than O. Delete a row of names, or name the column: --columns tag=NUMBER."
             )
     legal = convert_tags(tags, scheme="iob2")
     pairs = zip(tags, legal, strict=True)
@@ -157,10 +156,7 @@ class _ColumnReader:
                 "first row, a word and its tag among them, separated by tabs, or all by spaces."
             )
         if max(self.word, self.tag) >= num_columns or self.word == self.tag % num_columns:
-            raise row.location.error(
-                f"{num_columns} columns, but {self.columns} are to be read (--columns); no `tag` "
-                "means the last one."
-            )
+            raise row.location.error(f"{num_columns} columns, but {self.columns} (--columns).")
 
     def is_space(self, row: Row) -> bool:
         """Tell a row for spaces between words."""
@@ -182,10 +178,8 @@ class _ColumnReader:
         self._only_numbers = self._only_numbers and all(map(_INDEX.fullmatch, words))
 
     def check_contents(self) -> None:
-        """Refuse words that only count, and a guess between columns with tags of the same types.
-
-        With the wrong columns a model would learn to tag numbers, or inner spans, without a sign.
-        """
+        """Refuse words that only count, and a guess between columns with tags of the same types."""
+        # With the wrong columns a model would learn to tag numbers, or inner spans, without a sign.
         tags = list(self._types)
         rivals = [at for at in tags if self._types[at] & self._types[tags[-1]]]
         if self._only_numbers and self._num_rows > 1:
@@ -227,9 +221,8 @@ def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacte
     longest = max(characters.tokens, key=len)
     if len(longest) > 1:
         raise begin.error(
-            f"{shown(longest)} is not one character. With units=characters the file must have one "
-            "character and its tag per row, spaces included, as in KLUE-NER; only a model trained "
-            "with units=words reads rows of words."
+            f"{shown(longest)} is not one character: with units=characters each row has one, "
+            "spaces included, and its tag; only models of units=words read rows of words."
         )
     text = "".join(characters.tokens)
     tokens = tuple(tokenize(text))

@@ -70,9 +70,8 @@ def _words(block: list[Row]) -> list[Row]:
         is_whole = len(row.fields) == _NUM_COLUMNS and row.fields[_WORD].strip()
         if not is_whole or row.fields[0] != str(number):
             raise row.location.error(
-                f"expected word {number} of a sentence: its id, the word and {_NUM_COLUMNS - 2} "
-                f"more columns, separated by tabs, got {shown(row.fields)}. Ids count from 1; a "
-                "blank line ends a sentence. Is the file truncated, or in another format?"
+                f"expected word {number} of a sentence: its id, counted from 1, the word and "
+                f"{_NUM_COLUMNS - 2} more columns, separated by tabs, got {shown(row.fields)}."
             )
     if not rows:
         raise block[0].location.error("the sentence has no words.")
@@ -99,9 +98,9 @@ def _morphemes(row: Row) -> list[tuple[str, str]]:
     is_missing = joined == "_" != word or joined_tags == "_"
     if is_missing or len(morphemes) != len(tags) or not all(morphemes + tags):
         raise row.location.error(
-            f"the word {shown(word)} has morphemes {shown(joined)} and the tags "
-            f"{shown(joined_tags)}: columns 3 and 5 must hold one tag for each morpheme, joined by "
-            "'+'. Read the file by words (units=words)."
+            f"the word {shown(word)} has the morphemes {shown(joined)} in column 3 and the tags "
+            f"{shown(joined_tags)} in column 5: one for each is needed, joined by '+'. Read the "
+            "file by words (units=words)."
         )
     return list(zip(morphemes, tags, strict=True))
 

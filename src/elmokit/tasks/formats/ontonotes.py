@@ -106,8 +106,7 @@ class _Draft:
             raise row.location.error(
                 f"expected word {len(sentence)} of a sentence of the document {self.name!r}: its "
                 "number (from 0) in column 3, the word in column 4, the mentions in the last of "
-                f"{self.num_columns} columns, got {shown(fields)}. Is a row missing, or the blank "
-                f"line between sentences, or {_END!r}?"
+                f"{self.num_columns} columns, got {shown(fields)}. Is there {_END!r}?"
             )
         sentence.append(fields[_WORD])
         has_speaker = len(fields) > _SPEAKER + 1 and fields[_SPEAKER] not in _NOTHING

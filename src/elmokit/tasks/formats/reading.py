@@ -89,8 +89,7 @@ def _counted(path: Path, examples: Iterator[Example], report: ExampleReport) -> 
     if num_faults > MAX_SKIPPED_SHARE * num_all:
         raise FormatError(
             f"{path}: {num_faults} of {num_all} examples are unusable; the allowed share is "
-            f"{MAX_SKIPPED_SHARE:g} ({report.describe()}). Correct the data, or leave these "
-            "examples out."
+            f"{MAX_SKIPPED_SHARE:g} ({report.describe()})."
         )
     if report.examples == 0:
         reason = report.describe() or "it is empty, blank or only a header"
@@ -121,9 +120,7 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     searched, but not hidden ones. Of several such files, the one with one of ``suffixes`` is taken.
     """
     if not data.is_dir():
-        raise FileNotFoundError(
-            f"There is no directory {data}. Give the one with the task's files (train… and dev…)."
-        )
+        raise FileNotFoundError(f"There is no directory {data} with files train… and dev….")
     files: list[Path] = []
     for pattern, name in product(("[!.]*", "[!.]*/[!.]*"), (split, *_SPLIT_NAMES.get(split, ()))):
         part = re.compile(rf"(?<![a-z]){name}(?![a-z])")
@@ -135,8 +132,5 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
         raise FileNotFoundError(f"{data} has no file with {split!r} in its name.")
     if len(files) > 1:
         names = ", ".join(str(path.relative_to(data)) for path in files)
-        raise InputError(
-            f"{data} has several files with {split!r} in their names: {names}. Leave one of them "
-            "there."
-        )
+        raise InputError(f"{data} has several files with {split!r} in their names: {names}.")
     return files[0]

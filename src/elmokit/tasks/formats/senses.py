@@ -75,10 +75,7 @@ class SenseInventory:
         return sum(map(len, self._senses.values()))
 
     def senses(self, lemma: str, pos: str) -> list[Sense]:
-        """Return the senses of a lemma, most frequent first; empty if it is unknown.
-
-        ``pos`` is ``NOUN``, ``VERB``, ``ADJ`` or ``ADV``, or ``n``, ``v``, ``a`` or ``r``.
-        """
+        """Return the senses of a lemma, most frequent first; empty if it is unknown."""
         senses = self._senses.get((_lemma_key(lemma), _INVENTORY_POS.get(pos, pos)), [])
         written = lemma.replace("_", " ")
         return sorted(senses, key=lambda sense: (sense.lemma != written, sense.rank))
@@ -90,16 +87,14 @@ class SenseInventory:
 
 
 def read_senses(path: StrPath, keys_path: StrPath) -> Iterator[SenseSentence]:
-    """Yield the sentences with annotated words from XML and a file of gold keys.
-
-    What is counted are annotated words; a sentence with an empty word is skipped and counts as one.
-    """
+    """Yield the sentences with annotated words from XML and a file of gold keys."""
     keys_path = existing_file(keys_path, what="sense keys")
 
     def sentences(path: Path, report: ExampleReport) -> Iterator[SenseSentence]:
-        reader = _SentenceReader(path, _read_keys(keys_path), report)
+        keys = _read_keys(keys_path)
         for document, element in _sentence_elements(path):
-            sentence = reader.read(element, document)
+            location = Location(path=path, part=f"sentence {element.get('id', '?')}")
+            sentence = _read_sentence(element, document, location, keys, report)
             if sentence is not None:
                 report.examples += len(sentence.occurrences) - 1
                 yield sentence
@@ -167,49 +162,39 @@ def _sentence_elements(path: Path) -> Iterator[tuple[str, Element]]:
         ) from error
 
 
-class _SentenceReader:
-    def __init__(
-        self, path: Path, keys: Mapping[str, tuple[str, ...]], report: ExampleReport
-    ) -> None:
-        self._path, self._keys, self._report = path, keys, report
-        self._names: set[str] = set()
-
-    def read(self, sentence: Element, document: str) -> SenseSentence | None:
-        """Return a sentence; none if it has no annotated word, or is of no use."""
-        location = Location(path=self._path, part=f"sentence {sentence.get('id', '?')}")
-        tokens: list[str] = []
-        occurrences: list[SenseOccurrence] = []
-        has_empty = False
-        outside = [sentence.text, *(word.tail for word in sentence)]
-        if any(text.strip() for text in outside if text):
-            raise location.error("text outside <wf> and <instance>.")
-        for word in sentence:
-            start = len(tokens)
-            tokens += "".join(word.itertext()).split()
-            has_empty = has_empty or len(tokens) == start
-            if word.tag == "instance" and self._has_key(word, location):
-                name, lemma, pos = (word.attrib[each] for each in ("id", "lemma", "pos"))
-                occurrence = SenseOccurrence(
-                    name=name, start=start, end=len(tokens), lemma=lemma, pos=pos,
-                    sense_keys=self._keys[name],
-                )  # fmt: skip
-                occurrences.append(occurrence)
-        if has_empty:
-            self._report.skip("empty_token", location)
-        if has_empty or not occurrences:
+def _read_sentence(
+    sentence: Element,
+    document: str,
+    location: Location,
+    keys: dict[str, tuple[str, ...]],
+    report: ExampleReport,
+) -> SenseSentence | None:
+    """Return a sentence; none if it has no annotated word, or is of no use. Takes out its keys."""
+    tokens: list[str] = []
+    occurrences: list[SenseOccurrence] = []
+    outside = [sentence.text, *(word.tail for word in sentence)]
+    if any(text.strip() for text in outside if text):
+        raise location.error("text outside <wf> and <instance>.")
+    for word in sentence:
+        start, words = len(tokens), "".join(word.itertext()).split()
+        tokens += words
+        if not words:
+            report.skip("empty_token", location)
             return None
-        return SenseSentence(
-            tokens=tuple(tokens), occurrences=tuple(occurrences), location=location,
-            document=document,
-        )  # fmt: skip
-
-    def _has_key(self, word: Element, location: Location) -> bool:
-        name = word.get("id")
-        if not (name and word.get("lemma") and word.get("pos")) or name in self._names:
-            raise location.error(
-                f"the <instance> {shown(name)} needs a lemma, a pos and an id of its own."
-            )
-        self._names.add(name)
-        if name not in self._keys:
-            self._report.skip("no_gold_key", location)
-        return name in self._keys
+        if word.tag == "instance":
+            name, lemma, pos = (word.get(attribute, "") for attribute in ("id", "lemma", "pos"))
+            if not (name and lemma and pos):
+                raise location.error(f"the <instance> {shown(name)} lacks id, lemma or pos.")
+            if name not in keys:
+                report.skip("no_gold_key", location)
+                continue
+            occurrence = SenseOccurrence(
+                name=name, start=start, end=len(tokens), lemma=lemma, pos=pos,
+                sense_keys=keys.pop(name),
+            )  # fmt: skip
+            occurrences.append(occurrence)
+    if not occurrences:
+        return None
+    return SenseSentence(
+        tokens=tuple(tokens), occurrences=tuple(occurrences), location=location, document=document
+    )

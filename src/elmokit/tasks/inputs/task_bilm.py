@@ -48,10 +48,7 @@ class BiLMReference:
     char_vocab: CharVocabConfig | None = None
 
     def what_is_read(self, *, is_needed: bool) -> Any:
-        """Return, as plain data, what identifies the parts of it that a task model reads.
-
-        ``is_needed`` is `ConditionInputs.needs_bilm`.
-        """
+        """Return, as plain data, what identifies the parts of it that a task model reads."""
         if is_needed or self.tokenizer is None:
             return self.model_hash
         return {"tokenizer": to_dict(self.tokenizer), "char_vocab": to_dict(self.char_vocab)}
@@ -154,10 +151,7 @@ def reopen_bilm(
     device: torch.device,
     cache_dir: Path | None,
 ) -> TaskBiLM:
-    """Open the biLM that a run was trained with, at ``model`` if it has moved.
-
-    `FormatError` if what the run reads of it is not the same.
-    """
+    """Open the biLM that a run was trained with, at ``model`` if it has moved."""
     is_needed = settings.sources.needs_bilm
     if model is not None and not (reference or is_needed):
         log.warning("the biLM %s has no effect: %s was trained without one", model, run_dir)

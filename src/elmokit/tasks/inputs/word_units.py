@@ -34,11 +34,7 @@ def share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
 
 
 def usual_units(treebank: Path, tokenizer: Tokenizer) -> Units:
-    """Return the units of a CoNLL-U file that are nearer to the tokenizer's.
-
-    Morphemes, if the tokenizer makes them and columns 3 and 5 have them (`read_morphemes`), else
-    words.
-    """
+    """Return the units of a CoNLL-U file that are nearer to the tokenizer's."""
     if tokenizer.name != MORPHEME_TOKENIZER:
         return "words"
     try:
@@ -61,10 +57,7 @@ def warn_of_units(
     has_bilm: bool,
     option: str = "",
 ) -> None:
-    """Warn, once, if raw text is split into other pieces than the data of ``path``.
-
-    ``tokenizer`` is the one for raw text; ``option`` makes the command read morphemes, if it can.
-    """
+    """Warn, once, if raw text is split into other pieces than the data of ``path``."""
     if units == "morphemes" and tokenizer.name != MORPHEME_TOKENIZER:
         warn_once(
             f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text is "

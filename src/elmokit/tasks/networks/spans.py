@@ -32,10 +32,7 @@ ROWS_TOGETHER = 16
 def enumerate_spans(
     sentence_lengths: Int[Tensor, " S"], *, max_width: int
 ) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-    """Return starts and ends of all spans within a sentence, ordered by start and then by end.
-
-    ``max_width`` bounds the tokens of a span.
-    """
+    """Return starts and ends of all spans within a sentence, ordered by start and then by end."""
     device = sentence_lengths.device
     borders = sentence_lengths.cumsum(dim=0)  # (S,): end of each sentence
     limits = borders.repeat_interleave(sentence_lengths)  # (W,): end of each token's sentence

@@ -40,10 +40,7 @@ class TagModel(TaskModel):
         """Return the ids of the best tags: (B, W)."""
 
     def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
-        """Return the probabilities of a sentence's tags (softmax), or of its spans.
-
-        Logits are those of the sentence: (W, Y).
-        """
+        """Return the probabilities of a sentence's tags (softmax), or of its spans."""
         ids = [self._ids[tag] for tag in tags]
         return logits.double().softmax(dim=1)[range(len(ids)), ids].tolist()
 

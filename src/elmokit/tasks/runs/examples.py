@@ -44,16 +44,16 @@ class TaskFiles:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TaskExamples:
-    """Examples of the files, and the labels to learn."""
+    """Examples of the files, and the labels of the training set.
+
+    ``train`` includes the sentences added in lower case; ``num_given`` are in the file.
+    """
 
     train: list[Any]
-    """With those added in lower case."""
     num_given: int
-    """Training examples in the file."""
     dev: list[Any]
     test: list[Any] | None
     labels: list[str]
-    """Of the training set."""
 
 
 def read_examples(

@@ -60,10 +60,7 @@ def write_best(
     tensors: Mapping[str, torch.Tensor],
     static: StaticVectors | None,
 ) -> None:
-    """Write the model of the best epoch so far, and its metadata.
-
-    ``static`` are the first of its static vectors; a loaded run looks up others in their file.
-    """
+    """Write the model of the best epoch so far, and its metadata."""
     stored = {name: value.contiguous() for name, value in tensors.items()}
     contents = {CONFIG_FILE: json_bytes(metadata)}
     if static is not None:
@@ -119,12 +116,7 @@ class _TaskRecord:
 
 
 def read_metadata(run_dir: Path) -> dict[str, Any]:
-    """Return the metadata that `write_best` wrote.
-
-    Raises:
-        FileNotFoundError: if there is no run.
-        FormatError: if it is damaged, or holds an unknown key.
-    """
+    """Return the metadata that `write_best` wrote."""
     path = run_dir / CONFIG_FILE
     if not path.is_file():
         raise FileNotFoundError(

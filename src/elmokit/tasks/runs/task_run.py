@@ -345,10 +345,7 @@ class TaskRun:
             raise kind(f"{name}: {error}") from error
 
     def _look_up(self, examples: Sequence[Any]) -> bool:
-        """Add the static vectors of words that the run does not have in just this spelling.
-
-        Returns whether the file of the vectors was read.
-        """
+        """Add the static vectors of words that the run does not have in just this spelling."""
         with self._lock:
             static = self._maker.static
             if static is None or self._later_words is None:

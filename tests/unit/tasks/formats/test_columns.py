@@ -228,7 +228,7 @@ def test_a_word_becomes_its_morphemes(write, word, lemma, xpos, morphemes, tags)
     [("고향+은", "ncn+jxt+x"), ("고향+", "ncn+jxt"), ("은", "a+b"), ("_", "ncn"), ("은", "_")],
 )
 def test_as_many_morphemes_as_tags(write, lemma, xpos):
-    with pytest.raises(FormatError, match=r"line 1: .*'고향은' .* 3 .* 5 .*units=words"):
+    with pytest.raises(FormatError, match=r"line 1: .*'고향은' .* 3 .* 5: .*units=words"):
         list(read_morphemes(write(row(1, "고향은", lemma=lemma, xpos=xpos))))
 
 
