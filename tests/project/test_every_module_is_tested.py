@@ -55,7 +55,6 @@ COVERED_BY = {
         " tasks/formats/squad tasks/formats/word_in_context"
     ),
     "unit/tasks/networks/test_encoder.py": "tasks/networks/gru",
-    "unit/tasks/test_tagging.py": "tasks/networks/tagger",
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
     "unit/web/api/test_gate.py": "web/api/settings",

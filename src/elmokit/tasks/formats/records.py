@@ -6,6 +6,7 @@ character. Types are checked by pydantic, whose JSON parser also refuses half a 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -24,10 +25,8 @@ _typed = cache(TypeAdapter)
 
 def parse_json(text: str, kind: Any, location: Location) -> Any:
     """Return a JSON value of a type, such as a pydantic model."""
-    try:
+    with _naming(location):
         return _typed(kind).validate_json(text)
-    except ValidationError as error:
-        raise location.error(_first_fault(error)) from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,10 +38,8 @@ class Record:
 
     def as_model(self, kind: Any) -> Any:
         """Return the record as a pydantic model; `FormatError` names the field that is wrong."""
-        try:
+        with _naming(self.location):
             return _typed(kind).validate_python(self.fields)
-        except ValidationError as error:
-            raise self.location.error(_first_fault(error)) from error
 
     def value(self, name: str, kind: Any) -> Any:
         """Return a field of a type; `FormatError` if the record lacks it or it has another type."""
@@ -50,10 +47,8 @@ class Record:
             raise self.location.error(
                 f"no field {name!r}; the record has: {', '.join(self.fields)}."
             )
-        try:
+        with _naming(self.location, name):
             return _typed(kind).validate_python(self.fields[name])
-        except ValidationError as error:
-            raise self.location.error(_first_fault(error, within=name)) from error
 
     def text(self, name: str) -> str:
         return self.value(name, str)
@@ -106,13 +101,16 @@ def _with_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[
         yield Record(fields=dict(zip(header, row, strict=True)), location=location)
 
 
-def _first_fault(error: ValidationError, *, within: str = "") -> str:
+@contextmanager
+def _naming(location: Location, place: str = "") -> Iterator[None]:
     """Say what pydantic refuses first, and where: ``data[0].paragraphs[2].qas``."""
-    fault = error.errors(include_url=False)[0]
-    place = within
-    for key in fault["loc"]:
-        place += f"[{key}]" if isinstance(key, int) else f"{'.' if place else ''}{key}"
-    if fault["type"] == "json_invalid":
-        return f"{fault['msg']}. Is the file truncated? Copy it again."
-    subject = f"field {place!r}" if place else "record"
-    return f"{subject}: {fault['msg']}, got {shown(fault['input'])}."
+    try:
+        yield
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        if fault["type"] == "json_invalid":
+            raise location.error(f"{fault['msg']}. Is the file truncated?") from error
+        for key in fault["loc"]:
+            place += f"[{key}]" if isinstance(key, int) else f"{'.' if place else ''}{key}"
+        subject = f"field {place!r}" if place else "record"
+        raise location.error(f"{subject}: {fault['msg']}, got {shown(fault['input'])}.") from error

@@ -162,8 +162,11 @@ class TaskRun:
 
     def card(self) -> str:
         """Return the card of the run as Markdown; bytes of names that are not UTF-8 are escaped."""
+        return self._card(self.metadata)
+
+    def _card(self, metadata: dict[str, Any]) -> str:
         card = run_card(
-            self.metadata, tokenizer=f"{self._bilm.tokenizer.name} {self._bilm.tokenizer.version}",
+            metadata, tokenizer=f"{self._bilm.tokenizer.name} {self._bilm.tokenizer.version}",
             num_parameters=sum(p.numel() for p in self._network.parameters() if p.requires_grad),
         )  # fmt: skip
         return card.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -212,13 +215,10 @@ class TaskRun:
             ValueError: if ``dtype`` cannot hold a parameter exactly.
         """
         target = Path(os.path.expanduser(directory)).resolve()
-        before, self.metadata = self.metadata, self.metadata | {"weights": dtype}
-        try:
-            tensors = self._network.state_dict()
-            save_run(target, self.metadata, tensors, self._maker.static, self.card(), dtype)
-        except BaseException:
-            self.metadata = before
-            raise
+        metadata = self.metadata | {"weights": dtype}
+        card, tensors = self._card(metadata), self._network.state_dict()
+        save_run(target, metadata, tensors, self._maker.static, card, dtype)
+        self.metadata = metadata
 
     def evaluate(
         self,

@@ -41,7 +41,6 @@ from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
-from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 from elmokit.version import __version__
 from elmokit.weights.tensor_files import check_name
@@ -173,7 +172,9 @@ def _run(
     """Train to the end with the best model, the log and checkpoints on disk; return the best."""
     saved_at = time.monotonic()
     run_log = MetricsLog(job.directory, resume_step=training.state.scored_step)
-    static = prepared.static if keep_static or prepared.static is None else prepared.static.first(0)
+    static = prepared.maker.static  # of the words in training and dev set
+    if static is not None and not keep_static:
+        static = static.first(0)
 
     def write_model() -> None:
         assert training.state.best is not None
@@ -233,8 +234,6 @@ class PreparedTask:
     bilm: TaskBiLM
     precision: str
     """Of the biLM."""
-    static: StaticVectors | None
-    """Of the words in training and dev set."""
     vectors: VectorsReference | None
     network: TaskModel
     maker: BatchMaker
@@ -290,9 +289,9 @@ class PreparedTask:
         test = self.examples.test
         if test is None:
             return None
-        if self.static is not None and self.files.vectors is not None:
+        if self.maker.static is not None and self.files.vectors is not None:
             later = read_vectors(self.files.vectors, only=set(self.task.words(test)))
-            self.maker.static = self.static.extended(later)
+            self.maker.static = self.maker.static.extended(later)
             self.network.inputs.set_static(self.maker.static)
         examples = Examples(self.task, test, self.bilm.layers_of(kept=True))
         return score_model(self.network, self.maker, examples)
@@ -337,7 +336,7 @@ def prepare_task(
     )
     return PreparedTask(
         task=task, config=config, files=files, examples=examples, bilm=bilm, network=network,
-        precision=precision, static=static, vectors=vectors, maker=maker,
+        precision=precision, vectors=vectors, maker=maker,
     )  # fmt: skip
 
 

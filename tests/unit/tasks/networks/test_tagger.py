@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from elmokit.tasks.networks.encoder import draw_weights
-from elmokit.tasks.networks.role_labeler import AlternatingHighwayLSTM, HighwayLSTMLayer
+from elmokit.tasks.networks.tagger import AlternatingHighwayLSTM, HighwayLSTMLayer
 
 from ....builders.task_models import LENGTHS, MASK, padded_inputs
 
