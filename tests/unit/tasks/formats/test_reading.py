@@ -53,11 +53,6 @@ def test_too_many_faults_and_files_without_examples_are_errors(read, items, mess
         read(items)
 
 
-def test_a_missing_file_is_named_at_once(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"/absent\.tsv"):
-        read_examples(tmp_path / "absent.tsv", lambda path, report: iter([]))
-
-
 def test_repairs_are_told_with_skips():
     report = ExampleReport()
     for line in (4, 9):

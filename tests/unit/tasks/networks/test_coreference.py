@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
@@ -170,13 +172,14 @@ def test_genre_and_speakers_are_read(build, keep):
     assert losses["never seen", True] == losses[None, True]
 
 
-# --- parts ----------------------------------------------------------------------------------------
-
-
-def test_links_are_joined_to_clusters():
-    spans = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
-    assert _join(spans, [-1, -1, 0, 1, 2]) == [[(0, 1), (4, 5), (8, 9)], [(2, 3), (6, 7)]]
-    assert _join(spans, [-1, 0, -1, -1, -1]) == [[(0, 1), (2, 3)]]
-    assert _join(spans, [-1] * 5) == []
-    # found late, but first in the text
-    assert _join(spans, [-1, -1, 1, 0, -1]) == [[(0, 1), (6, 7)], [(2, 3), (4, 5)]]
+@given(st.lists(st.integers(-1, 8), max_size=10))
+def test_links_are_joined_to_clusters_in_text_order(links):
+    links = [link if link < at else -1 for at, link in enumerate(links)]
+    spans = [(2 * at, 2 * at + 1) for at in range(len(links))]
+    groups = [{at} for at in range(len(links))]
+    for at, link in enumerate(links):
+        if link >= 0:
+            joined = groups[at] | groups[link]
+            groups = [joined if other in joined else groups[other] for other in range(len(links))]
+    expected = {tuple(sorted(group)) for group in groups if len(group) > 1}
+    assert _join(spans, links) == [[spans[at] for at in group] for group in sorted(expected)]
