@@ -199,7 +199,7 @@ TEXT_TARGETS: dict[str, Make] = {
     "glove": _file("glove.txt", "the 1 2 3\n강 -1 2e-3 .5\nof the 4 5 6\n", _read_padded),
     "columns": _file("a.conll", ROWS["columns.conll"], _all(read_columns), "columns"),
     "columns-iob1": _file("a.conll", ROWS["tabs.conll"],
-                          _all(lambda path: read_columns(path, scheme="iob1", spaces="drop")),
+                          _all(lambda path: read_columns(path, spaces="drop")),
                           "iob1"),
     "treebank": _file("a.conllu", ROWS["treebank.conllu"], _all(read_conllu)),
     "morphemes": _file("a.conllu", ROWS["treebank.conllu"], _all(read_morphemes), "morphemes"),

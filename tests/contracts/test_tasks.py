@@ -300,7 +300,8 @@ def network(task, data, tmp_path, model_dir):
 
     def batches(device):
         maker = BatchMaker(config.inputs, bilm.char_vocab, None, device=device)
-        return Examples(found, examples, bilm.keep).batch(maker, range(len(examples))), examples
+        made = Examples(found, examples, bilm.layers_of(kept=True)).batches(maker, examples)
+        return made, examples
 
     return network, batches
 

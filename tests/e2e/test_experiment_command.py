@@ -105,13 +105,13 @@ def test_a_signal_stops_a_training_with_a_checkpoint(folder, tmp_path):
     arguments = ("figure2", "--tasks", "ner", *OPTIONS, output)
     before = """
 import os, signal
-from elmokit.tasks.runs.train_task import SavedTraining
-save = SavedTraining._save
-def once(self):
-    save(self)
-    SavedTraining._save = save
+from elmokit.tasks.runs.training import TaskTraining
+save = TaskTraining.save
+def once(self, pieces):
+    save(self, pieces)
+    TaskTraining.save = save
     os.kill(os.getpid(), signal.SIGTERM)
-SavedTraining._save = once
+TaskTraining.save = once
 """
     process = start_elmokit(
         *experiment(folder, *arguments), before=before, stderr=subprocess.PIPE

@@ -49,8 +49,14 @@ COVERED_BY = {
     "unit/embed/test_job.py": "embed/line_embedder",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
+    "unit/tasks/formats/test_columns.py": (
+        "tasks/formats/conll tasks/formats/conllu tasks/formats/ontonotes"
+    ),
+    "unit/tasks/formats/test_records.py": (
+        "tasks/formats/labeled_texts tasks/formats/propbank tasks/formats/senses"
+        " tasks/formats/squad tasks/formats/word_in_context"
+    ),
     "unit/tasks/networks/test_encoder.py": "tasks/networks/gru",
-    "unit/tasks/test_tagging.py": "tasks/networks/tagger",
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
     "unit/web/api/test_gate.py": "web/api/settings",

@@ -3,14 +3,13 @@
 import importlib
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 import elmokit
 from elmokit.config import from_dict
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.weights.locate import PACKAGED_RUNS, TASK_RUNS
@@ -117,22 +116,6 @@ def test_odd_texts_are_answered_and_what_is_no_text_is_refused(name, taggers):
         list(run.predict(["a", "\ud800"]))
     with pytest.raises(TypeError, match="`texts`"):
         run.predict("one text")
-
-
-def test_a_tagger_on_another_model_than_its_own_is_told(tmp_path, monkeypatch):
-    """As after a packaged model was replaced and its taggers were not made again."""
-    from elmokit.tasks.runs import run_dir
-
-    shutil.copytree(PACKAGED_RUNS / "ner-en", tmp_path / "ner-en")
-    metadata = read_metadata(tmp_path / "ner-en")
-    right, wrong = metadata["bilm"]["model_hash"], "0" * 64
-    metadata["bilm"]["model_hash"] = wrong
-    (tmp_path / "ner-en/task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(FormatError, match=rf"/models/en .*{right[:12]}.*, not 000.*--model"):
-        elmokit.TaskRun.load(tmp_path / "ner-en")
-    monkeypatch.setattr(run_dir, "PACKAGED_RUNS", tmp_path)
-    with pytest.raises(FormatError, match=r"different versions: reinstall elmokit"):
-        elmokit.TaskRun.load(tmp_path / "ner-en")
 
 
 def test_a_folder_of_that_name_is_none_unless_it_has_a_run(tmp_path, monkeypatch, caplog):

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import existing_file, plain_suffix
 from elmokit.metrics.accuracy import accuracy_of, count_labels
 from elmokit.tasks.formats.labeled_texts import (
@@ -15,7 +16,7 @@ from elmokit.tasks.formats.labeled_texts import (
     read_labeled_texts,
     read_sentiment_trees,
 )
-from elmokit.tasks.formats.records import first_line, first_named, read_records
+from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.classifier import BCN, ESIM
 from elmokit.tasks.sampling import DataFile, lines_of, records_of
@@ -145,4 +146,6 @@ class NliTask(ClassificationTask):
 def _has_trees(path: Path) -> bool:
     if plain_suffix(path) != ".txt":
         return False
-    return "\t" not in first_line(existing_file(path, what="task data", is_read_twice=True))
+    path = existing_file(path, what="task data", is_read_twice=True)
+    first = next((line for _, line in numbered_lines(path) if line.strip()), "")
+    return "\t" not in first

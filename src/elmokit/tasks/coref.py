@@ -52,15 +52,14 @@ class CorefTask(Task[CorefDocument]):
 
         A mention in several clusters stays in the first one; a warning says how many there were.
         """
-        documents, num_dropped = [], 0
+        documents, num_ignored = [], 0
         for document in read_coreference(path):
             clusters = _distinct(document.clusters)
-            num_dropped += sum(len(set(cluster)) for cluster in document.clusters)
-            num_dropped -= sum(map(len, clusters))
+            num_ignored += sum(len(set(cluster)) for cluster in document.clusters)
+            num_ignored -= sum(map(len, clusters))
             documents.append(replace(document, clusters=clusters))
-        if num_dropped:
-            mentions = counted(num_dropped, "mention")
-            log.warning("%s: %s ignored in a second cluster", path, mentions)
+        if num_ignored:
+            log.warning("%s: %s ignored in a second cluster", path, counted(num_ignored, "mention"))
         sizes = (len(cluster) for document in documents for cluster in document.clusters)
         if training and max(sizes, default=0) < 2:
             raise FormatError(
@@ -106,16 +105,13 @@ class CorefTask(Task[CorefDocument]):
         return self.example_of(*map(tuple, tokenizer.sentences(text)), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
-        """Make a document of a list of sentences, each a string or a list of words.
-
-        With strings, its text is what was written, the sentences joined by spaces.
-        """
+        """Make a document of a list of sentences, each a string or a list of words."""
         if len(words) > 1 and all(isinstance(one, str) and _is_word(one) for one in words):
             raise InputError(
                 f"A document is a list of sentences, each a string or a list of words, got a list "
                 f"of words: {words!r:.60}. Put the words of each sentence into a list of its own."
             )
-        return self._of_texts(words, tokenize)
+        return self.from_texts(words, tokenize, len(words))
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
         """Return the text with mentions in brackets, numbered by cluster: ``[she]1``."""

@@ -132,10 +132,7 @@ class QaTask(Task[QaExample]):
         return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts=counts)
 
     def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> QaExample:
-        """Make an example of the words of a question and of a context.
-
-        The context is its words joined by spaces, if it was not written or cannot be aligned.
-        """
+        """Make an example of the words of a question and of a context."""
         question, words = sentences
         if len(words) > MAX_CONTEXT_WORDS:
             raise InputError(

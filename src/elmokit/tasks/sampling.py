@@ -8,7 +8,7 @@ from typing import Any
 
 from elmokit.files.lines import numbered_lines, read_text
 from elmokit.tasks.formats import conll
-from elmokit.tasks.formats.propbank import AnnotatedSentence, is_verb
+from elmokit.tasks.formats.propbank import AnnotatedSentence
 from elmokit.tasks.formats.records import Record, parse_json, read_records
 from elmokit.tasks.formats.squad import Document
 from elmokit.wording import Location
@@ -34,10 +34,7 @@ def lines_of(path: Path) -> DataFile:
 def records_of(
     path: Path, key: Callable[[Record], Hashable] = lambda record: record.location.line
 ) -> DataFile:
-    """Divide JSON lines or a table into the records with the same key; samples keep the header.
-
-    By default every record is by itself.
-    """
+    """Divide JSON lines or a table into the records with the same key; samples keep the header."""
     lines, header, groups = dict(numbered_lines(path)), [], {}
     for record in read_records(path):
         number = record.location.line
@@ -51,10 +48,7 @@ def records_of(
 
 
 def sentences_of(path: Path, *, is_comment: Callable[[str], bool] = conll.is_comment) -> DataFile:
-    """Divide columns into sentences; each ends with a blank line.
-
-    Marks of documents and comments between blank lines are units without an example.
-    """
+    """Divide columns into sentences; each ends with a blank line."""
     units = _blocks(path, lambda line: not line.strip())
     if units and units[-1][-1].strip():
         units[-1].append("")  # the last sentence may lack its blank line
@@ -108,7 +102,7 @@ def predicates_of(path: Path, *, only_verbs: bool = False) -> DataFile:
             for fields, predicate in zip(
                 record.fields["predicates"], sentence.predicates, strict=True
             )
-            if not only_verbs or is_verb(sentence.pos[predicate.index])
+            if not only_verbs or sentence.pos[predicate.index].startswith(("V", "MD"))
         ]
         line = json.dumps({**record.fields, "predicates": predicates}, ensure_ascii=False)
         units.append((line, len(predicates)))

@@ -10,7 +10,7 @@ from elmokit.metrics.accuracy import LabelCounts
 from elmokit.metrics.span_f1 import Span, count_spans, read_arguments
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.role_labeler import RoleLabeler
+from elmokit.tasks.networks.tagger import RoleLabeler
 from elmokit.tasks.sampling import DataFile, predicates_of
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize

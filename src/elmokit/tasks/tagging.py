@@ -1,6 +1,5 @@
 """Tasks that tag each word (parts of speech), or spans of words (named entities)."""
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from elmokit.metrics.span_f1 import Span, convert_tags, count_spans, f1_of, read
 from elmokit.tasks.formats.conll import (
     TaggedCharacters,
     TaggedSentence,
-    find_scheme,
     read_characters,
     read_columns,
     spans_of_characters,
@@ -24,10 +22,7 @@ from elmokit.tasks.sampling import DataFile, sentences_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
 from elmokit.tasks.written import Mark, WrittenWords
 
-log = logging.getLogger(__name__)
-
 Example = TypeVar("Example")
-SCHEME_NAMES = {"iob1": "IOB1", "bioul": "BIOUL or IOBES"}
 
 
 def check_tags_words(task: Task[Any], *, wanted: str) -> "TaggingTask[Any]":
@@ -157,7 +152,7 @@ class PosTask(TaggingTask[TaggedSentence]):
 class NerTask(SpanTaggingTask[TaggedSentence]):
     """Named entities, from columns of words or characters and their tags; BIOUL inside.
 
-    Tags of words are IOB1, IOB2, BIOUL or IOBES, by the file; those of characters IOB2.
+    Tags are IOB1, IOB2, BIOUL or IOBES.
 
     Characters are read as the tokens that the tokenizer makes of their text, but scored as they
     are: an entity whose boundary is inside a token cannot be found.
@@ -172,10 +167,7 @@ class NerTask(SpanTaggingTask[TaggedSentence]):
         if self.units == "characters":
             sentences = read_characters(path, tokenize, self.columns)
         else:
-            scheme = find_scheme(path, self.columns)
-            if scheme != "iob2":
-                log.info("%s: the tags are %s", path, SCHEME_NAMES[scheme])
-            sentences = read_columns(path, columns=self.columns, scheme=scheme, spaces="drop")
+            sentences = read_columns(path, columns=self.columns, spaces="drop")
         return [replace(s, tags=tuple(convert_tags(s.tags, scheme="bioul"))) for s in sentences]
 
     def gold(self, example: TaggedSentence) -> list[str]:

@@ -137,22 +137,18 @@ class Task(ABC, Generic[Example]):
     def in_units(self, units: Units, columns: Columns | None = None) -> "Task[Example]":
         """Return the task for data in these units and columns; InputError if it has no such."""
         if units not in self.all_units or (columns is not None and not self.has_columns):
-            given = f"units={units!r}" if columns is None else f"units={units!r} and {columns}"
             raise InputError(
-                f"{given}: not for the task {self.name}, whose data come in units of "
-                f"{' or '.join(self.all_units)}"
-                f"{', in columns' if self.has_columns else ' and in no columns to choose from'}."
+                f"units={units!r} and columns={columns}: not for the task {self.name}, whose data "
+                f"come in units of {' or '.join(self.all_units)}, and have "
+                f"{'columns' if self.has_columns else 'no columns'} to choose from."
             )
         return type(self)(units=units, columns=columns)
 
     @abstractmethod
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:
-        """Read examples.
+        """Read the examples of a file; those for training may differ (phrases of a tree).
 
-        Args:
-            path: A file of the task's format.
-            training: Whether to read training examples, which may differ (phrases of a tree).
-            tokenize: Splits texts into words where the format does not.
+        ``tokenize`` splits texts into words where the format does not.
         """
 
     @abstractmethod
@@ -190,16 +186,6 @@ class Task(ABC, Generic[Example]):
         """Return a label as messages name it; of the tag of a span, the type."""
         return label
 
-    def build(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, dropout: float
-    ) -> TaskModel:
-        """Return the untrained network."""
-        if min(hidden_dims, default=0) < 1:
-            raise ValueError(
-                f"`hidden_dims` must hold widths of at least 1, got {list(hidden_dims)}."
-            )
-        return self.network(inputs, labels, hidden_dims, dropout=dropout)
-
     @abstractmethod
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         """Compare predictions with gold."""
@@ -220,7 +206,7 @@ class Task(ABC, Generic[Example]):
     def from_text(self, text: str, tokenizer: Tokenizer) -> Example:
         """Make an example of a line of raw text; InputError if it has not as many as it needs."""
         texts = text.split("\t") if self.num_texts > 1 else [text]
-        return self._from_texts(texts, tokenizer.tokenize, text)
+        return self.from_texts(texts, tokenizer.tokenize, self.num_texts)
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> Example:
         """Make an example of a list of words; of several texts, a list with each of them.
@@ -228,17 +214,17 @@ class Task(ABC, Generic[Example]):
         A text among several may be a string, which ``tokenize`` splits; predictions show it as it
         was written.
         """
-        return self._from_texts([words] if self.num_texts == 1 else list(words), tokenize, words)
+        texts = [words] if self.num_texts == 1 else list(words)
+        return self.from_texts(texts, tokenize, self.num_texts)
 
-    def _from_texts(self, texts: Sequence[Any], tokenize: Tokenize, given: object) -> Example:
-        if len(texts) != self.num_texts:
+    def from_texts(self, texts: Sequence[Any], tokenize: Tokenize, number: int) -> Example:
+        """Make an example of this ``number`` of texts, each a string or a list of words."""
+        if len(texts) != number:
             raise InputError(
-                f"The task {self.name} needs {self.num_texts} texts, separated by tabs in a line, "
-                f"in Python a list of strings or lists of words, got {len(texts)}: {shown(given)}."
+                f"The task {self.name} needs {number} texts, separated by tabs in a line, in "
+                f"Python a list of strings or lists of words, got {len(texts)}: "
+                f"{shown(texts[0] if len(texts) == 1 else texts)}."
             )
-        return self._of_texts(texts, tokenize)
-
-    def _of_texts(self, texts: Sequence[Any], tokenize: Tokenize) -> Example:
         sentences = [tuple(split_sentence(text, tokenize, where="it")) for text in texts]
         has_strings = any(isinstance(text, str) for text in texts)
         originals = list(map(written, texts)) if has_strings else None
@@ -250,10 +236,7 @@ class Task(ABC, Generic[Example]):
 
     @abstractmethod
     def as_json(self, example: Example, prediction: Any, probs: Any = None) -> dict[str, Any]:
-        """Return a prediction for programs, with places in the text as it was written.
-
-        ``probs`` are those of `TaskModel.predict_with_probs`.
-        """
+        """Return a prediction for programs, with places in the text as it was written."""
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
         """Divide a data file, or the subset of its examples."""
@@ -267,16 +250,13 @@ class Task(ABC, Generic[Example]):
     def input_settings(self, settings: InputSettings, *, with_static: bool) -> InputSettings:
         """Complete a user's settings with those of the paper."""
         settings = settings.resolved(self.paper_inputs, with_static=with_static)
-        if settings.positions not in self.positions:
+        positions = [*self.positions]
+        if settings.embeddings == "static_output":
+            positions.remove("input")  # where it would read the same as `static`
+        if settings.positions not in positions:
             raise InputError(
-                f"The task {self.name} cannot read ELMo at inputs.positions="
-                f"{settings.positions!r}; its network has {', '.join(self.positions)}."
-            )
-        if settings.embeddings == "static_output" and settings.positions == "input":
-            others = [f"inputs.positions={one}" for one in self.positions if one != "input"]
-            raise InputError(
-                f"With inputs.positions='input' the task {self.name} reads nothing at the output, "
-                f"where embeddings='static_output' has static vectors. Take "
-                f"{' or '.join(['embeddings=static', *others])}."
+                f"The task {self.name} has nothing to read with embeddings="
+                f"{settings.embeddings!r} at inputs.positions={settings.positions!r}; possible "
+                f"positions: {', '.join(positions) or 'none, take embeddings=static'}."
             )
         return settings

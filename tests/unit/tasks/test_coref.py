@@ -1,6 +1,5 @@
 """Coreference as a task: reading, windows, scores, output."""
 
-import json
 import random
 from dataclasses import replace
 
@@ -137,20 +136,6 @@ def test_mentions_are_shown_in_numbered_brackets_that_nest():
     assert TASK.show(example, ends_together) == "[Anna 's [sister]2]1 saw [her]1 배 가 [왔다]2"
     same_start_and_end = [[(0, 3), (0, 1)], [(2, 3), (3, 4)]]
     assert TASK.show(example, same_start_and_end) == "[[Anna]1 's [sister]2]1 [saw]2 her 배 가 왔다"
-
-
-def test_machines_get_words_and_clusters_over_the_whole_document():
-    example = TASK.from_text("Anna sat.  She slept.", SimpleTokenizer())
-    answer = TASK.as_json(example, [[(0, 1), (3, 4)]])
-    assert answer["text"] == "Anna sat.  She slept."
-    assert " ".join(token["text"] for token in answer["tokens"]) == "Anna sat . She slept ."
-    (cluster,) = answer["clusters"]
-    assert cluster == [
-        {"text": "Anna", "start": 0, "end": 4, "token_start": 0, "token_end": 1},
-        {"text": "She", "start": 11, "end": 14, "token_start": 3, "token_end": 4},
-    ]
-    assert json.loads(json.dumps(answer)) == answer
-    assert TASK.show(example, [[(0, 1), (3, 4)]]) == "[Anna]1 sat.  [She]1 slept."
 
 
 def test_a_line_of_raw_text_is_a_document_of_sentences():

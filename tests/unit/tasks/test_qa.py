@@ -105,6 +105,8 @@ def test_a_context_past_all_limits_is_learned_from_and_counts_as_wrong(squad, ca
     (example,) = TASK.read(path, training=False, tokenize=str.split)
     assert example.context_words == ()
     assert "(more than 10000 words: 1)" in caplog.text
+    with pytest.raises(InputError, match=r"10001 .*10000"):
+        TASK.example_of(("Where", "?"), ("by",) * (MAX_CONTEXT_WORDS + 1))
 
 
 # --- scores and output ----------------------------------------------------------------------------
@@ -153,11 +155,6 @@ def test_new_words_are_an_example_whose_context_is_joined_by_spaces():
         "question": "Who ?", "context": "Minji Kim sat .", "answer": "Minji Kim",
         "start": 0, "end": 9, "probability": 0.25,
     }  # fmt: skip
-
-
-def test_a_question_needs_a_context_of_a_length_that_fits_into_memory():
-    with pytest.raises(InputError, match=r"10001 .*10000"):
-        TASK.example_of(("Who", "?"), ("by",) * (MAX_CONTEXT_WORDS + 1))
 
 
 def test_strings_in_a_list_keep_their_own_characters(squad):

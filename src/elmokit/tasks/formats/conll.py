@@ -1,35 +1,34 @@
 """Tagged sentences in columns: one word or character per line, a blank line after each sentence.
 
-Two or more columns with tags of spans; `elmokit.tasks.formats.conllu` reads treebanks.
+`read_blocks` reads the rows of every format in columns, also for the modules `conllu` (treebanks)
+and `ontonotes` (coreference).
 """
 
 import itertools
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
-from elmokit.metrics.span_f1 import Span, TagScheme, convert_tags, read_spans, write_tags
+from elmokit.metrics.span_f1 import Span, convert_tags, read_spans, write_tags
 from elmokit.tasks.formats.reading import Columns, ExampleReport, read_examples
 from elmokit.text.alignment import Offsets, align
 from elmokit.text.given_sentences import Tokenize
 from elmokit.wording import Location, shown
 
-Block = list[tuple[int, str]]
-"""Numbered lines."""
-Row = tuple[Location, list[str]]
-"""The place and the fields of a word."""
 DOCUMENT_MARK = "-DOCSTART-"
+_INDEX = re.compile(r"(?:[0-9]+[-.:])*[0-9]+")  # 7; also 3-4, 8.1 and 2-7
+_TAG = re.compile(r"O|[BILUES]-(?!O$)\S+")  # a type O may be meant as "outside of spans"
 
-_INDEX = re.compile(r"(?:[0-9]+[-.:])*([0-9]{1,9})")  # 7; also 3-4, 8.1 and 2-7
-_COMMENT = re.compile(r"#+( |$|\t(?!(.*\t)?(O|[BILUES]-\S+)$))")  # "#", tab, tag is a row
-_TAG = re.compile(r"O|[BILUES]-(?!O$)\S+")
-"""Of any scheme. A type O is refused: perhaps what is meant is outside of spans."""
-_IOB_TAG = re.compile(r"O|[BI]-(?!O$)\S+")
+
+class Row(NamedTuple):
+    """A line of a file in columns, which are separated by tabs, or by spaces if it has no tab."""
+
+    location: Location
+    fields: list[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,234 +43,156 @@ class TaggedSentence:
     """As it was written, if that is known."""
 
 
-def read_columns(
-    path: StrPath,
-    *,
-    columns: Columns | None = None,
-    scheme: TagScheme = "iob2",
-    spaces: Literal["keep", "drop"] = "keep",
-) -> Iterator[TaggedSentence]:
-    """Yield the sentences of a file, by default with words in the first column, tags in the last.
-
-    The first row decides whether columns are separated by tabs or by runs of spaces. ``# ...`` is a
-    comment before a sentence, but not inside one, unless it has as many columns as other rows and
-    ends with a tag. Sentences with an empty token are skipped.
-
-    Tags of ``scheme`` become IOB2, which is checked; ``bioul`` includes IOBES, which has E for L
-    and S for U. ``spaces="drop"`` leaves out rows for spaces between words (a token of spaces, or
-    ``_`` in every column but the tag); if a chunk began there, it begins at the next word.
-    """
-
-    def sentences(path: Path, report: ExampleReport) -> Iterator[TaggedSentence]:
-        return _ColumnReader(path, columns or Columns()).sentences(scheme, spaces, report)
-
-    return read_examples(path, sentences)
-
-
-def check_iob(tag: str, tag_before: str, location: Location) -> None:
-    """Check one IOB2 tag against the one before it."""
-    _check_form(tag, "iob2", location)
-    if tag.startswith("I-") and tag_before[2:] != tag[2:]:
-        raise location.error(
-            f"tag {tag!r} continues a chunk that did not begin; the tag before is {tag_before!r}. "
-            f"In IOB2 a chunk begins with 'B-{tag[2:]}'."
-        )
-
-
-def _check_form(tag: str, scheme: TagScheme, location: Location, advice: str = "") -> None:
-    form, allowed = _IOB_TAG, "O, B-TYPE and I-TYPE"
-    if scheme == "bioul":
-        form, allowed = _TAG, "O, and B, I, L, U, E or S with a type"
-    if not form.fullmatch(tag):
-        raise location.error(
-            f"ill-formed tag {shown(tag)}; allowed are {allowed}, which must not be O.{advice}"
-        )
-
-
-def find_scheme(path: Path, columns: Columns | None = None) -> TagScheme:
-    """Tell the scheme of a file.
-
-    It is ``bioul`` if prefixes that only this scheme has are as frequent as B, ``iob1`` if more
-    chunks begin with I than with B. What can be read only once, such as standard input or a pipe,
-    is taken as IOB2.
-    """
-    prefixes: Counter[str] = Counter()
-    begins: Counter[str] = Counter()
-    reader = _ColumnReader(path, columns or Columns())
-    for rows in reader.rows() if path.is_file() else ():
-        tags = [fields[reader.tag] for _, fields in rows]
-        prefixes.update(tag[0] for tag in tags if _TAG.fullmatch(tag))
-        for before, tag in itertools.pairwise(("O", *tags)):
-            if tag.startswith("B-") or (tag.startswith("I-") and before[2:] != tag[2:]):
-                begins[tag[0]] += 1
-    only_bioul = sum(prefixes[prefix] for prefix in "LUES")
-    if only_bioul and only_bioul >= prefixes["B"]:
-        return "bioul"
-    return "iob1" if begins["I"] > begins["B"] else "iob2"
-
-
 def is_comment(line: str) -> bool:
-    """Tell whether a line before a sentence is a comment."""
-    return _COMMENT.match(line) is not None
+    """Tell whether a line before a sentence may be a comment: ``#`` or ``##`` and a space."""
+    return re.match(r"#+(\s|$)", line) is not None
 
 
-def read_blocks(path: Path, is_comment: Callable[[str], bool]) -> Iterator[Block]:
-    """Yield the numbered rows between blank lines, without comments before the first."""
-    rows: Block = []
+def read_blocks(
+    path: Path, is_comment: Callable[[str], bool] = lambda _: False
+) -> Iterator[list[Row]]:
+    """Yield the rows between blank lines, without comments before the first row."""
+    rows: list[Row] = []
     for number, line in numbered_lines(path):
         if not line.strip(" \t"):
             if rows:
                 yield rows
             rows = []
         elif rows or not is_comment(line):
-            rows.append((number, line))
+            # Not `str.split()`, which also splits at spaces that are part of a word.
+            fields = line.split("\t") if "\t" in line else list(filter(None, line.split(" ")))
+            rows.append(Row(Location(path=path, line=number), fields))
     if rows:
         yield rows
 
 
+def read_columns(
+    path: StrPath, *, columns: Columns | None = None, spaces: Literal["keep", "drop"] = "keep"
+) -> Iterator[TaggedSentence]:
+    """Yield the sentences of a file, by default with words in the first column, tags in the last.
+
+    ``# ...`` is a comment before a sentence, but not inside one, unless it has as many columns as
+    other rows and ends with a tag. Sentences with an empty token are skipped.
+
+    Tags of any scheme become IOB2 (`to_iob2`). ``spaces="drop"`` leaves out rows for spaces between
+    words (a token of spaces, or ``_`` in every column but the tag); if a chunk began there, it
+    begins at the next word.
+    """
+
+    def sentences(path: Path, report: ExampleReport) -> Iterator[TaggedSentence]:
+        reader = _ColumnReader(path, columns or Columns())
+        for rows in reader.rows():
+            location = rows[0].location
+            if spaces == "drop":
+                rows = [row for row in rows if not reader.is_space(row)]
+            words = [row.fields[reader.word] for row in rows]
+            if words and all(words):
+                tags = [row.fields[reader.tag] for row in rows]
+                tags = to_iob2(tags, [row.location for row in rows], report)
+                yield TaggedSentence(tokens=tuple(words), tags=tuple(tags), location=location)
+            else:
+                report.skip("empty_token" if words else "empty_sentence", location)
+        reader.check_contents()
+
+    return read_examples(path, sentences)
+
+
+def to_iob2(tags: Sequence[str], locations: Iterable[Location], report: ExampleReport) -> list[str]:
+    """Return tags of any scheme (IOB1, IOB2, BIOUL, IOBES) as IOB2, read as conlleval reads them.
+
+    Chunks that begin with I are counted as repaired: in IOB2 a B is missing there.
+    """
+    for tag, location in zip(tags, locations, strict=False):
+        if not _TAG.fullmatch(tag):
+            raise location.error(
+                f"ill-formed tag {shown(tag)}; allowed are O, and B, I, L, U, E or S with a type "
+                "other than O. Delete a row of names, or name the column: --columns tag=NUMBER."
+            )
+    legal = convert_tags(tags, scheme="iob2")
+    pairs = zip(tags, legal, strict=True)
+    report.repaired["chunk_begins_with_I"] += sum(a[0] == "I" and b[0] == "B" for a, b in pairs)
+    return legal
+
+
 class _ColumnReader:
+    """Reads rows of a word and a tag, and remembers what the columns hold."""
+
     def __init__(self, path: Path, columns: Columns) -> None:
         self.path, self.columns = path, columns
         self.word = columns.word - 1
         self.tag = -1 if columns.tag is None else columns.tag - 1
-        self.has_tabs, self.num_columns = False, 0  # of the first row
-
-    def sentences(
-        self, scheme: TagScheme, spaces: str, report: ExampleReport
-    ) -> Iterator[TaggedSentence]:
-        contents = None
-        for rows in self.rows():
-            contents = contents or _ColumnContents(self.columns, *rows[0])
-            tags = self._tags(rows, scheme, contents.location)
-            contents.add([fields for _, fields in rows])
-            words = [fields[self.word] for _, fields in rows]
-            if spaces == "drop":
-                words, tags = self._without_spaces(rows, words, tags, report)
-            if words and all(words):
-                yield TaggedSentence(tokens=tuple(words), tags=tuple(tags), location=rows[0][0])
-            else:
-                report.skip("empty_token" if words else "empty_sentence", rows[0][0])
-        if contents is not None:
-            contents.check()
+        self._first: Row | None = None
+        self._types: dict[int, set[str]] = {}  # of spans, by the columns with tags alone
+        self._num_rows, self._only_numbers = 0, True
 
     def rows(self) -> Iterator[list[Row]]:
         """Yield the rows of each sentence, without marks of documents and comments before it."""
-        for block in read_blocks(self.path, lambda line: False):
+        for block in read_blocks(self.path):
             # Marks of documents stand between sentences, in old files without a blank line.
-            lines = [line for line in block if not line[1].startswith(DOCUMENT_MARK)]
-            if not self.num_columns:
-                first = next((line for _, line in lines if not is_comment(line)), "")
-                self.has_tabs = "\t" in first
-                self.num_columns = len(self._fields(first))
-            lines = itertools.dropwhile(lambda line: self._is_comment(line[1]), lines)
-            if rows := [self._row(*line) for line in lines]:
+            rows = [row for row in block if not row.fields[0].startswith(DOCUMENT_MARK)]
+            self._first = self._first or next(
+                (row for row in rows if not is_comment(row.fields[0])), None
+            )
+            if self._first is None:
+                continue
+            rows = list(itertools.dropwhile(self._is_comment, rows))
+            for row in rows:
+                self._check_row(row, self._first)
+            if rows:
+                self._note(rows)
                 yield rows
 
-    def _fields(self, line: str) -> list[str]:
-        return line.split("\t") if self.has_tabs else re.findall(r"[^ \t]+", line)
-
-    def _is_comment(self, line: str) -> bool:
+    def _is_comment(self, row: Row) -> bool:
         """Tell a comment from a row of the word ``#``, which has a tag and as many columns."""
-        fields = self._fields(line)
-        is_long = len(fields) == self.num_columns > max(1, self.tag)
-        return is_comment(line) and not (is_long and _TAG.fullmatch(fields[self.tag]))
+        assert self._first is not None
+        is_row = len(row.fields) == len(self._first.fields) > max(1, self.tag)
+        return is_comment(row.fields[0]) and not (is_row and _TAG.fullmatch(row.fields[self.tag]))
 
-    def _row(self, number: int, line: str) -> Row:
-        location, fields = Location(path=self.path, line=number), self._fields(line)
-        if len(fields) != self.num_columns or self.num_columns == 1:
-            raise location.error(
-                f"the row {shown(fields)} must have the {max(2, self.num_columns)} columns of the "
-                f"first row, a word and its tag among them, separated by "
-                f"{'tabs' if self.has_tabs else 'tabs or spaces'}."
+    def _check_row(self, row: Row, first: Row) -> None:
+        num_columns = len(first.fields)
+        if len(row.fields) != num_columns or num_columns == 1:
+            raise row.location.error(
+                f"the row {shown(row.fields)} must have the {max(2, num_columns)} columns of the "
+                "first row, a word and its tag among them, separated by tabs, or all by spaces."
             )
-        if max(self.word, self.tag) >= self.num_columns or self.word == self.tag % self.num_columns:
-            raise location.error(
-                f"{self.num_columns} columns, but {self.columns} are to be read (--columns); no "
-                "`tag` means the last one."
-            )
-        return location, fields
+        if max(self.word, self.tag) >= num_columns or self.word == self.tag % num_columns:
+            raise row.location.error(f"{num_columns} columns, but {self.columns} (--columns).")
 
-    def _tags(self, rows: list[Row], scheme: TagScheme, first: Location) -> list[str]:
-        """Return the tags of the rows, as IOB2; ``first`` is the place of the file's first row."""
-        tags = [fields[self.tag] for _, fields in rows]
-        advice = " Delete a row of names. If the tags are in another column: --columns tag=NUMBER."
-        for before, tag, (location, _) in zip(["O", *tags], tags, rows, strict=False):
-            _check_form(tag, scheme, location, advice if location == first else "")
-            if scheme == "iob2":
-                check_iob(tag, before, location)
-        return tags if scheme == "iob2" else convert_tags(tags, scheme="iob2")
-
-    def _without_spaces(
-        self, rows: list[Row], words: list[str], tags: list[str], report: ExampleReport
-    ) -> tuple[list[str], list[str]]:
-        """Leave out rows for spaces; a chunk that began at one begins at the next word."""
-        other_words, other_tags = [], []
-        is_begin_lost = False
-        for (_, fields), word, tag in zip(rows, words, tags, strict=True):
-            if self._is_space(fields):
-                is_begin_lost = is_begin_lost or tag.startswith("B-")
-                continue
-            if is_begin_lost and tag.startswith("I-"):
-                tag = f"B-{tag[2:]}"
-                report.repaired["tag_moved"] += 1
-            is_begin_lost = False
-            other_words.append(word)
-            other_tags.append(tag)
-        return other_words, other_tags
-
-    def _is_space(self, fields: list[str]) -> bool:
-        others = fields.copy()
+    def is_space(self, row: Row) -> bool:
+        """Tell a row for spaces between words."""
+        others = row.fields.copy()
         del others[self.tag]
-        return fields[self.word].isspace() or (len(others) > 1 and set(others) == {"_"})
+        return row.fields[self.word].isspace() or (len(others) > 1 and set(others) == {"_"})
 
-
-class _ColumnContents:
-    """What the columns of a file hold, seen sentence by sentence.
-
-    Read with the wrong columns, a file of indices or of nested spans looks like any other: nothing
-    would tell that the model learned to tag numbers, or the inner spans.
-    """
-
-    def __init__(self, columns: Columns, location: Location, first_row: Sequence[str]) -> None:
-        self.columns, self.location, self.first_row = columns, location, first_row
-        others = (column for column in range(1, len(first_row) + 1) if column != columns.word)
-        self._types: dict[int, set[str]] = {column: set() for column in others}  # of tags only
-        self._num_rows = self._num_counting = 0
-        self._last_number: int | None = -1  # None once a word is no number
-
-    def add(self, sentence: Sequence[Sequence[str]]) -> None:
-        """Count in the rows of a sentence."""
-        for column in list(self._types):
-            tags = [row[column - 1] for row in sentence]
+    def _note(self, rows: list[Row]) -> None:
+        if not self._num_rows:
+            self._types = {at: set() for at in range(len(rows[0].fields)) if at != self.word}
+        for at in list(self._types):
+            tags = [row.fields[at] for row in rows]
             if all(map(_TAG.fullmatch, tags)):
-                self._types[column].update(tag[2:] for tag in tags if tag != "O")
+                self._types[at].update(tag[2:] for tag in tags if tag != "O")
             else:
-                del self._types[column]
-        starts = {0, 1}
-        for row in sentence:
-            if self._last_number is None:
-                return
-            index = _INDEX.fullmatch(row[self.columns.word - 1])
-            number = None if index is None else int(index[1])
-            self._num_rows += 1
-            self._num_counting += number in starts | {self._last_number + 1}
-            self._last_number, starts = number, set()
+                del self._types[at]
+        self._num_rows += len(rows)
+        words = (row.fields[self.word] for row in rows)
+        self._only_numbers = self._only_numbers and all(map(_INDEX.fullmatch, words))
 
-    def check(self) -> None:
+    def check_contents(self) -> None:
         """Refuse words that only count, and a guess between columns with tags of the same types."""
-        word, tags = self.columns.word, list(self._types)
-        rivals = [column for column in tags if self._types[column] & self._types[tags[-1]]]
-        if self._last_number is not None and 1 < self._num_rows < 2 * self._num_counting:
-            fault, word = f"column {word} has no words: it counts", word + 1
+        # With the wrong columns a model would learn to tag numbers, or inner spans, without a sign.
+        tags = list(self._types)
+        rivals = [at for at in tags if self._types[at] & self._types[tags[-1]]]
+        if self._only_numbers and self._num_rows > 1:
+            fault = f"column {self.word + 1} has no words, only numbers"
         elif self.columns.tag is None and len(rivals) > 1:
-            fault = f"columns {' and '.join(map(str, rivals))} have tags with the same types"
+            numbers = " and ".join(str(at + 1) for at in rivals)
+            fault = f"columns {numbers} have tags with the same types"
         else:
             return
-        tag = self.columns.tag or (rivals or tags)[0]
-        mend = f", such as --columns word={word},tag={tag}" if word != tag else ""
-        raise self.location.error(
-            f"{fault}. The row is {shown(list(self.first_row))}. Name the columns with the words "
-            f"and with the tags to read, counted from 1{mend}."
+        assert self._first is not None
+        raise self._first.location.error(
+            f"{fault}. The row is {shown(self._first.fields)}. Name the columns with the words and "
+            "with the tags to read, counted from 1, such as --columns word=2,tag=3."
         )
 
 
@@ -300,9 +221,8 @@ def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacte
     longest = max(characters.tokens, key=len)
     if len(longest) > 1:
         raise begin.error(
-            f"{shown(longest)} is not one character. With units=characters the file must have one "
-            "character and its tag per row, spaces included, as in KLUE-NER; only a model trained "
-            "with units=words reads rows of words."
+            f"{shown(longest)} is not one character: with units=characters each row has one, "
+            "spaces included, and its tag; only models of units=words read rows of words."
         )
     text = "".join(characters.tokens)
     tokens = tuple(tokenize(text))
@@ -321,17 +241,16 @@ def spans_of_tokens(spans: list[Span], offsets: Offsets) -> list[Span]:
 
     The spans do not overlap. One all of whose tokens are in an earlier one is left out.
     """
-    ordered = sorted(spans, key=lambda span: span[1:])
-    span_at = {at: number for number, span in enumerate(ordered) for at in range(*span[1:])}
-    holding: list[list[int]] = [[] for _ in ordered]  # the tokens of each span
-    for token, (first, last) in enumerate(offsets):
-        for number in {span_at[at] for at in range(first, last) if at in span_at}:
-            holding[number].append(token)
     result: list[Span] = []
-    for (kind, _, _), tokens in zip(ordered, holding, strict=True):
+    for kind, start, end in sorted(spans, key=lambda span: span[1:]):
         after = result[-1][2] if result else 0
-        if own := [token for token in tokens if token >= after]:
-            result.append((kind, own[0], own[-1] + 1))
+        holding = [
+            token
+            for token, (first, last) in enumerate(offsets)
+            if token >= after and max(first, start) < min(last, end)
+        ]
+        if holding:
+            result.append((kind, holding[0], holding[-1] + 1))
     return result
 
 

@@ -1,14 +1,15 @@
 """CoNLL-U treebanks: one syntactic word per line, in ten columns; morphemes of Korean ones."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from elmokit.files.atomic import StrPath
 from elmokit.tasks.formats.conll import Row, TaggedSentence, read_blocks
 from elmokit.tasks.formats.reading import read_examples
-from elmokit.wording import Location, shown
+from elmokit.wording import shown
 
 ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
 
@@ -22,7 +23,6 @@ _WORD = 1
 _COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
 _NUM_COLUMNS = 10
 _OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 and 8.1
-_JOINT, _NOTHING = "+", "_"
 
 
 def read_conllu(path: StrPath, *, column: ConlluColumn = "upos") -> Iterator[TaggedSentence]:
@@ -30,14 +30,7 @@ def read_conllu(path: StrPath, *, column: ConlluColumn = "upos") -> Iterator[Tag
 
     Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are ignored.
     """
-
-    def tagged(path: Path) -> Iterator[TaggedSentence]:
-        for rows in _sentences(path):
-            tags = tuple(_tag(row, column) for row in rows)
-            words = tuple(fields[_WORD] for _, fields in rows)
-            yield TaggedSentence(tokens=words, tags=tags, location=rows[0][0])
-
-    return read_examples(path, lambda path, _: tagged(path))
+    return _read(path, lambda row: [(row.fields[_WORD], _tag(row, column))])
 
 
 def read_morphemes(path: StrPath) -> Iterator[TaggedSentence]:
@@ -46,13 +39,7 @@ def read_morphemes(path: StrPath) -> Iterator[TaggedSentence]:
     Columns 3 (lemma) and 5 (language-specific tag) hold them, joined by ``+``, as in UD
     Korean-Kaist and Korean-GSD; a lone plus sign is a word.
     """
-
-    def divided(path: Path) -> Iterator[TaggedSentence]:
-        for rows in _sentences(path):
-            tokens, tags = zip(*(pair for row in rows for pair in _morphemes(*row)), strict=True)
-            yield TaggedSentence(tokens=tokens, tags=tags, location=rows[0][0])
-
-    return read_examples(path, lambda path, _: divided(path))
+    return _read(path, _morphemes)
 
 
 def is_comment(line: str) -> bool:
@@ -60,57 +47,63 @@ def is_comment(line: str) -> bool:
     return line.startswith("#")
 
 
-def _sentences(path: Path) -> Iterator[list[Row]]:
-    """Yield the rows of the words of each sentence."""
-    for block in read_blocks(path, is_comment):
-        rows: list[Row] = []
-        for number, line in block:
-            location, fields = Location(path=path, line=number), line.split("\t")
-            if len(fields) == _NUM_COLUMNS and _OTHER_ID.fullmatch(fields[0]):
-                continue
-            expected = str(len(rows) + 1)
-            if len(fields) != _NUM_COLUMNS or fields[0] != expected or not fields[_WORD].strip():
-                raise location.error(
-                    f"expected word {expected} of a sentence: its id, the word and "
-                    f"{_NUM_COLUMNS - 2} more columns, separated by tabs, got {shown(fields)}. Ids "
-                    "count from 1; a blank line ends a sentence. Is the file truncated, or in "
-                    "another format?"
-                )
-            rows.append((location, fields))
-        if not rows:
-            raise Location(path=path, line=block[0][0]).error("the sentence has no words.")
-        yield rows
+def _read(
+    path: StrPath, pairs_of: Callable[[Row], list[tuple[str, str]]]
+) -> Iterator[TaggedSentence]:
+    def sentences(path: Path) -> Iterator[TaggedSentence]:
+        for block in read_blocks(path, is_comment):
+            rows = _words(block)
+            tokens, tags = zip(*chain.from_iterable(map(pairs_of, rows)), strict=True)
+            yield TaggedSentence(tokens=tokens, tags=tags, location=rows[0].location)
+
+    return read_examples(path, lambda path, _: sentences(path))
+
+
+def _words(block: list[Row]) -> list[Row]:
+    """Return the rows of a sentence's words."""
+    rows = [
+        row
+        for row in block
+        if len(row.fields) != _NUM_COLUMNS or not _OTHER_ID.fullmatch(row.fields[0])
+    ]
+    for number, row in enumerate(rows, 1):
+        is_whole = len(row.fields) == _NUM_COLUMNS and row.fields[_WORD].strip()
+        if not is_whole or row.fields[0] != str(number):
+            raise row.location.error(
+                f"expected word {number} of a sentence: its id, counted from 1, the word and "
+                f"{_NUM_COLUMNS - 2} more columns, separated by tabs, got {shown(row.fields)}."
+            )
+    if not rows:
+        raise block[0].location.error("the sentence has no words.")
+    return rows
 
 
 def _tag(row: Row, column: ConlluColumn) -> str:
-    location, fields = row
-    tag = fields[_COLUMNS[column]]
+    tag = row.fields[_COLUMNS[column]]
     # An underscore means "none", but it can also be a lemma.
-    is_missing = not tag or (tag == _NOTHING and column != "lemma")
+    is_missing = not tag or (tag == "_" and column != "lemma")
     if is_missing or (column == "upos" and tag not in UPOS_TAGS):
         allowed = f"; allowed: {', '.join(UPOS_TAGS)}" if column == "upos" else ""
-        raise location.error(
-            f"{shown(tag)} is no tag of the column {column!r}{allowed}. Choose a column with tags."
-        )
+        raise row.location.error(f"{shown(tag)} is no tag of the column {column!r}{allowed}.")
     return tag
 
 
-def _morphemes(location: Location, fields: list[str]) -> Iterator[tuple[str, str]]:
-    word, joined, joined_tags = (fields[at] for at in (_WORD, _COLUMNS["lemma"], _COLUMNS["xpos"]))
+def _morphemes(row: Row) -> list[tuple[str, str]]:
+    word, joined, joined_tags = (row.fields[at] for at in (_WORD, 2, 4))
     morphemes, tags = _divide(joined), _divide(joined_tags)
-    if joined == _JOINT:  # its tag may be incomplete: "+SW"
+    if joined == "+":  # its tag may be incomplete: "+SW"
         tags = [tag for tag in tags if tag]
     elif len(tags) == 1:  # a word that contains a plus sign
         morphemes = [joined]
-    is_missing = joined == _NOTHING != word or joined_tags == _NOTHING
+    is_missing = joined == "_" != word or joined_tags == "_"
     if is_missing or len(morphemes) != len(tags) or not all(morphemes + tags):
-        raise location.error(
-            f"the word {shown(word)} has morphemes {shown(joined)} and the tags "
-            f"{shown(joined_tags)}: columns 3 and 5 must hold one tag for each morpheme, joined by "
-            f"'{_JOINT}'. Read the file by words (units=words)."
+        raise row.location.error(
+            f"the word {shown(word)} has the morphemes {shown(joined)} in column 3 and the tags "
+            f"{shown(joined_tags)} in column 5: one for each is needed, joined by '+'. Read the "
+            "file by words (units=words)."
         )
-    return zip(morphemes, tags, strict=True)
+    return list(zip(morphemes, tags, strict=True))
 
 
 def _divide(joined: str) -> list[str]:
-    return [joined] if joined == _JOINT else joined.split(_JOINT)
+    return [joined] if joined == "+" else joined.split("+")

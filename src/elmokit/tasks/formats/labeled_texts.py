@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
+from pydantic import StrictInt, StrictStr
+
 from elmokit.errors import InputError
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
@@ -13,17 +15,16 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.text.given_sentences import Tokenize
 from elmokit.text.normalization import TREEBANK_BRACKETS
-from elmokit.wording import Location, shown
+from elmokit.wording import Location
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 NO_AGREEMENT = ("", "-")
 """In place of a label of a pair: the annotators did not agree on one."""
-SST_LABELS = ("0", "1", "2", "3", "4")
-"""Very negative to very positive."""
 MAX_TEXT_WORDS = 10_000
 """Of a text; attention over that many takes 400 MB for each of several tensors."""
 
-_TREE_PIECE = re.compile(r"[()]|[^() ]+")
+_TREE_PIECE = re.compile(r" *(?:\((?P<label>[0-4])(?= )|(?P<close>\))|(?P<word>[^() ]+)) *")
+"""Of a sentiment tree: the beginning of a node with its label, its end, or a word."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,8 +42,7 @@ def check_length(sentence: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of a text; InputError if they are more than `MAX_TEXT_WORDS`."""
     if len(sentence) > MAX_TEXT_WORDS:
         raise InputError(
-            f"The text has {len(sentence)} words; at most {MAX_TEXT_WORDS} are allowed. Give a "
-            "part of it."
+            f"The text has {len(sentence)} words; at most {MAX_TEXT_WORDS} are allowed."
         )
     return sentence
 
@@ -58,14 +58,8 @@ def read_labeled_texts(
     """Yield the records of a JSON-lines, TSV or CSV file (by name), plain or compressed.
 
     A record with a blank text is skipped as a fault; one whose label is ``missing`` is skipped and
-    counted, but not as a fault.
-
-    Args:
-        path: The file.
-        tokenize: Splits a text into words.
-        texts: Possible names of the field of each text; the first that exists is used.
-        label: Possible names of the field of the label.
-        missing: What stands for no label.
+    counted, but not as a fault. ``texts`` has the possible names of the field of each text, and
+    ``label`` those of the label's; the first that exists is used.
     """
 
     def examples(path: Path, report: ExampleReport) -> Iterator[LabeledTexts]:
@@ -75,8 +69,9 @@ def read_labeled_texts(
         names = [first_named(iter(first), possible) for possible in (*texts, label)]
         for record in chain(first, records):
             written = tuple(record.text(name) for name in names[:-1])
-            class_label = record.label(names[-1], missing=missing)
-            if class_label is None:
+            value = record.value(names[-1], StrictStr | StrictInt | None)
+            class_label = "" if value is None else str(value).strip()
+            if class_label in missing:
                 report.skip("no_gold_label", record.location)
             elif not all(text.strip() for text in written):
                 report.skip("empty_text", record.location)
@@ -99,19 +94,18 @@ def read_sentiment_trees(
     ``min_phrase_tokens``, every occurrence of a phrase of at least that length follows its sentence
     (the paper trains on 4 and more); sentences come whatever their length.
     """
-    return read_examples(path, lambda path, _: _read_trees(path, min_phrase_tokens))
 
+    def examples(path: Path) -> Iterator[LabeledTexts]:
+        lines = ((number, line) for number, line in numbered_lines(path) if line.strip(" "))
+        for number, line in lines:
+            tokens, nodes = _parse_tree(line, Location(path=path, line=number))
+            for index, (label, start, end) in enumerate(nodes):
+                is_long = min_phrase_tokens is not None and end - start >= min_phrase_tokens
+                if index == 0 or is_long:  # node 0 is the sentence
+                    words = tuple(tokens[start:end])
+                    yield LabeledTexts(texts=(" ".join(words),), sentences=(words,), label=label)
 
-def _read_trees(path: Path, min_phrase_tokens: int | None) -> Iterator[LabeledTexts]:
-    for number, line in numbered_lines(path):
-        if not line.strip(" "):
-            continue
-        tokens, nodes = _parse_tree(line, Location(path=path, line=number))
-        for index, (label, start, end) in enumerate(nodes):
-            is_long = min_phrase_tokens is not None and end - start >= min_phrase_tokens
-            if index == 0 or is_long:  # node 0 is the sentence
-                words = tuple(tokens[start:end])
-                yield LabeledTexts(texts=(" ".join(words),), sentences=(words,), label=label)
+    return read_examples(path, lambda path, _: examples(path))
 
 
 def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[str, int, int]]]:
@@ -122,32 +116,28 @@ def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[st
     tokens: list[str] = []
     nodes: list[tuple[str, int, int]] = []
     open_nodes: list[int] = []
-    before = ""
-    for match in chain(_TREE_PIECE.finditer(line), [None]):
-        piece = "" if match is None else match.group()
-        is_inside = bool(open_nodes)
-        if before == "(":
-            is_legal = piece in SST_LABELS
+    at, is_legal = 0, True
+    while at < len(line) and is_legal:
+        match = _TREE_PIECE.match(line, at)
+        is_legal = match is not None and bool(open_nodes) != (not nodes)
+        if match is None or not is_legal:
+            break
+        at = match.end()
+        if match["label"]:
             open_nodes.append(len(nodes))
-            nodes.append((piece, len(tokens), len(tokens)))
-        elif piece == "(":
-            is_legal = is_inside or not nodes
-        elif piece == ")":
-            is_legal = is_inside and nodes[open_nodes[-1]][1] < len(tokens)
-            if is_legal:
-                label, start, _ = nodes[open_nodes[-1]]
-                nodes[open_nodes.pop()] = (label, start, len(tokens))
-        elif piece:
-            is_legal = is_inside
-            word = TREEBANK_BRACKETS.get(piece, piece)
+            nodes.append((match["label"], len(tokens), len(tokens)))
+        elif match["close"] and open_nodes:
+            label, start, _ = nodes[open_nodes[-1]]
+            is_legal = start < len(tokens)
+            nodes[open_nodes.pop()] = (label, start, len(tokens))
+        elif open_nodes:
+            word = TREEBANK_BRACKETS.get(match["word"], match["word"])
             tokens.append(word.replace("\\/", "/").replace("\\*", "*"))
         else:
-            is_legal = not is_inside
-        if not is_legal:
-            raise location.error(
-                f"invalid sentiment tree: {shown(piece) if piece else 'the end of the line'} at "
-                f"character {len(line) if match is None else match.start()}. Expected: one tree "
-                "per line with labels 0 to 4, such as (3 (2 It) (4 shines))."
-            )
-        before = piece
+            is_legal = False
+    if not is_legal or open_nodes or not nodes:
+        raise location.error(
+            f"invalid sentiment tree at character {at}. Expected: one tree per line with labels 0 "
+            "to 4, such as (3 (2 It) (4 shines))."
+        )
     return tokens, nodes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmokit.files.atomic import StrPath
-from elmokit.tasks.formats.conll import read_blocks
+from elmokit.tasks.formats.conll import Row, read_blocks
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.wording import Location, shown
 
@@ -57,13 +57,13 @@ def read_coreference(path: StrPath) -> Iterator[CorefDocument]:
 
 def _read(path: Path, report: ExampleReport) -> Iterator[CorefDocument]:
     draft: _Draft | None = None
-    for block in read_blocks(path, lambda line: False):
+    for block in read_blocks(path):
         sentence: list[str] = []
-        for number, line in block:
-            location = Location(path=path, line=number)
+        for row in block:
+            line = " ".join(row.fields).rstrip()
             if draft is None:
-                draft, sentence = _Draft(line, location), []
-            elif line.rstrip() == _END:
+                draft, sentence = _Draft(line, row.location), []
+            elif line == _END:
                 document = draft.finish()
                 if document.tokens:
                     yield document
@@ -73,7 +73,7 @@ def _read(path: Path, report: ExampleReport) -> Iterator[CorefDocument]:
             else:
                 if not sentence:
                     draft.sentences.append(sentence)
-                draft.add_row(line, sentence, location)
+                draft.add_row(row, sentence)
     if draft is not None:
         raise draft.location.error(
             f"the document {draft.name!r} has no {_END!r}. Is the file truncated? Copy it again."
@@ -97,24 +97,23 @@ class _Draft:
         self.mentions: dict[str, list[Span]] = {}
         self.open_mentions: dict[str, list[tuple[int, Location]]] = {}
 
-    def add_row(self, line: str, sentence: list[str], location: Location) -> None:
-        fields = line.split("\t") if "\t" in line else line.split()
+    def add_row(self, row: Row, sentence: list[str]) -> None:
+        fields = row.fields
         if not sentence:
             self.num_columns = max(_MIN_COLUMNS, len(fields))
         is_whole = len(fields) == self.num_columns and fields[_WORD].strip()
         if not is_whole or fields[_WORD_NUMBER] != str(len(sentence)):
-            raise location.error(
+            raise row.location.error(
                 f"expected word {len(sentence)} of a sentence of the document {self.name!r}: its "
                 "number (from 0) in column 3, the word in column 4, the mentions in the last of "
-                f"{self.num_columns} columns, got {shown(fields)}. Is a row missing, or the blank "
-                f"line between sentences, or {_END!r}?"
+                f"{self.num_columns} columns, got {shown(fields)}. Is there {_END!r}?"
             )
         sentence.append(fields[_WORD])
         has_speaker = len(fields) > _SPEAKER + 1 and fields[_SPEAKER] not in _NOTHING
         self.speakers.append(fields[_SPEAKER] if has_speaker else None)
         marks = fields[-1].strip()
         for mark in () if marks in _NOTHING else marks.split("|"):
-            self._add_mark(mark, len(self.speakers) - 1, location)
+            self._add_mark(mark, len(self.speakers) - 1, row.location)
 
     def _add_mark(self, mark: str, index: int, location: Location) -> None:
         match = _MARK.fullmatch(mark)

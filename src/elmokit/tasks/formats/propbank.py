@@ -6,16 +6,14 @@ are IOB2 over the whole sentence with PropBank roles (``B-ARG0``, ``I-ARGM-TMP``
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 from pydantic import BaseModel
 
 from elmokit.files.atomic import StrPath
-from elmokit.tasks.formats.conll import check_iob
+from elmokit.tasks.formats.conll import to_iob2
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record, read_records
-from elmokit.wording import Location, counted
 
 
 class Predicate(BaseModel):
@@ -39,8 +37,8 @@ class AnnotatedSentence(BaseModel):
         for number, predicate in enumerate(sentence.predicates):
             if not 0 <= predicate.index < len(sentence.tokens):
                 raise replace(record.location, part=f"predicates[{number}]").error(
-                    f"index {predicate.index} is outside the sentence of "
-                    f"{counted(len(sentence.tokens), 'token')}."
+                    f"index {predicate.index} is outside the sentence of {len(sentence.tokens)} "
+                    "tokens."
                 )
         return sentence
 
@@ -63,11 +61,6 @@ def read_propbank(path: StrPath) -> Iterator[PredicateRoles]:
     return read_examples(path, _read)
 
 
-def is_verb(pos: str) -> bool:
-    """Tell whether a part of speech begins with ``V`` or ``MD``, as those of verbs and modals."""
-    return pos.startswith(("V", "MD"))
-
-
 def _read(path: Path, report: ExampleReport) -> Iterator[PredicateRoles]:
     for record in read_records(path):
         sentence = AnnotatedSentence.of(record)
@@ -77,14 +70,7 @@ def _read(path: Path, report: ExampleReport) -> Iterator[PredicateRoles]:
             if not all(tokens):
                 report.skip("empty_token", location)
                 continue
-            _check_tags(tags, len(tokens), location)
+            if len(tags) != len(tokens):
+                raise location.error(f"{len(tokens)} `tokens`, but {len(tags)} `tags`.")
+            tags = tuple(to_iob2(tags, [location] * len(tags), report))
             yield PredicateRoles(tokens=tokens, predicate=predicate.index, tags=tags)
-
-
-def _check_tags(tags: tuple[str, ...], num_tokens: int, location: Location) -> None:
-    if len(tags) != num_tokens:
-        raise location.error(
-            f"{num_tokens} `tokens`, but {len(tags)} `tags`. Each token needs one."
-        )
-    for before, tag in pairwise(("O", *tags)):
-        check_iob(tag, before, location)

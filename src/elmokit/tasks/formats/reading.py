@@ -24,22 +24,15 @@ from elmokit.wording import Location
 log = logging.getLogger(__name__)
 
 SkipReason = Literal[
-    "empty_sentence",
-    "empty_token",
-    "empty_document",
-    "empty_text",
-    "no_answer",
-    "unanswerable",
-    "answer_not_in_context",
-    "target_not_in_text",
-    "no_gold_label",
-    "no_gold_key",
-]
-RepairReason = Literal["answer_moved", "answer_dropped", "several_targets", "tag_moved"]
+    "empty_sentence", "empty_token", "empty_document", "empty_text", "no_answer", "unanswerable",
+    "answer_not_in_context", "target_not_in_text", "no_gold_label", "no_gold_key",
+]  # fmt: skip
+RepairReason = Literal["answer_moved", "answer_dropped", "several_targets", "chunk_begins_with_I"]
 
 _SPLIT_NAMES = {"train": ("training",), "dev": ("val", "valid", "validation")}
 """Other names of a split."""
-_MAX_COLUMNS = 1_000
+MAX_SKIPPED_SHARE = 0.05
+"""Of the examples of a file; more is an error."""
 _HARMLESS: tuple[SkipReason, ...] = ("no_gold_label", "unanswerable")
 """Intended by the authors of the data."""
 
@@ -50,8 +43,6 @@ Example = TypeVar("Example")
 class ExampleReport:
     """What was read and skipped in a file; filled while it is read."""
 
-    max_skipped_share: float = 0.05
-    """Of the examples of a file; more is an error."""
     examples: int = 0
     """Examples returned."""
     skipped: Counter[SkipReason] = field(default_factory=Counter)
@@ -60,11 +51,6 @@ class ExampleReport:
     """Examples returned after a change or without a part."""
     first_skips: dict[SkipReason, Location] = field(default_factory=dict)
     """Where each reason first occurred."""
-
-    @property
-    def num_faults(self) -> int:
-        """Examples skipped for a fault, as opposed to an intended lack of a label."""
-        return sum(n for reason, n in self.skipped.items() if reason not in _HARMLESS)
 
     def skip(self, reason: SkipReason, location: Location) -> None:
         self.skipped[reason] += 1
@@ -76,47 +62,40 @@ class ExampleReport:
             f"{reason}: {count} (first: {self.first_skips[reason]})"
             for reason, count in self.skipped.most_common()
         )
-        repaired = ", ".join(f"{reason}: {count}" for reason, count in self.repaired.most_common())
+        repairs = (+self.repaired).most_common()
+        repaired = ", ".join(f"{reason}: {count}" for reason, count in repairs)
         parts = (("skipped", skipped), ("repaired", repaired))
         return "; ".join(f"{name}: {text}" for name, text in parts if text)
 
 
 def read_examples(
-    path: StrPath,
-    read: Callable[[Path, ExampleReport], Iterator[Example]],
-    report: ExampleReport | None = None,
-    *,
-    size: Callable[[Example], int] = lambda _: 1,
+    path: StrPath, read: Callable[[Path, ExampleReport], Iterator[Example]]
 ) -> Iterator[Example]:
     """Check that a file exists, then read its examples one by one.
 
-    ``read`` yields the examples and counts in the report what it skips. An item counts as
-    ``size(item)`` examples.
+    ``read`` yields the examples and counts in the report what it skips, and whatever is more than
+    one example in what it yields.
     """
-    existing = existing_file(path, what="task data")
-    report = ExampleReport() if report is None else report
-    return _counted(existing, read(existing, report), report, size)
+    file, report = existing_file(path, what="task data"), ExampleReport()
+    return _counted(file, read(file, report), report)
 
 
-def _counted(
-    path: Path, examples: Iterator[Example], report: ExampleReport, size: Callable[[Example], int]
-) -> Iterator[Example]:
+def _counted(path: Path, examples: Iterator[Example], report: ExampleReport) -> Iterator[Example]:
     for example in examples:
-        report.examples += size(example)
+        report.examples += 1
         yield example
-    num_faults = report.num_faults
+    num_faults = sum(n for reason, n in report.skipped.items() if reason not in _HARMLESS)
     num_all = report.examples + num_faults
-    if num_faults > report.max_skipped_share * num_all:
+    if num_faults > MAX_SKIPPED_SHARE * num_all:
         raise FormatError(
             f"{path}: {num_faults} of {num_all} examples are unusable; the allowed share is "
-            f"{report.max_skipped_share:g} ({report.describe()}). Correct the data, or leave these "
-            "examples out."
+            f"{MAX_SKIPPED_SHARE:g} ({report.describe()})."
         )
     if report.examples == 0:
         reason = report.describe() or "it is empty, blank or only a header"
         raise FormatError(f"{path}: no example in the file ({reason}). Give a file with examples.")
     if report.describe():
-        log.warning("%s: some examples are unusable: %s", path, report.describe())
+        log.warning("%s: not all examples are as they should be: %s", path, report.describe())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +107,7 @@ class Columns:
     """None: the last one."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, word=(1, _MAX_COLUMNS), tag=(1, _MAX_COLUMNS))
+        check_ranges(self, word=(1, 1_000), tag=(1, 1_000))
         if self.word == self.tag:
             raise ConfigError(f"`word` and `tag` must be different columns, got {self.word} twice")
 
@@ -141,9 +120,7 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     searched, but not hidden ones. Of several such files, the one with one of ``suffixes`` is taken.
     """
     if not data.is_dir():
-        raise FileNotFoundError(
-            f"There is no directory {data}. Give the one with the task's files (train… and dev…)."
-        )
+        raise FileNotFoundError(f"There is no directory {data} with files train… and dev….")
     files: list[Path] = []
     for pattern, name in product(("[!.]*", "[!.]*/[!.]*"), (split, *_SPLIT_NAMES.get(split, ()))):
         part = re.compile(rf"(?<![a-z]){name}(?![a-z])")
@@ -155,8 +132,5 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
         raise FileNotFoundError(f"{data} has no file with {split!r} in its name.")
     if len(files) > 1:
         names = ", ".join(str(path.relative_to(data)) for path in files)
-        raise InputError(
-            f"{data} has several files with {split!r} in their names: {names}. Leave one of them "
-            "there."
-        )
+        raise InputError(f"{data} has several files with {split!r} in their names: {names}.")
     return files[0]

@@ -8,17 +8,16 @@ from pydantic import BaseModel
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import read_text
-from elmokit.tasks.formats.reading import ExampleReport, read_examples
+from elmokit.tasks.formats.reading import ExampleReport, SkipReason, read_examples
 from elmokit.tasks.formats.records import parse_json
 from elmokit.wording import Location
 
 
 class Answer(BaseModel):
-    """A span of the context."""
+    """A span of the context: ``context[answer_start : answer_start + len(text)] == text``."""
 
     text: str
     answer_start: int
-    """First character: ``context[start : start + len(text)] == text``."""
 
 
 class Question(BaseModel):
@@ -76,24 +75,29 @@ def read_squad(path: StrPath, *, scoring: bool = False) -> Iterator[QuestionExam
 
 
 def _read(path: Path, report: ExampleReport, *, scoring: bool) -> Iterator[QuestionExample]:
-    document = parse_json(read_text(path), Document, Location(path=path))
+    document: Document = parse_json(read_text(path), Document, Location(path=path))
     for number, article in enumerate(document.data):
         for row, paragraph in enumerate(article.paragraphs):
             for place, question in enumerate(paragraph.qas):
-                part = f"data[{number}].paragraphs[{row}].qas[{place}]"
                 example = _example(paragraph.context, question, report)
-                if question.is_impossible:
-                    report.skip("unanswerable", Location(path=path, part=part))
-                elif not question.question.strip() or not paragraph.context.strip():
-                    report.skip("empty_text", Location(path=path, part=part))
-                elif not (example.answers or (scoring and example.texts)):
-                    reason = "answer_not_in_context" if question.answers else "no_answer"
+                if reason := _useless(question, example, scoring=scoring):
+                    part = f"data[{number}].paragraphs[{row}].qas[{place}]"
                     report.skip(reason, Location(path=path, part=part))
-                else:
-                    num_dropped = len(question.answers) - len(example.answers)
-                    if num_dropped and not scoring:
-                        report.repaired["answer_dropped"] += num_dropped
-                    yield example
+                    continue
+                num_dropped = len(question.answers) - len(example.answers)
+                if num_dropped and not scoring:
+                    report.repaired["answer_dropped"] += num_dropped
+                yield example
+
+
+def _useless(question: Question, example: QuestionExample, *, scoring: bool) -> SkipReason | None:
+    if question.is_impossible:
+        return "unanswerable"
+    if not question.question.strip() or not example.context.strip():
+        return "empty_text"
+    if example.answers or (scoring and example.texts):
+        return None
+    return "answer_not_in_context" if question.answers else "no_answer"
 
 
 def _example(context: str, question: Question, report: ExampleReport) -> QuestionExample:
@@ -101,8 +105,7 @@ def _example(context: str, question: Question, report: ExampleReport) -> Questio
     for answer in question.answers:
         start = _nearest(context, answer.text, answer.answer_start)
         if answer.text.strip() and start is not None:
-            if start != answer.answer_start:
-                report.repaired["answer_moved"] += 1
+            report.repaired["answer_moved"] += int(start != answer.answer_start)
             answers.append(Answer(text=answer.text, answer_start=start))
     return QuestionExample(
         name=question.id, question=question.question, context=context, answers=tuple(answers),
@@ -112,8 +115,6 @@ def _example(context: str, question: Question, report: ExampleReport) -> Questio
 
 def _nearest(context: str, text: str, start: int) -> int | None:
     """Return the position of the text nearest to ``start``, the earlier one of two."""
-    if start >= 0 and context.startswith(text, start):
-        return start
     start = min(max(start, 0), len(context))
     before, after = context.rfind(text, 0, start + len(text)), context.find(text, start)
     places = [place for place in (before, after) if place >= 0]

@@ -1,7 +1,7 @@
 """The same word in two texts, and whether it means the same: WiC, MCL-WiC and KoBEST."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines, read_text
 from elmokit.files.sources import existing_file
 from elmokit.tasks.formats.reading import ExampleReport, read_examples
-from elmokit.tasks.formats.records import Record, read_records
+from elmokit.tasks.formats.records import Record, first_named, parse_json, read_records
 from elmokit.wording import Location
 
 LABELS_APART = ".data"
@@ -36,7 +36,10 @@ class ContextPair:
     location: Location
 
 
-def read_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
+_Words = tuple[WordInContext | None, WordInContext | None]
+
+
+def read_wic(path: StrPath) -> Iterator[ContextPair]:
     """Yield pairs of ``lemma`` (or ``word``), ``sentence1, start1, end1, sentence2, …, label``.
 
     They are records, as in SuperGLUE, or the files of MCL-WiC and of WiC as they are distributed:
@@ -44,52 +47,73 @@ def read_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[
     outside its text are skipped.
     """
 
-    def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
-        for record in _labeled_apart(path) if LABELS_APART in path.suffixes else read_records(path):
-            words = _by_offsets(record, "1"), _by_offsets(record, "2")
-            lemma = "word" if "word" in record.fields else "lemma"
-            yield from _pair(record, words, lemma, "label", report)
+    def words(record: Record, report: ExampleReport) -> _Words:
+        return _by_offsets(record, "1"), _by_offsets(record, "2")
 
-    return read_examples(path, pairs, report)
+    return _read(path, words, ("word", "lemma"), "label")
 
 
-def read_kobest_wic(path: StrPath, *, report: ExampleReport | None = None) -> Iterator[ContextPair]:
+def read_kobest_wic(path: StrPath) -> Iterator[ContextPair]:
     """Yield pairs of KoBEST, where ``[ ]`` marks the word; the texts come without marks.
 
     Pairs with an unmarked text are skipped; the first of several marks counts.
     """
 
-    def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
-        for record in read_records(path):
-            texts = record.text("SENTENCE1"), record.text("SENTENCE2")
-            words = _by_marks(texts[0], report), _by_marks(texts[1], report)
-            yield from _pair(record, words, "Target", "ANSWER", report)
+    def words(record: Record, report: ExampleReport) -> _Words:
+        texts = record.text("SENTENCE1"), record.text("SENTENCE2")
+        return _by_marks(texts[0], report), _by_marks(texts[1], report)
 
-    return read_examples(path, pairs, report)
+    return _read(path, words, ("Target",), "ANSWER")
+
+
+def _read(
+    path: StrPath,
+    words_of: Callable[[Record, ExampleReport], _Words],
+    lemma_names: Sequence[str],
+    label_name: str,
+) -> Iterator[ContextPair]:
+    def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
+        for record in _labeled_apart(path) if LABELS_APART in path.suffixes else read_records(path):
+            first, second = words_of(record, report)
+            lemma = record.text(first_named(iter([record]), lemma_names))
+            same_sense = record.value(label_name, bool)
+            if first is None or second is None:
+                report.skip("target_not_in_text", record.location)
+            else:
+                yield ContextPair(
+                    lemma=lemma, first=first, second=second, same_sense=same_sense,
+                    location=record.location,
+                )  # fmt: skip
+
+    return read_examples(path, pairs)
 
 
 def _labeled_apart(path: Path) -> Iterator[Record]:
     """Yield the records of ``NAME.data…`` with the labels of ``NAME.gold…``."""
     name = path.name.replace(LABELS_APART, ".gold")
     gold_path = existing_file(path.with_name(name), what="labels")
-    if read_text(path).lstrip().startswith("["):  # MCL-WiC
-        pairs = _json_list(path)
-        labels = {label.text("id"): label.text("tag") for label in _json_list(gold_path)}
-        tags = [labels.get(pair.text("id"), "") for pair in pairs]
+    text, gold = read_text(path), read_text(gold_path)
+    if text.lstrip().startswith("["):  # MCL-WiC
+        pairs = _json_list(text, path)
+        tags = {label.text("id"): label.text("tag") for label in _json_list(gold, gold_path)}
+        labels = [tags.get(pair.text("id"), "") for pair in pairs]
     else:
         pairs = [_from_row(path, *line) for line in numbered_lines(path) if line[1].strip()]
-        tags = read_text(gold_path).split()
-    if len(tags) != len(pairs) or "" in tags:
+        labels = gold.split()
+    if len(labels) != len(pairs) or "" in labels:
         raise Location(path=gold_path).error(
             f"not one label for each of the {len(pairs):,} pairs in {path}. Are both files whole?"
         )
-    for pair, tag in zip(pairs, tags, strict=True):
-        yield replace(pair, fields={**pair.fields, "label": tag})
+    for pair, label in zip(pairs, labels, strict=True):
+        yield Record(fields={**pair.fields, "label": label}, location=pair.location)
 
 
-def _json_list(path: Path) -> list[Record]:
-    document = Record.from_json(f'{{"pairs": {read_text(path)}}}', Location(path=path))
-    return document.records("pairs")
+def _json_list(text: str, path: Path) -> list[Record]:
+    rows = parse_json(text, list[dict[str, Any]], Location(path=path))
+    return [
+        Record(fields=fields, location=Location(path=path, part=f"[{number}]"))
+        for number, fields in enumerate(rows)
+    ]
 
 
 def _from_row(path: Path, number: int, line: str) -> Record:
@@ -109,9 +133,9 @@ def _from_row(path: Path, number: int, line: str) -> Record:
     return Record(fields=fields, location=location)
 
 
-def _by_offsets(record: Record, number: str) -> WordInContext | None:
-    text = record.text(f"sentence{number}")
-    start, end = record.integer(f"start{number}"), record.integer(f"end{number}")
+def _by_offsets(record: Record, side: str) -> WordInContext | None:
+    text = record.text(f"sentence{side}")
+    start, end = record.value(f"start{side}", int), record.value(f"end{side}", int)
     return WordInContext(text=text, start=start, end=end) if 0 <= start < end <= len(text) else None
 
 
@@ -124,21 +148,3 @@ def _by_marks(marked: str, report: ExampleReport) -> WordInContext | None:
         report.repaired["several_targets"] += 1
     text = before + word + after.replace("[", "").replace("]", "")
     return WordInContext(text=text, start=len(before), end=len(before) + len(word))
-
-
-def _pair(
-    record: Record,
-    words: tuple[WordInContext | None, WordInContext | None],
-    lemma: str,
-    label: str,
-    report: ExampleReport,
-) -> Iterator[ContextPair]:
-    """Yield the pair if the word is found in both texts."""
-    (first, second), location = words, record.location
-    name, same_sense = record.text(lemma), record.truth(label)
-    if first is None or second is None:
-        report.skip("target_not_in_text", location)
-    else:
-        yield ContextPair(
-            lemma=name, first=first, second=second, same_sense=same_sense, location=location
-        )

@@ -34,9 +34,8 @@ class ConditionInputs:
     layers: LayerChoice | None = None
     """Layers of a biLM, and how they become one vector."""
     needs_bilm: bool = False
-    """Whether there must be a biLM: for its layers, or for their width."""
+    """For its layers, or for their width."""
     needs_static: bool = False
-    """Whether there must be static vectors."""
 
 
 CONDITION_INPUTS: dict[EmbeddingKind, ConditionInputs] = {
@@ -94,12 +93,10 @@ class InputSettings:
 
     @property
     def sources(self) -> ConditionInputs:
-        """What the condition reads."""
         return CONDITION_INPUTS[self.embeddings]
 
     @property
     def has_layers(self) -> bool:
-        """Whether layers of a biLM are read."""
         return self.sources.layers is not None
 
     @property

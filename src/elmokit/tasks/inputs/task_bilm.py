@@ -1,6 +1,5 @@
 """What a task reads of a biLM: layers, tokenizer, character rows; or the biLM, to fine-tune it."""
 
-import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,14 +11,14 @@ import torch
 
 from elmokit.config import to_dict
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.text_scorer import StartState
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
-from elmokit.weights.locate import find_model, lasting_name
+from elmokit.weights.locate import MODELS, find_model, lasting_name, path_of
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 log = logging.getLogger(__name__)
@@ -28,6 +27,8 @@ RANDOM_SEED = 0
 """Of the untrained biLM."""
 OnLayers = Callable[[int, int], None]
 """Called with the number of sentences done and in total."""
+LayersOf = Callable[[Sequence[Sentence]], SentenceLayers | Sequence[np.ndarray]]
+"""Returns the layers of each sentence, (W, L, 2D)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,40 +48,18 @@ class BiLMReference:
     char_vocab: CharVocabConfig | None = None
 
     def what_is_read(self, *, is_needed: bool) -> Any:
-        """Return, as plain data, what identifies the parts of it that a task model reads.
-
-        ``is_needed`` is `ConditionInputs.needs_bilm`.
-        """
+        """Return, as plain data, what identifies the parts of it that a task model reads."""
         if is_needed or self.tokenizer is None:
             return self.model_hash
         return {"tokenizer": to_dict(self.tokenizer), "char_vocab": to_dict(self.char_vocab)}
 
-    def difference(self, other: "BiLMReference", *, is_needed: bool) -> str | None:
-        """Return how another biLM differs in what a task model reads, or none.
-
-        ``is_needed`` is `ConditionInputs.needs_bilm`.
-        """
-        if is_needed or self.tokenizer is None:
-            what, mine, others = "hash", self.model_hash, other.model_hash
-        else:
-            what, mine, others = "tokenizer", self._reads(), other._reads()
-        return None if mine == others else f"its {what} is {others}, not {mine}"
-
-    def _reads(self) -> str:
-        """Return how text is split and spelled, to compare and to show."""
-        settings = {} if self.char_vocab is None else dataclasses.asdict(self.char_vocab)
-        return ", ".join(
-            [str(self.tokenizer), *(f"{key}={value}" for key, value in settings.items())]
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class TaskBiLM:
-    """A biLM as a task sees it.
+    """A biLM as a task sees it; use `TaskBiLM.open`.
 
-    Conditions without layers only have its tokenizer and width, or a plain tokenizer. Use
-    `TaskBiLM.open`. ``module`` is the biLM itself if it is trained with the task; its layers
-    are not kept then.
+    Conditions without layers only have its tokenizer and width, or a plain tokenizer. ``module`` is
+    the biLM itself if it is trained with the task; its layers are not kept then.
     """
 
     tokenizer: Tokenizer
@@ -113,18 +92,7 @@ class TaskBiLM:
         cache_dir: Path | None = None,
         on_layers: OnLayers | None = None,
     ) -> "TaskBiLM":
-        """Load what the condition needs.
-
-        Args:
-            settings: With the condition.
-            model: Directory or name of a model; none: the English one in the package, where the
-                condition needs a biLM.
-            precision: Of the layers.
-            finetune: Whether the biLM is trained with the task.
-            device: Where it computes.
-            cache_dir: Where layers are kept.
-            on_layers: Called while layers are computed.
-        """
+        """Load what the condition needs; by default of the English model in the package."""
         if finetune:
             _check_finetuning(settings, precision)
         if not settings.has_layers:
@@ -158,30 +126,61 @@ class TaskBiLM:
             reference=reference, cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
 
-    @property
-    def keep(self) -> Callable[..., SentenceLayers] | None:
-        """Function that returns the kept layers of sentences; none if there are no layers.
-
-        Its second argument is ``within`` of `keep_layers`.
-        """
-        if self.embedder is None:
+    def layers_of(self, *, kept: bool) -> LayersOf | None:
+        """Return the function that computes layers, and keeps them or not; none without layers."""
+        embedder, state = self.embedder, self.state
+        if embedder is None:
             return None
-        embedder = self.embedder
-        return lambda sentences, within=(): keep_layers(
-            embedder, sentences, self.cache_dir, state=self.state, within=within,
-            on_progress=self.on_layers,
-        )  # fmt: skip
-
-    @property
-    def compute(self) -> Callable[[list[Sentence]], Sequence[np.ndarray]] | None:
-        """`keep` without keeping: for sentences that are read once."""
-        if self.embedder is None:
-            return None
-        embedder = self.embedder
+        if kept:
+            return lambda sentences: keep_layers(
+                embedder, sentences, self.cache_dir, state=state, on_progress=self.on_layers
+            )
         return lambda sentences: [
             vectors.transpose(1, 0, 2)
-            for vectors in embedder.embed([list(s) for s in sentences], state=self.state)
+            for vectors in embedder.embed([list(words) for words in sentences], state=state)
         ]
+
+
+def reopen_bilm(
+    reference: BiLMReference | None,
+    model: str | None,
+    run_dir: Path,
+    settings: InputSettings,
+    *,
+    finetune: bool,
+    device: torch.device,
+    cache_dir: Path | None,
+) -> TaskBiLM:
+    """Open the biLM that a run was trained with, at ``model`` if it has moved."""
+    is_needed = settings.sources.needs_bilm
+    if model is not None and not (reference or is_needed):
+        log.warning("the biLM %s has no effect: %s was trained without one", model, run_dir)
+        model = None
+    if model is None and reference is not None:
+        try:
+            model = str(MODELS.find(path_of(reference.path)))
+        except FileNotFoundError as error:
+            error.add_note(
+                f"{run_dir} was trained with this biLM. If it has moved: `elmokit predict` and "
+                "`evaluate` take --model DIR, in Python TaskRun.load(…, model=DIR)."
+            )
+            raise
+    bilm = TaskBiLM.open(
+        settings, model, precision=reference.precision if reference else "fp32",
+        finetune=finetune, device=device, cache_dir=cache_dir,
+    )  # fmt: skip
+    if reference is not None and bilm.reference is not None:
+        is_needed = is_needed or reference.tokenizer is None
+        mine, other = (
+            each.what_is_read(is_needed=is_needed) for each in (reference, bilm.reference)
+        )
+        if mine != other:
+            what = "hash is" if is_needed else "tokenizer and spelling are"
+            raise FormatError(
+                f"{model} is not the biLM that {run_dir} was trained with: its {what} {other}, "
+                f"not {mine}. Give the right one with --model, or train the task again."
+            )
+    return bilm
 
 
 def _check_finetuning(settings: InputSettings, precision: str) -> None:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
 from elmokit.bilm.scalar_mix import LayerMixes
 from elmokit.tasks.inputs.settings import InputSettings, MixPosition
-from elmokit.tasks.inputs.static_inputs import StaticInputs
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -52,13 +52,8 @@ class TokenBatch:
 class BatchMaker:
     """Makes batches of sentences.
 
-    Args:
-        settings: What is read.
-        char_vocab: For the character CNN.
-        static: Vectors by word, or none.
-        bilm: Computes the layers of each batch, with gradients, every sentence from a zero state;
-            none: layers are given.
-        device: Of the batches and the biLM.
+    ``bilm`` computes the layers of each batch, with gradients, every sentence from a zero state;
+    without it, layers are given.
     """
 
     def __init__(
@@ -77,11 +72,10 @@ class BatchMaker:
         self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
     ) -> TokenBatch:
         """Return a batch of sentences; given layers are (W, L, 2D) each."""
-        longest = max((len(words) for words in sentences), default=0)
+        lengths = [len(words) for words in sentences]
+        longest = max(lengths, default=0)
         distinct = list(dict.fromkeys(word for words in sentences for word in words))
-        mask = torch.zeros(len(sentences), longest, dtype=torch.bool, device="cpu")
-        for row, words in enumerate(sentences):
-            mask[row, : len(words)] = True
+        mask = torch.arange(longest) < torch.tensor(lengths).unsqueeze(1)
         padded = None
         if self.bilm is not None:
             ids = self.bilm.encode(sentences).to(self.device)
@@ -113,6 +107,7 @@ def _pad(layers: Sequence[np.ndarray], longest: int) -> Tensor:
 
 
 def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) -> Tensor:
+    """Return the ids of words, (B, longest), 0 at padded positions."""
     result = np.zeros((len(sentences), longest), dtype=np.int64)
     for row, words in enumerate(sentences):
         result[row, : len(words)] = [ids[word] for word in words]
@@ -131,11 +126,13 @@ def _encode_characters(encoder: CharTokenEncoder, char_ids: Tensor) -> Tensor:
     rows = functional.pad(char_ids, (0, 0, 0, -num_words % block))
     if num_words <= GROUP_SIZE:
         return encoder.finish(_pool(encoder, rows)[:num_words], char_ids)
-    order = ((rows != encoder.padding_id) & (rows != 0)).sum(dim=1).argsort(stable=True)
+    is_real = (rows != encoder.padding_id) & (rows != 0)
+    order = is_real.sum(dim=1).argsort(stable=True)
     pooled = []
-    for group in rows[order].split(GROUP_SIZE):
-        is_real = ((group != encoder.padding_id) & (group != 0)).any(dim=0)
-        needed = int(is_real.sum()) + max(width for width, _ in CHAR_FILTERS)
+    for group, real in zip(
+        rows[order].split(GROUP_SIZE), is_real[order].split(GROUP_SIZE), strict=True
+    ):
+        needed = int(real.any(dim=0).sum()) + max(width for width, _ in CHAR_FILTERS)
         pooled.append(_pool(encoder, group[:, : min(length, needed + -needed % COLUMN_BLOCK)]))
     return encoder.finish(torch.cat(pooled)[order.argsort()[:num_words]], char_ids)
 
@@ -145,19 +142,86 @@ def _pool(encoder: CharTokenEncoder, char_ids: Tensor) -> Tensor:
     return torch.cat([x.max(dim=1).values for x in encoder.responses(char_ids)], dim=-1)
 
 
+class StaticInputs(nn.Module):
+    """Vectors by word, which are not trained.
+
+    With ``static_scale="learned"``, each place where they are read has a learned scale γ. In the
+    condition ``static_output`` that is also the output of the first encoder. In
+    ``static_projected`` a learned linear map of the vectors, to ``layers_dim`` (2D), stands
+    wherever ELMo would be read, so that the network is as wide as with ELMo. Fresh maps keep the
+    size of the vectors; they are drawn with seed 0 until a model draws its own.
+
+    Shape: ids (B, W) -> (B, W, S).
+    """
+
+    def __init__(self, vectors: StaticVectors, settings: InputSettings, layers_dim: int) -> None:
+        super().__init__()
+        self.set_vectors(vectors)
+        self.gammas = self.projections = None
+        self.mix_dim = 0
+        """Width of what `mix` returns."""
+        positions = settings.mix_positions if settings.sources.needs_static else ()
+        if settings.static_scale == "learned":
+            num_places = 1 + (settings.embeddings == "static_output")
+            self.gammas = nn.Parameter(torch.ones(num_places))
+        if settings.embeddings == "static_projected":
+            self.projections = nn.ModuleList(
+                nn.Linear(self.dim, layers_dim, bias=False) for _ in positions
+            )
+        if positions:
+            self.mix_dim = self.dim if self.projections is None else layers_dim
+        self.dropout = nn.Dropout(settings.dropout or 0.0)
+        self.reset_parameters(torch.Generator().manual_seed(0))
+
+    @property
+    def dim(self) -> int:
+        """S."""
+        return self.weight.shape[1]
+
+    def set_vectors(self, vectors: StaticVectors) -> None:
+        """Replace the vectors; the number of words may change."""
+        values = torch.from_numpy(vectors.values)
+        if "weight" in self._parameters:
+            values = values.to(self.weight.device)
+        self.weight = nn.Parameter(values, requires_grad=False)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        for projection in self.projections or ():
+            weight = projection.get_parameter("weight")
+            nn.init.normal_(weight, std=self.dim**-0.5, generator=generator)
+
+    def forward(self, ids: Int[Tensor, "B W"], *, place: int = 0) -> Float[Tensor, "B W S"]:
+        """Return the vectors of words, at the input by default; a word without one has zeros."""
+        vectors = functional.embedding(ids, self.weight)
+        return vectors if self.gammas is None else self.gammas[place] * vectors
+
+    def mix(self, index: int, ids: Int[Tensor, "B W"]) -> Float[Tensor, "B W X"]:
+        """Return what stands in the place of mixture number ``index``, with dropout."""
+        if self.projections is None:
+            return self.dropout(self(ids, place=1))
+        return self.dropout(self.projections[index](self(ids)))
+
+    @torch.no_grad()
+    def scale_to(self, rms: float, samples: Sequence[Tensor]) -> None:
+        """Set every γ so that the vectors of the words in ``samples`` have this root mean square.
+
+        ``samples`` holds ids. Words without a vector do not count; if no word has one, nothing
+        changes.
+        """
+        if self.gammas is None or not samples:
+            return
+        vectors = self.weight[torch.cat([ids.flatten() for ids in samples])]
+        own_rms = vectors[vectors.any(dim=1)].square().mean().sqrt()
+        if own_rms > 0:  # not NaN, which is the mean of nothing
+            self.gammas.fill_(rms / own_rms)
+
+
 class TokenInputs(nn.Module):
     """Static vector, character CNN and mixture of layers of each word, side by side.
 
     ``mixes`` has one mixture for each of `InputSettings.mix_positions`, unless static vectors are
-    in their place.
-
-    Args:
-        settings: What is read, complete.
-        num_layers: L of the biLM; 0 without one.
-        layers_dim: 2D of the biLM, the width of mixtures.
-        max_characters: C of the character rows.
-        static: Vectors by word, not trained; or none.
-        bilm: A biLM that is trained and saved with the task model; `BatchMaker` runs it.
+    in their place. ``settings`` are complete; ``num_layers`` is L, 0 without a biLM, ``layers_dim``
+    2D, ``max_characters`` C. A ``bilm`` is trained and saved with the model; `BatchMaker` runs it.
 
     Shape: `TokenBatch` -> (B, W, X), 0 at padded positions.
     Source: Peters et al. 2018, section 3.3: [x; ELMo].
@@ -236,10 +300,7 @@ class TokenInputs(nn.Module):
         return torch.cat(parts, dim=2) * batch.mask.unsqueeze(2)
 
     def join_output(self, encoded: Tensor, batch: TokenBatch) -> Tensor:
-        """Append the output mixture, if any: (B, W, X) -> (B, W, X + output_mix_dim).
-
-        Padded positions are 0.
-        """
+        """Append the output mixture, if any: (B, W, X) -> (B, W, X + output_mix_dim)."""
         if self.output_mix_dim:
             encoded = torch.cat([encoded, self.mix(batch, "output")], dim=2)
         return encoded * batch.mask.unsqueeze(2)

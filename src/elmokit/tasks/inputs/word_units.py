@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 MORPHEME_TOKENIZER = "korean"
 TREEBANK_UNITS: tuple[Units, ...] = ("words", "morphemes")
 NUM_LOOKED_AT = 1000
-"""Distinct words, or sentences, that are tried."""
+"""Words, or sentences, that are tried."""
 TOO_MANY_SPLIT = 0.4
 """A larger share of split words means other units: English treebank 0.01, Korean morphemes 0.2,
 eojeol 0.8."""
@@ -24,9 +24,9 @@ eojeol 0.8."""
 
 def share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
     """Return the share of (the first) distinct words that a tokenizer splits."""
-    distinct: set[str] = set()
+    distinct: dict[str, None] = {}
     for word in words:
-        distinct.add(word)
+        distinct[word] = None
         if len(distinct) == NUM_LOOKED_AT:
             break
     split = sum(len(tokenizer.tokenize(word)) > 1 for word in distinct)
@@ -34,11 +34,7 @@ def share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
 
 
 def usual_units(treebank: Path, tokenizer: Tokenizer) -> Units:
-    """Return the units of a CoNLL-U file that are nearer to the tokenizer's.
-
-    Morphemes, if the tokenizer makes them and columns 3 and 5 have them (`read_morphemes`), else
-    words.
-    """
+    """Return the units of a CoNLL-U file that are nearer to the tokenizer's."""
     if tokenizer.name != MORPHEME_TOKENIZER:
         return "words"
     try:
@@ -61,23 +57,18 @@ def warn_of_units(
     has_bilm: bool,
     option: str = "",
 ) -> None:
-    """Warn, once, if raw text is split into other pieces than the data of ``path``.
-
-    ``tokenizer`` is the one for raw text; ``has_bilm`` tells whether a biLM reads the words;
-    ``option`` makes the command read morphemes, if it can.
-    """
+    """Warn, once, if raw text is split into other pieces than the data of ``path``."""
     if units == "morphemes" and tokenizer.name != MORPHEME_TOKENIZER:
-        _warn(
+        warn_once(
             f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text is "
             "read as whole words. Use a biLM of morphemes, such as --model ko."
         )
-    if units != "words":  # characters are read as the tokenizer's tokens
-        return
-    share = share_split(words, tokenizer)
+    # Characters are read as the tokenizer's tokens, so they cannot differ.
+    share = share_split(words, tokenizer) if units == "words" else 0.0
     if share > TOO_MANY_SPLIT:
         unseen = ", and the biLM has not seen such words" if has_bilm else ""
         hint = f" ({option} reads the morphemes)" if option else ""
-        _warn(
+        warn_once(
             f"{path}: {100 * share:.0f} % of the words are split by the tokenizer "
             f"{tokenizer.name!r}: raw text is read in other pieces{unseen}. "
             f"Use a biLM whose tokenizer leaves them whole, or data in its units{hint}."
@@ -85,5 +76,6 @@ def warn_of_units(
 
 
 @cache
-def _warn(message: str) -> None:
+def warn_once(message: str) -> None:
+    """Log a warning that this process has not given yet."""
     log.warning("%s", message)

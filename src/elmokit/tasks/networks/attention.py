@@ -7,6 +7,7 @@ Padded positions get no attention; a position with nothing to attend to gets zer
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from elmokit.bilm.masking import masked_softmax
 
@@ -23,11 +24,9 @@ def attend(
 
 
 def soft_align(
-    a: Float[Tensor, "B N X"],
-    b: Float[Tensor, "B M X"],
-    mask_a: Bool[Tensor, "B N"],
-    mask_b: Bool[Tensor, "B M"],
-) -> tuple[Float[Tensor, "B N X"], Float[Tensor, "B M X"]]:
+    a: Float[Tensor, "B N X"], b: Float[Tensor, "B M X"],
+    mask_a: Bool[Tensor, "B N"], mask_b: Bool[Tensor, "B M"],
+) -> tuple[Float[Tensor, "B N X"], Float[Tensor, "B M X"]]:  # fmt: skip
     """Align two texts with each other by the dot products of their positions.
 
     Returns what each position of ``a`` finds in ``b``, and vice versa; 0 at padded positions.
@@ -82,16 +81,10 @@ class BiDAFAttention(nn.Module):
         super().__init__()
         self.score = TrilinearScore(dim)
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        self.score.reset_parameters(generator)
-
     def forward(
-        self,
-        context: Float[Tensor, "B N X"],
-        question: Float[Tensor, "B M X"],
-        context_mask: Bool[Tensor, "B N"],
-        question_mask: Bool[Tensor, "B M"],
-    ) -> Float[Tensor, "B N X4"]:
+        self, context: Float[Tensor, "B N X"], question: Float[Tensor, "B M X"],
+        context_mask: Bool[Tensor, "B N"], question_mask: Bool[Tensor, "B M"],
+    ) -> Float[Tensor, "B N X4"]:  # fmt: skip
         context = context.masked_fill(~context_mask.unsqueeze(2), 0)
         question = question.masked_fill(~question_mask.unsqueeze(2), 0)
         logits = self.score(context, question)  # (B, N, M)
@@ -130,18 +123,13 @@ class SelfAttention(nn.Module):
         self, x: Float[Tensor, "B N X"], mask: Bool[Tensor, "B N"]
     ) -> Float[Tensor, "B N X3"]:
         x = x.masked_fill(~mask.unsqueeze(2), 0)
-        attended = self.weights(x, mask) @ x
-        return torch.cat((x, attended, x * attended), dim=2) * mask.unsqueeze(2)
-
-    def weights(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Return how much each position attends to every other: (B, N, N)."""
         num_rows, length, _ = x.shape
         others = ~torch.eye(length, dtype=torch.bool, device=x.device)
-        visible = mask.unsqueeze(1) & others  # (B, N, N)
+        visible = functional.pad(mask.unsqueeze(1) & others, (0, 1), value=True)  # (B, N, N + 1)
         nothing = self.no_attend.to(x.dtype).expand(num_rows, length, 1)
         logits = torch.cat((self.score(x, x), nothing), dim=2)
-        visible = torch.cat((visible, visible.new_ones(num_rows, length, 1)), dim=2)
-        return masked_softmax(logits, visible)[:, :, :-1]
+        attended = masked_softmax(logits, visible)[:, :, :-1] @ x
+        return torch.cat((x, attended, x * attended), dim=2) * mask.unsqueeze(2)
 
 
 class SelfAttentivePooling(nn.Module):
@@ -155,13 +143,7 @@ class SelfAttentivePooling(nn.Module):
         super().__init__()
         self.score = nn.Linear(dim, 1, bias=False)  # a bias cancels in the softmax
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        nn.init.xavier_uniform_(self.score.weight, generator=generator)
-
     def forward(self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B X"]:
         x = x.masked_fill(~mask.unsqueeze(2), 0)
-        return (self.weights(x, mask).unsqueeze(1) @ x).squeeze(1)
-
-    def weights(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Return the weight of each position, (B, T); those of a row sum to 1."""
-        return masked_softmax(self.score(x).squeeze(2), mask)
+        weights = masked_softmax(self.score(x).squeeze(2), mask)  # (B, T)
+        return (weights.unsqueeze(1) @ x).squeeze(1)

@@ -33,6 +33,8 @@ MAX_TRAINING_SPANS = 800
 """Kept spans in one update, to bound memory; exceeded only by more gold mentions than that."""
 MAX_ANTECEDENTS = 250
 """Kept spans before a span that may be its antecedent."""
+SPANS_TOGETHER = 1 << 14
+"""Spans scored at once as mentions, without gradient."""
 SCORER_SHARE = 0.75
 """Width of the layers that score spans, as a share of the biLSTM's: 150 of 200 in the paper."""
 FEATURE_DIM = 20
@@ -141,7 +143,7 @@ class CoreferenceModel(TaskModel):
         lengths = [len(words) for words in document.sentences]
         lengths = torch.tensor(lengths, dtype=torch.int64, device=device)
         starts, ends = enumerate_spans(lengths, max_width=MAX_SPAN_WORDS)
-        scores = self.mention_score.without_vectors(self.spans, states, embeddings, starts, ends)
+        scores = self._score_mentions(states, embeddings, starts, ends)
         num_kept = math.ceil(SPANS_PER_WORD * states.shape[0])
         gold = torch.zeros(0, dtype=torch.int64, device=device)
         if self.training:
@@ -154,6 +156,18 @@ class CoreferenceModel(TaskModel):
         starts, ends = starts[kept], ends[kept]
         vectors = self.spans(states, embeddings, starts, ends)
         return _Candidates(starts, ends, vectors, self.mention_score(vectors))
+
+    @torch.no_grad()
+    def _score_mentions(
+        self, states: Tensor, embeddings: Tensor, starts: Tensor, ends: Tensor
+    ) -> Tensor:
+        """Return the scores of spans, whose vectors are made in parts, to bound memory.
+
+        Dropout, in training, lets other spans be chosen now and then.
+        """
+        parts = zip(starts.split(SPANS_TOGETHER), ends.split(SPANS_TOGETHER), strict=True)
+        scores = [self.mention_score(self.spans(states, embeddings, *part)) for part in parts]
+        return torch.cat([states.new_zeros(0), *scores])
 
     def _antecedents(
         self, document: CorefDocument, candidates: _Candidates

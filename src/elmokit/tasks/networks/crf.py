@@ -89,12 +89,6 @@ class CRF(nn.Module):
         log_odds = _log_odds(logits, tags, mask, self.transitions.to(logits.dtype))
         return -log_odds.masked_fill(lengths == 0, 0)
 
-    def decode(
-        self, logits: Float[Tensor, "B T Y"], mask: Bool[Tensor, "B T"]
-    ) -> tuple[Int[Tensor, "B T"], Float[Tensor, " B"]]:
-        """Return the best allowed sequence of each row and its score, as `viterbi` does."""
-        return viterbi(logits, mask, transitions=self.transitions, allowed=self.allowed)
-
 
 def _log_odds(logits: Tensor, tags: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     """Return log(sum of exp(score) over all sequences / exp(score of ``tags``)), (B,).
@@ -121,17 +115,9 @@ def viterbi(
 ) -> tuple[Int[Tensor, "B T"], Float[Tensor, " B"]]:
     """Find the allowed tag sequence with the highest score for every row.
 
-    Of equal scores, the tag with the lower id wins. Some sequence of every length must be allowed,
-    such as one of O alone.
-
-    Args:
-        logits: Scores or log-probabilities.
-        mask: True at real positions.
-        transitions: Score of tag *j* right after tag *i*; none: 0.
-        allowed: Which tags may follow which (see the module).
-
-    Returns:
-        The tags, 0 at padded positions, and their scores; an empty row scores 0.
+    ``transitions`` are scores of tag *j* right after tag *i*; none: 0. Of equal scores, the tag
+    with the lower id wins. Some sequence of every length must be allowed, such as one of O alone.
+    Returns the tags, 0 at padded positions, and their scores; an empty row scores 0.
     """
     num_rows, num_steps, num_tags = logits.shape
     lengths = lengths_of(mask).cpu()
@@ -174,10 +160,7 @@ def _moves(transitions: Tensor | None, allowed: Tensor) -> Tensor:
 class Marginals:
     """The distribution over the allowed tag sequences of one sentence: forward and backward sums.
 
-    Args:
-        logits: Scores or log-probabilities.
-        transitions: Score of tag *j* right after tag *i*; none: 0.
-        allowed: Which tags may follow which (see the module).
+    Arguments as in `viterbi`.
 
     Source: Lafferty et al. 2001, section 3.
     """

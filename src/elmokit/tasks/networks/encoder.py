@@ -22,13 +22,16 @@ FORGET_BIAS = 1.0
 
 
 def draw_weights(modules: Iterable[nn.Module], generator: torch.Generator) -> None:
-    """Draw linear layers (Glorot uniform, zero biases); call ``reset_parameters`` of others."""
+    """Draw linear layers (Glorot uniform, zero biases), others as they say or by their parts."""
     for module in modules:
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight, generator=generator)
-            nn.init.zeros_(module.bias)
-        else:
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif hasattr(module, "reset_parameters"):
             module.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
+        else:
+            draw_weights(module.children(), generator)
 
 
 class VariationalDropout(nn.Module):
@@ -83,14 +86,9 @@ class PaddedEncoder(nn.Module, ABC):
 class SentenceEncoder(PaddedEncoder):
     """Stack of biLSTM or biGRU layers; a position's vector is [forward | backward].
 
-    Fresh weights: orthogonal recurrent blocks, Glorot uniform input blocks, biases 0 except the
-    LSTM's forget gates (1).
-
-    Args:
-        input_dim: X.
-        hidden_dims: Width of one direction, layer by layer.
-        cell: Kind of recurrent layer.
-        dropout: Variational dropout at every layer's input.
+    ``hidden_dims`` are the widths of one direction, layer by layer; ``dropout`` is the variational
+    dropout at every layer's input. Fresh weights: orthogonal recurrent blocks, Glorot uniform input
+    blocks, biases 0 except the LSTM's forget gates (1).
     """
 
     def __init__(

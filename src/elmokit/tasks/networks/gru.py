@@ -19,10 +19,8 @@ def gru_steps(
 ) -> Float[Tensor, "T D B H"]:
     """Run D GRUs of one width side by side, from zero states; first derivatives only.
 
-    Args:
-        gates_in: Input part of the gates r, z, n, with its bias; G is 3H.
-        weight: From the state to the gates.
-        bias: Of the same; for n it is inside the product with r, as in `torch.nn.GRU`.
+    ``gates_in`` is the input part of the gates r, z, n, with its bias (G is 3H); ``weight`` and
+    ``bias`` go from the state to the gates; for n the bias is inside the product with r.
 
     Source: Cho et al. 2014, in the form of `torch.nn.GRU`.
     """

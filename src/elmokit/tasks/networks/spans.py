@@ -4,8 +4,8 @@ Spans are ``[start, end)`` and count the W real tokens of a document from 0, acr
 the width of a span's vector, H that of the hidden layers. P of the N spans are kept, in text order;
 candidate antecedents of a kept span are the K kept spans before it, or none, which scores 0.
 
-The first layers of both scores are linear, so their parts are computed once per token or span, not
-once per span or pair.
+The first layer of the score of pairs is linear, so its parts are computed once per span, not once
+per pair.
 """
 
 import math
@@ -24,8 +24,6 @@ _BUCKET_STARTS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 NUM_DISTANCE_BUCKETS = len(_BUCKET_STARTS) + 1
 FRESH_STD = 0.02
 """Standard deviation of fresh width vectors."""
-SPANS_TOGETHER = 1 << 14
-"""Spans scored at once as mentions, without gradient."""
 ROWS_TOGETHER = 16
 """Spans whose antecedents are scored at once: few, so that what is computed of them stays in cache.
 """
@@ -34,10 +32,7 @@ ROWS_TOGETHER = 16
 def enumerate_spans(
     sentence_lengths: Int[Tensor, " S"], *, max_width: int
 ) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-    """Return starts and ends of all spans within a sentence, ordered by start and then by end.
-
-    ``max_width`` bounds the tokens of a span.
-    """
+    """Return starts and ends of all spans within a sentence, ordered by start and then by end."""
     device = sentence_lengths.device
     borders = sentence_lengths.cumsum(dim=0)  # (S,): end of each sentence
     limits = borders.repeat_interleave(sentence_lengths)  # (W,): end of each token's sentence
@@ -82,12 +77,9 @@ class SpanRepresentation(nn.Module):
             self.width_embedding.weight[0] = 0
 
     def forward(
-        self,
-        states: Float[Tensor, "W X"],
-        embeddings: Float[Tensor, "W E"],
-        starts: Int[Tensor, " N"],
-        ends: Int[Tensor, " N"],
-    ) -> Float[Tensor, "N G"]:
+        self, states: Float[Tensor, "W X"], embeddings: Float[Tensor, "W E"],
+        starts: Int[Tensor, " N"], ends: Int[Tensor, " N"],
+    ) -> Float[Tensor, "N G"]:  # fmt: skip
         if starts.shape[0] == 0:
             return states.new_zeros(0, self.output_dim)
         tokens = starts.unsqueeze(1) + torch.arange(self.max_width, device=starts.device)
@@ -115,51 +107,16 @@ class MentionScore(nn.Module):
         self.to_score = nn.Linear(hidden_dim, 1)
         self.dropout = nn.Dropout(dropout)
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        draw_weights((self.first, self.second, self.to_score), generator)
-
     def forward(self, vectors: Float[Tensor, "N G"]) -> Float[Tensor, " N"]:
-        return self._rest(self.first(vectors))
-
-    @torch.no_grad()
-    def without_vectors(
-        self, spans: SpanRepresentation, states: Tensor, embeddings: Tensor,
-        starts: Tensor, ends: Tensor, *, together: int = SPANS_TOGETHER,
-    ) -> Tensor:  # fmt: skip
-        """Return the scores of spans without making their vectors, to choose spans in less memory.
-
-        Arguments are those of `SpanRepresentation`. Dropout, in training, lets other spans be
-        chosen now and then.
-        """
-        state_dim, width_dim = states.shape[1], spans.width_embedding.embedding_dim
-        parts = [state_dim, state_dim, embeddings.shape[1], width_dim]
-        first, last, head, width = self.first.weight.split(parts, dim=1)
-        of_first = states @ first.T + self.first.bias  # (W, H)
-        of_last, of_head = states @ last.T, embeddings @ head.T
-        of_width = spans.width_embedding.weight @ width.T
-        scores = states.new_zeros(starts.shape[0])
-        for at in range(0, starts.shape[0], together):
-            some = slice(at, at + together)
-            vectors = spans(states, of_head, starts[some], ends[some])  # [first; last; H; width]
-            first_layer = vectors[:, 2 * state_dim : vectors.shape[1] - width_dim]
-            first_layer = first_layer + of_first[starts[some]] + of_last[ends[some] - 1]
-            first_layer = first_layer + of_width[ends[some] - starts[some]]
-            scores[some] = self._rest(first_layer)
-        return scores
-
-    def _rest(self, first_layer: Tensor) -> Tensor:
-        hidden = self.dropout(torch.relu(first_layer))
+        hidden = self.dropout(torch.relu(self.first(vectors)))
         hidden = self.dropout(torch.relu(self.second(hidden)))
         return self.to_score(hidden).squeeze(1)
 
 
 def prune_spans(
-    scores: Float[Tensor, " N"],
-    starts: Int[Tensor, " N"],
-    ends: Int[Tensor, " N"],
-    *,
+    scores: Float[Tensor, " N"], starts: Int[Tensor, " N"], ends: Int[Tensor, " N"], *,
     num_kept: int,
-) -> Int[Tensor, " P"]:
+) -> Int[Tensor, " P"]:  # fmt: skip
     """Return the indices of up to ``num_kept`` best spans, ordered by start and then by end.
 
     Spans are taken from the best score down, skipping those that cross a span already taken; nested
@@ -170,23 +127,23 @@ def prune_spans(
     end_list: list[int] = ends.tolist()
     furthest_end: dict[int, int] = {}  # by start of the spans taken
     nearest_start: dict[int, int] = {}  # by end of the spans taken
-    kept: list[int] = []
+    taken: list[int] = []
     # A taken span crosses [start, end) if one end is inside and the other one outside. For each
     # border the furthest partner is enough, so a candidate costs its width, not all spans taken.
     for index in order:
-        if len(kept) >= num_kept:
+        if len(taken) >= num_kept:
             break
         start, end = start_list[index], end_list[index]
         crosses_right = any(furthest_end.get(t, end) > end for t in range(start + 1, end))
         crosses_left = any(nearest_start.get(t, start) < start for t in range(start + 1, end))
         if not crosses_right and not crosses_left:
-            kept.append(index)
+            taken.append(index)
             if end > furthest_end.get(start, 0):
                 furthest_end[start] = end
             if start < nearest_start.get(end, end):
                 nearest_start[end] = start
-    kept.sort(key=lambda index: (start_list[index], end_list[index]))
-    return torch.tensor(kept, dtype=torch.long, device=starts.device)
+    taken.sort(key=lambda index: (start_list[index], end_list[index]))
+    return torch.tensor(taken, dtype=torch.long, device=starts.device)
 
 
 @dataclass(frozen=True)
@@ -266,14 +223,9 @@ class AntecedentScore(nn.Module):
             self.genre.weight[0] = 0
 
     def forward(
-        self,
-        vectors: Float[Tensor, "P G"],
-        mentions: Float[Tensor, " P"],
-        speakers: Int[Tensor, " P"],
-        genre: int,
-        *,
-        together: int = ROWS_TOGETHER,
-    ) -> Iterator[AntecedentScores]:
+        self, vectors: Float[Tensor, "P G"], mentions: Float[Tensor, " P"],
+        speakers: Int[Tensor, " P"], genre: int, *, together: int = ROWS_TOGETHER,
+    ) -> Iterator[AntecedentScores]:  # fmt: skip
         """Yield the scores of all spans with their antecedents, ``together`` spans at a time.
 
         A score is the sum for the pair and both mentions. ``speakers`` are numbers, 0 unknown, like

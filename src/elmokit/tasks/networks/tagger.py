@@ -1,7 +1,12 @@
-"""Networks that score tags at each word: a biLSTM with a softmax or a CRF on top.
+"""Networks that score tags at each word.
 
-Source: Peters et al. 2018, appendix A.7: [static vector; character CNN; ELMo] → biLSTM → linear
-layer; spans are tagged BIOUL, scored by a CRF and decoded among legal sequences only.
+A biLSTM with a softmax or a CRF on top (Peters et al. 2018, appendix A.7): [static vector;
+character CNN; ELMo] → biLSTM → linear layer; spans are tagged BIOUL, scored by a CRF and decoded
+among legal sequences only.
+
+Semantic roles: [static vector; ELMo; predicate feature] → alternating highway LSTM → one score per
+tag → search among legal BIO sequences, without learned transitions. ELMo may also be read at the
+output of the last LSTM layer, or only there (table 3 of the paper).
 """
 
 from abc import abstractmethod
@@ -9,13 +14,31 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.bilm.masking import reverse_sequences
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.networks.crf import CRF, Marginals, allowed_transitions, span_probs
-from elmokit.tasks.networks.encoder import SentenceEncoder, VariationalDropout, draw_weights
+from elmokit.tasks.networks.crf import (
+    CRF,
+    Marginals,
+    allowed_transitions,
+    span_probs,
+    viterbi,
+)
+from elmokit.tasks.networks.encoder import (
+    FORGET_BIAS,
+    PaddedEncoder,
+    SentenceEncoder,
+    VariationalDropout,
+    draw_weights,
+    single_width,
+)
 from elmokit.tasks.task import Labels, TaskModel, Widths
+
+PREDICATE_DIM = 100
+"""Width of the feature that marks the predicate."""
 
 
 class TagModel(TaskModel):
@@ -34,20 +57,17 @@ class TagModel(TaskModel):
         """Return the ids of the best tags: (B, W)."""
 
     def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
-        """Return the probabilities of a sentence's tags (softmax), or of its spans.
-
-        Logits are those of the sentence: (W, Y).
-        """
+        """Return the probabilities of a sentence's tags (softmax), or of its spans."""
         ids = [self._ids[tag] for tag in tags]
         return logits.double().softmax(dim=1)[range(len(ids)), ids].tolist()
 
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         mask = batches[0].mask
         logits = self.logits(batches[0], examples)
-        # 0 at padded positions and for unknown tags
-        rows = [[self._ids.get(tag, 0) for tag in example.tags] for example in examples]
-        padded = [row + [0] * (mask.shape[1] - len(row)) for row in rows]
-        gold = torch.tensor(padded, dtype=torch.int64, device=mask.device)
+        gold = torch.zeros_like(mask, dtype=torch.int64)  # 0 also stands for unknown tags
+        for row, example in zip(gold, examples, strict=True):
+            ids = [self._ids.get(tag, 0) for tag in example.tags]
+            row[: len(ids)] = torch.tensor(ids, device=row.device)
         return self.tag_loss(logits, gold, mask) + self.inputs.penalty()
 
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[list[str]]:
@@ -108,9 +128,132 @@ class CRFTagger(Tagger):
         return -self.crf(logits, gold, mask).mean()
 
     def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
-        return self.crf.decode(logits, mask)[0]
+        return viterbi(logits, mask, transitions=self.crf.transitions, allowed=self.crf.allowed)[0]
 
     def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
         """Return the CRF's probability of each span, among legal tag sequences."""
         marginals = Marginals(logits, transitions=self.crf.transitions, allowed=self.crf.allowed)
         return span_probs(marginals, tags, self._ids)
+
+
+class HighwayLSTMLayer(nn.Module):
+    """One LSTM layer with a highway around it, read in one direction.
+
+    With input x_t, output h and cell c, at each position
+    ``i, f, o, r, g = W x_t + U h + b`` (blocks of H in this order),
+    ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``,
+    ``h = mask * (sigmoid(r) * sigmoid(o) * tanh(c) + (1 - sigmoid(r)) * V x_t)``
+    where ``mask`` is the dropout mask, one for all positions.
+
+    Fresh weights: every block of W, U and V orthonormal, b 0 except the forget gate (1).
+
+    Shape: x (B, T, input_dim) -> (B, T, H).
+    Source: He et al. 2017 (Deep Semantic Role Labeling), section 2.
+    """
+
+    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.input_weight = nn.Parameter(torch.zeros(5 * hidden_dim, input_dim))
+        self.recurrent_weight = nn.Parameter(torch.zeros(5 * hidden_dim, hidden_dim))
+        self.bias = nn.Parameter(torch.zeros(5 * hidden_dim))
+        self.carry_weight = nn.Parameter(torch.zeros(hidden_dim, input_dim))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        for weight in (self.input_weight, self.recurrent_weight, self.carry_weight):
+            for block in weight.detach().split(self.hidden_dim):
+                nn.init.orthogonal_(block, generator=generator)
+        nn.init.zeros_(self.bias)
+        nn.init.constant_(self.bias.detach()[self.hidden_dim : 2 * self.hidden_dim], FORGET_BIAS)
+
+    def forward(
+        self, x: Float[Tensor, "B T X"], mask: Float[Tensor, "B H"] | None = None
+    ) -> Float[Tensor, "B T H"]:
+        """Read ``x`` from its first position to its last; ``mask`` is a scaled dropout mask."""
+        hidden_dim = self.hidden_dim
+        # What does not depend on the state before is computed for all positions at once.
+        gates_in = functional.linear(x, self.input_weight, self.bias).unbind(dim=1)  # T of (B, 5H)
+        carried = functional.linear(x, self.carry_weight).unbind(dim=1)  # T of (B, H)
+        recurrent = self.recurrent_weight.t()
+        hidden = cell = x.new_zeros(x.shape[0], hidden_dim)
+        outputs = []
+        for gate_in, carry in zip(gates_in, carried, strict=True):
+            gates = torch.addmm(gate_in, hidden, recurrent)  # (B, 5H)
+            i, f, o, r = torch.sigmoid(gates[:, : 4 * hidden_dim]).chunk(4, dim=1)
+            cell = f * cell + i * torch.tanh(gates[:, 4 * hidden_dim :])
+            hidden = r * (o * torch.tanh(cell)) + (1 - r) * carry
+            if mask is not None:
+                hidden = hidden * mask
+            outputs.append(hidden)
+        return torch.stack(outputs, dim=1)
+
+
+class AlternatingHighwayLSTM(PaddedEncoder):
+    """Stack of highway LSTM layers of one width, each reading the one below in the other direction.
+
+    ``dropout`` is the variational dropout of each layer's output, which goes on in time, too.
+
+    Source: He et al. 2017, section 2; Zhou and Xu 2015 for the alternation.
+    """
+
+    def __init__(self, input_dim: int, hidden_dims: Sequence[int], *, dropout: float) -> None:
+        super().__init__()
+        self.dropout, self.output_dim = dropout, single_width(hidden_dims)
+        self.layers = nn.ModuleList()
+        for hidden_dim in hidden_dims:
+            self.layers.append(HighwayLSTMLayer(input_dim, hidden_dim))
+            input_dim = hidden_dim
+
+    def read(self, x: Tensor, lengths: Tensor) -> Tensor:
+        for index, layer in enumerate(self.layers):
+            # Padding comes last in either order, so it affects no real position.
+            if index > 0:
+                x = reverse_sequences(x, lengths)
+            mask = None
+            if self.training and self.dropout > 0:
+                mask = functional.dropout(x.new_ones(x.shape[0], self.output_dim), self.dropout)
+            x = layer(x, mask)
+        return reverse_sequences(x, lengths) if len(self.layers) % 2 == 0 else x
+
+
+class RoleLabeler(TagModel):
+    """Word vectors and the predicate feature → alternating highway LSTM → one score per tag.
+
+    The tags are BIO. All layers have one width. The dropout is recurrent, the same at all words.
+
+    Source: He et al. 2017; Peters et al. 2018.
+    """
+
+    allowed: Tensor
+
+    def __init__(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
+    ) -> None:
+        super().__init__(inputs, labels)
+        self.predicate = nn.Embedding(2, PREDICATE_DIM)
+        self.encoder = AlternatingHighwayLSTM(
+            inputs.output_dim + PREDICATE_DIM, hidden_dims, dropout=dropout
+        )
+        self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(labels))
+        self.register_buffer("allowed", allowed_transitions(labels, "iob2"), persistent=False)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        draw_weights((self.inputs, self.encoder), generator)
+        nn.init.normal_(self.predicate.weight, generator=generator)
+        nn.init.orthogonal_(self.to_tags.weight, generator=generator)
+        nn.init.zeros_(self.to_tags.bias)
+
+    def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
+        feature = torch.zeros(batch.mask.shape, dtype=torch.int64, device=batch.mask.device)
+        for row, example in enumerate(examples):
+            if example.tokens:
+                feature[row, example.predicate] = 1
+        x = torch.cat([self.inputs(batch), self.predicate(feature)], dim=2)
+        return self.to_tags(self.inputs.join_output(self.encoder(x, batch.mask), batch))
+
+    def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
+        return viterbi(logits, mask, allowed=self.allowed)[0]
+
+    def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
+        """Return the probability of each span among legal tag sequences."""
+        return span_probs(Marginals(logits, allowed=self.allowed), tags, self._ids)

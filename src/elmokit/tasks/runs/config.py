@@ -89,11 +89,7 @@ class TaskRunConfig:
         check_ranges(self, dropout=(0.0, 0.999))
 
     def resolved(self, *, with_static: bool) -> "TaskRunConfig":
-        """Return the configuration completed with the task's defaults.
-
-        Raises:
-            InputError: for an unknown task, or one that cannot read layers where ``inputs`` says.
-        """
+        """Return the configuration completed with the task's defaults."""
         task = find_task(self.task)
         return replace(
             self,
@@ -117,5 +113,6 @@ def build_network(
         config.inputs, num_layers=bilm.num_layers, layers_dim=bilm.dim,
         max_characters=bilm.char_vocab.config.max_characters, static=static, bilm=bilm.module,
     )  # fmt: skip
-    assert config.dropout is not None
-    return task.build(token_inputs, labels, config.hidden_dims, config.dropout)
+    if min(config.hidden_dims, default=0) < 1:
+        raise ValueError(f"`hidden_dims` must be at least 1, got {list(config.hidden_dims)}.")
+    return task.network(token_inputs, labels, config.hidden_dims, dropout=config.dropout)

@@ -2,9 +2,8 @@
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ import numpy as np
 import torch
 
 from elmokit.errors import InputError
-from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers
-from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.inputs.layer_cache import Sentence
+from elmokit.tasks.inputs.task_bilm import LayersOf, TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
-from elmokit.tasks.inputs.word_units import warn_of_units
+from elmokit.tasks.inputs.word_units import warn_of_units, warn_once
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
@@ -28,6 +27,8 @@ BATCHES_SORTED_TOGETHER = 20
 """Training batches whose examples are sorted by length together, to reduce padding."""
 PREDICTION_WORDS = 4000
 """Most padded words in a batch in prediction, and in any batch of a document's sentences."""
+OnScored = Callable[[int, int], None]
+"""Called with the number of examples done and in total."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +44,16 @@ class TaskFiles:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TaskExamples:
-    """Examples of the files, and the labels to learn."""
+    """Examples of the files, and the labels of the training set.
+
+    ``train`` includes the sentences added in lower case; ``num_given`` are in the file.
+    """
 
     train: list[Any]
-    """With those added in lower case."""
     num_given: int
-    """Training examples in the file."""
     dev: list[Any]
     test: list[Any] | None
     labels: list[str]
-    """Of the training set."""
 
 
 def read_examples(
@@ -61,11 +62,12 @@ def read_examples(
     """Read all examples; refuse those of another task, and labels that teach nothing."""
     tokenize = bilm.tokenizer.tokenize
     train = task.read(files.train, training=True, tokenize=tokenize)
-    dev = task.read(files.dev, training=False, tokenize=tokenize)
-    test = None
-    if files.test is not None:
-        test = task.read(files.test, training=False, tokenize=tokenize)
-    for path, examples in ((files.train, train), (files.dev, dev)):
+    others = {
+        path: task.read(path, training=False, tokenize=tokenize)
+        for path in (files.dev, files.test)
+        if path is not None
+    }
+    for path, examples in ((files.train, train), (files.dev, others[files.dev])):
         if not any(any(task.sentences(example)) for example in examples):
             raise InputError(
                 f"{path}: no example has a word; all texts are empty for the tokenizer. Is this "
@@ -80,41 +82,31 @@ def read_examples(
         raise InputError(
             f"{files.train}: every example has the label {labels[0]!r}: there is nothing to learn."
         )
-    check_labels(files.dev, task, labels, dev)
-    if files.test is not None and test is not None:
-        check_labels(files.test, task, labels, test)
+    for path, examples in others.items():
+        check_labels(path, task, labels, examples)
     warn_of_units(
         files.train, task.words(train), config.units, bilm.tokenizer,
         has_bilm=bilm.reference is not None,
         option="--set units=morphemes" if "morphemes" in task.all_units else "",
     )  # fmt: skip
-    return TaskExamples(train=train, num_given=num_given, dev=dev, test=test, labels=labels)
+    test = None if files.test is None else others[files.test]
+    return TaskExamples(
+        train=train, num_given=num_given, dev=others[files.dev], test=test, labels=labels
+    )
 
 
 class Examples:
-    """Examples of a task with the layers of their sentences.
-
-    ``keep`` returns the layers of distinct sentences; none if no biLM is read. If ``read`` is
-    given, only these examples have layers, and the sentences of all are its second argument.
-    """
+    """Examples of a task with the layers of their sentences; none if no biLM is read."""
 
     def __init__(
-        self,
-        task: Task[Any],
-        examples: Sequence[Any],
-        keep: Callable[..., SentenceLayers | Sequence[np.ndarray]] | None,
-        *,
-        read: Iterable[int] | None = None,
+        self, task: Task[Any], examples: Sequence[Any], layers_of: LayersOf | None
     ) -> None:
         self.task, self.examples = task, list(examples)
         sentences = [task.sentences(example) for example in self.examples]
         self._lengths = [[len(words) for words in group] for group in sentences]
-        every = dict.fromkeys(words for group in sentences for words in group)
-        groups = sentences if read is None else [sentences[index] for index in sorted(read)]
-        distinct = dict.fromkeys(words for group in groups for words in group)
+        distinct = dict.fromkeys(words for group in sentences for words in group)
         self._numbers = {words: number for number, words in enumerate(distinct)}
-        others = [list(every)] if len(distinct) < len(every) else []
-        self._layers = None if keep is None else keep(list(distinct), *others)
+        self._layers = None if layers_of is None else layers_of(list(distinct))
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -124,12 +116,8 @@ class Examples:
         lengths = self._lengths[index]
         return sum(lengths) if self.task.batched_by == "document" else max(lengths)
 
-    def batch(self, maker: BatchMaker, indices: Sequence[int]) -> list[TokenBatch]:
-        """Return the batches of some examples, as a `TaskModel` reads them."""
-        return self.batch_of(maker, [self.examples[index] for index in indices])
-
-    def batch_of(self, maker: BatchMaker, examples: Sequence[Any]) -> list[TokenBatch]:
-        """Return the batches of any examples made of the same sentences, such as parts."""
+    def batches(self, maker: BatchMaker, examples: Sequence[Any]) -> list[TokenBatch]:
+        """Return the batches of examples, or of parts of them, as a `TaskModel` reads them."""
         sentences = [self.task.sentences(example) for example in examples]
         if self.task.batched_by == "document":
             groups = _by_padded_words([words for group in sentences for words in group])
@@ -143,9 +131,11 @@ class Examples:
         return [self._layers[self._numbers[words]] for words in group]
 
 
-def choose_examples(training: Examples, *, share: float, seed: int) -> list[int]:
-    """Return the examples to train on; a smaller share is a subset of a larger one."""
-    indices = [index for index in range(len(training)) if training.length(index)]
+def choose_examples(
+    task: Task[Any], examples: Sequence[Any], *, share: float, seed: int
+) -> list[int]:
+    """Return the examples with words to train on; a smaller share is a subset of a larger one."""
+    indices = [at for at, example in enumerate(examples) if any(task.sentences(example))]
     random.Random(seed).shuffle(indices)
     return indices[: max(1, round(share * len(indices)))]
 
@@ -158,8 +148,8 @@ def lowercase_copies(
         return []
     task = check_tags_words(task, wanted=LOWERCASE_SHARE)
     count = min(len(training), max(1, round(share * len(training))))
-    chosen = random.Random(seed).sample(range(len(training)), count)
-    copies = ((training[index], task.lowercased(training[index])) for index in sorted(chosen))
+    drawn = random.Random(seed).sample(range(len(training)), count)
+    copies = ((training[index], task.lowercased(training[index])) for index in sorted(drawn))
     changed = [lower for given, lower in copies if task.sentences(lower) != task.sentences(given)]
     if not changed:
         log.warning("%s has no effect: the sentences are in lower case already", LOWERCASE_SHARE)
@@ -206,10 +196,6 @@ def _by_padded_words(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentenc
         yield sentences[start:]
 
 
-OnScored = Callable[[int, int], None]
-"""Called with the number of examples done and in total."""
-
-
 def predict(
     model: TaskModel,
     maker: BatchMaker,
@@ -220,19 +206,15 @@ def predict(
 ) -> list[Any]:
     """Return the prediction for each example, in order; ``with_probs`` as the model's method."""
     model.eval()
-    results: list[Any] = [None] * len(examples)
-    done = 0
-    on_scored(done, len(examples))
+    answer = model.predict_with_probs if with_probs else model.predict
+    answers: dict[int, Any] = {}
+    on_scored(0, len(examples))
     with torch.no_grad():
         for batch in prediction_batches(examples):
-            chosen = [examples.examples[index] for index in batch]
-            answer = model.predict_with_probs if with_probs else model.predict
-            answers = answer(examples.batch(maker, batch), chosen)
-            for index, answer in zip(batch, answers, strict=True):
-                results[index] = answer
-            done += len(batch)
-            on_scored(done, len(examples))
-    return results
+            part = [examples.examples[index] for index in batch]
+            answers.update(zip(batch, answer(examples.batches(maker, part), part), strict=True))
+            on_scored(len(answers), len(examples))
+    return [answers[index] for index in range(len(examples))]
 
 
 def score_model(
@@ -250,36 +232,25 @@ def score_model(
     return replace(score, sampling_units=task.number_sampling_units(examples.examples))
 
 
-def missing_labels(task: Task[Any], labels: Labels, examples: Sequence[Any]) -> list[str]:
-    """Return gold answers that the model cannot give; for spans, their types."""
-    if not task.labels_are_answers:
-        return []
-    unknown = set(task.labels(examples)) - set(labels)
-    return sorted({task.shown_label(label) for label in unknown})
-
-
 def check_labels(path: Path, task: Task[Any], labels: Labels, examples: Sequence[Any]) -> None:
-    """Warn, once, of labels of a file that the training set lacks.
+    """Warn, once, of labels of a file that the training set lacks; of spans, the types.
 
     `InputError` if it lacks all of them: the file is of another task or language.
     """
-    unknown = missing_labels(task, labels, examples)
+    if not task.labels_are_answers:
+        return
+    known = {task.shown_label(label) for label in labels} - {""}
     present = {task.shown_label(label) for label in task.labels(examples)} - {""}
+    unknown = sorted(present - known)
     if unknown and present <= set(unknown):
-        known = sorted({task.shown_label(label) for label in labels} - {""})
         raise InputError(
-            f"{path} has none of the labels that the training set has ({_some(known)}), but "
-            f"{_some(unknown)}: it belongs to another task, or has other labels."
+            f"{path} has none of the labels that the training set has ({_some(sorted(known))}), "
+            f"but {_some(unknown)}: it belongs to another task, or has other labels."
         )
     if unknown:
-        _warn(
+        warn_once(
             f"{path} has labels that the training set lacks ({_some(unknown)}): they count as wrong"
         )
-
-
-@cache
-def _warn(message: str) -> None:
-    log.warning("%s", message)
 
 
 def _some(labels: Sequence[str]) -> str:

@@ -1,20 +1,39 @@
 """`TaskRun`: a trained task, loaded from its directory."""
 
+import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from elmokit.config import from_dict
 from elmokit.errors import InputError
+from elmokit.files.damage import damage
+from elmokit.inference.precision import pick_device
 from elmokit.tasks.formats.reading import Columns
-from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM, reopen_bilm
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.runs.card import run_card
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.examples import Examples, check_labels, predict, score_model
-from elmokit.tasks.runs.run_dir import KEEPS_VECTORS, load_parts, save_run
+from elmokit.tasks.runs.run_dir import (
+    ADVICE,
+    CONFIG_FILE,
+    KEEPS_VECTORS,
+    WEIGHTS_FILE,
+    input_settings_of,
+    read_metadata,
+    read_static,
+    read_weights,
+    run_card,
+    save_run,
+)
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
@@ -23,10 +42,11 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, t
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
 from elmokit.weights.locate import TASK_RUNS
-from elmokit.weights.result_metadata import result_metadata
+from elmokit.weights.result_metadata import adding_version_hint, result_metadata
 from elmokit.weights.storage import Storage, round_parameters
 
-_NamedText = tuple[str, str | Sequence[Any]]
+log = logging.getLogger(__name__)
+
 LINES_TOGETHER, MAX_LINES_TOGETHER = 256, 1 << 16
 """Lines of raw text that are read together, at first and at most: more while words are looked up
 in a file of static vectors, which is read as a whole each time."""
@@ -96,11 +116,37 @@ class TaskRun:
             FormatError: if it is damaged, has no weights, or the biLM is another one.
             ConfigError: if ``task.json`` has an unknown setting or a wrong value.
         """
-        parts = load_parts(
-            TASK_RUNS.find(run_dir), model=model, vectors=vectors, device=device,
+        run_dir = TASK_RUNS.find(run_dir)
+        metadata = read_metadata(run_dir)
+        reference = metadata["vectors"] and from_dict(VectorsReference, metadata["vectors"])
+        with adding_version_hint(metadata.get("elmokit_version", "")):
+            config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
+            task = find_task(config.task).in_units(config.units, config.columns)
+            config = replace(config, inputs=input_settings_of(metadata, run_dir))
+        if vectors is not None and metadata.get(KEEPS_VECTORS):
+            log.warning("%s has no effect: %s keeps its own vectors", vectors, run_dir)
+        elif vectors is not None and reference is not None:
+            reference = replace(reference, path=str(Path(vectors).absolute()))
+        config = config.resolved(with_static=reference is not None)
+        torch_device = pick_device(device)
+        cache_dir = None if cache_dir is None else Path(cache_dir)
+        bilm = reopen_bilm(
+            metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"]), model, run_dir,
+            config.inputs, finetune=config.train.finetune_bilm, device=torch_device,
             cache_dir=cache_dir,
         )  # fmt: skip
-        return cls(**vars(parts))
+        labels = metadata["labels"]
+        tensors = read_weights(run_dir, sha256=metadata.get("weights_sha256"))
+        static = read_static(run_dir, tensors)
+        with damage(run_dir / WEIGHTS_FILE, ADVICE, what=f"does not fit {CONFIG_FILE}"):
+            _check_sizes(labels, config.hidden_dims, tensors)
+            network = build_network(task, config, labels, bilm, static)
+            network.load_state_dict(tensors)
+        network.eval().to(torch_device)
+        maker = BatchMaker(
+            config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=torch_device
+        )
+        return cls(task, network, labels, maker, bilm, reference, metadata)
 
     def result_metadata(self) -> dict[str, Any]:
         """Return the metadata of scores of this run, without its own hash; JSON-able."""
@@ -170,8 +216,8 @@ class TaskRun:
         """
         target = Path(os.path.expanduser(directory)).resolve()
         metadata = self.metadata | {"weights": dtype}
-        static, card = self._maker.static, self._card(metadata)
-        save_run(target, metadata, self._network, static, card, dtype)
+        card, tensors = self._card(metadata), self._network.state_dict()
+        save_run(target, metadata, tensors, self._maker.static, card, dtype)
         self.metadata = metadata
 
     def evaluate(
@@ -198,11 +244,11 @@ class TaskRun:
         task = self.task if columns is None else self.task.in_units(self.task.units, columns)
         examples = task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
         if lowercase:
-            task = check_tags_words(self.task, wanted="`lowercase`")
-            examples = [task.lowercased(example) for example in examples]
+            tagging = check_tags_words(self.task, wanted="`lowercase`")
+            examples = [tagging.lowercased(example) for example in examples]
         check_labels(path, self.task, self.labels, examples)
         self._look_up(examples)
-        held = Examples(self.task, examples, self._bilm.keep)
+        held = Examples(self.task, examples, self._bilm.layers_of(kept=True))
         return score_model(self._network, self._maker, held)
 
     def predict_json(
@@ -213,10 +259,8 @@ class TaskRun:
         names: Iterable[str] | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
-        for example, (answer, probs) in self._predict(
-            texts, tokenizer, with_probs=True, names=names
-        ):
-            yield self.task.as_json(example, answer, probs)
+        answers = self._predict(texts, tokenizer, names, with_probs=True)
+        return (self.task.as_json(example, *answer) for example, answer in answers)
 
     def predict(
         self,
@@ -242,15 +286,15 @@ class TaskRun:
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
                 its name.
         """
-        return self._predict(texts, tokenizer, with_probs=False, names=names)
+        return self._predict(texts, tokenizer, names, with_probs=False)
 
     def _predict(
         self,
         texts: Iterable[str | Sequence[Any]],
         tokenizer: str | None,
+        names: Iterable[str] | None,
         *,
         with_probs: bool,
-        names: Iterable[str] | None = None,
     ) -> Iterator[tuple[Any, Any]]:
         check_is_list(texts, name="texts")
         own = self._bilm.tokenizer
@@ -258,45 +302,37 @@ class TaskRun:
             trained_with = TokenizerConfig(name=own.name, version=own.version)
             other = build_tokenizer(tokenizer_for_model(trained_with, tokenizer))
             own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
-        if names is None:
-            named = zip(map("Text {}".format, count(1)), texts, strict=False)
-        else:
-            named = zip(names, texts, strict=True)
+        known_names = map("Text {}".format, count(1)) if names is None else names
+        named = zip(known_names, texts, strict=names is not None)
         return self._predictions(named, own, with_probs=with_probs)
 
     def _predictions(
-        self, named: Iterator[_NamedText], tokenizer: Tokenizer, *, with_probs: bool
+        self,
+        named: Iterator[tuple[str, str | Sequence[Any]]],
+        tokenizer: Tokenizer,
+        *,
+        with_probs: bool,
     ) -> Iterator[tuple[Any, Any]]:
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
-        num_lines, bad = LINES_TOGETHER, None
-        while bad is None:
-            examples, bad = self._examples(islice(named, num_lines), tokenizer)
+        num_lines, error = LINES_TOGETHER, None
+        while error is None:
+            examples: list[Any] = []
+            try:
+                for name, text in islice(named, num_lines):
+                    examples.append(self._example(name, text, tokenizer))
+            except Exception as bad:  # of a text, or of their source: raised after the answers
+                error = bad
             if not examples:
                 break
             if self._look_up(examples) and self.task.batched_by != "document":
                 num_lines = min(2 * num_lines, MAX_LINES_TOGETHER)
             for start in range(0, len(examples), together):
-                some = examples[start : start + together]
-                held = Examples(self.task, some, self._bilm.compute)
+                part = examples[start : start + together]
+                held = Examples(self.task, part, self._bilm.layers_of(kept=False))
                 answers = predict(self._network, self._maker, held, with_probs=with_probs)
-                yield from zip(some, answers, strict=True)
-        if bad is not None:
-            raise bad
-
-    def _examples(
-        self, block: Iterable[_NamedText], tokenizer: Tokenizer
-    ) -> tuple[list[Any], Exception | None]:
-        """Return the examples before the first text that cannot be read, and its error.
-
-        The error may be that of the texts' source, such as a damaged line of a file.
-        """
-        examples = []
-        try:
-            for name, text in block:
-                examples.append(self._example(name, text, tokenizer))
-        except Exception as error:  # raised after the answers
-            return examples, error
-        return examples, None
+                yield from zip(part, answers, strict=True)
+        if error is not None:
+            raise error
 
     def _example(self, name: str, text: str | Sequence[Any], tokenizer: Tokenizer) -> Any:
         try:
@@ -309,11 +345,7 @@ class TaskRun:
             raise kind(f"{name}: {error}") from error
 
     def _look_up(self, examples: Sequence[Any]) -> bool:
-        """Add the static vectors of words that the run does not have in just this spelling.
-
-        Returns:
-            Whether the file of the vectors was read.
-        """
+        """Add the static vectors of words that the run does not have in just this spelling."""
         with self._lock:
             static = self._maker.static
             if static is None or self._later_words is None:
@@ -327,5 +359,18 @@ class TaskRun:
     def _extend_static(self, vectors: StaticVectors) -> None:
         assert self._maker.static is not None
         extended = self._maker.static.extended(vectors)  # ids of earlier words stay
-        self._network.inputs.set_static(extended)  # first, for a prediction in another thread
+        self._network.inputs.set_static(extended)  # first: another thread may be predicting
         self._maker.static = extended
+
+
+def _check_sizes(
+    labels: Sequence[str], hidden_dims: Sequence[int], tensors: Mapping[str, torch.Tensor]
+) -> None:
+    """Refuse sizes that do not fit the weights, before a network takes the memory for them.
+
+    Every recurrent layer of width H has more than 3 H² weights, and every label its own.
+    """
+    num_weights = sum(tensor.numel() for tensor in tensors.values())
+    needed = len(labels) + 3 * sum(dim * dim for dim in hidden_dims)
+    if needed > num_weights or len(set(labels)) < len(labels):
+        raise ValueError(f"{len(labels):,} `labels` and `hidden_dims`={list(hidden_dims)}")

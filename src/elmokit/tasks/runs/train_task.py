@@ -6,7 +6,7 @@ The training is a job (`elmokit.jobs`): it can be stopped at any moment and resu
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,6 @@ from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskModel, TaskScore
 from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
-from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 from elmokit.version import __version__
 from elmokit.weights.tensor_files import check_name
@@ -143,16 +142,12 @@ def train_task(
     identity = Identity(prepared.config, prepared.inputs())
     with open_job(run_dir, "train", identity, resume=resume, result_name=CONFIG_FILE) as job:
         job.begin()
-        checkpoint = load_checkpoint(job.pieces)
         seconds = None if minutes is None else 60 * minutes
-        training = prepared.build_training(seconds=seconds, checkpoint=checkpoint)
-        resumed_seconds = training.progress.seconds
-        saved = SavedTraining(
-            training, prepared, job, keep_static=keep_static, on_step=on_step, on_epoch=on_epoch
-        )
+        training = prepared.build_training(seconds=seconds, checkpoint=load_checkpoint(job.pieces))
+        resumed_seconds = training.state.progress.seconds
         with stop_requests(save_on_signals) as stop:
-            best = saved.run(stop)
-    num_epochs = training.epoch + bool(training.losses)
+            best = _run(training, prepared, job, stop, keep_static, on_step, on_epoch)
+    num_epochs = training.state.epoch + bool(training.state.losses)
     if best.dev.value == 0:
         log.warning(
             "%s on %s is 0 after every epoch (%d): no gold answer was found. If the file has any, "
@@ -163,6 +158,68 @@ def train_task(
         run_dir, best, num_epochs, training.seconds, training.is_complete,
         prepared.score_test() if training.is_complete else None, resumed_seconds,
     )  # fmt: skip
+
+
+def _run(
+    training: TaskTraining,
+    prepared: "PreparedTask",
+    job: Job,
+    stop: StopRequest,
+    keep_static: bool,
+    on_step: OnStep,
+    on_epoch: OnEpoch,
+) -> EpochReport:
+    """Train to the end with the best model, the log and checkpoints on disk; return the best."""
+    saved_at = time.monotonic()
+    run_log = MetricsLog(job.directory, resume_step=training.state.scored_step)
+    static = prepared.maker.static  # of the words in training and dev set
+    if static is not None and not keep_static:
+        static = static.first(0)
+
+    def write_model() -> None:
+        assert training.state.best is not None
+        metadata = prepared.metadata(training.state.best.dev)
+        tensors = prepared.network.state_dict() | training.best_weights
+        write_best(job.directory, metadata, tensors, static)
+
+    def stop_if_asked(epoch: int) -> None:
+        if stop.signal_number is not None:
+            if training.saved_step < training.state.progress.step:
+                training.save(job.pieces)
+            raise stop.stopped(f"in epoch {epoch}")
+
+    def after_step(step: TaskStep) -> None:
+        nonlocal saved_at
+        on_step(step)
+        # The first one before any model is written, which could not be resumed without it.
+        is_first = step.stage == "scoring dev" and training.saved_step == 0
+        if is_first or time.monotonic() - saved_at >= CHECKPOINT_SECONDS:
+            training.save(job.pieces)
+            saved_at = time.monotonic()
+        stop_if_asked(step.epoch)
+
+    if training.state.best is not None:
+        # On disk may be the model of an epoch after the checkpoint, which is now made again.
+        write_model()
+    for report in training.run(after_step):
+        if report.is_best:
+            write_model()
+        dev = report.dev
+        run_log.write({
+            "epoch": report.epoch, "step": training.state.progress.step, "loss": report.loss,
+            "seconds": round(report.seconds, 2),
+            "metric": dev.metric, "dev": dev.value, **dev.details,
+        })  # fmt: skip
+        training.save(job.pieces)
+        saved_at = time.monotonic()
+        on_epoch(report)
+        stop_if_asked(report.epoch)
+    if training.state.best is None:
+        raise InputError(
+            f"--minutes: the {training.budget.seconds:.2g} seconds were over before the first "
+            "update. Give more, such as --minutes 1."
+        )
+    return training.state.best
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -177,14 +234,12 @@ class PreparedTask:
     bilm: TaskBiLM
     precision: str
     """Of the biLM."""
-    static: StaticVectors | None
-    """Of the words in training and dev set."""
     vectors: VectorsReference | None
     network: TaskModel
     maker: BatchMaker
 
-    def metadata(self) -> dict[str, Any]:
-        """Return the contents of ``task.json``, without the score."""
+    def metadata(self, dev: TaskScore) -> dict[str, Any]:
+        """Return the contents of ``task.json``."""
         bilm, vectors = self.bilm.reference, self.vectors
         return {
             "elmokit_version": __version__,
@@ -196,6 +251,7 @@ class PreparedTask:
                 "train": str(self.files.train), "dev": str(self.files.dev),
                 "examples": self.examples.num_given,
             },
+            "dev": {"metric": dev.metric, "value": dev.value, **dev.details},
         }  # fmt: skip
 
     def inputs(self) -> dict[str, Any]:
@@ -213,27 +269,32 @@ class PreparedTask:
         self, *, seconds: float | None, checkpoint: Checkpoint | None
     ) -> TaskTraining:
         """Compute the layers of the examples, scale the mixtures, and return the training."""
-        settings, keep, maker = self.config.train, self.bilm.keep, self.maker
-        examples = Examples(self.task, self.examples.train, None)
-        read = choose_examples(examples, share=settings.label_share, seed=settings.seed)
-        training = Examples(self.task, self.examples.train, keep, read=read)
-        dev = Examples(self.task, self.examples.dev, keep)
-        num_scaled_by = 1 if self.task.batched_by == "document" else SCALED_BY
-        self.network.inputs.set_scales(training.batch(maker, sorted(read)[:num_scaled_by]))
+        settings, task, examples = self.config.train, self.task, self.examples.train
+        layers_of = self.bilm.layers_of(kept=True)
+        chosen = choose_examples(task, examples, share=settings.label_share, seed=settings.seed)
+        # In the order of the file, so that the layers of all are kept once for all seeds.
+        places = {index: place for place, index in enumerate(sorted(chosen))}
+        training = Examples(task, [examples[index] for index in places], layers_of)
+        num_scaled_by = 1 if task.batched_by == "document" else SCALED_BY
+        first = training.examples[:num_scaled_by]
+        self.network.inputs.set_scales(training.batches(self.maker, first))
         return TaskTraining(
-            self.network, maker, training, dev, settings, seconds=seconds, checkpoint=checkpoint
-        )
+            self.network, self.maker, training, Examples(task, self.examples.dev, layers_of),
+            settings, order=[places[index] for index in chosen], seconds=seconds,
+            checkpoint=checkpoint,
+        )  # fmt: skip
 
     def score_test(self) -> TaskScore | None:
         """Score the network on the test set, if there is one."""
         test = self.examples.test
         if test is None:
             return None
-        if self.static is not None and self.files.vectors is not None:
+        if self.maker.static is not None and self.files.vectors is not None:
             later = read_vectors(self.files.vectors, only=set(self.task.words(test)))
-            self.maker.static = self.static.extended(later)
+            self.maker.static = self.maker.static.extended(later)
             self.network.inputs.set_static(self.maker.static)
-        return score_model(self.network, self.maker, Examples(self.task, test, self.bilm.keep))
+        examples = Examples(self.task, test, self.bilm.layers_of(kept=True))
+        return score_model(self.network, self.maker, examples)
 
 
 def prepare_task(
@@ -252,15 +313,8 @@ def prepare_task(
     task = find_task(config.task).in_units(config.units, config.columns)
     if config.train.lowercase_share:
         check_tags_words(task, wanted=LOWERCASE_SHARE)
-    _check_vectors(config.inputs, files.vectors)
     wanted, config = config.inputs, config.resolved(with_static=files.vectors is not None)
-    for name, reason in (
-        ("state", f"embeddings={wanted.embeddings} reads no layers"),
-        ("static_scale", "there are no word vectors (--vectors)"),
-    ):
-        value = getattr(wanted, name)
-        if value != getattr(config.inputs, name):
-            log.warning("inputs.%s=%s has no effect: %s", name, value, reason)
+    _check_inputs(wanted, config.inputs, files.vectors)
     torch_device = pick_device(device)
     log.info("the task model computes on %s", torch_device)
     bilm = TaskBiLM.open(
@@ -277,91 +331,28 @@ def prepare_task(
         network = build_network(task, config, examples.labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
     network.to(torch_device)
+    maker = BatchMaker(
+        config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=torch_device
+    )
     return PreparedTask(
-        task=task, config=config, files=files, examples=examples, bilm=bilm,
-        precision=precision, static=static, vectors=vectors, network=network,
-        maker=BatchMaker(
-            config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=torch_device
-        ),
+        task=task, config=config, files=files, examples=examples, bilm=bilm, network=network,
+        precision=precision, vectors=vectors, maker=maker,
     )  # fmt: skip
 
 
-def _check_vectors(inputs: InputSettings, vectors: Path | None) -> None:
-    if inputs.sources.needs_static and vectors is None:
+def _check_inputs(wanted: InputSettings, resolved: InputSettings, vectors: Path | None) -> None:
+    if wanted.sources.needs_static and vectors is None:
         raise InputError(
-            f"embeddings={inputs.embeddings!r} needs word vectors: give a file with --vectors."
+            f"embeddings={wanted.embeddings!r} needs word vectors: give a file with --vectors."
         )
-    if inputs.embeddings == "none" and vectors is not None:
+    if wanted.embeddings == "none" and vectors is not None:
         raise InputError(
             "embeddings='none' reads no word vectors: leave out --vectors, or take static."
         )
-
-
-@dataclass
-class SavedTraining:
-    """Runs a `TaskTraining`: writes the best model, the log and checkpoints."""
-
-    training: TaskTraining
-    prepared: PreparedTask
-    job: Job
-    keep_static: bool
-    on_step: OnStep
-    on_epoch: OnEpoch
-    saved_step: int = 0
-    saved_at: float = field(default_factory=time.monotonic)
-
-    def run(self, stop: StopRequest) -> EpochReport:
-        """Train to the end; return the best epoch."""
-        training = self.training
-        run_log = MetricsLog(self.job.directory, resume_step=training.scored_step)
-        self.saved_step = training.progress.step
-        if training.best is not None:
-            # On disk may be the model of an epoch after the checkpoint, which is now made again.
-            with training.best_model():
-                self._write_best(training.best)
-
-        def on_step(step: TaskStep) -> None:
-            self.on_step(step)
-            # the first one before any model is written, which could not be resumed without it
-            is_first = step.stage == "scoring dev" and self.saved_step == 0
-            if is_first or time.monotonic() - self.saved_at >= CHECKPOINT_SECONDS:
-                self._save()
-            self._stop_if_asked(stop, step.epoch)
-
-        for report in training.run(on_step):
-            if report.is_best:
-                self._write_best(report)
-            dev = report.dev
-            run_log.write({
-                "epoch": report.epoch, "step": training.progress.step, "loss": report.loss,
-                "seconds": round(report.seconds, 2),
-                "metric": dev.metric, "dev": dev.value, **dev.details,
-            })  # fmt: skip
-            self._save()
-            self.on_epoch(report)
-            self._stop_if_asked(stop, report.epoch)
-        if training.best is None:
-            raise InputError(
-                f"--minutes: the {training.budget.seconds:.2g} seconds were over before the "
-                "first update. Give more, such as --minutes 1."
-            )
-        return training.best
-
-    def _write_best(self, report: EpochReport) -> None:
-        static, dev = self.prepared.static, report.dev
-        if static is not None and not self.keep_static:
-            static = static.first(0)
-        score = {"metric": dev.metric, "value": dev.value, **dev.details}
-        metadata = self.prepared.metadata() | {"dev": score}
-        write_best(self.job.directory, metadata, self.prepared.network, static)
-
-    def _save(self) -> None:
-        self.training.save(self.job.pieces)
-        self.saved_step, self.saved_at = self.training.progress.step, time.monotonic()
-
-    def _stop_if_asked(self, stop: StopRequest, epoch: int) -> None:
-        if stop.signal_number is None:
-            return
-        if self.saved_step < self.training.progress.step:
-            self._save()
-        raise stop.stopped(f"in epoch {epoch}")
+    for name, reason in (
+        ("state", f"embeddings={wanted.embeddings} reads no layers"),
+        ("static_scale", "there are no word vectors (--vectors)"),
+    ):
+        value = getattr(wanted, name)
+        if value != getattr(resolved, name):
+            log.warning("inputs.%s=%s has no effect: %s", name, value, reason)

@@ -2,8 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
@@ -11,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmokit.config import from_dict, known_part
+from elmokit.config import from_dict
 from elmokit.jobs.job import Pieces
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.runs.config import TaskTrainConfig
-from elmokit.tasks.runs.examples import Examples, choose_examples, score_model, training_batches
+from elmokit.tasks.runs.examples import Examples, score_model, training_batches
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.training.checkpoints import (
     Checkpoint,
@@ -63,27 +62,23 @@ class TaskStep:
 OnStep = Callable[[TaskStep], None]
 
 
-def learned_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return the state of a model without its frozen parameters, such as static vectors."""
-    frozen = {name for name, value in model.named_parameters() if not value.requires_grad}
-    return {name: value for name, value in model.state_dict().items() if name not in frozen}
-
-
-def _copied(model: nn.Module) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in learned_weights(model).items()}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _State:
-    """Attributes of `TaskTraining` that the metadata of a checkpoint hold."""
+@dataclass
+class TrainingState:
+    """How far a training is: what a checkpoint holds besides tensors."""
 
     progress: Progress
     epoch: int
-    losses: tuple[float, ...]
+    """Finished epochs."""
+    losses: list[float]
+    """Of the updates in the unfinished epoch."""
     scored_step: int
+    """Last update that was scored on dev."""
     best: EpochReport | None
+    """The epoch with the best score; after a resume, its ``dev.counts`` are not known."""
     best_epoch_score: float | None
+    """Of the whole epochs."""
     since_best: int
+    """Whole epochs since then."""
 
 
 class TaskTraining:
@@ -95,9 +90,10 @@ class TaskTraining:
     Args:
         model: Trained in place.
         maker: Makes its batches.
-        training: Training examples, with the layers of those that `choose_examples` returns.
+        training: Training examples with their layers.
         dev: Scored after each epoch.
         config: How to train.
+        order: The training examples, in the order that epochs shuffle; none: as they are.
         seconds: Limit of training and scoring, over all parts of a resumed run; none: no limit.
         checkpoint: Where to continue.
     """
@@ -110,97 +106,53 @@ class TaskTraining:
         dev: Examples,
         config: TaskTrainConfig,
         *,
+        order: list[int] | None = None,
         seconds: float | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self.model, self.maker, self.training, self.dev = model, maker, training, dev
         self.config = config
-        self.indices = choose_examples(training, share=config.label_share, seed=config.seed)
+        self.order = list(range(len(training))) if order is None else order
         self.batch_size = config.batch_size or training.task.default_batch_size
-        self.num_batches = -(-len(self.indices) // self.batch_size)
+        self.num_batches = -(-len(self.order) // self.batch_size)
         self.planned = Budget(steps=config.epochs * self.num_batches)
         self.budget = replace(self.planned, seconds=seconds)
         self.optimizer = _build_optimizer(model, maker.bilm, config)
-        self.progress = Progress()
-        self.epoch = 0
-        """Finished epochs."""
-        self.losses: list[float] = []
-        """Of the updates in the unfinished epoch."""
-        self.scored_step = 0
-        """Last update that was scored on dev."""
-        self.best: EpochReport | None = None
-        """The epoch with the best score; after a resume, its ``dev.counts`` are not known."""
+        self.state = TrainingState(Progress(), 0, [], 0, None, None, 0)
         self.best_weights: dict[str, Tensor] = {}
-        """`learned_weights` with that score; empty before the first."""
-        self.best_epoch_score: float | None = None
-        """Of the whole epochs."""
-        self.since_best = 0
-        """Whole epochs since then."""
+        """What is trained, in the best epoch; empty before the first."""
         if checkpoint is not None:
             with restoring(checkpoint):
                 self._restore(checkpoint)
-        self._started = time.monotonic() - self.progress.seconds
+        self.saved_step = self.state.progress.step
+        self._started = time.monotonic() - self.state.progress.seconds
 
     def save(self, checkpoints: Pieces) -> None:
         """Write a checkpoint."""
-        best = None
-        if self.best is not None:
-            dev = self.best.dev
-            score = {"metric": dev.metric, "value": dev.value, "details": dev.details}
-            best = vars(self.best) | {"dev": score}
+        state, best = self.state, self.state.best
+        progress = replace(state.progress, seconds=self.seconds)
+        record = vars(state) | {"progress": asdict(progress)}
+        if best is not None:
+            dev = {name: getattr(best.dev, name) for name in ("metric", "value", "details")}
+            record["best"] = vars(best) | {"dev": dev}
         save_checkpoint(
-            checkpoints, self.progress.step, model=learned_weights(self.model),
-            optimizer=self.optimizer, carry=self.best_weights,
-            metadata={
-                "progress": asdict(replace(self.progress, seconds=self.seconds)),
-                "epoch": self.epoch, "losses": self.losses, "scored_step": self.scored_step,
-                "best": best, "best_epoch_score": self.best_epoch_score,
-                "since_best": self.since_best,
-            },
+            checkpoints, progress.step, model=_trained(self.model), optimizer=self.optimizer,
+            carry=self.best_weights, metadata=record,
         )  # fmt: skip
+        self.saved_step = progress.step
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        known = known_part(_State, checkpoint.metadata)
-        state = from_dict(_State, known, source=str(checkpoint.path))
-        if state.progress.step != state.epoch * self.num_batches + len(state.losses):
-            raise ValueError("`progress.step` does not agree with `epoch` and `losses`")
-        if (state.best is None) != (state.scored_step == 0):
-            raise ValueError("`best` does not agree with `scored_step`")
-        self._check_weights("model", checkpoint.model)
-        self.model.load_state_dict(checkpoint.model, strict=False)  # not the frozen ones
-        if not checkpoint.optimizer:  # Adam would begin anew in silence
-            raise ValueError("optimizer.safetensors is empty")
+        self.state = from_dict(TrainingState, checkpoint.metadata, source=str(checkpoint.path))
+        self.best_weights = checkpoint.carry
+        for weights in (checkpoint.carry, checkpoint.model):  # the former to check its names
+            self.model.load_state_dict(self.model.state_dict() | weights)
         restore_optimizer(self.optimizer, checkpoint.optimizer)
-        if state.best is not None:
-            self._check_weights("carry", checkpoint.carry)
-            self.best_weights = checkpoint.carry
-        for name, value in vars(state).items():
-            setattr(self, name, list(value) if name == "losses" else value)
-
-    def _check_weights(self, name: str, tensors: Mapping[str, Tensor]) -> None:
-        """Check the names and shapes of learned weights: `load_state_dict` would skip some."""
-        saved, own = (
-            {(key, tensor.shape) for key, tensor in each.items()}
-            for each in (tensors, learned_weights(self.model))
-        )
-        if saved != own:
-            key = min(saved ^ own)[0]
-            raise ValueError(f"{name}.safetensors differs from the model in `{key}`")
-
-    @contextmanager
-    def best_model(self) -> Iterator[None]:
-        """Give the model the weights of the best epoch for a while."""
-        now = _copied(self.model)
-        self.model.load_state_dict(self.best_weights, strict=False)
-        try:
-            yield
-        finally:
-            self.model.load_state_dict(now, strict=False)
 
     @property
     def is_complete(self) -> bool:
         """Whether the epochs or the patience are used up."""
-        return self.epoch >= self.config.epochs or self.since_best >= self.config.patience
+        state, config = self.state, self.config
+        return state.epoch >= config.epochs or state.since_best >= config.patience
 
     @property
     def seconds(self) -> float:
@@ -221,35 +173,35 @@ class TaskTraining:
         with torch.random.fork_rng(devices=cuda):
             while not self.is_complete:
                 self._update(on_step)
-                if self.progress.step == self.scored_step:  # no time left
+                if self.state.progress.step == self.state.scored_step:  # no time left
                     break
                 yield self._score(on_step)
-        self.model.load_state_dict(self.best_weights, strict=False)
+        self.model.load_state_dict(self.model.state_dict() | self.best_weights)
         self.model.eval()
 
     def _update(self, on_step: OnStep) -> None:
         """Make the updates that are left in this epoch, or for which there is time."""
         self.model.train()
-        seed = f"{self.config.seed} {self.epoch}"
-        batches = training_batches(self.training, self.indices, self.batch_size, seed=seed)
+        state, config = self.state, self.config
+        batches = training_batches(
+            self.training, self.order, self.batch_size, seed=f"{config.seed} {state.epoch}"
+        )
         reports = train(
-            self._objective, iter(batches[len(self.losses) :]), self.optimizer, carry=None,
-            budget=self.budget, planned=self.planned, schedule=SCHEDULES[self.config.schedule],
+            self._objective, iter(batches[len(state.losses) :]), self.optimizer, carry=None,
+            budget=self.budget, planned=self.planned, schedule=SCHEDULES[config.schedule],
             config=OptimizerConfig(
-                learning_rate=self.config.learning_rate, clip_norm=self.config.clip_norm
+                learning_rate=config.learning_rate, clip_norm=config.clip_norm
             ),
-            progress=replace(self.progress, seconds=self.seconds),
+            progress=replace(state.progress, seconds=self.seconds),
         )  # fmt: skip
+        total, epoch = config.epochs * self.num_batches, state.epoch + 1
         try:
             for report in reports:
-                self.progress = report.progress
-                self.losses.append(report.loss)
-                total = self.config.epochs * self.num_batches
-                on_step(
-                    TaskStep("training", report.progress.step, total, self.epoch + 1, report.loss)
-                )
+                state.progress = report.progress
+                state.losses.append(report.loss)
+                on_step(TaskStep("training", report.progress.step, total, epoch, report.loss))
         except FloatingPointError as error:
-            raise _diverged("The loss is", self.epoch + 1) from error
+            raise _diverged("The loss is", epoch) from error
 
     def _objective(self, batch: list[int], carry: None, step: int) -> StepResult[None]:
         seed = derived_seed(self.config.seed, step)
@@ -257,30 +209,31 @@ class TaskTraining:
         draw = random.Random(seed)
         task, examples = self.training.task, self.training.examples
         parts = [task.part(examples[index], draw) for index in batch]
-        loss = self.model.loss(self.training.batch_of(self.maker, parts), parts)
+        loss = self.model.loss(self.training.batches(self.maker, parts), parts)
         return StepResult(loss, {}, len(batch), carry)
 
     def _score(self, on_step: OnStep) -> EpochReport:
         """Score the dev set; count the epoch if it is complete."""
-        number = self.epoch + 1
+        state, number = self.state, self.state.epoch + 1
 
         def on_scored(done: int, total: int) -> None:
             on_step(TaskStep("scoring dev", done, total, number))
 
-        # of the last update only the loss before it is known
-        if not all(value.isfinite().all() for value in learned_weights(self.model).values()):
+        # Of the last update only the loss before it is known.
+        if not all(value.isfinite().all() for value in _trained(self.model).values()):
             raise _diverged("The weights are", number)
         try:
             score = score_model(self.model, self.maker, self.dev, on_scored)
         except FloatingPointError as error:
             raise _diverged("Scores of the dev set are", number) from error
-        is_whole = len(self.losses) == self.num_batches
-        is_best = self.best is None or score.value > self.best.dev.value
-        report = EpochReport(number, float(np.mean(self.losses)), score, is_best, self.seconds)
+        is_best = state.best is None or score.value > state.best.dev.value
+        report = EpochReport(number, float(np.mean(state.losses)), score, is_best, self.seconds)
         if is_best:
-            self.best, self.best_weights = report, _copied(self.model)
-        self.scored_step = self.progress.step
-        if is_whole:
+            weights = _trained(self.model).items()
+            state.best = report
+            self.best_weights = {name: value.clone() for name, value in weights}
+        state.scored_step = state.progress.step
+        if len(state.losses) == self.num_batches:
             self._count_epoch(score.value)
         return report
 
@@ -291,12 +244,18 @@ class TaskTraining:
         it, so that a run in pieces ends where an uninterrupted one does. Neither do epochs before
         the first score above 0: with little data, span taggers find nothing for a while.
         """
-        self.epoch, self.losses = self.epoch + 1, []
-        before = self.best_epoch_score
+        state, before = self.state, self.state.best_epoch_score
+        state.epoch, state.losses = state.epoch + 1, []
         is_better = before is None or score > before
-        self.best_epoch_score = score if before is None else max(before, score)
-        has_begun = self.best_epoch_score > 0
-        self.since_best = self.since_best + 1 if has_begun and not is_better else 0
+        state.best_epoch_score = score if before is None else max(before, score)
+        has_begun = state.best_epoch_score > 0
+        state.since_best = state.since_best + 1 if has_begun and not is_better else 0
+
+
+def _trained(model: nn.Module) -> dict[str, Tensor]:
+    """Return the state of a model without its frozen parameters, such as static vectors."""
+    frozen = {name for name, value in model.named_parameters() if not value.requires_grad}
+    return {name: value for name, value in model.state_dict().items() if name not in frozen}
 
 
 def _diverged(what: str, epoch: int) -> FloatingPointError:

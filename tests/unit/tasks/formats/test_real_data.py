@@ -125,14 +125,6 @@ def test_large_files_begin_well(find, name, read):
     assert len(list(islice(read(find(name)), 100))) == 100
 
 
-@pytest.mark.parametrize("part", ["train", "dev"])
-@pytest.mark.parametrize("name", ["gum", "litbank"])
-def test_documents_begin_well(find, name, part):
-    for document in islice(read_coreference(find(f"coref-en-{name}/{part}.conll.xz")), 2):
-        assert len(document.clusters) > 5
-        assert (document.genre is not None) == (name == "gum")
-
-
 def test_senses_and_their_first_sense_baseline(find, tmp_path):
     keys = find("wsd-en/semeval2007.gold.key.txt.xz")
     sentences = list(read_senses(find("wsd-en/semeval2007.data.xml.xz"), keys))
@@ -148,13 +140,6 @@ def test_senses_and_their_first_sense_baseline(find, tmp_path):
     # published for the first sense of WordNet on this set: 54.5 F1
     right = sum(inventory.first_sense(word.lemma, word.pos) in word.sense_keys for word in words)
     assert right / len(words) == pytest.approx(0.545, abs=0.02)
-
-
-@pytest.mark.parametrize("name", [pytest.param("semcor", marks=pytest.mark.slow), "semeval2007"])
-def test_annotated_text_begins_well(find, name):
-    keys = find(f"wsd-en/{name}.gold.key.txt.xz")
-    sentences = read_senses(find(f"wsd-en/{name}.data.xml.xz"), keys)
-    assert len(list(islice(sentences, 100))) == 100
 
 
 def test_nearly_all_entities_of_klue_can_be_found_in_kiwis_morphemes(find):

@@ -1,21 +1,34 @@
-"""Records from JSON lines, TSV and CSV."""
+"""Formats of records: texts with labels, roles, questions, words in context, senses."""
 
 import gzip
 import io
+import json
 import os
 import threading
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, StrictInt, StrictStr
 
 from elmokit.errors import FormatError
+from elmokit.probes.data import read_wic_data
+from elmokit.tasks.formats.labeled_texts import read_labeled_texts, read_sentiment_trees
+from elmokit.tasks.formats.propbank import read_propbank
 from elmokit.tasks.formats.records import Record, read_records
+from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
+from elmokit.tasks.formats.squad import read_squad
+from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
 from elmokit.wording import Location
 
 
 def fields(path):
     return [(record.location.line, dict(record.fields)) for record in read_records(path)]
+
+
+def lines(*rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -37,26 +50,6 @@ def fields(path):
 )  # fmt: skip
 def test_files_and_their_records(write, name, content, expected):
     assert fields(write(content, name=name)) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.jsonl", '{"a": 1}\n{"a": 1\n', "line 2: Invalid JSON"),
-        ("a.jsonl", '{"a": 1}\na\tb\n', "line 2: Invalid JSON"),
-        ("a.jsonl", '{"a": 1}\n[1]\n', r"line 2: .*\[1\]"),
-        ("a.jsonl", '{"a": 1}\n' + "[" * 99_999, "line 2: "),
-        ("a.jsonl", '{"a": "x\\ud83d"}\n', "line 1: "),  # half a character is no text
-        ("a.json", '\n[\n{"a": 1}\n]\n', "line 2: .*JSON lines.* jq "),
-        ("a.tsv", "a\tb\n1\t2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
-        ("a.tsv", "a\tb\n1\t2\t3\n", r"line 2: 3 .* 2 \(a, b\)"),
-        ("a.tsv", "a\ta\n1\t2\n", "line 1: .*: a, a"),
-        ("a.csv", 'a,b\n1,"2\n3,4\n', "line 2: .*comma"),
-    ],
-)
-def test_damage_is_told_with_its_line(write, name, content, message):
-    with pytest.raises(FormatError, match=rf"{name}, {message}"):
-        fields(write(content, name=name))
 
 
 class Slow(io.BytesIO):
@@ -81,52 +74,338 @@ def test_standard_input_and_pipes_are_read_once(content, monkeypatch, tmp_path):
     assert [row for _, row in rows] == expected
 
 
-def record(value):
-    return Record.from_json(f'{{"a": {value}, "b": 2}}', Location(path=Path("x.jsonl"), line=7))
-
-
-@pytest.mark.parametrize(
-    ("method", "value", "expected"),
-    [
-        ("text", '"x"', "x"), ("text", r'"x\ud83d\ude00"', "x😀"),
-        ("integer", "7", 7), ("integer", '"7"', 7), ("integer", "-2", -2),
-        ("truth", "true", True), ("truth", '"False"', False), ("truth", '"T"', True),
-        ("label", '" pos "', "pos"), ("label", "1", "1"), ("label", '"-"', "-"),
-        ("label", "null", None), ("label", '""', None),
-    ],
-)  # fmt: skip
-def test_fields(method, value, expected):
-    assert getattr(record(value), method)("a") == expected
-
-
-@pytest.mark.parametrize(
-    ("method", "value"),
-    [
-        ("text", "1"), ("text", "null"), ("text", "[]"),
-        ("integer", '"seven"'), ("integer", "1.5"), ("integer", "null"), ("integer", '""'),
-        ("truth", "null"), ("truth", "[]"), ("truth", '"maybe"'),
-        ("label", "true"), ("label", "1.5"), ("label", "[]"),
-    ],
-)  # fmt: skip
-def test_fields_of_another_type_are_named(method, value):
-    with pytest.raises(FormatError, match=r"x\.jsonl, line 7: .*'a"):
-        getattr(record(value), method)("a")
-
-
-def test_missing_fields_name_those_there_and_labels_what_stands_for_none():
-    with pytest.raises(FormatError, match=r"line 7: .*'text'; .*: a, b"):
-        record(1).text("text")
-    assert record('"-"').label("a", missing=("", "-")) is None
-
-
 class Inner(BaseModel):
     numbers: list[int]
 
 
-def test_a_model_names_the_place_of_what_is_wrong():
-    class Model(BaseModel):
-        a: list[Inner]
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (str, ["x", "x😀"], [1, None, []]),
+        (int, [7, "7", -2], ["seven", 1.5, None, ""]),
+        (bool, [True, "False", "T"], [None, [], "maybe"]),
+        (StrictStr | StrictInt | None, [" pos ", 1, None], [True, 1.5, []]),
+        (list[Inner], [[{"numbers": [1, 2]}]], [[{"numbers": [1, "x"]}], [{}]]),
+    ],
+)
+def test_fields_have_types_and_those_of_another_are_named(kind, good, bad):
+    place = Location(path=Path("x.jsonl"), line=7)
+    for value in good:
+        Record(fields={"a": value}, location=place).value("a", kind)
+    for value in bad:
+        with pytest.raises(FormatError, match=r"x\.jsonl, line 7: .*'a"):
+            Record(fields={"a": value}, location=place).value("a", kind)
+    with pytest.raises(FormatError, match=r"line 7: .*'text'; .*: a"):
+        Record(fields={"a": 1}, location=place).text("text")
 
-    assert record('[{"numbers": [1, 2]}]').as_model(Model).a[0].numbers == [1, 2]
-    with pytest.raises(FormatError, match=r"line 7: .*'a\[0\]\.numbers\[1\]'.*'x'"):
-        record('[{"numbers": [1, "x"]}]').as_model(Model)
+
+# --- texts with labels ----------------------------------------------------------------------------
+
+PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
+PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
+
+
+def test_texts_keep_their_form_and_words_come_from_the_tokenizer(write, caplog):
+    path = write('id\tdocument\tlabel\n1\t"별로 예요\t0\n2\t최고 !\t1\n', name="a.tsv")
+    first, second = read_labeled_texts(path, str.split, texts=(("text", "document"),))
+    assert (first.texts, first.label) == (('"별로 예요',), "0")
+    assert (second.sentences, second.label) == ((("최고", "!"),), "1")
+    unlabeled = ({**PAIR, "label": label} for label in ("-", "", None))
+    path = write(lines(PAIR, *unlabeled), name="a.jsonl")
+    (pair,) = read_labeled_texts(path, str.split, **PAIRS)
+    assert pair.texts == ("비가 온다.", "날이 맑다.")
+    assert (pair.sentences, pair.label) == ((("비가", "온다."), ("날이", "맑다.")), "1")
+    assert "no_gold_label: 3" in caplog.text  # no fault
+
+
+@pytest.mark.parametrize(
+    ("least", "phrases"),
+    [
+        (None, []),
+        (1, ["A slow river", "A", "slow river", "slow", "river", "shines .", "shines", "."]),
+        (2, ["A slow river", "slow river", "shines ."]),
+        (4, []),
+    ],
+)
+def test_phrases_follow_their_sentence(write, least, phrases):
+    path = write("(3 (2 (2 A) (1 (1 slow) (2 river))) (4 (4 shines) (2 .)))\n\n(0 No)\n")
+    examples = list(read_sentiment_trees(path, min_phrase_tokens=least))
+    texts = [example.texts[0] for example in examples]
+    assert texts[: len(phrases) + 1] == ["A slow river shines .", *phrases]
+    labels = {example.texts[0]: example.label for example in examples}
+    assert (labels["A slow river shines ."], labels["No"]) == ("3", "0")
+    assert (labels.get("slow river", "1"), labels.get("shines .", "4")) == ("1", "4")
+
+
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [
+        (r"(2 (2 -LRB-) (2 (2 1\/2) (2 -rrb-)))", ("(", "1/2", "-rrb-")),  # escapes
+        ("(2 (2 (2 강)) (2 1\xa0/2) (2 b))", ("강", "1\xa0/2", "b")),  # one or three parts
+        ("(2 (2 강) " * 4_999 + "(3 끝)" + ")" * 4_999, ("강",) * 4_999 + ("끝",)),  # deep
+    ],
+)
+def test_words_of_trees(write, tree, words):
+    (example,) = read_sentiment_trees(write(tree))
+    assert example.sentences == (words,)
+
+
+@given(
+    st.recursive(
+        st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1).map(
+            lambda word: ("2", [word])
+        ),
+        lambda parts: st.tuples(st.sampled_from("01234"), st.lists(parts, min_size=1)),
+    )
+)
+def test_words_and_nodes_survive(tmp_path_factory, tree):
+    def written(node):
+        label, parts = node
+        inside = (one if isinstance(one, str) else written(one) for one in parts)
+        return f"({label} {' '.join(inside)})"
+
+    def nodes(node):
+        label, parts = node
+        below = [[(None, [one])] if isinstance(one, str) else nodes(one) for one in parts]
+        words = [word for one in below for word in one[0][1]]
+        return [(label, words)] + [one for part in below for one in part if one[0] is not None]
+
+    path = tmp_path_factory.mktemp("trees") / "a.txt"
+    path.write_bytes(written(tree).encode())
+    read = read_sentiment_trees(path, min_phrase_tokens=1)
+    assert [(one.label, list(one.sentences[0])) for one in read] == nodes(tree)
+
+
+# --- roles, questions -----------------------------------------------------------------------------
+
+
+def test_each_predicate_is_an_example(write, caplog):
+    tags = ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]
+    sentence = {
+        "tokens": ["Mina", "began", "her", "walk"],
+        "predicates": [{"index": 2, "lemma": "begin", "tags": tags}] * 2,
+    }
+    others = {**sentence, "predicates": []}, {**sentence, "tokens": ["Mina", "began", "", "walk"]}
+    rows = [sentence] * 20 + list(others)
+    first, *more = read_propbank(write(lines(*rows), name="a.jsonl"))
+    assert (first.tokens, first.predicate) == (("Mina", "began", "her", "walk"), 2)
+    assert first.tags == tuple(tags)  # the verb need not be at the predicate
+    assert len(more) == 39
+    assert "empty_token: 2" in caplog.text
+
+
+CONTEXT = "한강은 길다. 한강은 서울을 지난다."
+#          0    5  8    12     (code points)
+
+
+def question(*answers, name="q1", text="어디를?", **more):
+    given = [{"text": words, "answer_start": start} for words, start in answers]
+    return {"id": name, "question": text, "answers": given, **more}
+
+
+GOOD = [question(("서울", 12), name=f"good {number}") for number in range(59)]
+
+
+@pytest.fixture
+def ask(write):
+    def ask(*questions, **settings):
+        data = [{"title": "강", "paragraphs": [{"context": CONTEXT, "qas": list(questions)}]}]
+        path = write(json.dumps({"version": "1.1", "data": data}), name="a.json")
+        return list(read_squad(path, **settings))
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("start", "nearest"),
+    [(0, 0), (1, 0), (4, 0), (5, 8), (8, 8), (9, 8), (999, 8), (-5, 0)],
+)
+def test_an_answer_beside_its_offset_is_found_at_the_nearest_place(ask, start, nearest, caplog):
+    # 한강 stands at 0 and 8; 4 is as near to both, and the earlier one is taken
+    (example,) = ask(question(("한강", start), ("서울을", 12)))
+    assert [answer.answer_start for answer in example.answers] == [nearest, 12]
+    assert (example.name, example.texts) == ("q1", ("한강", "서울을"))
+    assert ("answer_moved: 1" in caplog.text) == (start != nearest)
+
+
+def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
+    questions = (
+        *GOOD, question(), question(("서울", 12), text=" "), question(is_impossible=True),
+        question(("부산", 3), ("서울", 12), (" ", 3), name="some"),
+        question(("부산", 3), name="none"),
+    )  # fmt: skip
+    *_, last = ask(*questions)
+    assert (last.name, [answer.text for answer in last.answers]) == ("some", ["서울"])
+    for reason in ("answer_dropped: 2", "answer_not_in_context: 1", "no_answer: 1",
+                   "empty_text: 1", "unanswerable: 1"):  # fmt: skip
+        assert reason in caplog.text
+    *_, first, second = ask(*questions, scoring=True)
+    assert (first.texts, len(first.answers)) == (("부산", "서울"), 1)
+    assert (second.texts, second.answers) == (("부산",), ())
+
+
+# --- words in context -----------------------------------------------------------------------------
+
+WIC = {
+    "lemma": "bank", "sentence1": "The bank rose .", "start1": 4, "end1": 8,
+    "sentence2": "Banks lend.", "start2": 0, "end2": 5, "label": False,
+}  # fmt: skip
+OTHER = {**WIC, "sentence2": "A bank .", "start2": 2, "end2": 6, "label": True}
+
+
+@pytest.fixture(params=["mcl", "wic", "superglue"])
+def wic_folder(request, tmp_path):
+    """The same pairs in the layouts of MCL-WiC, WiC and SuperGLUE."""
+    names = {"mcl": ("training.en-en", "dev.en-en"), "wic": ("train", "dev")}
+    for split in (0, 1):
+        if request.param == "superglue":
+            rows = [{**pair, "word": "bank", "idx": 0} for pair in (WIC, OTHER)]
+            for each in rows:
+                del each["lemma"]
+            (tmp_path / ("train.jsonl", "val.jsonl")[split]).write_text(lines(*rows))
+            continue
+        name = names[request.param][split]
+        if request.param == "mcl":
+            rows = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
+            text = json.dumps(rows, indent=1)
+            gold = json.dumps([{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}])
+            suffix = ""
+        else:
+            text = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\n"
+            text += "bank\tN\t1-1\tThe bank rose .\tA bank .\n"
+            gold, suffix = "F\nT\n", ".txt"
+        stem, _, language = name.partition(".")
+        language = language and f".{language}"
+        folder = tmp_path / ("train", "dev")[split]
+        folder.mkdir()
+        (folder / f"{stem}{language}.data{suffix}").write_text(text)
+        (folder / f"{stem}{language}.gold{suffix}").write_text(gold)
+    return tmp_path
+
+
+def test_pairs_of_every_layout_are_read(wic_folder):
+    data = read_wic_data(wic_folder)
+    for pairs in (data.train, data.dev):
+        words = [
+            (one.text[one.start : one.end], pair.same_sense, pair.lemma)
+            for pair in pairs for one in (pair.first, pair.second)
+        ]  # fmt: skip
+        assert words == [
+            ("bank", False, "bank"), ("Banks", False, "bank"),
+            ("bank", True, "bank"), ("bank", True, "bank"),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wic_folder", ["mcl", "wic"], indirect=True)
+def test_labels_that_do_not_fit_are_refused(wic_folder):
+    (gold,) = wic_folder.glob("dev/*.gold*")
+    gold.write_text('[{"id": "a.1", "tag": "T"}]' if gold.suffix == ".gold" else "T\n")
+    with pytest.raises(FormatError, match=r"dev.*gold.* 2 pairs.*dev.*data"):
+        read_wic_data(wic_folder)
+    gold.unlink()
+    with pytest.raises(FileNotFoundError, match="gold"):
+        read_wic_data(wic_folder)
+
+
+@pytest.mark.parametrize(
+    "change", [{"end1": 16}, {"start1": 8}, {"start1": -1}, {"start2": 9, "end2": 2}]
+)
+def test_words_outside_their_text_are_skipped(write, change, caplog):
+    path = write(lines(*[WIC] * 19, {**WIC, **change}), name="a.jsonl")
+    assert len(list(read_wic(path))) == 19
+    assert "target_not_in_text: 1 (first: " in caplog.text
+
+
+KOBEST = "ID\tTarget\tSENTENCE1\tLink 1\tSENTENCE2\tANSWER\r\n"
+
+
+def test_marks_become_spans_and_texts_without_marks_are_skipped(write, caplog):
+    good = "1\t배\t강에 [배]가 떴다, [배]가.\t-\t[배]를 깎다.\tFALSE\r\n"
+    bad = "".join(f"2\t배\t{text}\t-\t[배]\tTrue\r\n" for text in ("배", "[배", "배]", "[ ]배"))
+    pair, *more = read_kobest_wic(write(KOBEST + good * 80 + bad, name="a.tsv"))
+    # 강에 + space = 3 characters before the word; of several marks the first counts
+    assert (pair.first.text, pair.first.start, pair.first.end) == ("강에 배가 떴다, 배가.", 3, 4)
+    assert (pair.second.text, pair.second.start, pair.second.end) == ("배를 깎다.", 0, 1)
+    assert (pair.lemma, pair.same_sense) == ("배", False)
+    assert len(more) == 79
+    assert "target_not_in_text: 4" in caplog.text
+    assert "several_targets: 80" in caplog.text
+
+
+# --- senses ---------------------------------------------------------------------------------------
+
+HEAD = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n<text id="d0">\n'
+TAIL = "</text>\n</corpus>\n"
+FIRST = (
+    '<sentence id="d0.s0">\n'
+    '<wf lemma="the" pos="DET">The</wf>\n'
+    '<instance id="d0.s0.t0" lemma="river_bank" pos="NOUN">river bank</instance>\n'
+    '<instance id="d0.s0.t1" lemma="rise" pos="VERB">rose</instance>\n'
+    '<wf lemma="&amp;" pos="CONJ">&amp;</wf>\n'
+    "</sentence>\n"
+)
+SECOND = (
+    '<sentence id="d0.s1">\n'
+    '<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>\n'
+    '<wf lemma="." pos=".">.</wf>\n'
+    "</sentence>\n"
+)
+PLAIN = '<sentence id="d0.s2"><wf lemma="oh" pos="X">Oh</wf></sentence>\n'
+KEYS = (
+    "d0.s0.t0 river_bank%1:17:00::\n"
+    "d0.s0.t1 rise%2:38:00::;2:30:01:: rise%2:37:00::;stand_up%2:38:00::;\nd0.s1.t0 물%1\n"
+)
+
+
+@pytest.fixture
+def annotated(write):
+    def annotated(text, keys=KEYS):
+        keys_path = write(keys, name="gold.key.txt")
+        return list(read_senses(write(text, name="data.xml"), keys_path))
+
+    return annotated
+
+
+def test_sentences_with_annotated_words(annotated):
+    first, second = annotated(HEAD + FIRST + PLAIN + f"</text>\n<text>\n{SECOND}" + TAIL)
+    assert first.tokens == ("The", "river", "bank", "rose", "&")
+    assert [(one.start, one.end) for one in first.occurrences] == [(1, 3), (3, 4)]
+    assert first.occurrences[1].sense_keys == (  # keys joined by semicolons are several
+        "rise%2:38:00::", "rise%2:30:01::", "rise%2:37:00::", "stand_up%2:38:00::",
+    )  # fmt: skip
+    assert (first.occurrences[0].lemma, first.occurrences[0].pos) == ("river_bank", "NOUN")
+    assert (second.tokens, second.occurrences[0].name) == (("물", "."), "d0.s1.t0")
+    assert (first.document, second.document) == ("d0", "2")
+
+
+def test_words_without_key_and_sentences_with_an_empty_word_are_counted(annotated, caplog):
+    words = "".join(f'<instance id="t{n}" lemma="a" pos="NOUN">a</instance>' for n in range(60))
+    keys = KEYS + "".join(f"t{n} a%1\n" for n in range(59))
+    bad = SECOND.replace(">.<", "> <")
+    text = HEAD + f"<sentence>{words}</sentence>" + bad + TAIL
+    (sentence,) = annotated(text, keys)
+    assert (len(sentence.tokens), len(sentence.occurrences)) == (60, 59)
+    assert "no_gold_key: 1" in caplog.text
+    assert "empty_token: 1" in caplog.text
+    with pytest.raises(FormatError, match=r"data\.xml: 3 of 3 .*no_gold_key: 3 .*d0\.s0"):
+        annotated(HEAD + FIRST + SECOND + TAIL, "d7.s0.t0 a%1\n")
+
+
+def test_senses_of_the_same_spelling_come_first(write):
+    rows = [
+        "lemma\tpos\trank\tsense_key\tsynset\tgloss",
+        "March\tn\t1\tmarch%1:28:00::\t15-n\tthe month",
+        "march\tn\t2\tmarch%1:10:00::\t11-n\tmusic",
+        "march\tn\t1\tmarch%1:04:00::\t10-n\ta procession",
+        "march\tv\t1\tmarch%2:38:00::\t12-v\twalk in step",
+        "river bank\tn\t1\triver_bank%1:17:00::\t13-n\tthe edge",
+    ]
+    inventory = read_sense_inventory(write("\n".join(rows), name="senses.tsv"))
+    assert len(inventory) == 5
+    keys = [sense.sense_key for sense in inventory.senses("march", "n")]
+    assert keys == ["march%1:04:00::", "march%1:10:00::", "march%1:28:00::"]
+    firsts = {("March", "NOUN"): "march%1:28:00::", ("march", "VERB"): "march%2:38:00::",
+              ("RIVER_BANK", "n"): "river_bank%1:17:00::", ("Brook", "NOUN"): None,
+              ("march", "ADV"): None}  # fmt: skip
+    for (lemma, pos), key in firsts.items():
+        assert inventory.first_sense(lemma, pos) == key

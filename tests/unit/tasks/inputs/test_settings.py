@@ -6,7 +6,7 @@ import pytest
 
 from elmokit.config import to_dict
 from elmokit.errors import InputError
-from elmokit.tasks.inputs.settings import UNRECORDED, EmbeddingKind, InputSettings
+from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings
 from elmokit.tasks.registry import TASKS, find_task
 
 from ....builders.task_models import full_inputs
@@ -72,14 +72,10 @@ def test_positions_of_mixtures_and_of_what_is_in_their_place(embeddings, positio
     assert InputSettings(embeddings=embeddings, positions=positions).mix_positions == expected
 
 
-def test_what_earlier_runs_do_not_record_is_what_is_left_open_now():
-    assert {name: getattr(InputSettings(), name) for name in UNRECORDED} == UNRECORDED
-
-
 @pytest.mark.parametrize("task", ["ner", "nli"])
 def test_static_vectors_at_the_output_need_a_task_that_reads_there(task):
     settings = InputSettings(embeddings="static_output", positions="input")
-    with pytest.raises(InputError, match=rf"inputs\.positions='input' .*{task} .*static"):
+    with pytest.raises(InputError, match=rf"{task} .*static_output.*inputs\.positions='input'"):
         find_task(task).input_settings(settings, with_static=True)
 
 
@@ -97,12 +93,6 @@ def test_static_vectors_at_the_output_need_a_task_that_reads_there(task):
 def test_characters_are_read_where_nothing_else_would_be(given, with_static, expected):
     paper = find_task("srl").paper_inputs  # without characters
     assert InputSettings(**given).resolved(paper, with_static=with_static).characters == expected
-
-
-@pytest.mark.parametrize(("name", "value"), [("dropout", 1.0), ("layer_l2", -0.1)])
-def test_settings_that_cannot_work_are_refused(name, value):
-    with pytest.raises(ValueError, match=rf"`{name}` .* {value}$"):
-        InputSettings(**{name: value})
 
 
 def test_the_guide_has_every_condition(pytestconfig):

@@ -1,8 +1,10 @@
+"""What a task model reads of each word: parts side by side, mixtures, static vectors."""
+
 import numpy as np
 import pytest
 import torch
 
-from elmokit.tasks.inputs.token_inputs import START_RMS, BatchMaker, TokenInputs
+from elmokit.tasks.inputs.token_inputs import START_RMS, BatchMaker, StaticInputs, TokenInputs
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 
@@ -24,6 +26,10 @@ def build(*, static=STATIC, **settings):
     return inputs.eval(), BatchMaker(settings, CharVocab(), static)
 
 
+def rms(values):
+    return float(values.detach().square().mean().sqrt())
+
+
 def test_parts_stand_side_by_side_and_padding_is_zero():
     inputs, maker = build()
     layers = layers_of(SENTENCES)
@@ -37,44 +43,87 @@ def test_parts_stand_side_by_side_and_padding_is_zero():
     assert not out[~batch.mask].any()
 
 
-@pytest.mark.parametrize("layer_norm", ["none", "token"])
-def test_mixtures_start_as_large_as_word_vectors(layer_norm):
-    inputs, maker = build(positions="both", dropout=0.5, layer_norm=layer_norm)
-    batch = maker.make(SENTENCES, [9 * layers for layers in layers_of(SENTENCES)])
+@pytest.mark.parametrize(
+    ("embeddings", "layer_norm", "position"),
+    [
+        ("elmo", "none", "output"),
+        ("elmo", "token", "input"),
+        ("static_output", "none", "output"),
+        ("static_projected", "none", "input"),
+    ],
+)
+def test_mixtures_and_scaled_vectors_start_as_large_as_word_vectors(
+    embeddings, layer_norm, position
+):
+    inputs, maker = build(
+        embeddings=embeddings, positions="both", dropout=0.5, layer_norm=layer_norm,
+        static_scale="learned", characters=False,
+    )  # fmt: skip
+    layers = [9 * layers for layers in layers_of(SENTENCES)] if embeddings == "elmo" else None
+    batch = maker.make(SENTENCES, layers)
     inputs.train().set_scales([batch, batch])
-    for position in ("input", "output"):
-        real = inputs.eval().mix(batch, position)[batch.mask]
-        assert float(real.detach().square().mean().sqrt()) == pytest.approx(START_RMS, rel=1e-4)
+    inputs.eval()
+    words = inputs(batch)[batch.static_ids > 1][:, : STATIC.dim]
+    assert rms(words) == pytest.approx(START_RMS, rel=1e-4)
+    if embeddings == "elmo":
+        assert rms(inputs.mix(batch, position)[batch.mask]) == pytest.approx(START_RMS, rel=1e-4)
 
 
-def test_without_words_or_values_mixtures_stay_as_they_are():
-    inputs, maker = build()
+@pytest.mark.parametrize("embeddings", ["elmo", "static"])
+def test_without_words_or_values_scales_stay_as_they_are(embeddings):
+    inputs, maker = build(embeddings=embeddings, static_scale="learned")
     nothing = [np.zeros((len(words), 3, 4), dtype=np.float16) for words in SENTENCES]
-    for sentences, layers in (([()], layers_of([()])), (SENTENCES, nothing)):
+    unknown = [("the",), ()]
+    for sentences, layers in (([()], layers_of([()])), (unknown, nothing[:2])):
+        layers = [part[: len(words)] for part, words in zip(layers, sentences, strict=True)]
         inputs.set_scales([maker.make(sentences, layers)])
-        assert float(inputs.mixes.scalar_mixes[0].gamma.detach()) == 1
+        assert inputs.static.gammas.tolist() == [1]
+        if inputs.mixes is not None:
+            assert float(inputs.mixes.scalar_mixes[0].gamma.detach()) == 1
 
 
-@pytest.mark.parametrize(("condition", "layer"), [("layer0", 0), ("top", 2)])
-def test_one_layer_arms_read_that_layer_alone(condition, layer):
-    inputs, maker = build(embeddings=condition, characters=False, static=None)
+@pytest.mark.parametrize(
+    ("condition", "learned", "expected"),
+    [
+        ("elmo", True, lambda layers: layers.mean(axis=1)),
+        ("random", True, lambda layers: layers.mean(axis=1)),
+        ("average", False, lambda layers: layers.mean(axis=1)),
+        ("layer0", False, lambda layers: layers[:, 0]),
+        ("top", False, lambda layers: layers[:, 2]),
+    ],
+)
+def test_conditions_read_their_layers_and_only_mixtures_learn_weights(condition, learned, expected):
+    inputs, maker = build(
+        embeddings=condition, characters=False, static=None, positions="both", layer_l2=0.5
+    )
     layers = layers_of(SENTENCES)
     out = inputs(maker.make(SENTENCES, layers))
-    np.testing.assert_allclose(out[0].detach(), layers[0][:, layer].astype(np.float32), atol=1e-6)
-    assert float(inputs.penalty().detach()) == 0
+    values = expected(layers[0].astype(np.float32))
+    np.testing.assert_allclose(out[0].detach(), values, atol=1e-6)
+    mixes = list(inputs.mixes.scalar_mixes)
+    assert [mix.mix_weights.requires_grad for mix in mixes] == [learned, learned]
+    assert all(mix.gamma.requires_grad for mix in mixes)
+    with torch.no_grad():
+        for mix in mixes if learned else ():
+            mix.mix_weights.copy_(torch.tensor([1.0, 0.0, 2.0]))
+        assert float(inputs.penalty()) == pytest.approx(0.5 * 2 * 5 if learned else 0)
 
 
+@pytest.mark.parametrize("embeddings", ["elmo", "static_projected", "static_output"])
 @pytest.mark.parametrize(
     ("positions", "at_input", "at_output"),
     [("input", True, False), ("output", False, True), ("both", True, True)],
 )
-def test_a_mixture_stands_where_it_is_asked_for(positions, at_input, at_output):
-    inputs, maker = build(positions=positions)
-    batch = maker.make(SENTENCES, layers_of(SENTENCES))
-    encoded = torch.ones(3, 3, 5)
-    joined = inputs.join_output(encoded, batch)
-    assert inputs(batch).shape[2] == inputs.output_dim == 130 + 4 * at_input
-    assert joined.shape[2] == 5 + inputs.output_mix_dim == 5 + 4 * at_output
+def test_a_mixture_or_what_is_in_its_place_stands_where_it_is_asked_for(
+    embeddings, positions, at_input, at_output
+):
+    inputs, maker = build(embeddings=embeddings, positions=positions)
+    layers = layers_of(SENTENCES) if embeddings == "elmo" else None
+    batch = maker.make(SENTENCES, layers)
+    dims = (0, 2) if embeddings == "static_output" else (4, 4)  # not read at the input
+    joined = inputs.join_output(torch.ones(3, 3, 5), batch)
+    assert inputs(batch).shape[2] == inputs.output_dim == 130 + dims[0] * at_input
+    assert joined.shape[2] == 5 + inputs.output_mix_dim == 5 + dims[1] * at_output
     assert (joined[..., :5][batch.mask] == 1).all()
     assert not joined[~batch.mask].any()
 
@@ -92,68 +141,12 @@ def test_the_positions_have_weights_of_their_own():
 def test_layers_are_normalized_as_asked_for_over_real_words_only():
     layers = layers_of(SENTENCES)
     real = np.concatenate(layers).astype(np.float32)  # (words, L, 2D)
-    expected = {
-        "token": (real - real.mean(axis=2, keepdims=True)) / real.std(axis=2, keepdims=True),
-        "batch": (real - real.mean(axis=(0, 2), keepdims=True))
-        / real.std(axis=(0, 2), keepdims=True),
-    }
-    for norm, values in expected.items():
+    for norm, axes in (("token", (2,)), ("batch", (0, 2))):
+        values = (real - real.mean(axis=axes, keepdims=True)) / real.std(axis=axes, keepdims=True)
         inputs, maker = build(layer_norm=norm, characters=False, static=None)
         batch = maker.make(SENTENCES, layers)
         out = inputs(batch)[batch.mask].detach()
         np.testing.assert_allclose(out, values.mean(axis=1), atol=1e-5)
-
-
-def test_only_the_mix_learns_weights():
-    for condition, learned in (
-        ("elmo", True),
-        ("random", True),
-        ("average", False),
-        ("top", False),
-    ):
-        inputs, _ = build(embeddings=condition, positions="both")
-        mixes = list(inputs.mixes.scalar_mixes)
-        assert [mix.mix_weights.requires_grad for mix in mixes] == [learned, learned]
-        assert all(mix.gamma.requires_grad for mix in mixes)
-
-
-def test_the_penalty_is_lambda_times_the_squared_weights_of_all_positions():
-    inputs, _ = build(layer_l2=0.5, positions="both")
-    with torch.no_grad():
-        for mix in inputs.mixes.scalar_mixes:
-            mix.mix_weights.copy_(torch.tensor([1.0, 0.0, 2.0]))
-    assert float(inputs.penalty().detach()) == pytest.approx(0.5 * 2 * 5)
-
-
-@pytest.mark.parametrize("embeddings", ["static", "elmo", "static_projected"])
-def test_static_vectors_with_a_scale_start_as_large_as_mixtures(embeddings):
-    inputs, maker = build(embeddings=embeddings, characters=False, static_scale="learned")
-    layers = layers_of(SENTENCES) if embeddings == "elmo" else None
-    batch = maker.make(SENTENCES, layers)
-    inputs.set_scales([batch])
-    words = inputs(batch)[batch.static_ids > 1][:, : STATIC.dim]
-    assert float(words.detach().square().mean().sqrt()) == pytest.approx(START_RMS, rel=1e-4)
-
-
-@pytest.mark.parametrize("positions", ["input", "output", "both"])
-def test_projected_static_vectors_are_as_wide_as_elmo_everywhere(positions):
-    elmo, _ = build(positions=positions)
-    inputs, maker = build(embeddings="static_projected", positions=positions)
-    assert (inputs.output_dim, inputs.output_mix_dim) == (elmo.output_dim, elmo.output_mix_dim)
-    batch = maker.make(SENTENCES, None)
-    assert inputs(batch).shape[2] == inputs.output_dim
-    joined = inputs.join_output(torch.ones(3, 3, 5), batch)
-    assert joined.shape[2] == 5 + inputs.output_mix_dim
-    assert not joined[~batch.mask].any()
-    assert inputs.penalty() == 0
-
-
-def test_static_vectors_may_be_read_at_the_output_too():
-    inputs, maker = build(embeddings="static_output", positions="both", characters=False)
-    batch = maker.make(SENTENCES, None)
-    assert (inputs.output_dim, inputs.output_mix_dim) == (2, 2)
-    joined = inputs.join_output(torch.zeros(3, 3, 5), batch)
-    torch.testing.assert_close(joined[..., 5:], inputs(batch))
 
 
 @pytest.mark.parametrize(("condition", "positions"), [("none", "input"), ("elmo", "output")])
@@ -162,27 +155,17 @@ def test_nothing_to_read_is_refused(condition, positions):
         build(embeddings=condition, positions=positions, characters=False, static=None)
 
 
-class TestALearningBiLM:
-    def make(self, sentences):
-        bilm = toy_model()
-        maker = BatchMaker(full_inputs(), bilm.char_vocab, None, bilm=bilm)
-        return bilm, maker.make(sentences, None)
-
-    def test_gives_the_layers_that_it_gives_alone_without_boundaries(self):
-        bilm, batch = self.make(SENTENCES)
-        for row, words in enumerate(SENTENCES):
-            alone = bilm(bilm.encode([words])).layers[:, 0, 1:-1]
-            torch.testing.assert_close(batch.layers[:, row, : len(words)], alone)
-            assert not batch.layers[:, row, len(words) :].any()
-
-    def test_gets_gradients_in_every_part(self):
-        bilm, batch = self.make(SENTENCES)
-        batch.layers.square().sum().backward()
-        assert all(float(p.grad.abs().sum()) > 0 for p in bilm.parameters())
-
-    def test_takes_a_batch_without_words(self):
-        _, batch = self.make([(), ()])
-        assert batch.layers.shape[1:3] == (2, 0)
+def test_a_learning_bilm_gives_the_layers_that_it_gives_alone_and_gets_gradients():
+    bilm = toy_model()
+    maker = BatchMaker(full_inputs(), bilm.char_vocab, None, bilm=bilm)
+    batch = maker.make(SENTENCES, None)
+    for row, words in enumerate(SENTENCES):
+        alone = bilm(bilm.encode([words])).layers[:, 0, 1:-1]  # without boundaries
+        torch.testing.assert_close(batch.layers[:, row, : len(words)], alone)
+        assert not batch.layers[:, row, len(words) :].any()
+    batch.layers.square().sum().backward()
+    assert all(float(p.grad.abs().sum()) > 0 for p in bilm.parameters())
+    assert maker.make([(), ()], None).layers.shape[1:3] == (2, 0)
 
 
 @pytest.mark.parametrize("num_words", [1, 30, 300, 600])
@@ -194,3 +177,62 @@ def test_characters_of_many_words_are_those_of_each_alone(num_words):
     torch.testing.assert_close(together, plain, rtol=0, atol=1e-6)
     alone = inputs(maker.make([words[-1:]], None))[0]
     torch.testing.assert_close(together[-1:], alone, rtol=0, atol=1e-6)
+
+
+# --- static vectors ------------------------------------------------------------------------------
+
+VALUES = np.array([[1, 2, 2], [-4, 0, 4]], dtype=np.float32)
+STATIC_VECTORS = StaticVectors(["by", "river"], VALUES)
+IDS = torch.tensor([[2, 1, 3, 2], [2, 0, 0, 0]])
+WIDE = 4096
+
+
+def static_inputs(embeddings="static", *, dropout=0.0, **settings) -> StaticInputs:
+    settings = full_inputs(embeddings=embeddings, positions="both", dropout=dropout, **settings)
+    return StaticInputs(STATIC_VECTORS, settings, WIDE).eval()
+
+
+def test_vectors_are_those_of_the_file_and_nothing_is_learned():
+    static = static_inputs()
+    static.scale_to(0.25, [IDS])  # it has no scale
+    np.testing.assert_array_equal(static(IDS)[0], [VALUES[0], [0, 0, 0], VALUES[1], VALUES[0]])
+    assert [name for name, _ in static.named_parameters()] == ["weight"]
+    assert not static.weight.requires_grad
+    assert static.mix_dim == 0
+
+
+def test_a_scale_starts_so_that_words_with_a_vector_have_the_size_and_each_place_has_its_own():
+    static = static_inputs("static_output", static_scale="learned")
+    assert static.gammas.requires_grad
+    static.scale_to(0.5, [IDS, IDS[:1, :2]])
+    both = torch.cat([static(IDS)[IDS > 1], static(IDS[:1, :1])[0]])
+    assert float(both.detach().square().mean().sqrt()) == pytest.approx(0.5, rel=1e-6)
+    np.testing.assert_array_equal(static(IDS)[IDS < 2].detach(), 0)
+    with torch.no_grad():
+        static.gammas[1] *= 2
+    torch.testing.assert_close(static.mix(0, IDS), 2 * static(IDS))
+
+
+def test_projected_they_are_as_wide_as_elmo_and_keep_their_size():
+    static = static_inputs("static_projected", static_scale="learned")
+    static.scale_to(0.25, [IDS])
+    assert static.mix_dim == WIDE
+    for index in (0, 1):
+        mixed = static.mix(index, IDS)
+        assert mixed.shape == (2, 4, WIDE)
+        size = float(mixed[IDS > 1].detach().square().mean().sqrt())
+        assert size == pytest.approx(0.25, rel=0.1)
+        assert not mixed[IDS < 2].any()
+    assert not torch.equal(static.mix(0, IDS), static.mix(1, IDS))
+
+
+@pytest.mark.parametrize("embeddings", ["static_output", "static_projected"])
+def test_they_have_the_dropout_of_mixtures(embeddings):
+    torch.manual_seed(0)
+    static = static_inputs(embeddings, dropout=0.5)
+    whole, dropped = static.mix(0, IDS), static.train().mix(0, IDS)
+    kept = dropped != 0
+    assert kept.any()
+    assert (dropped[~kept] == 0).all()
+    assert not kept[IDS > 1].all()
+    torch.testing.assert_close(dropped[kept], 2 * whole[kept])

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks import coreference as module
-from elmokit.tasks.networks.coreference import _join, _numbers, _speakers
+from elmokit.tasks.networks.coreference import _join
 from elmokit.tasks.runs.examples import Examples, predict
 
 from ....builders.task_models import full_inputs
@@ -44,13 +46,10 @@ def build(model):
         settings = settings or full_inputs(dropout=0.0)
         vocab = model.char_vocab
         inputs = TokenInputs(
-            settings,
-            num_layers=3,
-            layers_dim=16,
+            settings, num_layers=3, layers_dim=16, static=None,
             max_characters=vocab.config.max_characters,
-            static=None,
-        )
-        network = TASK.build(inputs, list(genres), hidden_dims, TASK.default_dropout)
+        )  # fmt: skip
+        network = TASK.network(inputs, list(genres), hidden_dims, dropout=TASK.default_dropout)
         network.reset_parameters(torch.Generator().manual_seed(0))
         return network, BatchMaker(settings, vocab, None)
 
@@ -87,24 +86,17 @@ def test_empty_documents_have_no_clusters(build, keep):
     assert predict(network, maker, Examples(TASK, [], keep)) == []
 
 
-def test_gold_is_not_looked_at_in_prediction(build, keep):
-    network, maker = build()
-    network = linking(network)
-    new = TASK.example_of(*ANNA.sentences)
-    answers = predict(network, maker, Examples(TASK, [ANNA, new], keep))
-    assert answers[0] == answers[1] != []
-
-
-def test_kept_spans_do_not_cross_and_are_as_many_as_wanted(build, keep):
+def test_kept_spans_do_not_cross_and_are_as_many_as_wanted(build, keep, monkeypatch):
     network, maker = build()
     network.eval()
+    monkeypatch.setattr(module, "SPANS_TOGETHER", 7)
     draw = random.Random(0)
     words = ["a", "the", "river", "bank", "Minji", "서울"]
     for _ in range(5):
         lengths = [draw.randint(1, 15) for _ in range(6)]
         text = " / ".join(" ".join(draw.choices(words, k=length)) for length in lengths)
         example = document(text)
-        batches = Examples(TASK, [example], keep).batch(maker, [0])
+        batches = Examples(TASK, [example], keep).batches(maker, [example])
         ((_, states, embeddings),) = network._read(batches, [example])
         spans = network._choose(example, states, embeddings).spans
         assert spans == sorted(set(spans))
@@ -120,7 +112,7 @@ def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, k
     gold = {span for cluster in ANNA.clusters for span in cluster}
     monkeypatch.setattr(module, "MAX_TRAINING_SPANS", len(gold) + 1)
     network, maker = build()
-    batches = Examples(TASK, [ANNA], keep).batch(maker, [0])
+    batches = Examples(TASK, [ANNA], keep).batches(maker, [ANNA])
     kept = {}
     for mode in (True, False):
         network.train(mode)
@@ -136,10 +128,8 @@ def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, k
 @pytest.mark.parametrize(
     "settings",
     [
-        full_inputs(dropout=0.0),
         full_inputs(embeddings="none"),
         full_inputs(characters=False, positions="both"),
-        full_inputs(positions="output"),
     ],
 )
 def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
@@ -158,7 +148,7 @@ def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
         network.mention_score.second.bias.fill_(1.0)
     held = Examples(TASK, examples, keep if settings.has_layers else None)
     torch.manual_seed(0)
-    loss = network.loss(held.batch(maker, [0, 1, 2]), examples)
+    loss = network.loss(held.batches(maker, held.examples), examples)
     loss.backward()
     assert loss > 0
     for name, parameter in network.named_parameters():
@@ -169,30 +159,6 @@ def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
         assert not feature.weight.grad[0].any()  # not known stays 0
 
 
-def test_the_loss_is_the_mean_over_documents(build, keep):
-    network, maker = build()
-    network.eval()
-    losses = []
-    for chosen in ([ANNA], [KOREAN], [ANNA, KOREAN]):
-        held = Examples(TASK, chosen, keep)
-        losses.append(network.loss(held.batch(maker, list(range(len(chosen)))), chosen))
-    torch.testing.assert_close(losses[2], (losses[0] + losses[1]) / 2)
-
-
-def test_a_network_that_links_nothing_pays_nothing_where_nothing_is_to_be_linked(
-    build, keep, monkeypatch
-):
-    monkeypatch.setattr(module, "SPANS_PER_WORD", 3.0)  # so that all single words are kept
-    network, maker = build()
-    network.eval()
-    with torch.no_grad():
-        network.antecedent_score.to_score.bias.fill_(-50.0)
-    for example, is_right in ((RAIN, True), (document("one"), True), (ANNA, False)):
-        loss = network.loss(Examples(TASK, [example], keep).batch(maker, [0]), [example])
-        assert loss.requires_grad
-        assert (loss.item() < 1e-6) == is_right
-
-
 def test_genre_and_speakers_are_read(build, keep):
     network, maker = build(genres=("news",))
     network.eval()
@@ -200,51 +166,20 @@ def test_genre_and_speakers_are_read(build, keep):
     for genre in (None, "news", "never seen"):
         for speakers in (None, ("A",) * 10 + ("B",) * 12):
             example = replace(ANNA, genre=genre, speakers=speakers)
-            batches = Examples(TASK, [example], keep).batch(maker, [0])
+            batches = Examples(TASK, [example], keep).batches(maker, [example])
             losses[genre, speakers is None] = network.loss(batches, [example]).item()
     assert len({losses[key] for key in losses if key[0] != "never seen"}) == 4
     assert losses["never seen", True] == losses[None, True]
 
 
-def test_elmo_is_dropped_from_once_and_characters_by_half(build, keep):
-    network, maker = build()  # the dropout of ELMo is set to 0
-    network.train()
-    (batch,) = Examples(TASK, [ANNA], keep).batch(maker, [0])
-    torch.manual_seed(0)
-    dropped, plain = network._embed(batch), network.inputs(batch)
-    assert torch.equal(dropped[:, :, 128:], plain[:, :, 128:])
-    lexical = dropped[:, :, :128]
-    kept = lexical != 0
-    torch.testing.assert_close(lexical[kept], 2 * plain[:, :, :128][kept])
-    assert (
-        0.4
-        < kept[batch.mask].float().mean() / (plain != 0)[batch.mask][:, :128].float().mean()
-        < 0.6
-    )
-    network.eval()
-    assert torch.equal(network._embed(batch), network.inputs(batch))
-
-
-# --- parts ----------------------------------------------------------------------------------------
-
-
-def test_spans_get_the_number_of_their_cluster():
-    spans = [(0, 1), (0, 2), (3, 4), (5, 6)]
-    assert _numbers(spans, [[(0, 1), (5, 6)], [(3, 4), (9, 11)]]) == [1, 0, 2, 1]
-    assert _numbers([], [[(0, 1)]]) == []
-
-
-def test_speakers_are_numbered_and_zero_is_not_known():
-    assert _speakers(
-        document("a b / c", speakers=("M", None, "K")), torch.device("cpu")
-    ).tolist() == [1, 0, 2]
-    assert _speakers(document("a b / c"), torch.device("cpu")).tolist() == [0, 0, 0]
-
-
-def test_links_are_joined_to_clusters():
-    spans = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
-    assert _join(spans, [-1, -1, 0, 1, 2]) == [[(0, 1), (4, 5), (8, 9)], [(2, 3), (6, 7)]]
-    assert _join(spans, [-1, 0, -1, -1, -1]) == [[(0, 1), (2, 3)]]
-    assert _join(spans, [-1] * 5) == []
-    # found late, but first in the text
-    assert _join(spans, [-1, -1, 1, 0, -1]) == [[(0, 1), (6, 7)], [(2, 3), (4, 5)]]
+@given(st.lists(st.integers(-1, 8), max_size=10))
+def test_links_are_joined_to_clusters_in_text_order(links):
+    links = [link if link < at else -1 for at, link in enumerate(links)]
+    spans = [(2 * at, 2 * at + 1) for at in range(len(links))]
+    groups = [{at} for at in range(len(links))]
+    for at, link in enumerate(links):
+        if link >= 0:
+            joined = groups[at] | groups[link]
+            groups = [joined if other in joined else groups[other] for other in range(len(links))]
+    expected = {tuple(sorted(group)) for group in groups if len(group) > 1}
+    assert _join(spans, links) == [[spans[at] for at in group] for group in sorted(expected)]

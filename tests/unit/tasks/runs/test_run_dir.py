@@ -6,97 +6,67 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from elmokit.errors import ConfigError, FormatError, InputError
-from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import read_weights
+from elmokit.tasks.runs.run_dir import read_weights, run_card
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import train_task
-from elmokit.tasks.runs.training import TaskTrainConfig
 
 from ....builders.task_models import toy_model
 
+TEXTS = ("Minji Kim sat", "by the Bank", "")
 
-class TestSavedRun:
-    TEXTS = ("Minji Kim sat", "by the Bank", "")
 
-    @pytest.fixture
-    def run(self, ner_run):
-        return TaskRun.load(ner_run)
+@pytest.fixture
+def run(ner_run):
+    return TaskRun.load(ner_run)
 
-    @pytest.mark.parametrize(
-        ("dtype", "most"), [("float32", 1.01), ("float16", 0.6), ("int8", 0.45)]
-    )
-    def test_it_is_smaller_and_answers_the_same(self, run, dtype, most, ner_run, tmp_path):
-        run.round_to(dtype)
-        run.save(tmp_path / "saved", dtype=dtype)
-        saved = TaskRun.load(tmp_path / "saved")
-        assert list(saved.predict_json(self.TEXTS)) == list(run.predict_json(self.TEXTS))
-        sizes = [
-            (tmp_path / name / "model.safetensors").stat().st_size for name in ("run", "saved")
-        ]
-        assert sizes[1] < most * sizes[0]
-        names = {path.name for path in (tmp_path / "saved").iterdir()}
-        assert names == {"task.json", "model.safetensors", "README.md"}
 
-    def test_digits_that_would_be_lost_are_refused(self, run, tmp_path):
-        with pytest.raises(ValueError, match="round_to"):
-            run.save(tmp_path / "saved", dtype="int8")
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 1.01), ("float16", 0.6), ("int8", 0.45)])
+def test_a_saved_run_is_smaller_and_answers_the_same(run, dtype, most, ner_run, tmp_path):
+    if dtype == "int8":
+        with pytest.raises(ValueError, match="round_to"):  # digits would be lost
+            run.save(tmp_path / "saved", dtype=dtype)
         assert not (tmp_path / "saved").exists()
         assert run.metadata.get("weights", "float32") == "float32"
+    run.round_to(dtype)
+    run.save(tmp_path / "saved", dtype=dtype)
+    saved = TaskRun.load(tmp_path / "saved")
+    assert list(saved.predict_json(TEXTS)) == list(run.predict_json(TEXTS))
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("run", "saved")]
+    assert sizes[1] < most * sizes[0]
+    names = {path.name for path in (tmp_path / "saved").iterdir()}
+    assert names == {"task.json", "model.safetensors", "README.md"}
 
-    def test_an_older_saved_run_is_replaced_and_nothing_else(self, run, ner_run, tmp_path):
-        run.save(tmp_path / "saved")
-        run.metadata["card"] = {"language": "xx"}
-        run.save(tmp_path / "saved")
-        assert "xx" in (tmp_path / "saved" / "README.md").read_text(encoding="utf-8")
-        with pytest.raises(FileExistsError, match=r"/run exists .*not overwritten"):
-            run.save(ner_run)  # with checkpoints
-        (tmp_path / "file").touch()
-        with pytest.raises(FileExistsError, match="is a file"):
-            run.save(tmp_path / "file")
 
-    def test_a_bilm_whose_name_is_not_utf8_is_in_the_card(self, run, tmp_path):
-        run.metadata["bilm"]["path"] = "/models/\udce9t\udce9"
-        run.save(tmp_path / "saved")
-        card = (tmp_path / "saved" / "README.md").read_text(encoding="utf-8")
-        assert card == run.card()
-        assert r"`/models/\udce9t\udce9`" in card
+def test_an_older_saved_run_is_replaced_and_nothing_else(run, ner_run, tmp_path):
+    run.save(tmp_path / "saved")
+    run.metadata["card"] = {"language": "xx"}
+    run.metadata["bilm"]["path"] = "/models/\udce9t\udce9"  # a name that is not UTF-8
+    run.save(tmp_path / "saved")
+    card = (tmp_path / "saved" / "README.md").read_text(encoding="utf-8")
+    assert card == run.card()
+    assert "xx" in card
+    assert r"`/models/\udce9t\udce9`" in card
+    with pytest.raises(FileExistsError, match=r"/run exists .*not overwritten"):
+        run.save(ner_run)  # with checkpoints
 
-    def test_flipped_bits_are_found(self, run, tmp_path):
-        run.round_to("int8")
-        run.save(tmp_path / "saved", dtype="int8")
-        path = tmp_path / "saved" / "model.safetensors"
-        content = bytearray(path.read_bytes())
-        content[-1] ^= 1
-        path.write_bytes(content)
-        with pytest.raises(FormatError, match=r"/model\.safetensors: damaged.* SHA-256"):
-            TaskRun.load(tmp_path / "saved")
 
-    @pytest.mark.parametrize("size", [None, 3])
-    def test_integers_need_their_scales(self, run, size, tmp_path):
-        run.round_to("int8")
-        run.save(tmp_path / "saved", dtype="int8")
-        path = tmp_path / "saved" / "model.safetensors"
-        tensors = load_file(path)
-        scale = tensors.pop("to_tags.weight.scale")
-        if size is not None:
-            tensors["to_tags.weight.scale"] = scale[:size]
-        save_file(tensors, path)
-        with pytest.raises(FormatError, match=r"to_tags\.weight.* one scale per row"):
-            read_weights(tmp_path / "saved")
+def test_damaged_weights_of_a_saved_run_are_found(run, tmp_path):
+    run.round_to("int8")
+    run.save(tmp_path / "saved", dtype="int8")
+    path = tmp_path / "saved" / "model.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(FormatError, match=r"/model\.safetensors: damaged.* SHA-256"):
+        TaskRun.load(tmp_path / "saved")
+    path.write_bytes(content)
+    tensors = load_file(path)
+    del tensors["to_tags.weight.scale"]
+    save_file(tensors, path)
+    with pytest.raises(FormatError, match=r"to_tags\.weight.* one scale per row"):
+        read_weights(tmp_path / "saved")
 
 
 def written(run_dir):
     return json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
-
-
-def test_a_run_of_an_earlier_version_is_told(ner_run):
-    metadata = written(ner_run)
-    del metadata["config"]["inputs"]["layer_norm"]
-    metadata["config"]["inputs"]["positions"] = None
-    (ner_run / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(FormatError, match=r"/task\.json .*inputs\.positions, inputs\.layer_norm"):
-        TaskRun.load(ner_run)
 
 
 @pytest.mark.parametrize(
@@ -114,31 +84,29 @@ def test_a_run_of_an_earlier_version_is_told(ner_run):
             {"config": {"task": "ner", "inputs": {"embeddings": "elmo"}}},
             r"/task\.json does not say .*inputs\.characters, .*of another version",
         ),
+        (FormatError, {"labels": ["O"]}, r"does not fit task\.json: .*again\."),
+        (FormatError, {"labels": ["O", "O"]}, r"does not fit task\.json"),
+        (FormatError, {"labels": list(map(str, range(1 << 16)))}, r"does not fit task\.json"),
     ],
 )
-def test_what_a_newer_version_wrote_is_refused_with_its_version(kind, change, message, ner_run):
+def test_what_does_not_fit_is_refused_and_what_is_newer_with_its_version(
+    kind, change, message, ner_run
+):
     path = ner_run / "task.json"
     metadata = written(ner_run) | change
     path.write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(kind, match=message) as raised:
+    with pytest.raises(kind, match=f"(?s){message}") as raised:
         TaskRun.load(ner_run)
     assert "elmokit 99.1.0" not in str(raised.value)
-    path.write_text(json.dumps(metadata | {"elmokit_version": "99.1.0"}), encoding="utf-8")
-    with pytest.raises(kind, match=message) as raised:
-        TaskRun.load(ner_run)
-    assert str(raised.value).count("written by elmokit 99.1.0") == 1
-    assert "train the task again" not in str(raised.value)
+    if "labels" not in change:
+        path.write_text(json.dumps(metadata | {"elmokit_version": "99.1.0"}), encoding="utf-8")
+        with pytest.raises(kind, match=message) as raised:
+            TaskRun.load(ner_run)
+        assert str(raised.value).count("written by elmokit 99.1.0") == 1
+        assert "train the task again" not in str(raised.value)
 
 
-def test_weights_that_do_not_fit_what_is_written_name_a_tensor(ner_run):
-    path, metadata = ner_run / "task.json", written(ner_run)
-    fewer = metadata | {"labels": metadata["labels"][:-1]}
-    path.write_text(json.dumps(fewer), encoding="utf-8")
-    with pytest.raises(
-        FormatError, match=r"(?s)/model\.safetensors: does not fit task\.json: .*again\.$"
-    ):
-        TaskRun.load(ner_run)
-    path.write_text(json.dumps(metadata), encoding="utf-8")
+def test_weights_that_do_not_fit_name_a_tensor(ner_run):
     weights = ner_run / "model.safetensors"
     tensors = load_file(weights)
     name = next(iter(tensors))
@@ -150,7 +118,7 @@ def test_weights_that_do_not_fit_what_is_written_name_a_tensor(ner_run):
         TaskRun.load(ner_run)
 
 
-def test_a_bilm_that_has_moved_is_told_with_the_run(ner_run):
+def test_a_bilm_that_has_moved_is_told_with_the_run(ner_run, tmp_path, monkeypatch):
     metadata = written(ner_run)
     metadata["bilm"]["path"] = "/nowhere/model"
     (ner_run / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
@@ -159,31 +127,56 @@ def test_a_bilm_that_has_moved_is_told_with_the_run(ner_run):
     (note,) = caught.value.__notes__
     for part in (str(ner_run), "--model DIR", "TaskRun.load("):
         assert part in note
-    with pytest.raises(FileNotFoundError, match="no model '/another'"):
-        TaskRun.load(ner_run, model="/another")
-
-
-def test_a_model_of_the_package_is_found_wherever_one_works(ner_run, tmp_path, monkeypatch):
-    metadata = written(ner_run)
+    # A model of the package is found wherever one works: `en` there is not the one that is meant.
     metadata["bilm"]["path"] = "en"
     (ner_run / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    toy_model().save(tmp_path / "en")  # the very one, and yet not the one that is meant
+    toy_model().save(tmp_path / "en")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FormatError, match=r"/models/en .*/run .*--model"):
         TaskRun.load(ner_run)
     assert TaskRun.load(ner_run, model="en").labels
 
 
-def test_a_bilm_for_a_run_without_one_changes_nothing(tmp_path, caplog):
-    data = tmp_path / "texts.tsv"
-    data.write_text("text\tlabel\nIt's “good”.\t+\nBad.\t-\n", encoding="utf-8")
-    config = TaskRunConfig(
-        task="sentiment", hidden_dims=(4,), inputs=InputSettings(embeddings="none"),
-        train=TaskTrainConfig(epochs=1),
-    )  # fmt: skip
-    train_task(config, data, data, tmp_path / "run")
-    toy_model().save(tmp_path / "bilm")  # which splits at spaces alone
-    run = TaskRun.load(tmp_path / "run", model=str(tmp_path / "bilm"))
-    assert "/bilm has no effect" in caplog.text
-    alone = TaskRun.load(tmp_path / "run")
-    assert list(run.predict(["It's “good”."])) == list(alone.predict(["It's “good”."]))
+METADATA = {
+    "config": {"task": "ner", "units": "words", "hidden_dims": [8]},
+    "bilm": {"path": "xx", "model_hash": "0123456789abcdef"},
+    "weights": "int8",
+}
+CARD = {
+    "name": "ner-xx", "language": "xx", "license": "CC0", "example": '"Hi", said Minji.',
+    "limits": "few", "label_meanings": {"PER": "people | animals"},
+    "scored": "The dev set: 50.0.",
+    "scores": {"PER": {"precision": 100.0, "recall": 33.333, "f1": 50.0, "gold": 3000}},
+}  # fmt: skip
+
+
+def test_a_card_says_what_a_run_is_and_what_it_is_worth():
+    text = run_card(METADATA | {"card": CARD}, tokenizer="simple 1", num_parameters=12345)
+    head, body = text.removeprefix("---\n").split("---\n", 1)
+    assert head.splitlines()[2:] == ['language: "xx"', 'license: "CC0"']
+    for part in (
+        "| License | CC0 |", "`xx`, hash `0123456789abcdef`", "12,345 parameters", "- limits: few",
+        r"| PER | people \| animals | 100.00 | 33.33 | 50.00 | 3,000 |",
+        """echo '"Hi", said Minji.' | elmokit predict ner-xx -""",
+        r"""predict_json(["\"Hi\", said Minji."])""",
+    ):  # fmt: skip
+        assert part in body
+    text = run_card(METADATA, tokenizer="simple 1", num_parameters=1)
+    assert text.count("not stated") == 2
+    assert "## Scores" not in text
+    assert "predict path/to/this/directory -" in text
+
+
+@pytest.mark.parametrize(
+    ("task", "tag", "network"),
+    [
+        ("ner", "token-classification", "biLSTM"), ("srl", "token-classification", "highway LSTM"),
+        ("nli", "text-classification", "biLSTM"), ("qa", "question-answering", "biGRU with attent"),
+        ("coref", "coreference-resolution", "biLSTM"),
+    ],
+)  # fmt: skip
+def test_each_task_has_its_tag_and_network(task, tag, network):
+    made = METADATA | {"config": METADATA["config"] | {"task": task}}
+    text = run_card(made, tokenizer="simple 1", num_parameters=1)
+    assert f"tags: [elmo, {tag}]" in text
+    assert f"| Network | {network}" in text

@@ -1,4 +1,4 @@
-"""Task runs: what is written down, where layers are read, and a biLM that learns with the task."""
+"""Task runs: what is written down, what is read of other files, and a biLM that learns, too."""
 
 import copy
 import dataclasses
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from elmokit.cli import app
@@ -19,27 +19,18 @@ from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
-from elmokit.tasks.networks.role_labeler import RoleLabeler
-from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.networks.tagger import RoleLabeler
+from elmokit.tasks.registry import TASKS, find_task
+from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_dir import load_model
 
-from ....builders.squad_data import RIVER, paragraph
 from ....builders.task_models import saved_toy_model, toy_model
 
 TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
-ROLES = "".join(
-    json.dumps({"tokens": words, "predicates": [{"index": index, "pos": "VB", "tags": tags}]})
-    + "\n"
-    for words, index, tags in (
-        (["I", "sat"], 1, ["B-A0", "B-V"]),
-        (["by", "the", "river", "sat", "I"], 3, ["B-LOC", "I-LOC", "I-LOC", "B-V", "B-A0"]),
-    )
-)
 PAIRS = "premise\thypothesis\tlabel\nI sat\tI\tyes\nby the river\tI sat\tno\n"
 DOCUMENTS = "".join(
     f"#begin document ({name}); part 0\n{name}\t0\t0\tMinji\t(1)\n{name}\t0\t1\tsat\t-\n\n"
@@ -48,10 +39,9 @@ DOCUMENTS = "".join(
 )
 ENTITIES = "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\n"
 FILES = {
-    "sentiment": ("tsv", TABLE), "srl": ("jsonl", ROLES), "nli": ("tsv", PAIRS),
-    "ner": ("txt", ENTITIES), "coref": ("conll", DOCUMENTS),
+    "sentiment": ("tsv", TABLE), "nli": ("tsv", PAIRS), "ner": ("txt", ENTITIES),
+    "coref": ("conll", DOCUMENTS),
 }  # fmt: skip
-TEXTS = {"srl": "the river *sat*", "nli": "I sat\tby the river", "sentiment": "by the river"}
 
 
 @pytest.fixture(scope="module")
@@ -61,59 +51,40 @@ def model_dir(tmp_path_factory):
 
 @pytest.fixture
 def train(tmp_path, model_dir):
-    def train(
-        task, name="run", *, inputs=None, precision="fp32", vectors=None, keep_static=True,
-        **settings,
-    ):  # fmt: skip
+    def train(task, name="run", *, inputs=None, vectors=None, **settings):
         suffix, text = FILES[task]
         path = tmp_path / f"{task}.{suffix}"
         path.write_text(text, encoding="utf-8")
         config = TaskRunConfig(
-            task=task,
-            hidden_dims=(8, 8) if task == "srl" else (8,),
-            inputs=InputSettings(**(inputs or {})),
+            task=task, hidden_dims=(8,), inputs=InputSettings(**(inputs or {})),
             train=TaskTrainConfig(**{"epochs": 1, "batch_size": 2} | settings),
-        )
+        )  # fmt: skip
         train_task(
-            config, path, path, tmp_path / name, model=str(model_dir), precision=precision,
-            vectors=vectors, keep_static=keep_static, cache_dir=tmp_path / "layers",
+            config, path, path, tmp_path / name, model=str(model_dir), vectors=vectors,
+            cache_dir=tmp_path / "layers",
         )  # fmt: skip
         return tmp_path / name
 
     return train
 
 
+@pytest.fixture
+def vectors(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("sat 1 2\nocean 3 4\nnight 5 6\n", encoding="utf-8")
+    return path
+
+
 def written(run_dir):
     return json.loads((run_dir / "task.json").read_text(encoding="utf-8"))
 
 
-def last_losses(run_dir):
-    """Return the mean loss of the last five epochs."""
-    lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return sum(json.loads(line)["loss"] for line in lines[-5:]) / 5
-
-
-def test_a_run_writes_down_what_was_left_open(train):
-    run_dir = train("nli")
-    assert written(run_dir)["config"]["inputs"] == {
-        "embeddings": "elmo", "positions": "both", "characters": False, "dropout": 0.0,
-        "layer_l2": 0.001, "layer_norm": "token", "state": "reset", "static_scale": "given",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("task", ["srl", "nli", "sentiment"])
-@pytest.mark.parametrize("positions", ["input", "output", "both"])
-def test_elmo_stands_at_the_input_the_output_or_both(task, positions, train):
-    run_dir = train(task, inputs={"positions": positions})
-    tensors = load_file(run_dir / "model.safetensors")
-    gammas = [name for name in tensors if name.endswith("gamma")]
-    assert len(gammas) == (2 if positions == "both" else 1)
-    ((_, answer),) = TaskRun.load(run_dir).predict([TEXTS[task]])
-    assert answer
+def rewrite(run_dir, metadata):
+    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
 
 
 def test_a_run_may_read_its_sentences_in_lower_case_too(train, tmp_path):
-    run_dir = train("ner", epochs=60, patience=60, learning_rate=0.03, lowercase_share=1.0)
+    run_dir = train("ner", epochs=40, patience=60, learning_rate=0.05, lowercase_share=1.0)
     last = json.loads((run_dir / "metrics.jsonl").read_text("utf-8").splitlines()[-1])
     assert last["step"] == 2 * last["epoch"]  # four sentences, two at a time
     assert written(run_dir)["data"]["examples"] == 2
@@ -126,240 +97,146 @@ def test_a_run_may_read_its_sentences_in_lower_case_too(train, tmp_path):
         )
 
 
-@pytest.mark.parametrize("embeddings", ["elmo", "static"])
-def test_a_run_from_before_some_settings_answers_as_then(embeddings, train, tmp_path):
-    vectors = tmp_path / "vectors.txt"
-    vectors.write_text("sat 1 2\nriver 3 4\n", encoding="utf-8")
-    run_dir = train("ner", inputs={"embeddings": embeddings}, vectors=vectors, epochs=3)
+def test_a_run_from_before_some_settings_answers_as_then(train, vectors):
+    run_dir = train("ner", vectors=vectors, epochs=3)
     expected = list(TaskRun.load(run_dir).predict_json(["Minji sat by the river ."]))
     metadata = written(run_dir)
     for name in UNRECORDED:
         del metadata["config"]["inputs"][name]
-    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+    rewrite(run_dir, metadata)
     assert list(TaskRun.load(run_dir).predict_json(["Minji sat by the river ."])) == expected
 
 
-class TestState:
-    def test_the_warm_state_is_recorded_kept_apart_and_read_again(self, train, tmp_path):
-        runs = {state: train("ner", state, inputs={"state": state}) for state in ("reset", "warm")}
-        assert len(list((tmp_path / "layers").iterdir())) == 2
-        assert written(runs["warm"])["config"]["inputs"]["state"] == "warm"
-        layers = {}
-        for state, run_dir in runs.items():
-            bilm = TaskRun.load(run_dir, cache_dir=tmp_path / "other")._bilm
-            kept, (computed,) = bilm.keep([("Minji", "sat")])[0], bilm.compute([("Minji", "sat")])
-            np.testing.assert_allclose(kept, computed, rtol=1e-2, atol=1e-2)
-            layers[state] = computed
-        assert (layers["reset"][:, 0] == layers["warm"][:, 0]).all()  # the token layer
-        assert (layers["reset"][:, 1:] != layers["warm"][:, 1:]).any()
-
-
-class TestStaticVectors:
-    def test_settings_without_effect_are_told_and_not_recorded(self, train, vectors, caplog):
-        inputs = {"embeddings": "static", "state": "warm"}
-        run_dir = train("ner", inputs=inputs, vectors=vectors)
-        assert written(run_dir)["config"]["inputs"]["state"] == "reset"
-        assert "inputs.state=warm has no effect: embeddings=static " in caplog.text
-        caplog.clear()
-        run_dir = train("ner", "other", inputs={"static_scale": "learned"})
-        assert written(run_dir)["config"]["inputs"]["static_scale"] == "given"
-        (warning,) = [one.getMessage() for one in caplog.records if "no effect" in one.getMessage()]
-        assert "inputs.static_scale=learned" in warning
-
-    @pytest.mark.parametrize(
-        ("task", "embeddings"),
-        [("nli", "static"), ("nli", "static_output"), ("ner", "static_projected"),
-         ("nli", "static_projected"), ("coref", "static_projected")],
-    )  # fmt: skip
-    def test_scaled_they_are_loaded_as_they_were_trained(
-        self, task, embeddings, train, vectors, tmp_path
-    ):
-        inputs = {"embeddings": embeddings, "static_scale": "learned"}
-        run_dir = train(task, inputs=inputs, vectors=vectors, epochs=3)
-        run = TaskRun.load(run_dir)
-        score = run.evaluate(tmp_path / f"{task}.{FILES[task][0]}")
-        assert score.value == written(run_dir)["dev"]["value"]
-        assert not (tmp_path / "layers").exists()
-        scale = run._network.inputs.static.gammas
-        assert len(scale) == 1 + (embeddings == "static_output")
-        assert (scale != 1).all()
-
-    @pytest.fixture
-    def vectors(self, tmp_path):
-        path = tmp_path / "vectors.txt"
-        path.write_text("sat 1 2\nocean 3 4\nnight 5 6\n", encoding="utf-8")
-        return path
-
-    def test_where_none_is_needed_any_bilm_that_splits_and_spells_words_alike_will_do(
-        self, train, vectors, tmp_path
-    ):
-        run_dir = train("nli", inputs={"embeddings": "static"}, vectors=vectors)
-        expected = list(TaskRun.load(run_dir).predict([TEXTS["nli"]]))
-        toy_model(seed=9).save(tmp_path / "other")
-        other = TaskRun.load(run_dir, model=str(tmp_path / "other"))
-        assert list(other.predict([TEXTS["nli"]])) == expected
-        toy_model(tokenizer=TokenizerConfig(name="simple", version="1")).save(tmp_path / "splits")
-        with pytest.raises(FormatError, match=r"/splits .*tokenizer is simple 1.*not whitespace"):
-            TaskRun.load(run_dir, model=str(tmp_path / "splits"))
-        metadata = written(run_dir)
-        metadata["bilm"]["char_vocab"]["max_characters"] = 9
-        (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-        with pytest.raises(FormatError, match=r"max_characters=16.*not .*max_characters=9"):
-            TaskRun.load(run_dir)
-        for name in ("tokenizer", "char_vocab"):  # as in earlier versions
-            del metadata["bilm"][name]
-        (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-        with pytest.raises(FormatError, match=r"/other .*hash"):
-            TaskRun.load(run_dir, model=str(tmp_path / "other"))
-
-    def test_their_words_and_values_belong_together(self, train, vectors):
-        run_dir = train("ner", vectors=vectors)
-        words, weights = run_dir / "vectors.txt", run_dir / "model.safetensors"
-        words.write_text("sat\nocean\n", encoding="utf-8")
-        with pytest.raises(FormatError, match="Copy the"):
-            TaskRun.load(run_dir)
-        words.unlink()
-        with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors .*Copy the"):
-            TaskRun.load(run_dir)
-        words.write_text("sat\n", encoding="utf-8")
-        tensors = load_file(weights)
-        del tensors["inputs.static.weight"]
-        save_file(tensors, weights)
-        with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors "):
-            TaskRun.load(run_dir)
-
-    def test_a_run_without_its_vectors_reads_them_where_they_are(self, train, vectors, tmp_path):
-        test = tmp_path / "test.txt"
-        test.write_text("SAT O\nocean B-LOC\n\nnight O\n\n", encoding="utf-8")
-        given = {"inputs": {"embeddings": "static"}, "epochs": 2, "patience": 2}
-        whole, bare = (
-            train("ner", name, vectors=vectors, keep_static=keep, **given)
-            for name, keep in (("whole", True), ("bare", False))
+def test_the_warm_state_is_recorded_kept_apart_and_read_again(train, tmp_path):
+    runs = {state: train("ner", state, inputs={"state": state}) for state in ("reset", "warm")}
+    assert len(list((tmp_path / "layers").iterdir())) == 2
+    assert written(runs["warm"])["config"]["inputs"]["state"] == "warm"
+    layers = {}
+    for state, run_dir in runs.items():
+        bilm = TaskRun.load(run_dir, cache_dir=tmp_path / "other")._bilm
+        kept, computed = (
+            bilm.layers_of(kept=kept)([("Minji", "sat")])[0] for kept in (True, False)
         )
-        assert (bare / "vectors.txt").read_text("utf-8") == ""
-        assert (whole / "vectors.txt").read_text("utf-8") == "sat\n"
-        moved = vectors.rename(tmp_path / "moved.txt")
-        scores = []
-        for run_dir in (whole, bare):
-            run = TaskRun.load(run_dir, vectors=moved)
-            scores.append(run.evaluate(test).counts.tolist())
-            static = run._maker.static
-            assert static is not None
-            assert static.values[static.id_of("ocean")].tolist() == [3, 4]
-            assert static.values[static.id_of("SAT")].tolist() == [1, 2]
-        assert scores[0] == scores[1]
-
-    def test_a_run_keeps_the_hash_and_another_file_is_not_read(self, train, vectors, caplog):
-        run_dir = train("ner", vectors=vectors)
-        assert written(run_dir)["vectors"] == {
-            "path": str(vectors), "sha256": hashlib.sha256(vectors.read_bytes()).hexdigest(),
-        }  # fmt: skip
-        vectors.write_text("sat 9 9\nocean 9 9\n", encoding="utf-8")
-        run = TaskRun.load(run_dir)
-        list(run.predict(["the ocean"]))
-        static = run._maker.static
-        assert static is not None
-        assert static.id_of("ocean") == 1
-        assert "is not the file that the run was trained with: 2 unseen words" in caplog.text
-
-    def test_a_run_that_keeps_all_vectors_needs_their_file_no_longer(
-        self, train, vectors, tmp_path, caplog
-    ):
-        run = TaskRun.load(train("ner", vectors=vectors))
-        before = list(run.predict(["the ocean by night"]))
-        run = TaskRun.load(tmp_path / "run")
-        run.keep_vectors()
-        run.save(tmp_path / "whole")
-        vectors.unlink()
-        whole = TaskRun.load(tmp_path / "whole")
-        static = whole._maker.static
-        assert static is not None
-        assert set(static.words) == {"sat", "ocean", "night"}
-        assert list(whole.predict(["the ocean by night"])) == before
-        assert "unseen words" not in caplog.text
-        whole.keep_vectors()  # it has them already
-        whole.save(tmp_path / "again")
-        assert (tmp_path / "again/vectors.txt").read_text("utf-8").split() == static.words
-
-    def test_vectors_of_another_file_are_not_kept(self, train, vectors):
-        run = TaskRun.load(train("ner", vectors=vectors))
-        vectors.write_text("sat 9 9\n", encoding="utf-8")
-        with pytest.raises(FormatError, match="is not the file that the run was trained with"):
-            run.keep_vectors()
-        vectors.unlink()
-        with pytest.raises(FileNotFoundError, match="There is no file of word vectors"):
-            run.keep_vectors()
-        with pytest.raises(InputError, match="no static vectors"):
-            TaskRun.load(train("ner", "other")).keep_vectors()
+        np.testing.assert_allclose(kept, computed, rtol=1e-2, atol=1e-2)
+        layers[state] = computed
+    assert (layers["reset"][:, 0] == layers["warm"][:, 0]).all()  # the token layer
+    assert (layers["reset"][:, 1:] != layers["warm"][:, 1:]).any()
 
 
-class TestFinetuning:
-    SETTINGS = {  # noqa: RUF012
-        "inputs": {"embeddings": "top", "characters": False, "dropout": 0.0, "positions": "input"},
-        "epochs": 40, "patience": 40, "bilm_learning_rate": 5e-3,
+# --- static vectors -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "embeddings"), [("nli", "static_output"), ("coref", "static_projected")]
+)
+def test_scaled_vectors_are_loaded_as_they_were_trained(task, embeddings, train, vectors, tmp_path):
+    inputs = {"embeddings": embeddings, "static_scale": "learned"}
+    run_dir = train(task, inputs=inputs, vectors=vectors, epochs=3)
+    run = TaskRun.load(run_dir)
+    score = run.evaluate(tmp_path / f"{task}.{FILES[task][0]}")
+    assert score.value == written(run_dir)["dev"]["value"]
+    assert not (tmp_path / "layers").exists()
+    scale = run._network.inputs.static.gammas
+    assert len(scale) == 1 + (embeddings == "static_output")
+    assert (scale != 1).all()
+
+
+def test_where_none_is_needed_any_bilm_that_splits_and_spells_words_alike_will_do(
+    train, vectors, tmp_path
+):
+    run_dir = train("nli", inputs={"embeddings": "static"}, vectors=vectors)
+    expected = list(TaskRun.load(run_dir).predict(["I sat\tby the river"]))
+    other = tmp_path / "other"
+    toy_model(seed=9).save(other)
+    assert (
+        list(TaskRun.load(run_dir, model=str(other)).predict(["I sat\tby the river"])) == expected
+    )
+    toy_model(tokenizer=TokenizerConfig(name="simple", version="1")).save(tmp_path / "splits")
+    with pytest.raises(FormatError, match=r"/splits .*tokenizer .*simple.*not .*whitespace"):
+        TaskRun.load(run_dir, model=str(tmp_path / "splits"))
+    metadata = written(run_dir)
+    metadata["bilm"]["char_vocab"]["max_characters"] = 9
+    rewrite(run_dir, metadata)
+    with pytest.raises(FormatError, match=r"max_characters': 16.*not .*max_characters': 9"):
+        TaskRun.load(run_dir)
+    for name in ("tokenizer", "char_vocab"):  # as in earlier versions
+        del metadata["bilm"][name]
+    rewrite(run_dir, metadata)
+    with pytest.raises(FormatError, match=r"/other .*hash"):
+        TaskRun.load(run_dir, model=str(other))
+
+
+def test_words_of_vectors_and_their_values_belong_together(train, vectors):
+    run_dir = train("ner", vectors=vectors)
+    words = run_dir / "vectors.txt"
+    words.write_text("sat\nocean\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="Copy the"):
+        TaskRun.load(run_dir)
+    words.unlink()
+    with pytest.raises(FormatError, match=r"/vectors\.txt .*model\.safetensors .*Copy the"):
+        TaskRun.load(run_dir)
+
+
+def test_a_run_keeps_the_hash_of_its_vectors_and_reads_no_other_file(train, vectors, caplog):
+    run_dir = train("ner", vectors=vectors)
+    assert written(run_dir)["vectors"] == {
+        "path": str(vectors), "sha256": hashlib.sha256(vectors.read_bytes()).hexdigest(),
     }  # fmt: skip
+    run = TaskRun.load(run_dir)
+    vectors.write_text("sat 9 9\nocean 9 9\n", encoding="utf-8")
+    list(run.predict(["the ocean"]))
+    assert run._maker.static.id_of("ocean") == 1
+    assert "is not the file that the run was trained with: 2 unseen words" in caplog.text
+    with pytest.raises(FormatError, match="is not the file that the run was trained with"):
+        TaskRun.load(run_dir).keep_vectors()
+    with pytest.raises(InputError, match="no static vectors"):
+        TaskRun.load(train("ner", "other")).keep_vectors()
 
-    def test_the_task_is_learned_better_and_the_run_has_the_bilm(self, train, tmp_path, model_dir):
-        runs = {
-            finetune: train("ner", f"run-{finetune}", **self.SETTINGS, finetune_bilm=finetune)
-            for finetune in (False, True)
-        }
-        assert last_losses(runs[True]) < 0.97 * last_losses(runs[False])
-        tensors = load_file(runs[True] / "model.safetensors")
-        before = load_model(model_dir).state_dict()
-        learned = {name for name in before if not name.startswith("softmax")}
-        assert {
-            name.removeprefix("inputs.bilm.") for name in tensors if ".bilm." in name
-        } == learned
-        assert not any(
-            torch.equal(tensors[f"inputs.bilm.{name}"], before[name]) for name in learned
-        )
-        metadata = written(runs[True])
-        assert metadata["bilm"]["finetuned"]
-        assert metadata["config"]["train"]["finetune_bilm"]
-        assert not written(runs[False])["bilm"]["finetuned"]
 
-    def test_the_loaded_run_answers_as_the_trained_one_scored(self, train, tmp_path):
-        run_dir = train("sentiment", finetune_bilm=True, epochs=25, learning_rate=1e-2)
-        assert not (tmp_path / "layers").exists()  # layers that change are not kept
-        run = TaskRun.load(run_dir, cache_dir=tmp_path / "layers")
-        score = run.evaluate(tmp_path / "sentiment.tsv")
-        assert score.value == written(run_dir)["dev"]["value"]
-        texts = ["by the river", "", "갔다 ."]
-        answers = [label for _, label in run.predict(texts)]
-        alone = [label for text in texts for _, label in TaskRun.load(run_dir).predict([text])]
-        assert answers == alone
-        assert not (tmp_path / "layers").exists()
+def test_a_run_that_keeps_all_vectors_needs_their_file_no_longer(train, vectors, tmp_path, caplog):
+    run = TaskRun.load(train("ner", vectors=vectors))
+    before = list(run.predict(["the ocean by night"]))
+    run.keep_vectors()
+    run.save(tmp_path / "whole")
+    vectors.unlink()
+    whole = TaskRun.load(tmp_path / "whole")
+    assert set(whole._maker.static.words) == {"sat", "ocean", "night"}
+    assert list(whole.predict(["the ocean by night"])) == before
+    assert "unseen words" not in caplog.text
 
-    def test_the_bilm_has_a_rate_of_its_own(self, train, model_dir):
-        run_dir = train("ner", finetune_bilm=True, epochs=3, bilm_learning_rate=1e-9)
-        tensors = load_file(run_dir / "model.safetensors")
-        for name, value in load_model(model_dir).state_dict().items():
-            torch.testing.assert_close(tensors[f"inputs.bilm.{name}"], value, rtol=0, atol=1e-7)
-        gamma = tensors["inputs.mixes.scalar_mixes.0.gamma"]
-        assert abs(float(gamma) - 1) > 1e-4  # the others learn at theirs
 
-    def test_needs_a_bilm_and_fp32(self, train):
-        with pytest.raises(
-            InputError, match=r"train\.finetune_bilm=true .*embeddings='none'.*embeddings=elmo"
-        ):
-            train("ner", inputs={"embeddings": "none"}, finetune_bilm=True)
-        with pytest.raises(
-            InputError, match=r"fp32.*bf16.*--precision .*train\.finetune_bilm=true"
-        ):
-            train("ner", precision="bf16", finetune_bilm=True)
+# --- fine-tuning ----------------------------------------------------------------------------------
 
-    def test_its_softmax_takes_no_part(self, tmp_path):
-        from elmokit.bilm.softmax import SoftmaxConfig
 
-        model = PretrainedBiLM(toy_model().config, softmax_config=SoftmaxConfig(), num_words=9)
-        model.save(tmp_path / "bilm")
-        opened = TaskBiLM.open(InputSettings(), str(tmp_path / "bilm"), finetune=True)
-        assert opened.module is not None
-        assert not any(name.startswith("softmax") for name in opened.module.state_dict())
-        assert opened.keep is None
-        assert opened.reference is not None
-        assert opened.reference.model_hash == model.model_hash()
+def test_a_bilm_that_learns_helps_is_in_the_run_and_answers_from_there(train, tmp_path, model_dir):
+    settings = {
+        "inputs": {"embeddings": "top", "characters": False, "dropout": 0.0, "positions": "input"},
+        "epochs": 25, "patience": 40, "bilm_learning_rate": 1e-2,
+    }  # fmt: skip
+    runs = {flag: train("ner", f"{flag}", **settings, finetune_bilm=flag) for flag in (False, True)}
+    losses = {}
+    for flag, run_dir in runs.items():
+        lines = (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        losses[flag] = sum(json.loads(line)["loss"] for line in lines[-5:])
+        assert written(run_dir)["bilm"]["finetuned"] == flag
+    assert losses[True] < 0.97 * losses[False]
+    tensors = load_file(runs[True] / "model.safetensors")
+    before = load_model(model_dir).state_dict()
+    learned = {name for name in before if not name.startswith("softmax")}
+    saved = {name.removeprefix("inputs.bilm.") for name in tensors if ".bilm." in name}
+    assert saved == learned
+    assert not any(torch.equal(tensors[f"inputs.bilm.{name}"], before[name]) for name in learned)
+    run = TaskRun.load(runs[True], cache_dir=tmp_path / "other")
+    assert run.evaluate(tmp_path / "ner.txt").value == written(runs[True])["dev"]["value"]
+    assert not (tmp_path / "other").exists()  # layers that change are not kept
+    texts = ["by the river", "", "갔다 ."]
+    answers = [tags for _, tags in run.predict(texts)]
+    assert answers == [tags for text in texts for _, tags in run.predict([text])]
+    with pytest.raises(InputError, match=r"train\.finetune_bilm=true .*embeddings='none'"):
+        train("ner", "none", inputs={"embeddings": "none"}, finetune_bilm=True)
+
+
+# --- files and texts ------------------------------------------------------------------------------
 
 
 def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
@@ -381,10 +258,9 @@ def test_a_run_remembers_the_columns_of_its_files(tmp_path):
     path, plain = tmp_path / "indexed.tsv", tmp_path / "plain.tsv"
     path.write_text("1\tMinji\tB-PER\tO\n2\tsat\tO\tB-PER\n", encoding="utf-8")
     plain.write_text("Minji\tB-PER\nsat\tO\n", encoding="utf-8")
-    columns = Columns(word=2, tag=3)
     config = TaskRunConfig(
-        task="ner", columns=columns, hidden_dims=(4,), inputs=InputSettings(embeddings="none"),
-        train=TaskTrainConfig(epochs=1),
+        task="ner", columns=Columns(word=2, tag=3), hidden_dims=(4,),
+        inputs=InputSettings(embeddings="none"), train=TaskTrainConfig(epochs=1),
     )  # fmt: skip
     train_task(config, path, path, tmp_path / "run")
     run = TaskRun.load(tmp_path / "run")
@@ -399,84 +275,50 @@ def test_a_run_remembers_the_columns_of_its_files(tmp_path):
         train_task(dataclasses.replace(config, task="pos"), path, path, tmp_path / "other")
 
 
-def test_a_model_that_is_never_right_is_told(train, monkeypatch, caplog):
-    from elmokit.tasks.runs import training
-
-    def nothing(task):
-        return dataclasses.replace(task.score([], []), value=0.0)
-
-    def some(task):
-        return dataclasses.replace(task.score([], []), value=1.0)
-
-    with monkeypatch.context() as right:
-        right.setattr(training, "score_model", lambda model, maker, dev, on_scored: some(dev.task))
-        train("ner", "right", epochs=2)
-    assert "after every epoch" not in caplog.text
-    monkeypatch.setattr(
-        training, "score_model", lambda model, maker, dev, on_scored: nothing(dev.task)
-    )
-    train("ner", epochs=2)
-    assert "span F1 on" in caplog.text
-    assert "is 0 after every epoch (2)" in caplog.text
-
-
-CONLLU = "1\tI\t_\tPRON\t_\t_\t_\t_\t_\t_\n2\tsat\t_\tVERB\t_\t_\t_\t_\t_\t_\n\n"
-SQUAD = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": [paragraph(
-    RIVER, ("Who sat?", "Minji"))]}]})  # fmt: skip
-
-
-@pytest.mark.parametrize("task", [*FILES, "pos", "qa"])
-def test_dropout_of_the_network_is_a_setting(task, tmp_path, model_dir):
-    def train(name, **given):
+@pytest.mark.parametrize("name", TASKS)
+def test_dropout_of_the_network_is_a_setting(name):
+    task = find_task(name)
+    bilm = TaskBiLM.open(InputSettings(embeddings="none"), None)
+    dims = tuple(8 for _ in task.default_hidden_dims[:2])
+    for dropout in (None, 0.375, 0.0):
         config = TaskRunConfig(
-            task=task, hidden_dims=(8, 8) if task == "srl" else (8,),
-            train=TaskTrainConfig(epochs=1), **given,
-        )  # fmt: skip
-        train_task(config, path, path, tmp_path / name, model=str(model_dir))
-        network = TaskRun.load(tmp_path / name)._network
+            task=name, hidden_dims=dims, dropout=dropout, inputs=InputSettings(embeddings="none")
+        ).resolved(with_static=False)
+        network = build_network(task, config, ["O", "B-A", "I-A"], bilm, None)
         parts = [part for name, part in network.named_modules() if not name.startswith("inputs")]
         rates = {part.share for part in parts if isinstance(part, VariationalDropout)}
         rates |= {part.p for part in parts if isinstance(part, torch.nn.Dropout)}
         if isinstance(network, RoleLabeler):
             rates.add(network.encoder.dropout)
-        return written(tmp_path / name)["config"]["dropout"], rates - {0}
-
-    suffix, text = {**FILES, "pos": ("conllu", CONLLU), "qa": ("json", SQUAD)}[task]
-    path = tmp_path / f"data.{suffix}"
-    path.write_text(text, encoding="utf-8")
-    usual = find_task(task).default_dropout
-    assert train("own") == (usual, {usual})
-    assert train("other", dropout=0.375) == (0.375, {0.375})
-    assert train("none", dropout=0.0) == (0.0, set())
+        expected = task.default_dropout if dropout is None else dropout
+        assert rates - {0} == {expected} - {0}
 
 
-class TestCopies:
-    TEXTS = ("Minji sat .", "the ocean by night", "by the Bank")
+def test_copies_answer_the_same_and_say_what_they_are(ner_run):
+    texts = ("Minji sat .", "the ocean by night", "by the Bank")
+    run = TaskRun.load(str(ner_run))
+    expected = list(run.predict(texts))
+    for copied in (pickle.loads(pickle.dumps(run)), copy.deepcopy(run)):
+        assert list(copied.predict(texts)) == expected
+        assert repr(copied) == repr(run)
+    for part in ("ner", f"{len(run.labels)} labels", "elmo of", "fp32", "whitespace"):
+        assert part in repr(run)
 
-    def test_copies_answer_the_same_and_say_what_they_are(self, train):
-        run = TaskRun.load(str(train("ner")))
-        expected = list(run.predict(self.TEXTS))
-        for copied in (pickle.loads(pickle.dumps(run)), copy.deepcopy(run)):
-            assert list(copied.predict(self.TEXTS)) == expected
-            assert repr(copied) == repr(run)
-        for part in ("ner", f"{len(run.labels)} labels", "elmo of", "fp32", "whitespace"):
-            assert part in repr(run)
 
-    def test_threads_get_what_one_alone_gets_also_with_later_words(self, train, tmp_path):
-        vectors = tmp_path / "vectors.txt"
-        words = [f"w{n}" for n in range(64)]
-        vectors.write_text("".join(f"{w} {n} {-n}\n" for n, w in enumerate(["sat", *words])))
-        run_dir = train("ner", inputs={"embeddings": "static"}, vectors=vectors, epochs=3)
-        texts = [[[words[8 * n + k], "sat", words[k]] for k in range(8)] for n in range(8)]
-        expected = [list(TaskRun.load(run_dir).predict(some)) for some in texts]
-        run = TaskRun.load(run_dir)
-        with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(lambda some: list(run.predict(some)), texts)) == expected
+def test_threads_get_what_one_alone_gets_also_with_later_words(train, tmp_path):
+    path = tmp_path / "vectors.txt"
+    words = [f"w{n}" for n in range(64)]
+    path.write_text("".join(f"{w} {n} {-n}\n" for n, w in enumerate(["sat", *words])))
+    run_dir = train("ner", inputs={"embeddings": "static"}, vectors=path, epochs=3)
+    texts = [[[words[8 * n + k], "sat", words[k]] for k in range(8)] for n in range(8)]
+    expected = [list(TaskRun.load(run_dir).predict(some)) for some in texts]
+    run = TaskRun.load(run_dir)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda some: list(run.predict(some)), texts)) == expected
 
 
 def test_answers_before_a_bad_text_are_given(train):
-    run = TaskRun.load(train("nli"))
-    answers = run.predict(["a\tb", ["a", "b"], "only one", "c\td"])
+    answers = TaskRun.load(train("nli")).predict(["a\tb", ["a", "b"], "only one", "c\td"])
     assert len([next(answers), next(answers)]) == 2
     with pytest.raises(InputError, match=r"^Text 3: "):
         next(answers)
@@ -486,10 +328,5 @@ def test_a_list_of_words_is_not_a_document(train):
     run = TaskRun.load(train("coref"))
     with pytest.raises(InputError, match=r"Text 1: .*list of words.*'Anna'"):
         list(run.predict([["Anna", "said", "she", "slept"]]))
-    for document in (
-        [["Anna", "sat"], ["She", "slept"]],
-        ["Anna sat.", "She slept."],
-        ["我喜欢猫。", "它很可爱。"],
-        ["Hush"],
-    ):
+    for document in ([["Anna", "sat"], ["She", "slept"]], ["我喜欢猫。", "它很可爱。"], ["Hush"]):
         assert len(list(run.predict([document]))) == 1

@@ -1,8 +1,7 @@
 import itertools
 import json
-from dataclasses import replace
+import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,26 +11,22 @@ import torch
 from elmokit.errors import InputError
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
-from elmokit.tasks.networks.tagger import CRFTagger
+from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import examples as examples_module
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.examples import (
     Examples,
+    check_labels,
     choose_examples,
     lowercase_copies,
-    missing_labels,
     prediction_batches,
     training_batches,
 )
-from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
-from elmokit.tasks.tagging import NerTask, PosTask
+from elmokit.tasks.tagging import PosTask
 from elmokit.tasks.task import TaskModel, TaskScore
 from elmokit.text.char_vocab import CharVocab
-from elmokit.text.tokenizers.registry import build_tokenizer
-from elmokit.training import loop
 from elmokit.wording import Location
 
 from ....builders.squad_data import paragraph
@@ -49,6 +44,8 @@ def examples(lengths):
 def test_an_epoch_has_every_example_once_in_another_order():
     training = examples([3, 1, 4, 1, 5, 9, 2, 6] * 10)
     first, second = (training_batches(training, range(80), 7, seed=seed) for seed in ("0 0", "0 1"))
+    same_length = training_batches(examples(range(1, 141)), range(140), 7, seed="0 0")
+    assert all(max(batch) - min(batch) == 6 for batch in same_length)
     assert first != second
     assert first == training_batches(training, range(80), 7, seed="0 0")
     for batches in (first, second):
@@ -56,19 +53,14 @@ def test_an_epoch_has_every_example_once_in_another_order():
         assert all(1 <= len(batch) <= 7 for batch in batches)
 
 
-def test_batches_hold_sentences_of_like_length():
-    training = examples(range(1, 141))
-    batches = training_batches(training, range(140), 7, seed="0 0")
-    assert all(max(batch) - min(batch) == 6 for batch in batches)
-
-
 def test_a_smaller_share_is_part_of_a_larger_one_and_empty_sentences_are_left_out():
     training = examples([0, *[2] * 99])
-    small = choose_examples(training, share=0.1, seed=0)
-    large = choose_examples(training, share=0.5, seed=0)
+    task, made = training.task, training.examples
+    small = choose_examples(task, made, share=0.1, seed=0)
+    large = choose_examples(task, made, share=0.5, seed=0)
     assert (len(small), len(large)) == (10, 50)
     assert set(small) < set(large)
-    assert 0 not in choose_examples(training, share=1.0, seed=0)
+    assert 0 not in choose_examples(task, made, share=1.0, seed=0)
 
 
 def sentence_of(*words):
@@ -87,14 +79,6 @@ def test_a_share_of_the_sentences_is_read_in_lower_case_too():
     assert lowercase_copies(PosTask(), given, share=0.0, seed=0) == []
     every = lowercase_copies(PosTask(), given, share=1.0, seed=0)
     assert len(every) == 40
-
-
-def test_what_tags_go_with_stays_with_the_words():
-    srl = find_task("srl")
-    given = srl.from_text("They *Sat* by the Bank", build_tokenizer("whitespace"))
-    (copy,) = lowercase_copies(srl, [given], share=1.0, seed=0)
-    assert copy.tokens == ("they", "sat", "by", "the", "bank")
-    assert (copy.predicate, copy.tags) == (given.predicate, given.tags)
 
 
 @pytest.mark.parametrize(
@@ -138,15 +122,15 @@ def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
     held = documents([3, 2, 5], [], [20, 1], [4, 4, 4])
     assert [held.length(index) for index in range(4)] == [10, 0, 21, 12]
     maker = BatchMaker(InputSettings(), CharVocab(), None)
-    batches = held.batch(maker, [0, 1, 2, 3])
+    batches = held.batches(maker, held.examples)
     # padded to 2 · 3, 5, 20, 3 · 4, 4 words: never more than 12 but for one sentence
     sizes = [batch.mask.sum(dim=1).tolist() for batch in batches]
     assert sizes == [[3, 2], [5], [20], [1, 4, 4], [4]]
     read = torch.cat([batch.layers[0, :, :, 0][batch.mask] for batch in batches])
     expected = [[0] * 3, [1] * 2, [2] * 5, [3] * 20, [4], [5] * 4, [6] * 4, [7] * 4]
     assert read.tolist() == [float(index) for group in expected for index in group]
-    assert held.batch(maker, [1]) == []
-    (part,) = held.batch_of(maker, [held.examples[0][1:]])
+    assert held.batches(maker, held.examples[1:2]) == []
+    (part,) = held.batches(maker, [held.examples[0][1:]])
     assert part.layers[0, :, 0, 0].tolist() == [1, 2]
 
 
@@ -167,32 +151,31 @@ def test_parts_of_documents_are_drawn_by_the_seed(monkeypatch):
     read = []
     for seed in (0, 0, 1):
         model, held = Reader(), documents([1] * 9, [1] * 9, [])
-        list(TaskTraining(model, maker, held, held, TaskTrainConfig(epochs=3, seed=seed)).run())
+        config = TaskTrainConfig(epochs=3, seed=seed)
+        list(TaskTraining(model, maker, held, held, config, order=[0, 1]).run())
         read.append(model.read)
-    assert len(read[0]) == 6  # two documents have words; each is an update of its own
+    assert len(read[0]) == 6  # each document is an update of its own
     assert read[0] == read[1] != read[2]
     assert len(set(read[0])) > 3
 
 
-def test_a_task_has_its_own_batch_size_and_labels_that_are_no_answers(monkeypatch):
-    monkeypatch.setattr(training_module, "score_model", lambda *_: TaskScore("F1", 1.0))
-    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
-    for settings, num_updates in (({}, 2), ({"batch_size": 16}, 3)):
-        model, held = Counter(), examples([1] * 40)
-        list(TaskTraining(model, maker, held, held, TaskTrainConfig(epochs=1, **settings)).run())
-        assert len(model.drawn) == num_updates
-    task = PosTask()
-    assert missing_labels(task, ["Y"], held.examples) == ["X"]
-    monkeypatch.setattr(PosTask, "labels_are_answers", False)
-    assert missing_labels(task, ["Y"], held.examples) == []
-
-
-def test_missing_labels_are_whole_but_for_the_prefix_of_span_tags():
-    location = Location(path=Path("text"), line=1)
-    tags = ("B-X-Y", "L-X-Y", "O", "U-very-long-type")
-    sentence = TaggedSentence(tokens=("a",) * 4, tags=tags, location=location)
-    assert missing_labels(find_task("ner"), ["O"], [sentence]) == ["X-Y", "very-long-type"]
-    assert missing_labels(PosTask(), ["O"], [sentence]) == sorted(set(tags) - {"O"})
+@pytest.mark.parametrize(
+    ("task", "known", "tags", "unknown"),
+    [
+        ("pos", ["X", "Z"], ("X", "Y"), r"\(Y\)"),
+        ("ner", ["O", "U-X"], ("B-X-Y", "L-X-Y", "O", "U-X", "U-long-type"), r"\(X-Y, long-type\)"),
+    ],
+)
+def test_labels_that_the_training_set_lacks_are_told_and_only_such_labels_refused(
+    task, known, tags, unknown, caplog
+):
+    task, path = find_task(task), Path(f"{task}.dev")
+    sentence = TaggedSentence(tokens=("a",) * len(tags), tags=tags)
+    check_labels(path, task, known, [sentence])
+    (record,) = caplog.records
+    assert re.search(unknown, record.getMessage())
+    with pytest.raises(InputError, match=str(path)):
+        check_labels(path, task, ["O"], [sentence])
 
 
 class Counter(TaskModel):
@@ -227,21 +210,23 @@ def run_scripted(monkeypatch, scores, **settings):
     return model, list(TaskTraining(model, maker, held, held, config).run())
 
 
-def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch):
-    model, reports = run_scripted(monkeypatch, [10.0, 30.0, 20.0, 30.0, 99.0])
-    assert [report.is_best for report in reports] == [True, True, False, False]
-    # Adam with a constant gradient moves by the rate at each of the two updates before
-    assert float(model.updates.detach()) == pytest.approx(-2.0, abs=1e-4)
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [
+        ([10.0, 30.0, 20.0, 30.0, 99.0], [1, 1, 0, 0]),
+        # epochs before the first score above 0 do not count
+        ([0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]),
+        ([0, 0, 0, 0.4, 0.2, 0.2], [1, 0, 0, 1, 0, 0]),
+        ([0, 0.4, 0.2, 0.2, 9, 9], [1, 1, 0, 0]),
+    ],
+)
+def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch, scores, best):
+    model, reports = run_scripted(monkeypatch, scores)
+    assert [report.is_best for report in reports] == best
+    # Adam with a constant gradient moves by the rate at each update up to the best one
+    last = max(number for number, is_best in enumerate(best, 1) if is_best)
+    assert float(model.updates.detach()) == pytest.approx(-last, abs=1e-4)
     assert not model.training
-
-
-def test_epochs_before_the_first_score_above_0_do_not_count_for_patience(monkeypatch):
-    _, reports = run_scripted(monkeypatch, [0, 0, 0, 0, 0, 0])
-    assert len(reports) == 6
-    _, reports = run_scripted(monkeypatch, [0, 0, 0, 0.4, 0.2, 0.2])
-    assert [report.is_best for report in reports] == [True, False, False, True, False, False]
-    _, reports = run_scripted(monkeypatch, [0, 0.4, 0.2, 0.2, 9, 9])
-    assert len(reports) == 4
 
 
 @pytest.mark.parametrize(("schedule", "moved"), [("constant", 6.0), ("cosine", 2.77)])
@@ -250,23 +235,6 @@ def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved
     model, reports = run_scripted(monkeypatch, range(6), schedule=schedule)
     assert len(reports) == 6
     assert float(model.updates.detach()) == pytest.approx(-moved, abs=0.01)
-
-
-def test_a_limit_of_time_does_not_hurry_the_rate(monkeypatch):
-    rates, seconds = [], iter(range(10_000))
-    monkeypatch.setattr(training_module, "score_model", lambda *_: TaskScore("accuracy", 1.0))
-    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
-    for module in (training_module, loop):
-        monkeypatch.setattr(module, "time", clock)
-    config = TaskTrainConfig(epochs=100, schedule="cosine", learning_rate=1.0, patience=100)
-    held = examples([1, 1, 1])
-    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
-    training = TaskTraining(Counter(), maker, held, held, config, seconds=60)
-    for _ in training.run():
-        rates.append(training.optimizer.param_groups[0]["lr"])
-    assert 5 < len(rates) < 50
-    planned = training_module.SCHEDULES["cosine"].factor((len(rates) - 1) / 100)
-    assert rates[-1] == pytest.approx(planned, rel=0.05)
 
 
 def test_what_is_drawn_depends_on_the_seed_alone_and_the_callers_state_is_put_back(monkeypatch):
@@ -281,46 +249,34 @@ def test_what_is_drawn_depends_on_the_seed_alone_and_the_callers_state_is_put_ba
     assert len(set(first.drawn)) == len(first.drawn)
 
 
-def test_a_loss_that_is_not_finite_names_the_settings_of_a_task(monkeypatch):
-    class Broken(Counter):
-        def loss(self, batches, examples):
-            return self.updates * float("nan")
+class Broken(Counter):
+    def loss(self, batches, examples):
+        return self.updates * float("nan")
 
+
+class Overflows(Counter):
+    def __init__(self):
+        super().__init__()
+        self.other = torch.nn.Parameter(torch.zeros(1))
+
+    def loss(self, batches, examples):
+        self.updates.data.fill_(float("inf"))
+        return 0 * self.other.sum()
+
+
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        (Broken, "loss"),
+        (Overflows, "weights"),  # never scored
+    ],
+)
+def test_what_is_not_finite_names_the_settings_of_a_task(model, what):
     maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
     held = examples([1])
-    with pytest.raises(
-        FloatingPointError, match=r"epoch 1\..*train\.learning_rate .*train\.clip_norm"
-    ):
-        list(TaskTraining(Broken(), maker, held, held, TaskTrainConfig()).run())
-
-
-def test_tags_that_diverge_with_the_last_update_of_an_epoch_name_the_settings_too():
-    inputs = InputSettings(embeddings="none", dropout=0.0, characters=True)
-    tokens = TokenInputs(inputs, num_layers=0, layers_dim=0, max_characters=50, static=None)
-    sentences = [replace(sentence_of("a", "b"), tags=("O", "U-X"))]
-    model = CRFTagger(tokens, NerTask().labels(sentences), (4,), dropout=0.0)
-    held = Examples(NerTask(), sentences, None)
-    config = TaskTrainConfig(learning_rate=1e38)
-    with pytest.raises(
-        FloatingPointError, match=r"epoch 1\..*train\.learning_rate .*train\.clip_norm"
-    ):
-        list(TaskTraining(model, BatchMaker(inputs, CharVocab(), None), held, held, config).run())
-
-
-def test_weights_that_are_not_finite_are_never_scored():
-    class Overflows(Counter):
-        def loss(self, batches, examples):
-            self.updates.data.fill_(float("inf"))
-            return 0 * self.other.sum()
-
-        def __init__(self):
-            super().__init__()
-            self.other = torch.nn.Parameter(torch.zeros(1))
-
-    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
-    held = examples([1])
-    with pytest.raises(FloatingPointError, match=r"weights .*epoch 1\..*train\.learning_rate"):
-        list(TaskTraining(Overflows(), maker, held, held, TaskTrainConfig()).run())
+    message = rf"{what} .*epoch 1\..*train\.learning_rate .*train\.clip_norm"
+    with pytest.raises(FloatingPointError, match=message):
+        list(TaskTraining(model(), maker, held, held, TaskTrainConfig()).run())
 
 
 ROLES = {
@@ -359,11 +315,3 @@ def test_examples_of_one_text_are_one_sampling_unit(name, tmp_path):
     task = find_task(name)
     examples = task.read(path, training=False, tokenize=str.split)
     assert task.number_sampling_units(examples).tolist() == units
-
-
-def test_a_score_has_the_unit_of_each_example(ner_run, tmp_path):
-    path = tmp_path / "dev.txt"
-    path.write_text("Minji B-PER\n\nsat O\n\nMinji B-PER\n\n", encoding="utf-8")
-    score = TaskRun.load(ner_run).evaluate(path)
-    assert score.sampling_units.tolist() == [0, 1, 0]  # the first and the third are the same text
-    assert len(score.counts) == 3
