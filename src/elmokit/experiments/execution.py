@@ -196,7 +196,7 @@ class ProbeRuns:
     def _measure(self, run: PlannedRun) -> dict[str, Any]:
         probe = self.settings.probe
         sources = self._sources(run)
-        measured = probe.measure(sources, self._data, 0, self.resources.device)
+        measured = probe.measure(sources, self._data, 0)
         scores = [plain_score(score) for score in measured]
         main = probe.figures[0].name
         own = {name for source in sources for name in source.names}  # not a baseline
@@ -254,7 +254,5 @@ def _with_sense(occurrence: Occurrence, context: int | None = None) -> str:
 
 
 def _nearest_static(path: Path) -> list[str]:
-    vectors = read_vectors(path)
-    if QUERY_WORD not in vectors.words:
-        return [NO_VECTOR]
-    return [word for word, _ in nearest_words(vectors, QUERY_WORD, num_neighbors=NUM_WORDS)]
+    nearest = nearest_words(read_vectors(path), QUERY_WORD, num_neighbors=NUM_WORDS)
+    return [word for word, _ in nearest] or [NO_VECTOR]

@@ -1,8 +1,6 @@
 """Senses by vectors of annotated words, worked by hand."""
 
-import errno
 import json
-import os
 import tempfile
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 from elmokit.probes import wsd
 from elmokit.probes.probe import plain_score
 from elmokit.probes.senses import SenseWords
-from elmokit.probes.wsd import FIGURES, decide, disambiguate, log_prior, vector_table
+from elmokit.probes.wsd import FIGURES, decide, disambiguate, vector_table
 
 from ...builders.probe_sources import TableSource, annotated, inventory
 
@@ -66,13 +64,6 @@ def answer(test, training=TRAINING, **senses):
 )
 def test_the_nearest_centroid_wins(test, training, expected):
     assert answer(test, training) == expected
-
-
-def test_a_lemma_that_the_corpus_lacks_gets_the_first_sense():
-    test = [annotated("q", "the odd", (1, 2, "Fly", "NOUN", "fly%insect"))]
-    scores = disambiguate([TableSource(VECTORS)], TRAINING, test, inventory(**SENSES))
-    assert [score.f1 for score in scores] == [100, 100, 100]
-    assert [score.num_backed_off for score in scores] == [1, 1, 1]
 
 
 def test_a_lemma_that_nobody_knows_is_not_answered():
@@ -249,12 +240,6 @@ def test_scores_are_those_of_every_word_by_itself(group, monkeypatch, score, fit
     np.testing.assert_allclose(score(x, group), expected, atol=1e-6)
 
 
-def test_the_prior_is_the_share_of_the_annotations(group):
-    possible = np.where(group.frequencies > 0, np.exp(log_prior(group)), 0)
-    expected = group.frequencies / group.frequencies.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(possible, expected)
-
-
 def test_a_decision_takes_the_first_of_equal_ones():
     no = -np.inf
     scores = [[0.2, 0.9, 0.1], [0.9, 0.9 + 1e-7, 0.1], [no, no, no], [no, 0.5, 0.5], [0, 1e-3, 0]]
@@ -295,15 +280,3 @@ def test_each_ambiguous_word_has_its_row_in_a_file_that_is_gone_afterwards(
     only = SenseWords([annotated("1", "a", (0, 1, "x", "NOUN", "x%1"))], [], inventory())
     with vector_table(TableSource(TABLE, ("one", "two")), only) as table:
         assert table.shape == (2, 1, 0)  # nothing is ambiguous
-
-
-def test_a_full_disk_is_told_before_vectors_are_written(few_words, monkeypatch):
-    def full(path, num_bytes):
-        assert num_bytes == 2 * 5 * 2 * 4
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(wsd, "reserve", full)
-    table = vector_table(TableSource(TABLE, ("one", "two")), few_words)
-    with pytest.raises(OSError, match="vectors") as error, table:
-        pass
-    assert error.value.errno == errno.ENOSPC
