@@ -56,6 +56,8 @@ COVERED_BY = {
     ),
     "unit/probes/test_wsd.py": "probes/senses",
     "unit/experiments/test_inputs.py": "tasks/sampling",
+    "unit/experiments/test_run_experiment.py": "experiments/execution",
+    "unit/experiments/test_tables.py": "experiments/report",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"

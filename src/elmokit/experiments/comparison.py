@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs import RunResult
-from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain, sum_by_unit
+from elmokit.experiments.runs import Outcome, RunResult
+from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
 from elmokit.metrics.significance import SeedSummary, holm, summarize_seeds
 from elmokit.tasks.registry import TASKS, find_task
 
@@ -46,11 +46,7 @@ class Cell:
     @property
     def counts(self) -> np.ndarray:
         """Counts of all seeds, by sampling unit: (seeds, units, k)."""
-        sums = []
-        for _, result in sorted(self.results.items()):
-            counts, units = result.counts, result.sampling_units
-            sums.append(sum_by_unit(counts, units if len(units) else np.arange(len(counts))))
-        return np.stack(sums)
+        return np.stack([result.counts_by_unit for _, result in sorted(self.results.items())])
 
 
 Pair = tuple[Cell, Cell]
@@ -114,12 +110,10 @@ class GainChange(Difference):
 class Findings:
     """The planned runs of an experiment and their results so far."""
 
-    runs: Sequence[tuple[PlannedRun, RunResult | None]]
-    """In plan order."""
+    runs: Sequence[tuple[PlannedRun, Outcome | None]]
+    """In plan order; a run without a result may say why."""
     reference: str | None
     """Condition that others are compared with; none: compare nothing."""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    """Why a run has no result, by its id."""
     known: dict[object, Any] = field(default_factory=dict)
     """Tests of the same scored data, by cells and seeds: the report is written after every run,
     and a test takes a second."""
@@ -131,13 +125,16 @@ class Findings:
     @cached_property
     def finished(self) -> list[tuple[PlannedRun, RunResult]]:
         """Runs with a result."""
-        return [(run, result) for run, result in self.runs if result is not None]
+        return [(run, outcome) for run, outcome in self.runs if isinstance(outcome, RunResult)]
 
     @cached_property
     def missing(self) -> list[tuple[PlannedRun, str]]:
         """Runs without a result, and why."""
-        missing = [run for run, result in self.runs if result is None]
-        return [(run, self.reasons.get(run.id, "not yet run")) for run in missing]
+        return [
+            (run, outcome or "not yet run")
+            for run, outcome in self.runs
+            if not isinstance(outcome, RunResult)
+        ]
 
     @cached_property
     def conditions(self) -> list[str]:

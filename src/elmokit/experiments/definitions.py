@@ -25,8 +25,6 @@ SCHEDULE = "cosine"
 INPUTS = {"characters": True, "static_scale": "learned"}
 """What all conditions of all tasks read alike: a character CNN, so that a biLM is not the only one
 to spell unknown words, and static vectors on the scale of ELMo's mixtures."""
-POS_SENTENCES = 6000
-"""Training sentences of the part-of-speech probe."""
 RANDOM, STATIC_VECTORS, EXAMPLES = "random biLM", "static", "examples"
 """Families of vectors that a probe measures besides ``biLM``; the neighbors of table 4."""
 

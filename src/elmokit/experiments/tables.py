@@ -340,7 +340,7 @@ def _representations(findings: Findings) -> list[_Representation]:
             # baselines come with every family: the first is as good as the others
             if not row.scores or (run.condition == RANDOM and name.startswith(UNTRAINED)):
                 row.scores.append(score)
-                row.counts.append(result.counts[number])
+                row.counts.append(np.array(result.counts[number], dtype=np.float64))
     return list(rows.values())
 
 
