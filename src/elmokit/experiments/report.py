@@ -128,7 +128,7 @@ def _metadata(
 def _comparisons(findings: Findings) -> dict[str, Any]:
     return {
         "comparisons": [vars(gain) for gain in findings.comparisons],
-        "gain_changes": [vars(gain) | {"change": gain.change} for gain in findings.gain_changes],
+        "gain_changes": [vars(gain) for gain in findings.gain_changes],
     }
 
 

@@ -9,10 +9,8 @@ import numpy as np
 
 from elmokit.experiments.comparison import (
     Cell,
-    Comparison,
     Difference,
     Findings,
-    GainChange,
     Row,
     share_that_reaches,
 )
@@ -81,7 +79,7 @@ def gain_table(findings: Findings) -> Table:
     )  # fmt: skip
 
 
-def _gain_row(comparison: Comparison) -> tuple[str, ...]:
+def _gain_row(comparison: Difference) -> tuple[str, ...]:
     epochs, reduction = comparison.epochs_to_reference, comparison.error_reduction
     seeds = dict.fromkeys((len(comparison.seeds), len(comparison.reference_seeds)))
     return (
@@ -101,16 +99,15 @@ def fewer_labels_table(findings: Findings) -> Table:
             "task", "data", "labels", "condition", "gain", "gain with all labels", "change",
             INTERVAL, "p", "p (Holm)",
         ),
-        tuple(map(_change_row, findings.gain_changes)),
+        tuple(
+            (
+                *_difference_head(change), f"{change.gain:+.2f}", f"{change.whole_gain:+.2f}",
+                f"{change.change:+.2f}", _interval(change), _p_text(change.p_value),
+                _p_text(change.adjusted_p),
+            )
+            for change in findings.gain_changes
+        ),
         ("change: the first gain minus the second; its interval and p as above.",),
-    )  # fmt: skip
-
-
-def _change_row(change: GainChange) -> tuple[str, ...]:
-    return (
-        *_difference_head(change), f"{change.gain:+.2f}", f"{change.whole_gain:+.2f}",
-        f"{change.change:+.2f}", _interval(change), _p_text(change.p_value),
-        _p_text(change.adjusted_p),
     )  # fmt: skip
 
 

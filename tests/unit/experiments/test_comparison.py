@@ -5,7 +5,6 @@ from elmokit.experiments.comparison import (
     Cell,
     Findings,
     compare,
-    compare_gains,
     error_reduction,
     share_that_reaches,
 )
@@ -78,7 +77,7 @@ def test_gains_with_fewer_labels_against_those_with_all():
     better, worse = [1] * 60 + [0] * 40, [1] * 20 + [0] * 80
     small = cell("elmo", result(62.0, right=[1] * 62 + [0] * 38))
     base = cell("static", result(60.0, right=better))
-    found = compare_gains(few("elmo", better), few("static", worse), small, base)
+    found = compare(few("elmo", better), few("static", worse), small, base)
     assert (found.gain, found.whole_gain, found.change) == (40.0, 2.0, 38.0)
     assert (found.share, found.condition, found.reference) == (0.1, "elmo", "static")
     assert 20 < found.low < 38 < found.high < 55
