@@ -39,11 +39,10 @@ class TaskSettings:
     content: str
     """Content of the files, for error messages."""
     hidden_dims: tuple[int, ...]
-    """Widths of the recurrent layers."""
     dropout: float | None = None
-    """Dropout of the network; none: the task's default."""
+    """None: the task's default."""
     epochs: int
-    """Maximum number of epochs with all labels."""
+    """At most, with all labels."""
     batch_size: int = 32
     learning_rate: float = 2e-3
     patience: int = 4
@@ -53,7 +52,6 @@ class TaskSettings:
     """Training sentences, verbs, trees, pairs, questions or documents to draw, after those that are
     held out; none: all."""
     units: Literal["words", "morphemes"] = "words"
-    """Unit of a token in the data."""
     subset: str = "all"
     """Part of the examples to use, one of `Task.subsets`."""
     shares: tuple[float, ...] | None = None
@@ -115,13 +113,10 @@ class ProbeSettings:
     name: str
     """Of the probe, see `elmokit.probes.registry`."""
     dataset: str
-    """Folder of the data directory."""
     content: str
-    """What the folder must have, for error messages."""
     usual_test_set: str | None = None
     """Test set to use if the folder has several."""
     max_train: int | None = None
-    """Number of training sentences to draw; none: all."""
     reference: str
     """Representation that the others are tested against."""
     families: tuple[str, ...]

@@ -33,7 +33,6 @@ from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.examples import check_labels
 from elmokit.tasks.sampling import DataFile
-from elmokit.version import __version__
 from elmokit.weights.locate import PACKAGED_MODELS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 
@@ -43,13 +42,15 @@ SAMPLE_VERSION = 4
 
 @dataclass(frozen=True)
 class BiLMMetadata:
-    """A biLM and what identifies it."""
+    """A biLM and what identifies it, which is a part of a run's id."""
 
     path: Path
-    hash: str
-    """Of its weights."""
     metadata: dict[str, Any]
-    """Part of a run's id; JSON-serializable."""
+
+    @property
+    def hash(self) -> str:
+        """Of its weights."""
+        return self.metadata["model"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def find_bilm(experiment: Experiment, model: str | None) -> BiLMMetadata:
         "model": bilm.model_hash(), "tokenizer": to_dict(bilm.tokenizer),
         "char_vocab": to_dict(bilm.char_vocab.config),
     }  # fmt: skip
-    return BiLMMetadata(path, metadata["model"], metadata)
+    return BiLMMetadata(path, metadata)
 
 
 def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitFiles]:
@@ -145,30 +146,20 @@ def _said_what_belongs(folder: Path, content: str, option: str) -> Iterator[None
         ) from error
 
 
-def task_metadata(
-    settings: TaskSettings, files: SplitFiles, model: BiLMMetadata, vectors_hash: str
-) -> dict[str, Any]:
-    """Return what determines the result of a task besides its configuration."""
-    data = {
+def task_facts(settings: TaskSettings, files: SplitFiles) -> dict[str, Any]:
+    """Return what identifies the data of a task."""
+    return {
         "train": file_sha256(files.train), "dev": file_sha256(files.dev),
         "max_train": settings.max_train, "held_out": [HELD_OUT_SHARE, MAX_HELD_OUT],
         "subset": settings.subset, "sample": SAMPLE_VERSION,
     }  # fmt: skip
-    return {
-        "elmokit_version": __version__, **model.metadata, "vectors": vectors_hash, "data": data,
-    }  # fmt: skip
 
 
-def probe_metadata(
-    settings: ProbeSettings, data_dir: Path, model: BiLMMetadata, vectors_hash: str
-) -> dict[str, Any]:
-    """Return what determines the scores of a probe besides family and seed."""
+def probe_facts(settings: ProbeSettings, data_dir: Path) -> dict[str, Any]:
+    """Return what identifies the data of a probe."""
     files = sorted((data_dir / settings.dataset).iterdir())
-    data = {path.name: file_sha256(path) for path in files if path.is_file()}
-    return {
-        "elmokit_version": __version__, **model.metadata, "vectors": vectors_hash,
-        "data": {**data, "sample": [SAMPLE_VERSION, settings.max_train]},
-    }  # fmt: skip
+    hashes = {path.name: file_sha256(path) for path in files if path.is_file()}
+    return {**hashes, "sample": SAMPLE_VERSION, "max_train": settings.max_train}
 
 
 def read_probe_data(settings: ProbeSettings, data_dir: Path, samples_dir: Path) -> Any:

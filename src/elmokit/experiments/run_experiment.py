@@ -18,9 +18,9 @@ from elmokit.experiments.inputs import (
     find_data,
     find_probe_data,
     find_test_files,
-    probe_metadata,
+    probe_facts,
     read_probe_data,
-    task_metadata,
+    task_facts,
     write_run_files,
 )
 from elmokit.experiments.plan import (
@@ -161,6 +161,9 @@ class _Session:
                 "trained on the text of the biLM with `elmokit vectors`."
             )
         self.vectors_hash = file_sha256(options.vectors)
+        self.facts: dict[str, Any] = {
+            "elmokit_version": __version__, **self.model.metadata, "vectors": self.vectors_hash,
+        }  # fmt: skip
         self.resources = Resources(
             output=options.output, model=self.model.path, vectors=options.vectors,
             device=options.device, cache_dir=options.cache_dir, on_work=self._on_work,
@@ -307,8 +310,8 @@ class _ProbeSession(_Session):
         assert experiment.probe is not None
         self.probe: ProbeSettings = experiment.probe
         find_probe_data(self.probe, options.data_dir)
-        metadata = probe_metadata(self.probe, options.data_dir, self.model, self.vectors_hash)
-        self.runs = plan_probe(self.probe, seeds=options.seeds, metadata=metadata)
+        facts = self.facts | {"data": probe_facts(self.probe, options.data_dir)}
+        self.runs = plan_probe(self.probe, seeds=options.seeds, metadata=facts)
         self._data: Any = None
 
     def _execute(self, run: PlannedRun) -> RunResult:
@@ -339,7 +342,7 @@ class _TaskSession(_Session):
         if options.test_dir is not None:
             self.test_files = find_test_files(options.test_dir, tasks, self.files, self.model.path)
         metadata = {
-            name: task_metadata(task, self.files[name], self.model, self.vectors_hash)
+            name: self.facts | {"data": task_facts(task, self.files[name])}
             for name, task in self.tasks.items()
         }
         if options.rates is not None:
