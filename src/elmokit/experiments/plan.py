@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ class PlannedRun:
     metadata: Mapping[str, Any]
     """Everything that determines the result, JSON-serializable; for a task, with ``config``."""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The run's name on disk."""
         text = json.dumps({"task": self.task, **self.metadata}, sort_keys=True)

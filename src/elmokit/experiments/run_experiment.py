@@ -9,11 +9,10 @@ from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.experiments.comparison import Findings
-from elmokit.experiments.definitions import Experiment, ProbeSettings, TaskSettings, find_experiment
+from elmokit.experiments.definitions import Experiment, ProbeSettings, find_experiment
 from elmokit.experiments.execution import Resources, measure, score_on_test, train_and_score
 from elmokit.experiments.inputs import (
     HashedFile,
-    RunFiles,
     find_bilm,
     find_data,
     find_probe_data,
@@ -133,9 +132,7 @@ def run_experiment(
             damaged or does not fit.
         Stopped: after a signal during the training of a task, and its checkpoint.
     """
-    experiment, output = find_experiment(name), options.output
-    kind = _TaskSession if experiment.probe is None else _ProbeSession
-    session = kind(experiment, options, on_progress)
+    session, output = _Session(find_experiment(name), options, on_progress), options.output
     identity, pieces = session.identity(), Pieces(output, prefix=RESULTS_FILE)
     with open_job(output, "experiment", identity, resume=options.resume, pieces=pieces) as job:
         job.begin(**identity.inputs)  # also data sets of tasks that are new
@@ -143,9 +140,7 @@ def run_experiment(
 
 
 class _Session:
-    """One call of `run_experiment`: what experiments of tasks and of probes have in common."""
-
-    runs: list[PlannedRun]
+    """One call of `run_experiment`: finds all inputs, then plans, runs and reports."""
 
     def __init__(
         self, experiment: Experiment, options: ExperimentOptions, on_progress: OnProgress
@@ -172,13 +167,67 @@ class _Session:
         """How runs ended, by id."""
         self.reasons: dict[str, str] = {}
         """Why runs, by id, have not ended or cannot start."""
+        self.tasks = {task.dataset: task for task in experiment.select_tasks(options.tasks)}
         self.test_files: dict[str, HashedFile] = {}
         self.rates: Rates = {}
         """Those of an earlier command."""
+        self.tuning: list[PlannedRun] = []
+        self.runs: list[PlannedRun] = []
         self.current = ""
+        self._read: dict[str, Any] = {}
+        """Data of the runs, by data set."""
+        self._test_scores: dict[str, FileScore] = {}
         self._tests: tuple[dict[object, Any], dict[object, Any]] = ({}, {})
         minutes = options.minutes
         self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        if experiment.probe is None:
+            self._prepare_tasks()
+        else:
+            self._prepare_probe(experiment.probe)
+
+    def _prepare_probe(self, probe: ProbeSettings) -> None:
+        options = self.options
+        if any((options.tune, options.rates, options.overrides, options.test_dir)):
+            raise InputError(
+                f"{self.experiment.name} trains no task: remove --tune, --rates, --set and --test."
+            )
+        find_probe_data(probe, options.data_dir)
+        facts = self.facts | {"data": probe_facts(probe, options.data_dir)}
+        self.runs = plan_probe(probe, seeds=options.seeds, metadata=facts)
+
+    def _prepare_tasks(self) -> None:
+        options, tasks = self.options, list(self.tasks.values())
+        sets_rate = any(
+            text.replace(" ", "").startswith(RATE_SETTING) for text in options.overrides
+        )
+        if options.rates is not None and (options.tune or sets_rate):
+            raise InputError(
+                f"--rates gives learning rates: remove --tune and --set {RATE_SETTING}."
+            )
+        self.files = find_data(options.data_dir, tasks)
+        if options.test_dir is not None:
+            self.test_files = find_test_files(options.test_dir, tasks, self.files, self.model.path)
+        metadata = {
+            name: self.facts | {"data": task_facts(task, self.files[name])}
+            for name, task in self.tasks.items()
+        }
+        if options.rates is not None:
+            self.rates = read_rates(options.rates, self.experiment, tasks)
+        self._how: dict[str, Any] = {"metadata": metadata, "overrides": options.overrides}
+        if options.tune:
+            self.tuning = plan_tuning(self.experiment, tasks, **self._how)
+        self._plan_tasks()
+
+    def _plan_tasks(self) -> None:
+        """Plan the runs; with tuning, those of conditions without a learning rate must wait."""
+        rates, waiting = best_rates(self.tuning, self.outcomes) if self.tuning else (self.rates, {})
+        self.runs = plan_tasks(
+            self.experiment, list(self.tasks.values()), **self._how, seeds=self.options.seeds,
+            rates=rates,
+        )  # fmt: skip
+        tuned = {condition.name: condition.tuned_name for condition in self.experiment.conditions}
+        keys = {run.id: (run.dataset, tuned[run.condition]) for run in self.runs}
+        self.reasons = {name: waiting[key] for name, key in keys.items() if key in waiting}
 
     def identity(self) -> Identity:
         """Return what must be the same when the experiment is resumed.
@@ -206,28 +255,25 @@ class _Session:
             outcome = read_outcome(self.resources.run_dir(run))
             if outcome is not None:
                 self.outcomes[run.id] = outcome
-        self._replan()
+        if self.tuning:
+            self._plan_tasks()
         self._write()  # a kill during the first run leaves something to resume
         self._tell(
             f"{self.experiment.title}\n{counted(len(runs), 'run')} planned, {len(self.outcomes)} "
             f"of them already done; results go to {self.options.output}",
             is_message=True,
         )
-        self._execute_all()
+        for run in self.tuning:
+            self._settle(run)
+        if self.tuning:
+            self._plan_tasks()
+        for run in self.runs:
+            if run.id not in self.reasons:
+                self._settle(run)
         return self._write()
 
     def _all_runs(self) -> list[PlannedRun]:
-        return self.runs
-
-    def _replan(self) -> None:
-        """Plan again after runs on which others depend."""
-
-    def _execute_all(self) -> None:
-        for run in self.runs:
-            self._settle(run)
-
-    def _execute(self, run: PlannedRun) -> RunResult:
-        raise NotImplementedError
+        return list({run.id: run for run in (*self.tuning, *self.runs)}.values())
 
     def _settle(self, run: PlannedRun) -> None:
         """Execute a run that has neither a result nor diverged, within the time limit."""
@@ -256,6 +302,19 @@ class _Session:
             score = f"{result.metric} {result.value:.2f}" if result.metric else "done"
             text = f"{self.current}: {score} in {result.wall_seconds:,.0f} s"
             self._tell(f"{len(self.outcomes)} of {len(self._all_runs())} runs: {text}", True)
+
+    def _execute(self, run: PlannedRun) -> RunResult:
+        name, samples_dir = run.dataset, self.resources.samples_dir / run.dataset
+        probe, data_dir = self.experiment.probe, self.options.data_dir
+        if name not in self._read:  # once for all runs
+            self._read[name] = (
+                write_run_files(self.files[name], samples_dir, self.tasks[name])
+                if probe is None
+                else read_probe_data(probe, data_dir, samples_dir)
+            )
+        if probe is None:
+            return train_and_score(run, self._read[name], self.resources)
+        return measure(run, probe, self._read[name], data_dir, self.resources)
 
     def _tell(self, text: str, is_message: bool = False) -> None:
         total = len(self._all_runs())
@@ -292,98 +351,6 @@ class _Session:
 
     def _on_test(self, findings: Findings) -> Findings:
         """Return the runs with their scores on the test files."""
-        raise NotImplementedError
-
-
-class _ProbeSession(_Session):
-    """Measures families of vectors; reads the data only once."""
-
-    def __init__(
-        self, experiment: Experiment, options: ExperimentOptions, on_progress: OnProgress
-    ) -> None:
-        super().__init__(experiment, options, on_progress)
-        experiment.select_tasks(options.tasks)  # there are none
-        if any((options.tune, options.rates, options.overrides, options.test_dir)):
-            raise InputError(
-                f"{experiment.name} trains no task: remove --tune, --rates, --set and --test."
-            )
-        assert experiment.probe is not None
-        self.probe: ProbeSettings = experiment.probe
-        find_probe_data(self.probe, options.data_dir)
-        facts = self.facts | {"data": probe_facts(self.probe, options.data_dir)}
-        self.runs = plan_probe(self.probe, seeds=options.seeds, metadata=facts)
-        self._data: Any = None
-
-    def _execute(self, run: PlannedRun) -> RunResult:
-        data_dir = self.options.data_dir
-        if self._data is None:
-            samples_dir = self.resources.samples_dir / self.probe.dataset
-            self._data = read_probe_data(self.probe, data_dir, samples_dir)
-        return measure(run, self.probe, self._data, data_dir, self.resources)
-
-
-class _TaskSession(_Session):
-    """Trains task models, with learning rates that are tuned first if that is asked."""
-
-    def __init__(
-        self, experiment: Experiment, options: ExperimentOptions, on_progress: OnProgress
-    ) -> None:
-        super().__init__(experiment, options, on_progress)
-        sets_rate = any(
-            text.replace(" ", "").startswith(RATE_SETTING) for text in options.overrides
-        )
-        if options.rates is not None and (options.tune or sets_rate):
-            raise InputError(
-                f"--rates gives learning rates: remove --tune and --set {RATE_SETTING}."
-            )
-        tasks = experiment.select_tasks(options.tasks)
-        self.tasks: dict[str, TaskSettings] = {task.dataset: task for task in tasks}
-        self.files = find_data(options.data_dir, tasks)
-        if options.test_dir is not None:
-            self.test_files = find_test_files(options.test_dir, tasks, self.files, self.model.path)
-        metadata = {
-            name: self.facts | {"data": task_facts(task, self.files[name])}
-            for name, task in self.tasks.items()
-        }
-        if options.rates is not None:
-            self.rates = read_rates(options.rates, experiment, tasks)
-        self._how: dict[str, Any] = {"metadata": metadata, "overrides": options.overrides}
-        self.tuning = plan_tuning(experiment, tasks, **self._how) if options.tune else []
-        self._run_files: dict[str, RunFiles] = {}
-        self._test_scores: dict[str, FileScore] = {}
-        self._replan()
-
-    def _replan(self) -> None:
-        """Plan the runs; with tuning, those of conditions without a learning rate must wait."""
-        rates, waiting = best_rates(self.tuning, self.outcomes) if self.tuning else (self.rates, {})
-        tasks = list(self.tasks.values())
-        self.runs = plan_tasks(
-            self.experiment, tasks, **self._how, seeds=self.options.seeds, rates=rates
-        )
-        tuned = {condition.name: condition.tuned_name for condition in self.experiment.conditions}
-        keys = {run.id: (run.dataset, tuned[run.condition]) for run in self.runs}
-        self.reasons = {name: waiting[key] for name, key in keys.items() if key in waiting}
-
-    def _all_runs(self) -> list[PlannedRun]:
-        return list({run.id: run for run in (*self.tuning, *self.runs)}.values())
-
-    def _execute_all(self) -> None:
-        for run in self.tuning:
-            self._settle(run)
-        self._replan()
-        for run in self.runs:
-            if run.id not in self.reasons:
-                self._settle(run)
-
-    def _execute(self, run: PlannedRun) -> RunResult:
-        name = run.dataset
-        if name not in self._run_files:
-            self._run_files[name] = write_run_files(
-                self.files[name], self.resources.samples_dir / name, self.tasks[name]
-            )
-        return train_and_score(run, self._run_files[name], self.resources)
-
-    def _on_test(self, findings: Findings) -> Findings:
         runs = []
         for run, outcome in findings.runs:
             if isinstance(outcome, RunResult):

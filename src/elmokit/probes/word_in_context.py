@@ -78,7 +78,7 @@ def find_words(pairs: Sequence[ContextPair], tokenize: Tokenize) -> LocatedPairs
     A pair whose word does not match the tokenizer's words is counted in a warning; InputError if
     that is so of all of them.
     """
-    places = [(_locate(one.first, tokenize), _locate(one.second, tokenize)) for one in pairs]
+    places = [(_locate(pair.first, tokenize), _locate(pair.second, tokenize)) for pair in pairs]
     is_located = np.array([None not in pair for pair in places], dtype=bool)
     num_lost = int((~is_located).sum())
     message = (

@@ -186,8 +186,8 @@ def test_a_diverged_training_is_not_kept_and_not_repeated(run, tmp_path):
 
 
 def test_tasks_can_be_added_and_runs_copied(run, tmp_path):
-    run("table1", tasks=("ner",), seeds=1)
-    run("table1", place="other", seeds=2)
+    run("table1", tasks=("ner",))
+    run("table1", place="other")
     shutil.copytree(tmp_path / "other/runs", tmp_path / "out/runs", dirs_exist_ok=True)
     told = []
     report = run("table1", tasks=("ner", "nli"), resume=True, on_progress=note(told))
