@@ -122,17 +122,20 @@ def plan_probe(
     """Return the runs of a probe: one per family; for untrained biLMs, one per seed."""
     return [
         PlannedRun(
-            task=settings.kind, dataset=settings.dataset, condition=family, seed=seed,
+            task=settings.kind,
+            dataset=settings.dataset,
+            condition=family,
+            seed=seed,
             metadata={**metadata, "family": family, "seed": seed},
         )
         for family in settings.families
         for seed in range((seeds or SEEDS) if family == RANDOM else 1)
-    ]  # fmt: skip
+    ]
 
 
-def plan_tuning(experiment: Experiment, tasks: Sequence[TaskSettings], **how: Any) -> list[
-    PlannedRun
-]:  # fmt: skip
+def plan_tuning(
+    experiment: Experiment, tasks: Sequence[TaskSettings], **how: Any
+) -> list[PlannedRun]:
     """Return the runs that try rates for the tuned conditions, those of one task together.
 
     ``how`` are arguments of `plan_tasks`.

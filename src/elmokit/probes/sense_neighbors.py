@@ -190,17 +190,17 @@ def queries_of(occurrences: Sequence[Occurrence], word: str) -> tuple[Occurrence
     They are the most frequent senses of the two most frequent supersenses. Of a sense, the first
     occurrence in a readable sentence is taken.
     """
-    possible = [one for one in occurrences if one.word == word and " " not in one.sense]
-    supersenses = Counter(supersense(one.sense) for one in possible).most_common(2)
-    if len(supersenses) < 2:
+    classes: dict[str, list[Occurrence]] = {}
+    for occurrence in occurrences:
+        if occurrence.word == word and " " not in occurrence.sense:
+            classes.setdefault(supersense(occurrence.sense), []).append(occurrence)
+    if len(classes) < 2:
         raise InputError(
             f"The corpus has no two senses of {word!r} that are far apart. Give SemCor."
         )
-    first, second = (
-        _first_of_most_frequent([one for one in possible if supersense(one.sense) == name])
-        for name, _ in supersenses
-    )
-    return first, second
+    # a stable sort: of equally frequent ones the first in the text
+    first, second, *_ = sorted(classes.values(), key=len, reverse=True)
+    return _first_of_most_frequent(first), _first_of_most_frequent(second)
 
 
 def supersense(key: str) -> str:
@@ -212,9 +212,9 @@ def supersense(key: str) -> str:
 
 
 def _first_of_most_frequent(occurrences: Sequence[Occurrence]) -> Occurrence:
-    ((sense, _),) = Counter(one.sense for one in occurrences).most_common(1)
-    own = [one for one in occurrences if one.sense == sense]
-    return min(own, key=lambda one: len(one.tokens) not in READABLE_WORDS)
+    ((sense, _),) = Counter(word.sense for word in occurrences).most_common(1)
+    own = [word for word in occurrences if word.sense == sense]
+    return min(own, key=lambda word: len(word.tokens) not in READABLE_WORDS)
 
 
 def neighbors_of_query(
@@ -225,7 +225,7 @@ def neighbors_of_query(
     num_neighbors: int = 3,
 ) -> Neighborhood:
     """Return the nearest of the occurrences by the top layer, never one in the query's own text."""
-    others = [one for one in occurrences if not is_same_text(query.tokens, one.tokens)]
+    others = [word for word in occurrences if not is_same_text(query.tokens, word.tokens)]
     return neighborhoods(embedder, [query, *others], of_first=1, num_neighbors=num_neighbors)[0]
 
 

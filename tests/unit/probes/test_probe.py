@@ -38,12 +38,6 @@ def write_splits(folder, text, suffix):
         (folder / f"{split}{suffix}").write_text(text, encoding="utf-8")
 
 
-def test_words_in_context_are_split_by_the_models_tokenizer(model_dir, data):
-    write_splits(data, WIC, ".tsv")
-    (score,) = run_probe("wic", data, model_dir, layers="top").scores
-    assert (score.name, score.accuracy) == ("layer top", 100)
-
-
 def test_a_place_for_layers_that_are_not_kept_is_told(model_dir, data, tmp_path, caplog):
     write_splits(data, WIC, ".tsv")
     run_probe("wic", data, model_dir, layers=0, cache_dir=tmp_path / "layers")
