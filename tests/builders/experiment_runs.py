@@ -1,7 +1,5 @@
 """Planned runs and results for the tests of experiments."""
 
-import numpy as np
-
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs import RunResult
 
@@ -21,20 +19,14 @@ def result(
 
     ``epochs`` are scores on the held-out part.
     """
-    counts = np.array([[float(one), 1.0] for one in ([] if right is None else right)])
     return RunResult(
-        metric="accuracy",
-        value=value,
-        num_examples=100,
-        seconds=seconds,
+        metric="accuracy", value=value, num_examples=100, seconds=seconds,
         wall_seconds=wall_seconds,
-        epochs=tuple(
+        epochs=[
             {"epoch": number, "loss": 1.0, "held_out": score}
             for number, score in enumerate(epochs, 1)
-        ),
-        best_epoch=best_epoch,
-        layer_weights=tuple(weights),
+        ],
+        best_epoch=best_epoch, layer_weights=tuple(weights),
         made={"date": "today", "hardware": "an abacus", "versions": "0"},
-        counts=counts.reshape(-1, 2),
-        sampling_units=np.array(units, dtype=np.int64),
-    )
+        counts=[[float(one), 1.0] for one in right or []], sampling_units=list(map(int, units)),
+    )  # fmt: skip

@@ -91,7 +91,7 @@ def test_experiments_plan_sample_and_compare_it(tmp_path):
         counts = np.array([[found, 2.0, 2.0] for found in correct])
         value = float(find_task("chunk").score_from_counts(counts.sum(axis=0)))
         result = RunResult(
-            metric="span F1", value=value, num_examples=2, seconds=1.0, counts=counts
+            metric="span F1", value=value, num_examples=2, seconds=1.0, counts=counts.tolist()
         )
         return Cell("chunk", "chunks", 1.0, condition, {0: result})
 

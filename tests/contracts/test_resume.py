@@ -15,6 +15,8 @@ from elmokit.corpus.text_shards import TextConfig
 from elmokit.embed import job as embed_job
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import ConfigError
+from elmokit.experiments.run_experiment import ExperimentOptions, run_experiment
+from elmokit.files.json_files import read_json
 from elmokit.tasks.runs.config import TaskRunConfig, TaskTrainConfig
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -25,7 +27,9 @@ from elmokit.training.schedules import Limits
 
 from ..builders.embedding_models import embed_files, read_hdf5
 from ..builders.embedding_models import toy_model as toy_embedder
+from ..builders.experiment_data import write_data, write_vectors
 from ..builders.task_models import saved_toy_model
+from ..builders.task_models import toy_model as toy_task_model
 from ..builders.training_models import (
     FULL_SOFTMAX,
     random_sentences,
@@ -123,7 +127,33 @@ class Embed:
         return {key: rows.tolist() for key, rows in vectors.items()}
 
 
-FAMILY = {"pretrain": Pretrain, "finetune": Finetune, "train": Train, "embed": Embed}
+class Experiment:
+    changed = "--set"
+
+    def __init__(self, folder, _):
+        write_data(folder / "data")
+        write_vectors(folder / "vectors.txt")
+        toy_task_model().save(folder / "model")
+        self.folder = folder
+
+    def run(self, place, *, resume, seed=0, stop_at=None):
+        options = ExperimentOptions(
+            data_dir=self.folder / "data", vectors=self.folder / "vectors.txt",
+            model=str(self.folder / "model"), output=place, resume=resume, seeds=1, tasks=("nli",),
+            overrides=("train.epochs=2", f"hidden_dims=[{4 + seed}]"),
+            cache_dir=self.folder / "layers",
+        )  # fmt: skip
+        run_experiment("table1", options, Calls(stop_at))
+
+    def result(self, place):
+        results = read_json(place / "results.json", advice="")
+        return [(run["id"], run["value"], run["epochs"]) for run in results["runs"]]
+
+
+FAMILY = {
+    "pretrain": Pretrain, "finetune": Finetune, "train": Train, "embed": Embed,
+    "experiment": Experiment,
+}  # fmt: skip
 
 
 @pytest.fixture(params=FAMILY)

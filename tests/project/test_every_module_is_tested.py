@@ -27,7 +27,6 @@ COVERED_BY = {
     ),
     "e2e/test_probe_commands.py": (
         "cli/commands/neighbors cli/commands/probe cli/commands/weights probes/registry"
-        " probes/word_neighbors"
     ),
     "e2e/test_serve_command.py": "cli/commands/serve",
     "e2e/test_task_commands.py": "cli/commands/evaluate cli/commands/predict cli/commands/train",
@@ -63,7 +62,10 @@ COVERED_BY = {
     "unit/web/api/test_routes.py": (
         "web/api/answers web/api/computations web/api/metrics web/api/schemas"
     ),
+    "unit/probes/test_wsd.py": "probes/senses",
     "unit/experiments/test_inputs.py": "tasks/sampling",
+    "unit/experiments/test_run_experiment.py": "experiments/execution",
+    "unit/experiments/test_tables.py": "experiments/report",
     "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"

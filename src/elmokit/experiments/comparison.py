@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs import RunResult
-from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain, sum_by_unit
+from elmokit.experiments.runs import Outcome, RunResult
+from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
 from elmokit.metrics.significance import SeedSummary, holm, summarize_seeds
 from elmokit.tasks.registry import TASKS, find_task
 
@@ -46,15 +46,7 @@ class Cell:
     @property
     def counts(self) -> np.ndarray:
         """Counts of all seeds, by sampling unit: (seeds, units, k)."""
-        sums = []
-        for _, result in sorted(self.results.items()):
-            counts, units = result.counts, result.sampling_units
-            sums.append(sum_by_unit(counts, units if len(units) else np.arange(len(counts))))
-        return np.stack(sums)
-
-
-Pair = tuple[Cell, Cell]
-"""Condition and reference of one task, data set and share."""
+        return np.stack([result.counts_by_unit for _, result in sorted(self.results.items())])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +58,11 @@ class Difference:
     share: float
     condition: str
     reference: str
+    gain: float
+    """Mean of the condition minus mean of the reference, in points."""
     low: float | None
-    """Lower end of the interval (`bootstrap.CONFIDENCE`), in points; none: it has no ends."""
+    """Lower end of the interval (`bootstrap.CONFIDENCE`) of the gain or of its change; none: it has
+    no ends."""
     high: float | None
     p_value: float
     """Two-sided."""
@@ -75,51 +70,27 @@ class Difference:
     """Adjusted for all tasks on the page with the same conditions and share (Holm)."""
     num_units: int
     """Sampling units of the scored examples."""
-
-
-Tested = TypeVar("Tested", bound=Difference)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison(Difference):
-    """The gain of a condition; the interval is of the gain."""
-
     seeds: tuple[int, ...]
     reference_seeds: tuple[int, ...]
-    gain: float
-    """Mean of the condition minus mean of the reference, in points."""
     error_reduction: float | None
     """Gain in percent of the reference's error (100 - score); none without error."""
     epochs_to_reference: float | None
     """First epoch in which the condition matches the reference's mean best score on the held-out
     part, averaged over seeds; none if a seed never does."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GainChange(Difference):
-    """The gain with fewer labels against that with all; the interval is of the change."""
-
-    gain: float
-    """With this share, in points."""
-    whole_gain: float
-    """With all labels."""
-
-    @property
-    def change(self) -> float:
-        """How much larger the gain with fewer labels is, in points."""
-        return self.gain - self.whole_gain
+    whole_gain: float | None = None
+    """The gain with all labels, if it is compared with the one with fewer."""
+    change: float | None = None
+    """How much larger the gain with fewer labels is, in points."""
 
 
 @dataclass(frozen=True)
 class Findings:
     """The planned runs of an experiment and their results so far."""
 
-    runs: Sequence[tuple[PlannedRun, RunResult | None]]
-    """In plan order."""
+    runs: Sequence[tuple[PlannedRun, Outcome | None]]
+    """In plan order; a run without a result may say why."""
     reference: str | None
     """Condition that others are compared with; none: compare nothing."""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    """Why a run has no result, by its id."""
     known: dict[object, Any] = field(default_factory=dict)
     """Tests of the same scored data, by cells and seeds: the report is written after every run,
     and a test takes a second."""
@@ -131,13 +102,16 @@ class Findings:
     @cached_property
     def finished(self) -> list[tuple[PlannedRun, RunResult]]:
         """Runs with a result."""
-        return [(run, result) for run, result in self.runs if result is not None]
+        return [(run, outcome) for run, outcome in self.runs if isinstance(outcome, RunResult)]
 
     @cached_property
     def missing(self) -> list[tuple[PlannedRun, str]]:
         """Runs without a result, and why."""
-        missing = [run for run, result in self.runs if result is None]
-        return [(run, self.reasons.get(run.id, "not yet run")) for run in missing]
+        return [
+            (run, outcome or "not yet run")
+            for run, outcome in self.runs
+            if not isinstance(outcome, RunResult)
+        ]
 
     @cached_property
     def conditions(self) -> list[str]:
@@ -161,13 +135,13 @@ class Findings:
         return {key: Cell(*key, by_seed) for key, by_seed in results.items()}
 
     @cached_property
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[Difference]:
         """Every condition against the reference, where both have a result."""
         pairs = [pair for row in self.rows for pair in self._pairs(row)]
-        return self._adjusted([self._once(compare, *pair) for pair in pairs])
+        return self._adjusted([self._once(*pair) for pair in pairs])
 
     @cached_property
-    def gain_changes(self) -> list[GainChange]:
+    def gain_changes(self) -> list[Difference]:
         """The gains with fewer labels against those with all of them."""
         changes = []
         for task, dataset, share in self.rows:
@@ -176,7 +150,7 @@ class Findings:
             wholes = {pair[0].condition: pair for pair in self._pairs((task, dataset, 1.0))}
             for pair in self._pairs((task, dataset, share)):
                 if whole := wholes.get(pair[0].condition):
-                    changes.append(self._once(compare_gains, *pair, *whole))
+                    changes.append(self._once(*pair, *whole))
         return self._adjusted(changes)
 
     @cached_property
@@ -195,7 +169,7 @@ class Findings:
         keys = [(run.task, run.dataset, run.share, run.condition) for run, _ in self.runs]
         return keys.count((*row, condition))
 
-    def _pairs(self, row: Row) -> list[Pair]:
+    def _pairs(self, row: Row) -> list[tuple[Cell, Cell]]:
         """Return the cells of a row, each with that of the reference."""
         base = self.cells.get((*row, self.reference or ""))
         cells = [self.cells.get((*row, name)) for name in self.conditions if name != self.reference]
@@ -203,13 +177,13 @@ class Findings:
             return []
         return [(cell, base) for cell in cells if cell is not None]
 
-    def _once(self, make: Any, *cells: Cell) -> Any:
+    def _once(self, *cells: Cell) -> Difference:
         key = tuple((c.task, c.dataset, c.share, c.condition, *c.results) for c in cells)
         if key not in self.known:
-            self.known[key] = make(*cells)
+            self.known[key] = compare(*cells)
         return self.known[key]
 
-    def _adjusted(self, differences: Sequence[Tested]) -> list[Tested]:
+    def _adjusted(self, differences: Sequence[Difference]) -> list[Difference]:
         """Adjust p-values for the tasks that are planned with the same condition and share."""
         families: dict[tuple[str, float], list[int]] = defaultdict(list)
         for number, difference in enumerate(differences):
@@ -225,24 +199,29 @@ class Findings:
         return adjusted
 
 
-def compare(cell: Cell, reference: Cell) -> Comparison:
-    """Compare two conditions of one task, data set and share."""
+def compare(
+    cell: Cell, reference: Cell, whole: Cell | None = None, whole_reference: Cell | None = None
+) -> Difference:
+    """Compare two conditions of one task, data set and share.
+
+    With two cells with all labels, the gain is compared with theirs.
+    """
     base, mean = reference.summary.mean, cell.summary.mean
-    return Comparison(
+    gain, minus = RunCounts(cell.counts, reference.counts), None
+    changes: dict[str, float] = {}
+    if whole is not None and whole_reference is not None:
+        minus = RunCounts(whole.counts, whole_reference.counts)
+        whole_gain = whole.summary.mean - whole_reference.summary.mean
+        changes = {"whole_gain": whole_gain, "change": mean - base - whole_gain}
+    test = bootstrap_gain(gain, minus, score=find_task(cell.task).score_from_counts, seed=0)
+    return Difference(
+        task=cell.task, dataset=cell.dataset, share=cell.share, condition=cell.condition,
+        reference=reference.condition, gain=mean - base,
+        low=test.low, high=test.high, p_value=test.p_value, num_units=gain.new.shape[1],
         seeds=tuple(sorted(cell.results)), reference_seeds=tuple(sorted(reference.results)),
-        gain=mean - base, error_reduction=error_reduction(base, mean),
-        epochs_to_reference=_epochs_to(cell, reference),
-        **_test((cell, reference)),
+        error_reduction=error_reduction(base, mean),
+        epochs_to_reference=_epochs_to(cell, reference), **changes,
     )  # fmt: skip
-
-
-def compare_gains(cell: Cell, reference: Cell, whole: Cell, whole_reference: Cell) -> GainChange:
-    """Compare the gain of a condition over its reference with that of two cells with all labels."""
-    return GainChange(
-        gain=cell.summary.mean - reference.summary.mean,
-        whole_gain=whole.summary.mean - whole_reference.summary.mean,
-        **_test((cell, reference), (whole, whole_reference)),
-    )
 
 
 def error_reduction(base: float, new: float) -> float | None:
@@ -263,22 +242,6 @@ def share_that_reaches(points: Sequence[tuple[float, float]], target: float) -> 
     end = reached[0]
     part = slice(max(0, end - 1), end + 1)
     return float(np.exp(np.interp(target, scores[part], np.log(shares[part]))))
-
-
-def _test(pair: Pair, minus: Pair | None = None) -> dict[str, Any]:
-    """Return the fields of a `Difference`."""
-    cell, reference = pair
-    gain = RunCounts(cell.counts, reference.counts)
-    test = bootstrap_gain(
-        gain, None if minus is None else RunCounts(minus[0].counts, minus[1].counts),
-        score=find_task(cell.task).score_from_counts, seed=0,
-    )  # fmt: skip
-    return {
-        "task": cell.task, "dataset": cell.dataset, "share": cell.share,
-        "condition": cell.condition, "reference": reference.condition,
-        "low": test.low, "high": test.high, "p_value": test.p_value,
-        "num_units": gain.new.shape[1],
-    }  # fmt: skip
 
 
 def _epochs_to(cell: Cell, reference: Cell) -> float | None:

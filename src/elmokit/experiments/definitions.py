@@ -25,8 +25,6 @@ SCHEDULE = "cosine"
 INPUTS = {"characters": True, "static_scale": "learned"}
 """What all conditions of all tasks read alike: a character CNN, so that a biLM is not the only one
 to spell unknown words, and static vectors on the scale of ELMo's mixtures."""
-POS_SENTENCES = 6000
-"""Training sentences of the part-of-speech probe."""
 RANDOM, STATIC_VECTORS, EXAMPLES = "random biLM", "static", "examples"
 """Families of vectors that a probe measures besides ``biLM``; the neighbors of table 4."""
 
@@ -41,11 +39,10 @@ class TaskSettings:
     content: str
     """Content of the files, for error messages."""
     hidden_dims: tuple[int, ...]
-    """Widths of the recurrent layers."""
     dropout: float | None = None
-    """Dropout of the network; none: the task's default."""
+    """None: the task's default."""
     epochs: int
-    """Maximum number of epochs with all labels."""
+    """At most, with all labels."""
     batch_size: int = 32
     learning_rate: float = 2e-3
     patience: int = 4
@@ -55,7 +52,6 @@ class TaskSettings:
     """Training sentences, verbs, trees, pairs, questions or documents to draw, after those that are
     held out; none: all."""
     units: Literal["words", "morphemes"] = "words"
-    """Unit of a token in the data."""
     subset: str = "all"
     """Part of the examples to use, one of `Task.subsets`."""
     shares: tuple[float, ...] | None = None
@@ -117,13 +113,10 @@ class ProbeSettings:
     name: str
     """Of the probe, see `elmokit.probes.registry`."""
     dataset: str
-    """Folder of the data directory."""
     content: str
-    """What the folder must have, for error messages."""
     usual_test_set: str | None = None
     """Test set to use if the folder has several."""
     max_train: int | None = None
-    """Number of training sentences to draw; none: all."""
     reference: str
     """Representation that the others are tested against."""
     families: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Inputs of an experiment: data sets and samples of them, test files, a biLM.
+"""Inputs of an experiment: a biLM, data sets and samples of them, test files.
 
 Samples are drawn by the units of a task (`Task.divide`). The draw depends only on the file, not on
 a run's seed, so every run of a task has the same examples. The part of a training set that is held
@@ -23,7 +23,6 @@ from elmokit.experiments.definitions import (
     ProbeSettings,
     TaskSettings,
 )
-from elmokit.experiments.plan import MODEL_KEY, SAMPLE_VERSION
 from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import file_sha256
 from elmokit.files.sources import COMPRESSIONS, plain_suffix
@@ -34,20 +33,24 @@ from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.examples import check_labels
 from elmokit.tasks.sampling import DataFile
-from elmokit.version import __version__
 from elmokit.weights.locate import PACKAGED_MODELS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
+
+SAMPLE_VERSION = 4
+"""Increased when the same file would give a different sample."""
 
 
 @dataclass(frozen=True)
 class BiLMMetadata:
-    """A biLM and what identifies it."""
+    """A biLM and what identifies it, which is a part of a run's id."""
 
     path: Path
-    hash: str
-    """Of its weights."""
     metadata: dict[str, Any]
-    """Part of a run's id; JSON-serializable."""
+
+    @property
+    def hash(self) -> str:
+        """Of its weights."""
+        return self.metadata["model"]
 
 
 @dataclass(frozen=True)
@@ -69,29 +72,19 @@ class RunFiles:
 
 
 def find_bilm(experiment: Experiment, model: str | None) -> BiLMMetadata:
-    """Load the biLM of `model_path` once and identify it."""
-    path = model_path(experiment, model)
-    bilm = load_model(path)
-    metadata = {
-        MODEL_KEY: bilm.model_hash(), "tokenizer": to_dict(bilm.tokenizer),
-        "char_vocab": to_dict(bilm.char_vocab.config),
-    }  # fmt: skip
-    return BiLMMetadata(path, metadata[MODEL_KEY], metadata)
-
-
-def model_path(experiment: Experiment, model: str | None) -> Path:
-    """Return the directory of the biLM that an experiment reads.
-
-    Without ``model``, it is the packaged one of the experiment's language.
-    """
-    if model is not None or experiment.language == "en":
-        return find_model(model)
-    if experiment.language not in packaged_models():
+    """Identify the biLM that an experiment reads: the packaged one of its language, or another."""
+    if model is None and experiment.language not in packaged_models():
         raise InputError(
             f"{experiment.name} needs a biLM of the language {experiment.language!r}, and the "
             "package has none. Give one with --model, and vectors of its text with --vectors."
         )
-    return PACKAGED_MODELS / experiment.language
+    path = PACKAGED_MODELS / experiment.language if model is None else find_model(model)
+    bilm = load_model(path)
+    metadata = {
+        "model": bilm.model_hash(), "tokenizer": to_dict(bilm.tokenizer),
+        "char_vocab": to_dict(bilm.char_vocab.config),
+    }  # fmt: skip
+    return BiLMMetadata(path, metadata)
 
 
 def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitFiles]:
@@ -153,20 +146,20 @@ def _said_what_belongs(folder: Path, content: str, option: str) -> Iterator[None
         ) from error
 
 
-def task_metadata(
-    settings: TaskSettings, files: SplitFiles, model: BiLMMetadata, vectors_hash: str
-) -> dict[str, Any]:
-    """Return what determines the result of a task besides its configuration."""
+def task_facts(settings: TaskSettings, files: SplitFiles) -> dict[str, Any]:
+    """Return what identifies the data of a task."""
     return {
-        "elmokit_version": __version__,
-        **model.metadata,
-        "vectors": vectors_hash,
-        "data": {
-            "train": file_sha256(files.train), "dev": file_sha256(files.dev),
-            "max_train": settings.max_train, "held_out": [HELD_OUT_SHARE, MAX_HELD_OUT],
-            "subset": settings.subset, "sample": SAMPLE_VERSION,
-        },
+        "train": file_sha256(files.train), "dev": file_sha256(files.dev),
+        "max_train": settings.max_train, "held_out": [HELD_OUT_SHARE, MAX_HELD_OUT],
+        "subset": settings.subset, "sample": SAMPLE_VERSION,
     }  # fmt: skip
+
+
+def probe_facts(settings: ProbeSettings, data_dir: Path) -> dict[str, Any]:
+    """Return what identifies the data of a probe."""
+    files = sorted((data_dir / settings.dataset).iterdir())
+    hashes = {path.name: file_sha256(path) for path in files if path.is_file()}
+    return {**hashes, "sample": SAMPLE_VERSION, "max_train": settings.max_train}
 
 
 def read_probe_data(settings: ProbeSettings, data_dir: Path, samples_dir: Path) -> Any:
@@ -209,12 +202,14 @@ def sample_file(
     """
     if limit is None and subset == "all":
         return source
-    data = _divide(source, task, subset)
+    data = find_task(task).divide(source, subset)
     return _write(data, _take(data, _draw_order(data), limit), source, directory)
 
 
 def _divide_training(source: Path, settings: TaskSettings) -> DataFile:
-    data = _divide(source, settings.task, settings.subset)
+    if plain_suffix(source) == ".csv":  # rows of CSV may hold line breaks
+        raise InputError(f"{source}: no sample can be drawn of CSV. Give TSV or JSON lines.")
+    data = find_task(settings.task).divide(source, settings.subset)
     num_units = sum(data.size(unit) > 0 for unit in data.units)
     if num_units < 2:
         raise InputError(
@@ -223,12 +218,6 @@ def _divide_training(source: Path, settings: TaskSettings) -> DataFile:
             "or texts) has an example; 2 are needed."
         )
     return data
-
-
-def _divide(source: Path, task: str, subset: str) -> DataFile:
-    if plain_suffix(source) == ".csv":
-        raise InputError(f"{source}: no sample can be drawn of CSV. Give TSV or JSON lines.")
-    return find_task(task).divide(source, subset)
 
 
 def _draw_order(data: DataFile) -> list[int]:

@@ -1,41 +1,39 @@
-"""The plan of an experiment: its runs and their ids.
+"""The plan of an experiment: its runs, their ids, and the learning rates that were tuned.
 
 A run's id is a hash of everything that determines its result: settings, data, biLM, word vectors
-and versions.
+and versions. Tuning tries three rates per condition with seed 0; the best on the held-out part of
+the training set is used.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from elmokit.config import apply_overrides, from_dict, to_dict
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.experiments.definitions import (
     CONTROL_SEEDS,
-    EXAMPLES,
-    POS_SENTENCES,
     RANDOM,
-    STATIC_VECTORS,
+    SEEDS,
     Condition,
     Experiment,
     ProbeSettings,
     TaskSettings,
 )
-from elmokit.tasks.inputs.settings import CONDITION_INPUTS
+from elmokit.experiments.runs import RESULTS_FILE, Outcome, RunResult
+from elmokit.files.json_files import read_json
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.version import __version__
 
 ID_LENGTH = 16
-RUN_VERSION = 3
-"""Increased when the same settings, data, biLM and vectors would give different numbers."""
-SAMPLE_VERSION = 4
-"""Increased when the same file would give a different sample. Not on 2026-11-26, when units without
-an example stopped counting: the data of the published runs give the same samples."""
-MODEL_KEY = "model"
-"""Metadata key for the hash of the biLM's weights, in conditions that read the biLM."""
+RATE_FACTORS = (1.0, 0.5, 2.0)
+"""Multiples to try of the learning rate in the settings."""
+NOT_TUNED = "its learning rate has not been chosen yet"
+ALL_DIVERGED = "diverged with every learning rate that was tried"
 PLANNED_KEYS = {
     "task": "the experiment sets it for each task, see --tasks",
     "train.seed": "each run of a table cell has its own, see --seeds",
@@ -43,19 +41,16 @@ PLANNED_KEYS = {
 }
 """Settings that only the plan may set, and why."""
 
-ConditionKey = tuple[str, str, str]
-"""Task, data set and condition."""
-LearningRates = Mapping[ConditionKey, float]
-"""Tuned rates, by tuned condition."""
+Rates = Mapping[tuple[str, str], float]
+"""Tuned learning rates, by data set and condition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
     """One run, finished or not."""
 
-    kind: str = "task"
-    """``task``, or the kind of a probe."""
     task: str
+    """A task, or the kind of a probe."""
     dataset: str
     condition: str
     share: float = 1.0
@@ -64,28 +59,21 @@ class PlannedRun:
     metadata: Mapping[str, Any]
     """Everything that determines the result, JSON-serializable; for a task, with ``config``."""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The run's name on disk."""
-        content = {"kind": self.kind, "run_version": RUN_VERSION, **self.metadata}
-        text = json.dumps(content, sort_keys=True)
+        text = json.dumps({"task": self.task, **self.metadata}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
-
-    @property
-    def condition_key(self) -> ConditionKey:
-        """The condition of the run, as a key for learning rates."""
-        return self.task, self.dataset, self.condition
 
     @property
     def learning_rate(self) -> float:
         """Learning rate of a task run."""
         return self.metadata["config"]["train"]["learning_rate"]
 
-    def describe(self, *, with_rate: bool = False) -> str:
+    def describe(self) -> str:
         """Describe the run in words."""
         share = "" if self.share == 1 else f", {self.share:.4g} of the labels"
-        rate = f", learning rate {self.learning_rate:.4g}" if with_rate else ""
-        return f"{self.task} ({self.dataset}), {self.condition}{share}, seed {self.seed}{rate}"
+        return f"{self.task} ({self.dataset}), {self.condition}{share}, seed {self.seed}"
 
 
 def plan_tasks(
@@ -95,22 +83,16 @@ def plan_tasks(
     metadata: Mapping[str, Mapping[str, Any]],
     seeds: int | None = None,
     overrides: Sequence[str] = (),
-    learning_rates: LearningRates | None = None,
+    rates: Rates | None = None,
 ) -> list[PlannedRun]:
     """Return task runs by seed, then by share.
 
-    Args:
-        experiment: Gives conditions, which differ only in their overrides, and shares.
-        tasks: Those of its tasks that are run.
-        metadata: What else determines a result, by data set.
-        seeds: Seeds of every task and condition; none: those of the settings. A seed decides
-            weights, order, dropout and the draw of the share.
-        overrides: User settings, for every condition.
-        learning_rates: Tuned rates; they replace those of the settings.
+    ``metadata`` has what else determines a result, by data set. ``seeds`` are those of every task
+    and condition; none: those of the settings. ``overrides`` are a user's settings for every
+    condition. Tuned ``rates`` replace those of the settings.
     """
     # a user's setting that only one condition obeys would make the comparison unfair in silence
     _check_overrides(overrides, experiment.conditions)
-    rates = learning_rates or {}
     cells = [
         (share, settings, condition, seeds or _num_seeds(experiment, settings, condition))
         for share in experiment.shares
@@ -123,54 +105,105 @@ def plan_tasks(
     last_seed = max((num_seeds for *_, num_seeds in cells), default=0)
     runs = []
     for seed, (share, settings, condition, num_seeds) in product(range(last_seed), cells):
-        if seed >= num_seeds:
-            continue
-        config = _config_of(settings, condition, share, seed, overrides)
-        key = settings.task, settings.dataset, condition.tuned_name
-        config["train"]["learning_rate"] = rates.get(key, config["train"]["learning_rate"])
-        facts = {**metadata[settings.dataset], "config": config}
-        if not CONDITION_INPUTS[config["inputs"]["embeddings"]].needs_bilm:
-            facts.pop(MODEL_KEY, None)  # any biLM gives the same result
-        runs.append(PlannedRun(
-            task=settings.task, dataset=settings.dataset, condition=condition.name,
-            share=share, seed=seed, metadata=facts,
-        ))  # fmt: skip
-    return _distinct(runs)
+        if seed < num_seeds:
+            config = _config_of(settings, condition, share, seed, overrides)
+            rate = (rates or {}).get((settings.dataset, condition.tuned_name))
+            config["train"]["learning_rate"] = rate or config["train"]["learning_rate"]
+            runs.append(PlannedRun(
+                task=settings.task, dataset=settings.dataset, condition=condition.name,
+                share=share, seed=seed, metadata={**metadata[settings.dataset], "config": config},
+            ))  # fmt: skip
+    return runs
 
 
 def plan_probe(
-    settings: ProbeSettings,
-    *,
-    seeds: int,
-    data: Mapping[str, str],
-    bilm: Mapping[str, Any],
-    vectors_hash: str,
+    settings: ProbeSettings, *, seeds: int | None, metadata: Mapping[str, Any]
 ) -> list[PlannedRun]:
-    """Return the runs of a probe: one per family; for untrained biLMs, one per seed.
+    """Return the runs of a probe: one per family; for untrained biLMs, one per seed."""
+    return [
+        PlannedRun(
+            task=settings.kind,
+            dataset=settings.dataset,
+            condition=family,
+            seed=seed,
+            metadata={**metadata, "family": family, "seed": seed},
+        )
+        for family in settings.families
+        for seed in range((seeds or SEEDS) if family == RANDOM else 1)
+    ]
 
-    ``data`` has the hashes of the files by name, ``bilm`` what identifies the biLM.
+
+def plan_tuning(
+    experiment: Experiment, tasks: Sequence[TaskSettings], **how: Any
+) -> list[PlannedRun]:
+    """Return the runs that try rates for the tuned conditions, those of one task together.
+
+    ``how`` are arguments of `plan_tasks`.
     """
+    tuned = tuple(c for c in experiment.conditions if c.tuned_as is None)
+    experiment = replace(experiment, conditions=tuned, shares=(1.0,))
     runs = []
-    for family in settings.families:
-        for seed in range(seeds if family == RANDOM else 1):
-            metadata: dict[str, Any] = {
-                "elmokit_version": __version__, "family": family, "data": data,
-                "sample": [SAMPLE_VERSION, POS_SENTENCES], "seed": seed,
-            }  # fmt: skip
-            if family != STATIC_VECTORS:
-                metadata |= bilm
-            if family in (STATIC_VECTORS, EXAMPLES):
-                metadata["vectors"] = vectors_hash
-            runs.append(PlannedRun(
-                kind=settings.kind, task=settings.kind, dataset=settings.dataset,
-                condition=family, seed=seed, metadata=metadata,
-            ))  # fmt: skip
-    return _distinct(runs)
+    for settings in tasks:
+        usual = plan_tasks(experiment, [settings], **how, seeds=1)
+        for factor in RATE_FACTORS:
+            rates = {(run.dataset, run.condition): factor * run.learning_rate for run in usual}
+            runs += plan_tasks(experiment, [settings], **how, seeds=1, rates=rates)
+    return runs
+
+
+def best_rates(
+    runs: Sequence[PlannedRun], outcomes: Mapping[str, Outcome]
+) -> tuple[Rates, dict[tuple[str, str], str]]:
+    """Return the rate with the best held-out score per condition, and why there is none.
+
+    It is chosen once all are tried. A rate with which training diverged counts as tried. Ties go to
+    the first in `RATE_FACTORS`.
+    """
+    rates, reasons = {}, {}
+    for key in dict.fromkeys((run.dataset, run.condition) for run in runs):
+        tried = [run for run in runs if (run.dataset, run.condition) == key]
+        ended = [(outcomes[run.id], run.learning_rate) for run in tried if run.id in outcomes]
+        scores = [(out.held_out, rate) for out, rate in ended if isinstance(out, RunResult)]
+        if len(ended) < len(tried):
+            reasons[key] = NOT_TUNED
+        elif scores:
+            rates[key] = max(scores, key=lambda pair: pair[0])[1]
+        else:
+            reasons[key] = ALL_DIVERGED
+    return rates, reasons
+
+
+def read_rates(path: Path, experiment: Experiment, tasks: Sequence[TaskSettings]) -> Rates:
+    """Return the rates of tasks in an experiment that another one tuned, from its results."""
+    path = path / RESULTS_FILE if path.is_dir() else path
+    advice = "Give the results.json that an experiment with --tune wrote, or its folder."
+    results = read_json(path, advice=advice, required=("tuned", "runs"))
+    if results["tuned"] is not True:
+        raise InputError(f"{path} was made without --tune: its learning rates are not tuned.")
+    try:
+        known = {
+            (run["dataset"], run["condition"]): float(run["config"]["train"]["learning_rate"])
+            for run in results["runs"]
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path}: no usable learning rate: {error!r}. {advice}") from error
+    needed = dict.fromkeys(
+        (task.dataset, condition.tuned_name)
+        for task in tasks
+        for condition in experiment.conditions
+        if condition.applies_to(task.task)
+    )
+    if lacking := [", ".join(key) for key in needed if key not in known]:
+        raise InputError(
+            f"{path} has no run of {'; '.join(lacking)} (data, condition), so no learning rate for "
+            "it. Use --tune, choose other --tasks, or give results that have it."
+        )
+    return {key: known[key] for key in needed}
 
 
 def _num_seeds(experiment: Experiment, settings: TaskSettings, condition: Condition) -> int:
-    limits = (experiment.max_seeds, CONTROL_SEEDS if condition.is_control else None)
-    return min([settings.seeds, *(limit for limit in limits if limit is not None)])
+    limits = (settings.seeds, experiment.max_seeds, CONTROL_SEEDS if condition.is_control else None)
+    return min(limit for limit in limits if limit is not None)
 
 
 def _check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
@@ -187,19 +220,6 @@ def _key(override: str) -> str:
     return override.partition("=")[0].replace(" ", "")
 
 
-def _distinct(runs: list[PlannedRun]) -> list[PlannedRun]:
-    """Return the runs, or reject two with the same id: one result would fill two cells."""
-    seen: dict[str, PlannedRun] = {}
-    for run in runs:
-        other = seen.setdefault(run.id, run)
-        if other is not run:
-            raise InputError(
-                f"With these settings two runs are identical: {other.describe()}; "
-                f"{run.describe()}. Remove the --set that makes them equal."
-            )
-    return runs
-
-
 def _config_of(
     settings: TaskSettings, condition: Condition, share: float, seed: int, overrides: Sequence[str]
 ) -> dict[str, Any]:
@@ -209,10 +229,4 @@ def _config_of(
     table = apply_overrides(table, condition.overrides)
     # user overrides come last, so that error messages name them
     config = from_dict(TaskRunConfig, table, source=condition.name, overrides=overrides)
-    config = config.resolved(with_static=True)  # the id includes defaults
-    if config.train.finetune_bilm and not config.inputs.has_layers:
-        raise InputError(
-            f"train.finetune_bilm=true has nothing to train in the condition {condition.name!r}, "
-            "which reads no biLM. Remove it, or choose an experiment whose conditions all read one."
-        )
-    return to_dict(config)
+    return to_dict(config.resolved(with_static=True))  # the id includes defaults

@@ -7,9 +7,9 @@ from typing import Any
 
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment
-from elmokit.experiments.inputs import BiLMMetadata, HashedFile
+from elmokit.experiments.inputs import HashedFile
 from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs import FileScore, RunResult, now
+from elmokit.experiments.runs import RESULTS_FILE, FileScore, RunResult, now
 from elmokit.experiments.tables import (
     COMPARED,
     PROBE_TABLES,
@@ -23,10 +23,8 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import write_json
 from elmokit.files.pictures import new_figure, write_picture
 from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
-from elmokit.weights.locate import PACKAGED_MODELS
 
-RESULTS_FILE, TABLE_FILE, PLOT_FILE = "results.json", "table.md", "plot.png"
-SHOWN_HASH = 12
+TABLE_FILE, PLOT_FILE = "table.md", "plot.png"
 MAX_MISSING_SHOWN = 60
 PANEL_INCHES = 4.0
 """Width and height of one panel of a plot."""
@@ -42,37 +40,28 @@ class Report:
     files: tuple[Path, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """What an experiment was started with, as its report tells it."""
-
-    command: str
-    model: BiLMMetadata
-    vectors: Path
-    vectors_hash: str
-    rates: Path | None
-    """Results of an earlier command whose tuned learning rates are used."""
-    test_files: Mapping[str, HashedFile]
-    """By data set; may be empty."""
-
-
 def write_report(
     experiment: Experiment,
     findings: Findings,
     on_test: Findings | None,
-    origin: Origin,
+    origin: Mapping[str, str],
+    test_files: Mapping[str, HashedFile],
     output: Path,
 ) -> Report:
     """Write tables and plot, each file completely or not at all.
 
-    ``on_test`` has the same runs with their scores on the test files.
+    ``on_test`` has the same runs with their scores on the test files, ``origin`` what the
+    experiment was started with.
     """
     tables, test = _tables(experiment, findings), {}
     made = _metadata(experiment, findings, origin)
     if on_test is not None:
         tables += [TABLES[name](on_test) for name in experiment.tables if name in COMPARED]
-        files = {dataset: {"path": str(file.path), "sha256": file.sha256}
-                 for dataset, file in origin.test_files.items()}  # fmt: skip
+        files = {name: {"path": str(file.path), "sha256": file.sha256}
+                 for name, file in test_files.items()}  # fmt: skip
+        made["test files"] = "; ".join(
+            f"{name}: {file['path']}, SHA-256 {file['sha256']}" for name, file in files.items()
+        )
         scores = [{"id": run.id, **_score(result)} for run, result in on_test.finished]
         test = {"test": {"files": files, **_comparisons(on_test), "runs": scores}}
     results = {
@@ -112,42 +101,34 @@ def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
     return [probe_table(findings, experiment.probe), *tables]
 
 
-def _metadata(experiment: Experiment, findings: Findings, origin: Origin) -> dict[str, str]:
+def _metadata(
+    experiment: Experiment, findings: Findings, origin: Mapping[str, str]
+) -> dict[str, str]:
     """Return how the numbers were produced: command, models, all machines and versions."""
     made = [result.made for _, result in findings.finished]
     seeds = sorted({run.seed for run, _ in findings.finished})
-    path = origin.model.path
-    shown_path = path.name if path.parent == PACKAGED_MODELS else path
-    metadata = {
-        "command": f"`{origin.command}`",
+    if experiment.probe is not None:
+        scored = "data that nothing was chosen by"
+    elif findings.is_tuned:
+        scored = "the dev set, once for each run; learning rate and epoch were chosen on a part of "
+        scored += "the training set"
+    else:
+        scored = "the dev set, once for each run; the epoch was chosen on a part of the training "
+        scored += "set, the learning rate was not tuned"
+    return {
+        **origin,
         "written": now(),
         "hardware": "; ".join(sorted({part["hardware"] for part in made})) or "none yet",
         "versions": "; ".join(sorted({part["versions"] for part in made})) or "none yet",
         "seeds": ", ".join(map(str, seeds)) or "none yet",
-        "biLM": f"{shown_path}, hash {origin.model.hash[:SHOWN_HASH]}",
-        "word vectors": f"{origin.vectors}, hash {origin.vectors_hash[:SHOWN_HASH]}",
+        "scored": scored,
     }
-    if experiment.probe is not None:
-        return metadata | {"scored": "data that nothing was chosen by"}
-    if origin.rates is not None:
-        metadata["learning rates"] = f"tuned by an earlier command, from {origin.rates}"
-    if origin.test_files:
-        metadata["test files"] = "; ".join(
-            f"{dataset}: {file.path}, SHA-256 {file.sha256}"
-            for dataset, file in origin.test_files.items()
-        )
-    choice = (
-        "learning rate and epoch were chosen on a part of the training set"
-        if findings.is_tuned
-        else "the epoch was chosen on a part of the training set, the learning rate was not tuned"
-    )
-    return metadata | {"scored": f"the dev set, once for each run; {choice}"}
 
 
 def _comparisons(findings: Findings) -> dict[str, Any]:
     return {
         "comparisons": [vars(gain) for gain in findings.comparisons],
-        "gain_changes": [vars(gain) | {"change": gain.change} for gain in findings.gain_changes],
+        "gain_changes": [vars(gain) for gain in findings.gain_changes],
     }
 
 
@@ -155,7 +136,7 @@ def _run(run: PlannedRun, result: RunResult) -> dict[str, Any]:
     return {
         "id": run.id, "task": run.task, "dataset": run.dataset, "condition": run.condition,
         "share": run.share, "seed": run.seed, **_score(result), "examples": result.num_examples,
-        "best_epoch": result.best_epoch, "epochs": [dict(row) for row in result.epochs],
+        "best_epoch": result.best_epoch, "epochs": result.epochs,
         "seconds": round(result.seconds, 1), "wall_seconds": round(result.wall_seconds, 1),
         "layer_weights": [vars(mix) for mix in result.layer_weights],
         "config": run.metadata.get("config"), **result.made,

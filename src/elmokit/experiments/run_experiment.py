@@ -9,44 +9,54 @@ from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.experiments.comparison import Findings
-from elmokit.experiments.definitions import SEEDS, Experiment, find_experiment
-from elmokit.experiments.execution import ProbeRuns, Resources, TaskRuns
+from elmokit.experiments.definitions import Experiment, ProbeSettings, find_experiment
+from elmokit.experiments.execution import Resources, measure, score_on_test, train_and_score
 from elmokit.experiments.inputs import (
     HashedFile,
     find_bilm,
     find_data,
     find_probe_data,
     find_test_files,
-    task_metadata,
+    probe_facts,
+    read_probe_data,
+    task_facts,
+    write_run_files,
 )
 from elmokit.experiments.plan import (
-    LearningRates,
     PlannedRun,
+    Rates,
+    best_rates,
     plan_probe,
     plan_tasks,
+    plan_tuning,
+    read_rates,
 )
-from elmokit.experiments.report import RESULTS_FILE, Origin, Report, write_report
-from elmokit.experiments.runs import RunResult, RunStore
-from elmokit.experiments.tuning import (
-    ALL_DIVERGED,
-    NOT_TUNED,
-    best_rates,
-    read_tuned_rates,
-    tuning_runs,
+from elmokit.experiments.report import Report, write_report
+from elmokit.experiments.runs import (
+    RESULT_FILE,
+    RESULTS_FILE,
+    FileScore,
+    Outcome,
+    RunResult,
+    read_outcome,
+    remove_checkpoints,
+    write_divergence,
+    write_score,
 )
 from elmokit.files.hashing import file_sha256
 from elmokit.files.pictures import check_matplotlib
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import Identity
-from elmokit.jobs.job import MARK, Pieces, open_job
+from elmokit.jobs.job import Pieces, open_job
 from elmokit.version import __version__
+from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 
-COMMAND, RUNS = "experiment", "runs"
 RATE_SETTING = "train.learning_rate="
 NO_TIME = "no time left"
+SHOWN_HASH = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,47 +89,26 @@ class ExperimentOptions:
     overrides: tuple[str, ...] = ()
     """Dotted settings of `TaskRunConfig`; they override those of the experiment."""
     device: str = "auto"
-    """Device for task models, biLMs and classifiers; ``auto`` is CUDA if available."""
+    """Device for task models and biLMs; ``auto`` is CUDA if available."""
     cache_dir: Path | None = None
     """Cache of layers; none: the user's cache folder."""
     command: str = ""
     """The command line, for the report."""
 
-    def __post_init__(self) -> None:
-        for name, value in (("seeds", self.seeds), ("minutes", self.minutes)):
-            if value is not None and not value > 0:  # nor NaN
-                raise InputError(f"`{name}` must be above 0, got {value}.")
-        if self.rates is not None and self.tune:
-            raise InputError("Give `rates` or `tune`, not both: the given rates are tuned ones.")
-        pick_device(self.device)  # raises
-
-    @property
-    def is_tuned(self) -> bool:
-        """Whether learning rates are chosen on a part of the training set, here or before."""
-        return self.tune or self.rates is not None
-
 
 @dataclass(frozen=True)
-class Advance:
-    """A run that starts now or has just ended."""
+class Progress:
+    """How far an experiment is."""
 
     done: int
     """Number of runs with a result or a divergence."""
     total: int
-    run: PlannedRun
-    result: RunResult | None = None
-    """None if the run starts now."""
+    text: str
+    is_message: bool = False
+    """Whether it is worth a line of its own: the plan, a result."""
 
 
-@dataclass(frozen=True)
-class Listeners:
-    """Callbacks for the progress of an experiment."""
-
-    on_plan: Callable[[str], None] = lambda text: None
-    """Gets a description of the plan before the first run."""
-    on_advance: Callable[[Advance], None] = lambda advance: None
-    on_status: Callable[[str], None] = lambda text: None
-    """Gets the activity of the current run."""
+OnProgress = Callable[[Progress], None]
 
 
 class OutOfTime(Exception):
@@ -127,7 +116,7 @@ class OutOfTime(Exception):
 
 
 def run_experiment(
-    name: str, options: ExperimentOptions, listeners: Listeners = Listeners()
+    name: str, options: ExperimentOptions, on_progress: OnProgress = lambda progress: None
 ) -> Report:
     """Run or continue an experiment and return the report.
 
@@ -143,14 +132,9 @@ def run_experiment(
             damaged or does not fit.
         Stopped: after a signal during the training of a task, and its checkpoint.
     """
-    session, output = _Session(find_experiment(name), options, listeners), options.output
-    if output.is_dir() and [path.name for path in output.iterdir()] == [RUNS]:
-        # copied from another experiment: prepared for this one
-        (output / MARK).write_text(COMMAND, encoding="utf-8")
-    identity = session.identity()
-    with open_job(
-        output, COMMAND, identity, resume=options.resume, pieces=Pieces(output, prefix=RESULTS_FILE)
-    ) as job:
+    session, output = _Session(find_experiment(name), options, on_progress), options.output
+    identity, pieces = session.identity(), Pieces(output, prefix=RESULTS_FILE)
+    with open_job(output, "experiment", identity, resume=options.resume, pieces=pieces) as job:
         job.begin(**identity.inputs)  # also data sets of tasks that are new
         return session.run()
 
@@ -159,10 +143,10 @@ class _Session:
     """One call of `run_experiment`: finds all inputs, then plans, runs and reports."""
 
     def __init__(
-        self, experiment: Experiment, options: ExperimentOptions, listeners: Listeners
+        self, experiment: Experiment, options: ExperimentOptions, on_progress: OnProgress
     ) -> None:
-        self.experiment, self.options, self.listeners = experiment, options, listeners
-        self.tasks = experiment.select_tasks(options.tasks)
+        self.experiment, self.options, self.on_progress = experiment, options, on_progress
+        pick_device(options.device)  # raises
         if experiment.plot is not None:
             check_matplotlib()
         self.model = find_bilm(experiment, options.model)
@@ -171,164 +155,174 @@ class _Session:
                 f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
                 "trained on the text of the biLM with `elmokit vectors`."
             )
-        self.vectors = options.vectors
-        self.vectors_hash = file_sha256(self.vectors)
-        self.store = RunStore(options.output / RUNS)
+        self.vectors_hash = file_sha256(options.vectors)
+        self.facts: dict[str, Any] = {
+            "elmokit_version": __version__, **self.model.metadata, "vectors": self.vectors_hash,
+        }  # fmt: skip
         self.resources = Resources(
-            store=self.store, samples_dir=options.output / "samples", model=self.model.path,
-            vectors=self.vectors, device=options.device, cache_dir=options.cache_dir,
-            on_work=self._on_work,
+            output=options.output, model=self.model.path, vectors=options.vectors,
+            device=options.device, cache_dir=options.cache_dir, on_work=self._on_work,
         )  # fmt: skip
-        self.metadata: dict[str, dict[str, Any]] = {}
-        """What determines the results of a task besides its configuration, by data set."""
+        self.outcomes: dict[str, Outcome] = {}
+        """How runs ended, by id."""
+        self.reasons: dict[str, str] = {}
+        """Why runs, by id, have not ended or cannot start."""
+        self.tasks = {task.dataset: task for task in experiment.select_tasks(options.tasks)}
         self.test_files: dict[str, HashedFile] = {}
-        self.earlier_rates: LearningRates = {}
+        self.rates: Rates = {}
+        """Those of an earlier command."""
         self.tuning: list[PlannedRun] = []
         self.runs: list[PlannedRun] = []
-        self.waiting: dict[str, str] = {}
-        """Why a planned run, by id, cannot start: it has no learning rate."""
-        self.stopped: dict[str, str] = {}
-        """Why a run, by id, has not ended."""
+        self.current = ""
+        self._read: dict[str, Any] = {}
+        """Data of the runs, by data set."""
+        self._test_scores: dict[str, FileScore] = {}
         self._tests: tuple[dict[object, Any], dict[object, Any]] = ({}, {})
-        self._executor = self._task_runs() if experiment.probe is None else self._probe_runs()
         minutes = options.minutes
         self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        if experiment.probe is None:
+            self._prepare_tasks()
+        else:
+            self._prepare_probe(experiment.probe)
 
-    def _probe_runs(self) -> ProbeRuns:
-        options, probe = self.options, self.experiment.probe
-        assert probe is not None
+    def _prepare_probe(self, probe: ProbeSettings) -> None:
+        options = self.options
         if any((options.tune, options.rates, options.overrides, options.test_dir)):
             raise InputError(
                 f"{self.experiment.name} trains no task: remove --tune, --rates, --set and --test."
             )
         find_probe_data(probe, options.data_dir)
-        files = sorted((options.data_dir / probe.dataset).iterdir())
-        self.runs = plan_probe(
-            probe, seeds=options.seeds or SEEDS, bilm=self.model.metadata,
-            data={path.name: file_sha256(path) for path in files if path.is_file()},
-            vectors_hash=self.vectors_hash,
-        )  # fmt: skip
-        return ProbeRuns(resources=self.resources, settings=probe, data_dir=options.data_dir)
+        facts = self.facts | {"data": probe_facts(probe, options.data_dir)}
+        self.runs = plan_probe(probe, seeds=options.seeds, metadata=facts)
 
-    def _task_runs(self) -> TaskRuns:
-        options = self.options
-        files = find_data(options.data_dir, self.tasks)
-        if options.test_dir is not None:
-            self.test_files = find_test_files(options.test_dir, self.tasks, files, self.model.path)
-        for task in self.tasks:
-            self.metadata[task.dataset] = task_metadata(
-                task, files[task.dataset], self.model, self.vectors_hash
+    def _prepare_tasks(self) -> None:
+        options, tasks = self.options, list(self.tasks.values())
+        sets_rate = any(
+            text.replace(" ", "").startswith(RATE_SETTING) for text in options.overrides
+        )
+        if options.rates is not None and (options.tune or sets_rate):
+            raise InputError(
+                f"--rates gives learning rates: remove --tune and --set {RATE_SETTING}."
             )
+        self.files = find_data(options.data_dir, tasks)
+        if options.test_dir is not None:
+            self.test_files = find_test_files(options.test_dir, tasks, self.files, self.model.path)
+        metadata = {
+            name: self.facts | {"data": task_facts(task, self.files[name])}
+            for name, task in self.tasks.items()
+        }
         if options.rates is not None:
-            if any(text.replace(" ", "").startswith(RATE_SETTING) for text in options.overrides):
-                raise InputError(f"--rates and --set {RATE_SETTING} both set the learning rate.")
-            self.earlier_rates = read_tuned_rates(options.rates, self.experiment, self.tasks)
+            self.rates = read_rates(options.rates, self.experiment, tasks)
+        self._how: dict[str, Any] = {"metadata": metadata, "overrides": options.overrides}
         if options.tune:
-            self.tuning = tuning_runs(self.experiment, self._plan)
+            self.tuning = plan_tuning(self.experiment, tasks, **self._how)
         self._plan_tasks()
-        return TaskRuns(
-            resources=self.resources, tasks={task.dataset: task for task in self.tasks},
-            files=files, test_files=self.test_files,
-        )  # fmt: skip
-
-    def _plan(
-        self, experiment: Experiment, rates: LearningRates, seeds: int | None
-    ) -> list[PlannedRun]:
-        return plan_tasks(
-            experiment, self.tasks, metadata=self.metadata, overrides=self.options.overrides,
-            seeds=seeds, learning_rates=rates,
-        )  # fmt: skip
 
     def _plan_tasks(self) -> None:
         """Plan the runs; with tuning, those of conditions without a learning rate must wait."""
-        if not self.options.tune:
-            self.runs = self._plan(self.experiment, self.earlier_rates, self.options.seeds)
-            return
-        rates, diverged = best_rates(self.tuning, self.store)
-        self.runs = self._plan(self.experiment, rates, self.options.seeds)
+        rates, waiting = best_rates(self.tuning, self.outcomes) if self.tuning else (self.rates, {})
+        self.runs = plan_tasks(
+            self.experiment, list(self.tasks.values()), **self._how, seeds=self.options.seeds,
+            rates=rates,
+        )  # fmt: skip
         tuned = {condition.name: condition.tuned_name for condition in self.experiment.conditions}
-        self.waiting = {}
-        for run in self.runs:
-            key = run.task, run.dataset, tuned[run.condition]
-            if key not in rates:
-                self.waiting[run.id] = ALL_DIVERGED if key in diverged else NOT_TUNED
-
-    def run(self) -> Report:
-        self._write()  # a kill during the first run leaves something to resume
-        runs = self._all_runs()
-        self.listeners.on_plan(
-            f"{self.experiment.title}\n{counted(len(runs), 'run')} planned, {self._num_done(runs)} "
-            f"of them already done; results go to {self.options.output}"
-        )
-        for run in self.tuning:
-            self._settle(run)
-        if self.tuning:
-            self._plan_tasks()
-        for run in self.runs:
-            if run.id not in self.waiting:
-                self._settle(run)
-                self._score_test(run)
-        return self._write()
-
-    def _all_runs(self) -> list[PlannedRun]:
-        return list({run.id: run for run in (*self.tuning, *self.runs)}.values())
-
-    def _num_done(self, runs: list[PlannedRun]) -> int:
-        return sum(map(self.store.is_settled, runs))
+        keys = {run.id: (run.dataset, tuned[run.condition]) for run in self.runs}
+        self.reasons = {name: waiting[key] for name, key in keys.items() if key in waiting}
 
     def identity(self) -> Identity:
         """Return what must be the same when the experiment is resumed.
 
         Tasks, seeds and test files may be added or left out: each data set is an input of its own.
         """
-        options = self.options
         inputs: dict[str, Any] = {
             "elmokit_version": __version__,
             "biLM": self.model.hash, "word vectors": self.vectors_hash,
         }  # fmt: skip
         for run in self.runs:
             inputs[run.dataset] = {"data": run.metadata["data"]}
-        for (_, dataset, condition), rate in self.earlier_rates.items():
+        for (dataset, condition), rate in self.rates.items():
             inputs[dataset].setdefault("--rates", {})[condition] = rate
         settings = {
-            "experiment": self.experiment.name, "--set": sorted(options.overrides),
-            "--tune": options.tune,
+            "experiment": self.experiment.name, "--set": sorted(self.options.overrides),
+            "--tune": self.options.tune,
         }  # fmt: skip
         return Identity(settings, inputs)
 
+    def run(self) -> Report:
+        """Execute all runs that have not ended, and report."""
+        runs = self._all_runs()
+        for run in runs:
+            outcome = read_outcome(self.resources.run_dir(run))
+            if outcome is not None:
+                self.outcomes[run.id] = outcome
+        if self.tuning:
+            self._plan_tasks()
+        self._write()  # a kill during the first run leaves something to resume
+        self._tell(
+            f"{self.experiment.title}\n{counted(len(runs), 'run')} planned, {len(self.outcomes)} "
+            f"of them already done; results go to {self.options.output}",
+            is_message=True,
+        )
+        for run in self.tuning:
+            self._settle(run)
+        if self.tuning:
+            self._plan_tasks()
+        for run in self.runs:
+            if run.id not in self.reasons:
+                self._settle(run)
+        return self._write()
+
+    def _all_runs(self) -> list[PlannedRun]:
+        return list({run.id: run for run in (*self.tuning, *self.runs)}.values())
+
     def _settle(self, run: PlannedRun) -> None:
         """Execute a run that has neither a result nor diverged, within the time limit."""
-        if self.store.is_settled(run):
-            self.store.remove_checkpoints(run)  # if a kill came after storing the result
+        run_dir = self.resources.run_dir(run)
+        if run.id in self.outcomes:
+            remove_checkpoints(run_dir)  # if a kill came after storing the result
             return
         if self._is_out_of_time():
-            self.stopped[run.id] = NO_TIME
+            self.reasons[run.id] = NO_TIME
             return
-        self._tell(run, None)
+        self.current = run.describe()
+        self._tell(f"{self.current}: starting")
         try:
-            result = self._executor.execute(run)
+            result = self._execute(run)
         except OutOfTime:
-            self.stopped[run.id] = f"{NO_TIME}: it was started and stopped"
+            self.reasons[run.id] = f"{NO_TIME}: it was started and stopped"
         except FloatingPointError as error:
-            log.warning("%s: %s", run.describe(), error)
-            self.store.write_divergence(run, str(error))
+            log.warning("%s: %s", self.current, error)
+            write_divergence(run_dir, str(error))
+            self.outcomes[run.id] = f"diverged: {error}"
         else:
-            self.store.write(run, result)
+            write_score(run_dir / RESULT_FILE, result, run=vars(run))
+            remove_checkpoints(run_dir)
+            self.outcomes[run.id] = result
             self._write()
-            self._tell(run, result)
+            score = f"{result.metric} {result.value:.2f}" if result.metric else "done"
+            text = f"{self.current}: {score} in {result.wall_seconds:,.0f} s"
+            self._tell(f"{len(self.outcomes)} of {len(self._all_runs())} runs: {text}", True)
 
-    def _score_test(self, run: PlannedRun) -> None:
-        if isinstance(self._executor, TaskRuns) and self.test_files and self.store.read(run):
-            self.listeners.on_status("scoring the test file")
-            self._executor.score_test(run)
+    def _execute(self, run: PlannedRun) -> RunResult:
+        name, samples_dir = run.dataset, self.resources.samples_dir / run.dataset
+        probe, data_dir = self.experiment.probe, self.options.data_dir
+        if name not in self._read:  # once for all runs
+            self._read[name] = (
+                write_run_files(self.files[name], samples_dir, self.tasks[name])
+                if probe is None
+                else read_probe_data(probe, data_dir, samples_dir)
+            )
+        if probe is None:
+            return train_and_score(run, self._read[name], self.resources)
+        return measure(run, probe, self._read[name], data_dir, self.resources)
 
-    def _tell(self, run: PlannedRun, result: RunResult | None) -> None:
-        runs = self._all_runs()
-        self.listeners.on_advance(Advance(self._num_done(runs), len(runs), run, result))
+    def _tell(self, text: str, is_message: bool = False) -> None:
+        total = len(self._all_runs())
+        self.on_progress(Progress(len(self.outcomes), total, text, is_message))
 
     def _on_work(self, text: str) -> None:
         """Show what the current run does, and stop it at the time limit."""
-        self.listeners.on_status(text)
+        self._tell(f"{self.current}: {text}")
         if self._is_out_of_time():
             raise OutOfTime
 
@@ -336,30 +330,39 @@ class _Session:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _write(self) -> Report:
-        reasons = self.waiting | self.stopped
-        for run in self.runs:
-            if (reason := self.store.divergence(run)) is not None:
-                reasons[run.id] = reason
-        runs = [
-            (run, None if run.id in self.waiting else self.store.read(run)) for run in self.runs
-        ]
+        options = self.options
+        # a run that waits for a learning rate may have been tried with the one of the settings
+        ended = [(run, self.reasons.get(run.id) or self.outcomes.get(run.id)) for run in self.runs]
         findings = Findings(
-            runs, self.experiment.reference, reasons, self._tests[0],
-            is_tuned=self.options.tune or self.options.rates is not None,
+            ended, self.experiment.reference, self._tests[0],
+            is_tuned=options.tune or options.rates is not None,
         )  # fmt: skip
-        origin = Origin(
-            command=self.options.command, model=self.model, vectors=self.vectors,
-            vectors_hash=self.vectors_hash, rates=self.options.rates, test_files=self.test_files,
-        )  # fmt: skip
+        origin = {
+            "command": f"`{options.command}`",
+            "biLM": f"{_shown_path(self.model.path)}, hash {self.model.hash[:SHOWN_HASH]}",
+            "word vectors": f"{options.vectors}, hash {self.vectors_hash[:SHOWN_HASH]}",
+        }
+        if options.rates is not None:
+            origin["learning rates"] = f"tuned by an earlier command, from {options.rates}"
         on_test = self._on_test(findings) if self.test_files else None
-        return write_report(self.experiment, findings, on_test, origin, self.options.output)
+        return write_report(
+            self.experiment, findings, on_test, origin, self.test_files, options.output
+        )
 
     def _on_test(self, findings: Findings) -> Findings:
         """Return the runs with their scores on the test files."""
         runs = []
-        for run, result in findings.runs:
-            score = self.store.read_test(run, self.test_files[run.dataset].sha256)
-            if result is not None:
-                result = None if score is None else replace(result, **vars(score))
-            runs.append((run, result))
+        for run, outcome in findings.runs:
+            if isinstance(outcome, RunResult):
+                if run.id not in self._test_scores:
+                    self._tell(f"{run.describe()}: scoring the test file")
+                    self._test_scores[run.id] = score_on_test(
+                        run, self.test_files[run.dataset], self.resources
+                    )
+                outcome = replace(outcome, **vars(self._test_scores[run.id]))
+            runs.append((run, outcome))
         return replace(findings, runs=runs, known=self._tests[1], scored="the test files")
+
+
+def _shown_path(model: Path) -> str:
+    return model.name if model.parent == PACKAGED_MODELS else str(model)

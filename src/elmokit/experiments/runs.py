@@ -1,13 +1,13 @@
-"""The runs of an experiment on disk, a directory for each.
+"""The outcome of a run on disk, in a directory of its own.
 
 While a task is trained, the directory is that of the training. With ``result.json``, which is
-written last, the run is finished; the directory then also is that of the trained model.
+written last, the run has ended; the directory then also is that of the trained model.
 """
 
 import platform
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import cpu_count
@@ -18,9 +18,6 @@ import numpy as np
 import torch
 
 from elmokit.config import parse_record
-from elmokit.experiments.plan import ID_LENGTH, PlannedRun
-from elmokit.files.arrays import open_archive
-from elmokit.files.atomic import atomic_directory, atomic_file
 from elmokit.files.json_files import read_json, write_json
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.job import CHECKPOINTS
@@ -29,9 +26,9 @@ from elmokit.tasks.task import TaskScore
 from elmokit.version import __version__
 from elmokit.wording import counted
 
-RESULT_FILE, COUNTS_FILE, DIVERGED_FILE = "result.json", "counts.npz", "diverged.json"
-ARRAYS = ("counts", "sampling_units")
-"""Fields that are in `COUNTS_FILE`."""
+RESULT_FILE, DIVERGED_FILE = "result.json", "diverged.json"
+RESULTS_FILE = "results.json"
+"""Of the whole experiment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +40,29 @@ class FileScore:
     """The main score, in percent."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further scores, by name."""
-    counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    """Counts per example, of shape (examples, k), that the main score is computed from."""
-    sampling_units: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    counts: list[Any] = field(default_factory=list)
+    """Counts per example, (examples, k), from which the main score is computed; of probes, those of
+    each representation."""
+    sampling_units: list[int] = field(default_factory=list)
     """(examples,): the sampling unit of each; empty: an example is one."""
 
     @classmethod
     def of(cls, score: TaskScore) -> "FileScore":
         """Take what is stored of a task's score."""
-        return FileScore(**{part.name: getattr(score, part.name) for part in fields(FileScore)})
+        return FileScore(
+            metric=score.metric, value=score.value, details=score.details,
+            counts=score.counts.tolist(), sampling_units=score.sampling_units.tolist(),
+        )  # fmt: skip
 
-
-Score = TypeVar("Score", bound=FileScore)
+    @property
+    def counts_by_unit(self) -> np.ndarray:
+        """The sums of the counts of each sampling unit: (units, k)."""
+        counts = np.array(self.counts, dtype=np.float64)
+        if not self.sampling_units:
+            return counts
+        sums = np.zeros((max(self.sampling_units) + 1, counts.shape[1]))
+        np.add.at(sums, np.array(self.sampling_units), counts)
+        return sums
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +71,7 @@ class RunResult(FileScore):
 
     num_examples: int
     """Number of training examples."""
-    epochs: tuple[Mapping[str, Any], ...] = ()
+    epochs: list[dict[str, float]] = field(default_factory=list)
     """``epoch``, ``loss`` and ``held_out`` (the score that chose the best one) of each epoch."""
     best_epoch: int = 0
     seconds: float
@@ -87,79 +95,45 @@ class RunResult(FileScore):
         return bool(self.epochs) and self.best_epoch == self.epochs[-1]["epoch"]
 
 
-@dataclass(frozen=True)
-class RunStore:
-    """Results of runs in a directory, by run id."""
+Outcome = RunResult | str
+"""A result, or why there is none."""
+Score = TypeVar("Score", bound=FileScore)
 
-    directory: Path
 
-    def run_dir(self, run: PlannedRun) -> Path:
-        """Return the directory of a run."""
-        return self.directory / run.id
-
-    def is_settled(self, run: PlannedRun) -> bool:
-        """Return whether a run has a result or has diverged, so it is not repeated."""
-        names = (RESULT_FILE, DIVERGED_FILE)
-        return any((self.run_dir(run) / name).is_file() for name in names)
-
-    def read(self, run: PlannedRun) -> RunResult | None:
-        """Return the result of a run, or none without one; `FormatError` if it is damaged."""
-        return _read(self.run_dir(run), RunResult)
-
-    def write(self, run: PlannedRun, result: RunResult) -> None:
-        """Store a result; the checkpoints of the training are removed."""
-        _write(self.run_dir(run), {"run": vars(run)}, result)
-        self.remove_checkpoints(run)
-
-    def remove_checkpoints(self, run: PlannedRun) -> None:
-        """Remove the checkpoints of a finished run."""
-        shutil.rmtree(self.run_dir(run) / CHECKPOINTS, ignore_errors=True)
-
-    def divergence(self, run: PlannedRun) -> str | None:
-        """Return why a run has diverged, or none; `FormatError` if the file is damaged."""
-        path = self.run_dir(run) / DIVERGED_FILE
-        if not path.is_file():
-            return None
+def read_outcome(run_dir: Path) -> Outcome | None:
+    """Return how a run ended; none if it has not."""
+    path = run_dir / DIVERGED_FILE
+    if path.is_file():
         advice = "Remove that file to repeat the run."
         return f"diverged: {read_json(path, advice=advice, required=['message'])['message']}"
-
-    def write_divergence(self, run: PlannedRun, message: str) -> None:
-        """Replace the training of a run by a record that it diverged."""
-        # weights that are not finite help nobody
-        shutil.rmtree(self.run_dir(run), ignore_errors=True)
-        write_json(self.run_dir(run) / DIVERGED_FILE, {"run": vars(run), "message": message})
-
-    def read_test(self, run: PlannedRun, file_hash: str) -> FileScore | None:
-        """Return the score of a run on a test file, or none; `FormatError` if it is damaged."""
-        return _read(self._test_dir(run, file_hash), FileScore)
-
-    def write_test(self, run: PlannedRun, file_hash: str, score: FileScore) -> None:
-        """Store the score of a finished run on a test file."""
-        with atomic_directory(self._test_dir(run, file_hash)) as temp_path:
-            _write(temp_path, {"test": file_hash}, score)
-
-    def _test_dir(self, run: PlannedRun, file_hash: str) -> Path:
-        return self.run_dir(run) / f"test-{file_hash[:ID_LENGTH]}"
+    return read_score(run_dir / RESULT_FILE, RunResult)
 
 
-def _read(directory: Path, kind: type[Score]) -> Score | None:
-    path = directory / RESULT_FILE
+def read_score(path: Path, kind: type[Score]) -> Score | None:
+    """Return a stored score, or none without one; `FormatError` if it is damaged."""
     if not path.is_file():
         return None
-    advice = f"Remove {directory} to repeat what it is the result of."
+    advice = f"Remove {path} to repeat what it is the result of."
     table = read_json(path, advice=advice, required=["result"])["result"]
-    result = parse_record(kind, table, source=path, advice=advice)
-    with open_archive(directory / COUNTS_FILE, advice=advice) as stored:
-        return replace(result, **{name: stored[name] for name in ARRAYS})
+    return parse_record(kind, table, source=path, advice=advice)
 
 
-def _write(directory: Path, facts: Mapping[str, Any], score: FileScore) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    with atomic_file(directory / COUNTS_FILE) as temp_path:
-        np.savez_compressed(temp_path, **{name: getattr(score, name) for name in ARRAYS})
-    table = {name: value for name, value in asdict(score).items() if name not in ARRAYS}
-    # last: with it, the run is finished
-    write_json(directory / RESULT_FILE, {**facts, "result": table})
+def write_score(path: Path, score: FileScore, **facts: Any) -> None:
+    """Store a score, with facts for people."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {**facts, "result": asdict(score)}, indent=None)
+
+
+def remove_checkpoints(run_dir: Path) -> None:
+    """Remove the checkpoints of a finished training."""
+    shutil.rmtree(run_dir / CHECKPOINTS, ignore_errors=True)
+
+
+def write_divergence(run_dir: Path, message: str) -> None:
+    """Replace the training of a run by a record that it diverged."""
+    # weights that are not finite help nobody
+    shutil.rmtree(run_dir, ignore_errors=True)
+    write_json(run_dir / DIVERGED_FILE, {"message": message})
 
 
 def now() -> str:

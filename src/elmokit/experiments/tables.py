@@ -9,10 +9,8 @@ import numpy as np
 
 from elmokit.experiments.comparison import (
     Cell,
-    Comparison,
     Difference,
     Findings,
-    GainChange,
     Row,
     share_that_reaches,
 )
@@ -81,7 +79,7 @@ def gain_table(findings: Findings) -> Table:
     )  # fmt: skip
 
 
-def _gain_row(comparison: Comparison) -> tuple[str, ...]:
+def _gain_row(comparison: Difference) -> tuple[str, ...]:
     epochs, reduction = comparison.epochs_to_reference, comparison.error_reduction
     seeds = dict.fromkeys((len(comparison.seeds), len(comparison.reference_seeds)))
     return (
@@ -101,16 +99,15 @@ def fewer_labels_table(findings: Findings) -> Table:
             "task", "data", "labels", "condition", "gain", "gain with all labels", "change",
             INTERVAL, "p", "p (Holm)",
         ),
-        tuple(map(_change_row, findings.gain_changes)),
+        tuple(
+            (
+                *_difference_head(change), f"{change.gain:+.2f}", f"{change.whole_gain:+.2f}",
+                f"{change.change:+.2f}", _interval(change), _p_text(change.p_value),
+                _p_text(change.adjusted_p),
+            )
+            for change in findings.gain_changes
+        ),
         ("change: the first gain minus the second; its interval and p as above.",),
-    )  # fmt: skip
-
-
-def _change_row(change: GainChange) -> tuple[str, ...]:
-    return (
-        *_difference_head(change), f"{change.gain:+.2f}", f"{change.whole_gain:+.2f}",
-        f"{change.change:+.2f}", _interval(change), _p_text(change.p_value),
-        _p_text(change.adjusted_p),
     )  # fmt: skip
 
 
@@ -230,29 +227,20 @@ def mix_table(findings: Findings) -> Table:
 # --- probes
 
 
-@dataclass(frozen=True)
-class _Representation:
-    """Scores and counts of one representation per seed (several for untrained biLMs)."""
-
-    name: str
-    scores: list[dict[str, Any]]
-    counts: list[np.ndarray]
-
-
 def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
     """Return the scores of baselines, layers, static vectors and untrained layers."""
     probe = settings.probe
     main = probe.figures[0]
-    rows = _representations(findings)
-    reference = next((row for row in rows if row.name == settings.reference), None)
+    scores, counts = _representations(findings)
+    reference = counts.get(settings.reference)
     lines = []
-    for row in rows:
-        cells = [_cell([score[column] for score in row.scores]) for column in probe.columns]
+    for name, own in scores.items():
+        cells = [_cell([score[column] for score in own]) for column in probe.columns]
         p_value = NOTHING
-        if reference is not None and row is not reference:
-            a, b = (main.counts(_pool(pair.counts, len(row.counts))) for pair in (row, reference))
+        if reference is not None and name != settings.reference:
+            a, b = (main.counts(_pool(side, len(own))) for side in (counts[name], reference))
             p_value = _p_text(approximate_randomization(a, b, main.score, seed=0).p_value)
-        lines.append((row.name, *cells, p_value, str(len(row.scores))))
+        lines.append((name, *cells, p_value, str(len(own))))
     return Table(
         f"{settings.dataset}: each representation alone",
         ("representation", *probe.columns.values(), f"p against {settings.reference}", "seeds"),
@@ -267,7 +255,7 @@ def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
 
 def training_gain_table(findings: Findings, probe: Probe) -> Table:
     """Return what training added to each layer, with a confidence interval."""
-    counts = {row.name: row.counts for row in _representations(findings)}
+    _, counts = _representations(findings)
     lines: dict[str, list[str]] = {}
     for gain in training_gains(probe, counts):
         lines.setdefault(gain.name, []).append(f"{gain.difference:+.2f} {gain.interval}")
@@ -287,11 +275,11 @@ def tie_table(findings: Findings, probe: Probe) -> Table:
     """Return how many decisions were ties, and the weight of the prior."""
     names = [figure.name for figure in probe.figures]
     lines = []
-    for row in _representations(findings):
-        ties = [[score["num_ties"].get(name) for score in row.scores] for name in names]
-        weights = [score["prior_weight"] for score in row.scores]
+    for name, scores in _representations(findings)[0].items():
+        ties = [[score["num_ties"].get(figure) for score in scores] for figure in names]
+        weights = [score["prior_weight"] for score in scores]
         weight = NOTHING if None in weights else ", ".join(f"{weight:g}" for weight in weights)
-        lines.append((row.name, *map(_cell, ties), weight))
+        lines.append((name, *map(_cell, ties), weight))
     return Table(
         "Ties",
         ("representation", *(probe.columns[name] for name in names), "weight of the prior"),
@@ -330,18 +318,24 @@ PROBE_TABLES: Mapping[str, Callable[[Findings, Probe], Table]] = {
 """Tables that also need the probe."""
 
 
-def _representations(findings: Findings) -> list[_Representation]:
-    """Return the baselines, which every family measures, then the families in plan order."""
-    rows: dict[str, _Representation] = {}
+def _representations(
+    findings: Findings,
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, list[np.ndarray]]]:
+    """Return scores and counts of each representation, one per seed of untrained biLMs.
+
+    Baselines come first, which every family measures, then the families in plan order.
+    """
+    scores: dict[str, list[dict[str, Any]]] = {}
+    counts: dict[str, list[np.ndarray]] = {}
     for run, result in findings.finished:
         for number, score in enumerate(result.details.get("scores", ())):
             name = score["name"]
-            row = rows.setdefault(name, _Representation(name, [], []))
             # baselines come with every family: the first is as good as the others
-            if not row.scores or (run.condition == RANDOM and name.startswith(UNTRAINED)):
-                row.scores.append(score)
-                row.counts.append(result.counts[number])
-    return list(rows.values())
+            if name not in scores or (run.condition == RANDOM and name.startswith(UNTRAINED)):
+                scores.setdefault(name, []).append(score)
+                own = np.array(result.counts[number], dtype=np.float64)
+                counts.setdefault(name, []).append(own)
+    return scores, counts
 
 
 def _pool(counts: list[np.ndarray], times: int) -> np.ndarray:

@@ -23,9 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from elmokit.errors import InputError
 from elmokit.metrics.accuracy import Counts
 from elmokit.metrics.significance import NUM_ROUNDS, TOLERANCE, ScoreFunction, blocks
 
@@ -56,13 +54,6 @@ class BootstrapTest:
     Where nothing varies, at least 2 to the power of 1 minus the number of units."""
 
 
-def sum_by_unit(counts: Counts, units: NDArray[np.int64]) -> Counts:
-    """Return the sums of the rows of each unit, ``units`` being theirs: (rows, k) -> (units, k)."""
-    sums = np.zeros((int(units.max(initial=-1)) + 1, counts.shape[1]))
-    np.add.at(sums, units, counts)
-    return sums
-
-
 def bootstrap_gain(
     gain: RunCounts,
     minus: RunCounts | None = None,
@@ -83,9 +74,9 @@ def bootstrap_gain(
         seed: Of the draws.
     """
     gains = [gain] if minus is None else [gain, minus]
-    num_units = _check(gains)
+    num_units = gain.new.shape[1]
     generator = np.random.default_rng(seed)
-    conditions = [counts for one in gains for counts in (one.new, one.reference)]
+    conditions = [counts for runs in gains for counts in (runs.new, runs.reference)]
     observed = [score(counts.sum(axis=1)) for counts in conditions]  # (seeds,) each
     resampled = _resample_units(conditions, num_units, score, num_rounds, generator)
     difference = _contrast([scores.mean() for scores in observed])
@@ -93,10 +84,10 @@ def bootstrap_gain(
     # A normal distribution over its own estimated width is Student's t.
     if num_units > 1:
         errors = errors * np.sqrt(num_units / generator.chisquare(num_units - 1, size=num_rounds))
-    for number, one in enumerate(gains):
+    for number, runs in enumerate(gains):
         pair = slice(2 * number, 2 * number + 2)
         errors = errors + _seed_errors(
-            observed[pair], resampled[pair], num_units, generator, new_is_fixed=one.new_is_fixed
+            observed[pair], resampled[pair], num_units, generator, new_is_fixed=runs.new_is_fixed
         )
     values = difference + errors
     against = min((values <= TOLERANCE).sum(), (values >= -TOLERANCE).sum())
@@ -105,18 +96,6 @@ def bootstrap_gain(
     if np.abs(errors).max() <= TOLERANCE:  # all units and seeds are equal: as a test of signs
         low, high, p = None, None, max(p, 2.0 ** (1 - num_units))
     return BootstrapTest(difference=float(difference), low=low, high=high, p_value=p)
-
-
-def _check(gains: list[RunCounts]) -> int:
-    """Return the number of units."""
-    shapes = [counts.shape for one in gains for counts in (one.new, one.reference)]
-    is_right = all(len(shape) == 3 and min(shape) > 0 for shape in shapes)
-    if not is_right or len({shape[1:] for shape in shapes}) > 1:
-        raise InputError(
-            "Counts must have the shape (seeds, units, k), with at least one seed and the same "
-            f"units, got {', '.join(map(str, shapes))}. Score all runs on the same examples."
-        )
-    return shapes[0][1]
 
 
 def _contrast(values: Sequence[Any]) -> Counts:
@@ -158,7 +137,7 @@ def _seed_errors(
         return np.zeros(num_rounds)
     variance = sum(((scores - scores.mean()) ** 2).sum() for scores in observed) / freedom
     deviations = (scores - scores.mean(axis=1, keepdims=True) for scores in resampled)
-    of_units = sum(one.var(axis=0).sum() for one in deviations) / freedom
+    of_units = sum(part.var(axis=0).sum() for part in deviations) / freedom
     of_units *= num_units / max(1, num_units - 1)
     drawn = variance * freedom / generator.chisquare(freedom, size=num_rounds)
     of_seeds = np.maximum(0.0, drawn - of_units)

@@ -13,6 +13,7 @@ from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.formats.senses import (
     SenseInventory,
+    SenseOccurrence,
     SenseSentence,
     read_sense_inventory,
     read_senses,
@@ -29,7 +30,6 @@ _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"
 _TRAINING = "semcor"
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,21 +53,26 @@ class AnnotatedText:
     keys: Path
 
     def read(self) -> list[SenseSentence]:
-        """Return the sentences; raises `FormatError` for damaged files."""
+        """Return the sentences."""
         return list(read_senses(self.text, self.keys))
 
 
 @dataclass(frozen=True, kw_only=True)
-class SenseParts(Generic[T, U]):
-    """The parts of a data set of word senses: files, or their content."""
+class SenseFiles:
+    """The files of a data set of word senses."""
 
-    train: T
-    test: T
-    inventory: U
+    train: AnnotatedText
+    test: AnnotatedText
+    inventory: Path
 
 
-SenseFiles = SenseParts[AnnotatedText, Path]
-SenseData = SenseParts[list[SenseSentence], SenseInventory]
+@dataclass(frozen=True, kw_only=True)
+class SenseData:
+    """The content of `SenseFiles`."""
+
+    train: list[SenseSentence]
+    test: list[SenseSentence]
+    inventory: SenseInventory
 
 
 def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
@@ -99,22 +104,20 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
     (``semeval2007``) if there are several.
     """
     train = find_sense_corpus(data)
-    tests = sorted(
-        name.removesuffix(_TEXT)
-        for name in _files(data)
-        if name.endswith(_TEXT) and name != _TRAINING + _TEXT
-    )
+    names = [name.removesuffix(_TEXT) for name in _files(data) if name.endswith(_TEXT)]
+    tests = sorted(name for name in names if name != _TRAINING)
     if not tests:
         raise FileNotFoundError(f"{data} has no test set: a NAME{_TEXT} with NAME{_KEYS}.")
     if test not in tests and (test is not None or len(tests) > 1):
         asked = "there are several test sets" if test is None else f"there is no test set {test!r}"
         raise InputError(f"{data}: {asked}. Choose one of {', '.join(tests)} with --test.")
-    chosen = _annotated(data, tests[0] if test is None else test)
-    return SenseFiles(train=train, test=chosen, inventory=find_sense_inventory(data))
+    return SenseFiles(
+        train=train, test=_annotated(data, test or tests[0]), inventory=find_sense_inventory(data)
+    )
 
 
 def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
-    """Read the files that `find_sense_files` finds, with its errors; `FormatError` for damage."""
+    """Read the files that `find_sense_files` finds."""
     files = find_sense_files(data, test) if isinstance(data, Path) else data
     inventory = read_sense_inventory(files.inventory)
     return SenseData(train=files.train.read(), test=files.test.read(), inventory=inventory)
@@ -127,13 +130,18 @@ def find_sense_corpus(data: Path) -> AnnotatedText:
 
 def find_sense_inventory(data: Path) -> Path:
     """Return the file ``…senses.tsv``."""
-    found = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
-    if len(found) != 1:
+    paths = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
+    if len(paths) != 1:
         raise FileNotFoundError(
             f"{data} needs one file whose name ends in {_INVENTORY} (columns lemma, pos, rank, "
-            f"sense_key, synset, gloss); it has {len(found)}."
+            f"sense_key, synset, gloss); it has {len(paths)}."
         )
-    return found[0]
+    return paths[0]
+
+
+def lemma_of(occurrence: SenseOccurrence) -> str:
+    """Return the lemma in lower case, with spaces between the words of an expression."""
+    return occurrence.lemma.replace("_", " ").lower()
 
 
 def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:

@@ -13,7 +13,6 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.tasks.inputs.settings import MixPosition
 from elmokit.tasks.runs.run_dir import (
-    CONFIG_FILE,
     WEIGHTS_FILE,
     input_settings_of,
     read_metadata,
@@ -62,19 +61,11 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
     """
     run_dir = TASK_RUNS.find(run_dir)
     metadata = read_metadata(run_dir)
-    config = metadata["config"]
-    try:
-        task, condition = config["task"], config["inputs"]["embeddings"]
-    except (KeyError, TypeError) as error:
-        raise FormatError(
-            f"{run_dir / CONFIG_FILE} does not name the task and its embeddings: {error}. Train "
-            "the task again."
-        ) from error
     settings = input_settings_of(metadata, run_dir)
     if settings.sources.layers != "mix":
         raise InputError(
-            f"{run_dir} was trained with --embeddings {condition}, which learns no layer weights. "
-            "Train the task with --embeddings elmo."
+            f"{run_dir} was trained with --embeddings {settings.embeddings}, which learns no layer "
+            "weights. Train the task with --embeddings elmo."
         )
     tensors = read_weights(run_dir)
     # a run has a mixture for each position where its task reads the layers, in this order
@@ -88,7 +79,8 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
     if not mixes:
         raise FormatError(f"{run_dir / WEIGHTS_FILE} has no layer weights. Train the task again.")
     return LayerWeights(
-        run=run_dir.resolve().name, task=task, embeddings=condition, mixes=tuple(mixes),
+        run=run_dir.resolve().name, task=metadata["config"]["task"], embeddings=settings.embeddings,
+        mixes=tuple(mixes),
         model_hash=(metadata["bilm"] or {}).get("model_hash"),
         elmokit_version=metadata.get("elmokit_version"),
     )  # fmt: skip
@@ -103,7 +95,7 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
     panels: list[MixPosition] = [
         position for position in POSITIONS if any(_weights_at(run, position) for run in runs)
     ]
-    num_layers = max(len(one.weights) for run in runs for one in run.mixes)
+    num_layers = max(len(mix.weights) for run in runs for mix in run.mixes)
     figure = new_figure(1.6 + len(panels) * (0.8 + 0.7 * len(runs)), 1.6 + 0.6 * num_layers)
     all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
     image = None
@@ -126,7 +118,7 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
 
 
 def _weights_at(run: LayerWeights, position: MixPosition) -> tuple[float, ...]:
-    return next((one.weights for one in run.mixes if one.position == position), ())
+    return next((mix.weights for mix in run.mixes if mix.position == position), ())
 
 
 def _labels(runs: Sequence[LayerWeights]) -> list[str]:

@@ -3,35 +3,40 @@
 Source: Peters et al. 2018, section 5.3 and table 4.
 """
 
-import heapq
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
+from elmokit.corpus.readers import read_sentences
 from elmokit.errors import InputError
-from elmokit.inference.results import check_one_layer
+from elmokit.inference.results import check_layers, check_one_layer
 from elmokit.text.given_sentences import split_sentences
+from elmokit.text.normalization import normalize
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.registry import (
+    build_tokenizer,
+    tokenizer_for_model,
+    tokenizer_metadata,
+)
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
+from elmokit.vectors.vector_files import VectorsReference, read_vectors
+
+log = logging.getLogger(__name__)
 
 Layers = Literal["top", "average"] | int
 Item = TypeVar("Item")
 
+STATIC_NEIGHBORS = 10
 _SENTENCES_TOGETHER = 1024
 _COSINES_TOGETHER = 1 << 22
 """Between occurrences, held at once."""
-
-
-@runtime_checkable
-class SentenceEmbedder(Protocol):
-    """The part of `elmokit.Embedder` that neighbors need."""
-
-    def embed(self, sentences: Sequence[Sequence[str]], *, layers: Layers) -> list[np.ndarray]:
-        """Return one array (W, 2D) per sentence."""
-        ...
+_MIN_QUOTED_WORDS = 5
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,8 @@ class Occurrence:
         if context is not None:
             first, last = max(0, self.index - context), min(last, self.end + context)
         before, after = self.tokens[first : self.index], self.tokens[self.end : last]
-        shown = " ".join((*before, f"[{self.word}]", *after))
-        return f"{'… ' if first else ''}{shown}{' …' if last < len(self.tokens) else ''}"
+        text = " ".join((*before, f"[{self.word}]", *after))
+        return f"{'… ' if first else ''}{text}{' …' if last < len(self.tokens) else ''}"
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,18 @@ class Neighborhood:
     neighbors: tuple[Occurrence, ...]
     similarities: tuple[float, ...]
     """Cosines; in `neighborhoods` after the mean of all vectors is subtracted."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the places of the words for JSON."""
+        word = self.occurrence
+        pairs = zip(self.neighbors, self.similarities, strict=True)
+        return {
+            "tokens": word.tokens, "index": word.index, "num_tokens": word.num_tokens,
+            "neighbors": [
+                {"tokens": other.tokens, "index": other.index, "similarity": similarity}
+                for other, similarity in pairs
+            ],
+        }  # fmt: skip
 
 
 def occurrence_in(tokens: Sequence[str], word: str | Sequence[str]) -> Occurrence:
@@ -103,9 +120,6 @@ def _index_of(tokens: tuple[str, ...], parts: tuple[str, ...]) -> int | None:
     """Return where the parts first stand side by side."""
     last = len(tokens) - len(parts)
     return next((i for i in range(last + 1) if tokens[i : i + len(parts)] == parts), None)
-
-
-_MIN_QUOTED_WORDS = 5
 
 
 def is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
@@ -135,22 +149,20 @@ def find_occurrences(
     Sentences are lists of words; those that repeat the sentence ``query`` are left out.
     """
     parts = _parts(word)
-    if not parts:
-        raise InputError("`word` must have at least one part, got none.")
     occurrences: dict[tuple[str, ...], Occurrence] = {}
     for tokens in map(tuple, split_sentences(sentences, None)):
-        if parts[0] in tokens and tokens not in occurrences:
-            index = _index_of(tokens, parts)
-            if index is None or (query is not None and is_same_text(query, tokens)):
-                continue
+        if parts[0] not in tokens or tokens in occurrences:
+            continue
+        index = _index_of(tokens, parts)
+        if index is not None and not (query is not None and is_same_text(query, tokens)):
             occurrences[tokens] = Occurrence(tokens, index, num_tokens=len(parts))
-            if len(occurrences) == limit:
-                break
+        if len(occurrences) == limit:
+            break
     return list(occurrences.values())
 
 
 def find_neighbors(
-    embedder: SentenceEmbedder,
+    embedder: Any,
     sentences: Iterable[Sequence[str]],
     word: str | Sequence[str],
     *,
@@ -161,15 +173,11 @@ def find_neighbors(
 ) -> list[Neighborhood]:
     """Return the neighbors of a word's occurrences in a text, or only of the ``query``.
 
-    ``word`` may be the parts into which the tokenizer divides it. At most ``limit`` occurrences are
-    compared; sentences that repeat the query's are taken out of the text.
+    ``embedder`` is an `elmokit.Embedder`. ``word`` may be the parts into which the tokenizer
+    divides it. At most ``limit`` occurrences are compared; sentences that repeat the query's are
+    taken out of the text.
     """
     check_one_layer(layers)
-    least = 2 if query is None else 1
-    if limit < least:
-        raise InputError(
-            f"`limit` must be at least {least}: occurrences are compared, got {limit}."
-        )
     asked = None if query is None else query.tokens
     others = find_occurrences(sentences, word, limit=limit, query=asked)
     occurrences = others if query is None else [query, *others]
@@ -187,7 +195,7 @@ def find_neighbors(
 
 
 def neighborhoods(
-    embedder: SentenceEmbedder,
+    embedder: Any,
     occurrences: Sequence[Occurrence],
     *,
     of_first: int | None = None,
@@ -199,36 +207,33 @@ def neighborhoods(
     The mean of all vectors, usually of one word, is subtracted first: what the occurrences share
     does not distinguish them. Not of two, whose cosine would be -1 whatever they are.
     """
-    _check_count(num_neighbors)
     vectors = np.stack([
-        one.vector(sentence)
+        occurrence.vector(sentence)
         for block in batched(occurrences, _SENTENCES_TOGETHER)
-        for one, sentence in zip(block, _embed(embedder, block, layers), strict=True)
+        for occurrence, sentence in zip(
+            block, embedder.embed([word.tokens for word in block], layers=layers), strict=True
+        )
     ])  # (O, 2D)  # fmt: skip
     # of two vectors, each is the other's opposite once their mean is gone
     if len(vectors) > 2:
         vectors = vectors - vectors.mean(axis=0)
     vectors = unit_rows(vectors)
-    count = min(num_neighbors, len(vectors) - 1)
     nearest_of_each: list[Neighborhood] = []
     for rows in batched(range(len(vectors))[:of_first], max(1, _COSINES_TOGETHER // len(vectors))):
         similarity = vectors[rows] @ vectors.T  # (R, O)
-        similarity[range(len(rows)), rows] = -np.inf
-        # a stable sort: of equally near neighbors the first in the text is taken
-        order = (-similarity).argsort(axis=1, kind="stable")[:, :count]
-        nearest_of_each += [
-            Neighborhood(
-                occurrences[row],
-                tuple(occurrences[k] for k in nearest),
-                tuple(float(own[k]) for k in nearest),
-            )
-            for row, own, nearest in zip(rows, similarity, order.tolist(), strict=True)
-        ]
+        for row, cosines in zip(rows, similarity, strict=True):
+            cosines[row] = -np.inf
+            # a stable sort: of equally near neighbors the first in the text is taken
+            nearest = (-cosines).argsort(kind="stable")[: min(num_neighbors, len(vectors) - 1)]
+            nearest_of_each.append(Neighborhood(
+                occurrences[row], tuple(occurrences[k] for k in nearest.tolist()),
+                tuple(cosines[nearest].tolist()),
+            ))  # fmt: skip
     return nearest_of_each
 
 
 def nearest_occurrences(
-    embedder: SentenceEmbedder,
+    embedder: Any,
     query: Occurrence,
     sentences: Iterable[Sequence[str]],
     *,
@@ -240,37 +245,29 @@ def nearest_occurrences(
     Each sentence contributes its nearest word. Repeated sentences are skipped, and those that are
     or contain the query's, whatever their case and punctuation.
     """
-    _check_count(num_neighbors)
-    (own,) = _embed(embedder, [query], layers)
+    (own,) = embedder.embed([query.tokens], layers=layers)
     direction = unit_rows(query.vector(own))
-    # a heap of the nearest so far, the farthest of them first: memory does not grow with the text
-    best: list[tuple[float, int, Occurrence]] = []
-    number = 0
-    for block in batched((s for s in split_sentences(sentences, None) if s), _SENTENCES_TOGETHER):
-        starts = [Occurrence(tuple(sentence), 0) for sentence in block]
-        for start, vectors in zip(starts, _embed(embedder, starts, layers), strict=True):
+    best: dict[Occurrence, float] = {}
+    least = -np.inf
+    for block in batched(filter(None, split_sentences(sentences, None)), _SENTENCES_TOGETHER):
+        for tokens, vectors in zip(block, embedder.embed(block, layers=layers), strict=True):
             cosines = unit_rows(vectors) @ direction
-            index, number = int(cosines.argmax()), number - 1  # ties: the first is kept
-            entry = (float(cosines[index]), number, Occurrence(start.tokens, index))
-            if len(best) == num_neighbors and entry < best[0]:
-                continue
-            is_repeated = any(entry[2] == occurrence for _, _, occurrence in best)
-            if is_repeated or is_same_text(query.tokens, start.tokens):
-                continue
-            heapq.heappush(best, entry)
-            if len(best) > num_neighbors:
-                heapq.heappop(best)
-    best.sort(key=lambda entry: entry[:2], reverse=True)
-    return Neighborhood(query, tuple(o for _, _, o in best), tuple(cosine for cosine, _, _ in best))
+            index = int(cosines.argmax())
+            if cosines[index] > least and not is_same_text(query.tokens, tokens):
+                best[Occurrence(tuple(tokens), index)] = float(cosines[index])
+        # a stable sort, as above; only the best go on, so memory does not grow with the text
+        best = dict(sorted(best.items(), key=lambda pair: -pair[1])[:num_neighbors])
+        least = min(best.values()) if len(best) == num_neighbors else -np.inf
+    return Neighborhood(query, tuple(best), tuple(best.values()))
 
 
 def nearest_words(
-    static: StaticVectors, word: str, *, num_neighbors: int = 10
+    static: StaticVectors, word: str, *, num_neighbors: int = STATIC_NEIGHBORS
 ) -> list[tuple[str, float]]:
-    """Return the words with the nearest static vectors, and their cosines."""
+    """Return the words with the nearest static vectors, and their cosines; [] without its own."""
     own = static.id_of(word)
     if own == UNKNOWN_ID:
-        raise InputError(f"The static vectors have no vector for {word!r}.")
+        return []
     vectors = unit_rows(static.values)
     cosines = vectors @ vectors[own]
     cosines[[0, 1, own]] = -np.inf  # padding, unknown, itself
@@ -280,18 +277,14 @@ def nearest_words(
 
 def spread(neighborhoods: Sequence[Neighborhood], count: int) -> list[Neighborhood]:
     """Return ``count`` of them, from that with the nearest neighbor to that with the farthest."""
-    ranked = sorted(neighborhoods, key=lambda one: -one.similarities[0])
+    ranked = sorted(neighborhoods, key=lambda near: -near.similarities[0])
     places = np.linspace(0, len(ranked) - 1, min(count, len(ranked)))
     return [ranked[round(place)] for place in places.tolist()]
 
 
-def share_of_same_sense(neighborhoods: Sequence[Neighborhood], *, among: int = 1) -> float:
-    """Return the share of the ``among`` nearest neighbors with the occurrence's sense."""
-    hits = [
-        neighbor.sense == one.occurrence.sense
-        for one in neighborhoods
-        for neighbor in one.neighbors[:among]
-    ]
+def share_of_same_sense(neighborhoods: Sequence[Neighborhood]) -> float:
+    """Return the share of occurrences whose nearest neighbor has their sense."""
+    hits = [near.neighbors[0].sense == near.occurrence.sense for near in neighborhoods]
     return sum(hits) / len(hits)
 
 
@@ -307,12 +300,94 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-def _check_count(num_neighbors: int) -> None:
-    if num_neighbors < 1:
-        raise InputError(f"`num_neighbors` must be at least 1, got {num_neighbors}.")
+@dataclass(frozen=True, kw_only=True)
+class WordNeighbors:
+    """The neighbors of a word in a text, and those of its static vector."""
+
+    word: str
+    """As the model reads it."""
+    parts: list[str]
+    """More than one if the tokenizer divides the word."""
+    layers: Layers
+    occurrences: list[Neighborhood]
+    """With a sentence: the one in it."""
+    static: list[tuple[str, float]]
+    """The nearest static vectors with their cosines, if there are any."""
+    metadata: dict[str, Any]
+    """Of the vectors, as `Embedder.metadata` has it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        return vars(self) | {
+            "occurrences": [near.as_dict() for near in self.occurrences],
+            "static": [{"word": other, "similarity": cosine} for other, cosine in self.static],
+        }
 
 
-def _embed(
-    embedder: SentenceEmbedder, occurrences: Sequence[Occurrence], layers: Layers
-) -> list[np.ndarray]:
-    return embedder.embed([one.tokens for one in occurrences], layers=layers)
+def neighbors_of_word(
+    embedder: Any,
+    text: Sequence[Path],
+    word: str,
+    *,
+    sentence: str | None = None,
+    any_word: bool = False,
+    layers: Layers | str = "top",
+    num_neighbors: int = 3,
+    limit: int = 1000,
+    vectors: Path | None = None,
+    tokenizer: str | None = None,
+) -> WordNeighbors:
+    """Return which occurrences of a word in a text have the most similar vectors.
+
+    Args:
+        embedder: The `elmokit.Embedder` of the text.
+        text: Files or directories of raw text.
+        word: If the tokenizer divides it, all its parts are looked for, side by side.
+        sentence: Find only the neighbors of the word in this sentence, which need not be in the
+            text.
+        any_word: With ``sentence``: other words may be neighbors.
+        layers: One vector per word.
+        num_neighbors: Of each occurrence.
+        limit: Compare at most this many sentences with the word.
+        vectors: File of static vectors, to name the neighbors of the word there.
+        tokenizer: Splits the text instead of the model's own, with a warning if it differs.
+    """
+    check_one_layer(layers)
+    layer: Any = check_layers(layers, embedder.num_layers)
+    form = embedder.normalization
+    of_text = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
+    splitter = NormalizingTokenizer(of_text, form)
+    word = normalize(word, form)
+    parts = splitter.tokenize(word)
+    if not parts:
+        raise InputError(f"`word` must have letters, got {word!r}.")
+    if parts != [word]:
+        log.info(
+            "the tokenizer %s writes %r as %d tokens: %r",
+            splitter.name, word, len(parts), " ".join(parts),
+        )  # fmt: skip
+    query = None if sentence is None else occurrence_in(splitter.tokenize(sentence), parts)
+    metadata = embedder.metadata(layers=layer) | {"tokenizer": tokenizer_metadata(splitter)}
+    static = []
+    if vectors is not None:
+        static = _static_neighbors(vectors, word)
+        metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
+    sentences = read_sentences(text, of_text, normalization=form)
+    how: dict[str, Any] = {"layers": layer, "num_neighbors": num_neighbors}
+    if query is not None and any_word:
+        occurrences = [nearest_occurrences(embedder, query, sentences, **how)]
+    else:
+        occurrences = find_neighbors(embedder, sentences, parts, query=query, limit=limit, **how)
+    return WordNeighbors(
+        word=word, parts=parts, layers=layer, occurrences=occurrences, static=static,
+        metadata=metadata,
+    )  # fmt: skip
+
+
+def _static_neighbors(vectors: Path, word: str) -> list[tuple[str, float]]:
+    static = read_vectors(vectors)
+    if static.id_of(word) == UNKNOWN_ID:  # fastText makes one of n-grams
+        static = static.extended(read_vectors(vectors, only=[word]))
+    if static.id_of(word) == UNKNOWN_ID:
+        log.warning("%s has no vector for %r: no static neighbors", vectors, word)
+    return nearest_words(static, word)

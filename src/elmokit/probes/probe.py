@@ -56,17 +56,13 @@ class Probe:
     """
 
     find: Callable[[Path, str | None], Any]
-    """Finds the files in a directory; the second argument is the name of a test set, if any.
-    Raises `FileNotFoundError` and `InputError`.
-    """
+    """Finds the files in a directory; the second argument is the name of a test set, if any."""
     read: Callable[[Any, Tokenize, Units], Any]
     """Reads the files; the second argument splits raw text, the third is the unit of tokens."""
     words: Callable[[Any], set[str]]
     """Returns all words of the data, for static vectors."""
-    measure: Callable[[Sequence[VectorSource], Any, int, str], tuple[Any, ...]]
-    """Returns baselines, if any, then a score per representation; the last arguments are a seed and
-    the device of classifiers.
-    """
+    measure: Callable[[Sequence[VectorSource], Any, int], tuple[Any, ...]]
+    """Returns baselines, if any, then a score per representation; the last argument is a seed."""
     columns: Mapping[str, str]
     """Score fields in tables, with their titles; None where a score has no such number."""
     note: str
@@ -110,15 +106,15 @@ def run_probe(
     device: str = "auto",
     precision: str = "fp32",
     cache_dir: Path | None = None,
-    on_sentence: OnSentence | None = None,
+    on_sentence: OnSentence = lambda: None,
 ) -> ProbeResult:
     """Run one probe on the data of a directory.
 
     ``random`` also probes a biLM of the same shape with random weights, ``vectors`` the static word
     vectors of a file. ``seed`` is that of the random weights and of the sample of ``neighbors``,
-    ``test`` the test set of ``wsd``, ``device`` that of layers and classifiers, ``cache_dir`` a
-    cache of layers for ``pos``. ``units`` is what a token of ``pos`` is, by default what the
-    model's tokenizer makes (`usual_units`). For the other arguments see `layer_sources`.
+    ``test`` the test set of ``wsd``, ``cache_dir`` a cache of layers for ``pos``. ``units`` is what
+    a token of ``pos`` is, by default what the model's tokenizer makes (`usual_units`). For the
+    other arguments see `layer_sources`.
     """
     probe: Probe = find_probe(name)
     for option, value, is_used in (
@@ -159,12 +155,12 @@ def run_probe(
     }
     if vectors is not None:
         metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
-    return ProbeResult(probe.measure(sources, examples, seed, device), metadata)
+    return ProbeResult(probe.measure(sources, examples, seed), metadata)
 
 
 def plain_score(score: Any) -> dict[str, Any]:
     """Return the fields of a score for JSON, without its counts."""
-    return {one.name: getattr(score, one.name) for one in fields(score) if one.repr}
+    return {part.name: getattr(score, part.name) for part in fields(score) if part.repr}
 
 
 def words_of(*parts: Sequence[Any]) -> set[str]:
@@ -197,16 +193,12 @@ class TrainingGain:
         return f"[{self.low:+.2f}, {self.high:+.2f}]"
 
 
-def gains_of(probe: Probe, scores: Sequence[Any]) -> list[TrainingGain]:
-    """Return the gains of all layers with an untrained counterpart among the scores."""
-    return training_gains(probe, {one.name: [getattr(one, probe.counts)] for one in scores})
-
-
 def training_gains(probe: Probe, counts: Mapping[str, Sequence[Counts]]) -> list[TrainingGain]:
-    """Return the gains from the counts of each representation, one for each seed of random weights.
+    """Return the gains of all layers with an untrained counterpart.
 
-    The intervals are over units, and over the seeds of random weights if there are several. The
-    trained biLM is the one that is examined, no draw of seeds.
+    ``counts`` has those of each representation, one for each seed of random weights. The intervals
+    are over units, and over these seeds if there are several. The trained biLM is the one that is
+    examined, no draw of seeds.
     """
     gains = []
     for name, own in counts.items():

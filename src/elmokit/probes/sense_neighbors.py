@@ -8,27 +8,26 @@ Source: Peters et al. 2018, section 5.3 and table 4; the shares are its automati
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
-from elmokit.metrics.accuracy import accuracy_of
-from elmokit.probes.data import find_sense_corpus
+from elmokit.metrics.accuracy import accuracy_of, percent
+from elmokit.probes.data import find_sense_corpus, lemma_of
 from elmokit.probes.neighbors import (
     Neighborhood,
     Occurrence,
-    SentenceEmbedder,
     is_same_text,
     neighborhoods,
     unit_rows,
 )
 from elmokit.probes.probe import Figure, Probe, words_of
-from elmokit.probes.senses import lemma_of, occurrence_vectors
-from elmokit.probes.vector_sources import VectorSource, check_names
+from elmokit.probes.vector_sources import VectorSource, check_names, occurrence_vectors
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 
 READABLE_WORDS = range(8, 31)
@@ -76,19 +75,28 @@ def precision_at_k(
         A score per name, in the order of the sources.
     """
     check_names(sources)
-    if k < 1 or num_lemmas < 1 or max_occurrences <= k:
-        raise InputError(
-            f"`k` and `num_lemmas` must be at least 1 and `max_occurrences` above `k`, got k={k}, "
-            f"num_lemmas={num_lemmas}, max_occurrences={max_occurrences}."
-        )
     lemmas = _draw_lemmas(sentences, k, num_lemmas, max_occurrences, seed)
+    same_sense = list(map(_same_sense, lemmas))
+    tags = [np.array([word.pos for word in words]) for words in lemmas]
+    # of a lemma with one part of speech, all neighbors have it: they say nothing of vectors
+    with_several = [number for number, own in enumerate(tags) if len(set(own)) > 1]
+    same_pos = [tags[number][:, None] == tags[number] for number in with_several]
     wanted = {word.name for words in lemmas for word in words}
     scores: list[NeighborScore] = []
     for source in sources:
         vectors = {word.name: x for word, x in occurrence_vectors(source, sentences, wanted)}
         for way, name in enumerate(source.names):
             rows = [np.stack([vectors[word.name][way] for word in words]) for words in lemmas]
-            scores.append(_score(name, lemmas, [_nearest(unit_rows(x), k) for x in rows]))
+            nearest = [_nearest(unit_rows(x), k) for x in rows]
+            sense, pos = (
+                _Precision.of(same_sense, nearest),
+                _Precision.of(same_pos, [nearest[number] for number in with_several]),
+            )
+            scores.append(NeighborScore(
+                name=name, k=k, sense=sense.value, sense_chance=sense.chance,
+                pos=pos.value, pos_chance=pos.chance, num_queries=sense.num_queries,
+                num_pos_queries=pos.num_queries, sense_counts=sense.counts, pos_counts=pos.counts,
+            ))  # fmt: skip
     return tuple(scores)
 
 
@@ -127,48 +135,34 @@ def _nearest(x: Float[np.ndarray, "N X"], k: int) -> NDArray[np.int64]:
     return (-similarity).argsort(axis=1, kind="stable")[:, :k]
 
 
-def _score(
-    name: str, lemmas: Sequence[Sequence[SenseOccurrence]], nearest: Sequence[NDArray[np.int64]]
-) -> NeighborScore:
-    has_several = [len({word.pos for word in words}) > 1 for words in lemmas]
-    sense, sense_chance, sense_counts = _precision(map(_same_sense, lemmas), nearest)
-    with_several = [words for words, several in zip(lemmas, has_several, strict=True) if several]
-    pos, pos_chance, pos_counts = _precision(
-        map(_same_pos, with_several),
-        [rows for rows, several in zip(nearest, has_several, strict=True) if several],
-    )
-    return NeighborScore(
-        name=name, k=nearest[0].shape[1], sense=sense, sense_chance=sense_chance,
-        pos=pos, pos_chance=pos_chance, num_queries=sum(map(len, lemmas)),
-        num_pos_queries=sum(map(len, with_several)),
-        sense_counts=sense_counts, pos_counts=pos_counts,
-    )  # fmt: skip
-
-
 def _same_sense(words: Sequence[SenseOccurrence]) -> Bool[np.ndarray, "N N"]:
     keys = [set(word.sense_keys) for word in words]
     return np.array([[not own.isdisjoint(other) for other in keys] for own in keys])
 
 
-def _same_pos(words: Sequence[SenseOccurrence]) -> Bool[np.ndarray, "N N"]:
-    tags = np.array([word.pos for word in words])
-    return tags[:, None] == tags
+@dataclass(frozen=True)
+class _Precision:
+    value: float
+    chance: float
+    """The same of a random order."""
+    counts: NDArray[np.float64]
+    """A row per lemma: hits, neighbors."""
+    num_queries: int
 
-
-def _precision(
-    matches: Iterable[Bool[np.ndarray, "N N"]], nearest: Sequence[NDArray[np.int64]]
-) -> tuple[float, float, NDArray[np.float64]]:
-    """Return precision and chance in percent, and a row per lemma: hits, neighbors."""
-    counts: list[tuple[float, float]] = []
-    expected, num_queries = 0.0, 0
-    for same, neighbors in zip(matches, nearest, strict=True):
-        hits = np.take_along_axis(same, neighbors, axis=1)  # (N, k)
-        counts.append((float(hits.sum()), float(hits.size)))
-        expected += float((same.sum(axis=1) - 1).sum()) / (len(same) - 1)  # without themselves
-        num_queries += len(same)
-    rows = np.array(counts).reshape(-1, 2)
-    chance = 100 * expected / num_queries if num_queries else 0.0
-    return float(accuracy_of(rows.sum(axis=0))), chance, rows
+    @classmethod
+    def of(
+        cls, matches: Sequence[Bool[np.ndarray, "N N"]], nearest: Sequence[NDArray[np.int64]]
+    ) -> "_Precision":
+        """Count the neighbors of each lemma that match."""
+        counts, expected = np.zeros((len(matches), 2)), 0.0
+        for row, (same, neighbors) in enumerate(zip(matches, nearest, strict=True)):
+            hits = np.take_along_axis(same, neighbors, axis=1)  # (N, k)
+            counts[row] = hits.sum(), hits.size
+            expected += (same.sum() - len(same)) / (len(same) - 1)  # without themselves
+        num_queries = sum(map(len, matches))
+        totals = counts.sum(axis=0)
+        chance = float(percent(expected, num_queries))
+        return cls(float(accuracy_of(totals)), chance, counts, num_queries)
 
 
 def occurrences_in_senses(
@@ -196,17 +190,17 @@ def queries_of(occurrences: Sequence[Occurrence], word: str) -> tuple[Occurrence
     They are the most frequent senses of the two most frequent supersenses. Of a sense, the first
     occurrence in a readable sentence is taken.
     """
-    possible = [one for one in occurrences if one.word == word and " " not in one.sense]
-    supersenses = Counter(supersense(one.sense) for one in possible).most_common(2)
-    if len(supersenses) < 2:
+    classes: dict[str, list[Occurrence]] = {}
+    for occurrence in occurrences:
+        if occurrence.word == word and " " not in occurrence.sense:
+            classes.setdefault(supersense(occurrence.sense), []).append(occurrence)
+    if len(classes) < 2:
         raise InputError(
             f"The corpus has no two senses of {word!r} that are far apart. Give SemCor."
         )
-    first, second = (
-        _first_of_most_frequent([one for one in possible if supersense(one.sense) == name])
-        for name, _ in supersenses
-    )
-    return first, second
+    # a stable sort: of equally frequent ones the first in the text
+    first, second, *_ = sorted(classes.values(), key=len, reverse=True)
+    return _first_of_most_frequent(first), _first_of_most_frequent(second)
 
 
 def supersense(key: str) -> str:
@@ -218,20 +212,20 @@ def supersense(key: str) -> str:
 
 
 def _first_of_most_frequent(occurrences: Sequence[Occurrence]) -> Occurrence:
-    ((sense, _),) = Counter(one.sense for one in occurrences).most_common(1)
-    own = [one for one in occurrences if one.sense == sense]
-    return min(own, key=lambda one: len(one.tokens) not in READABLE_WORDS)
+    ((sense, _),) = Counter(word.sense for word in occurrences).most_common(1)
+    own = [word for word in occurrences if word.sense == sense]
+    return min(own, key=lambda word: len(word.tokens) not in READABLE_WORDS)
 
 
 def neighbors_of_query(
-    embedder: SentenceEmbedder,
+    embedder: Any,
     query: Occurrence,
     occurrences: Sequence[Occurrence],
     *,
     num_neighbors: int = 3,
 ) -> Neighborhood:
     """Return the nearest of the occurrences by the top layer, never one in the query's own text."""
-    others = [one for one in occurrences if not is_same_text(query.tokens, one.tokens)]
+    others = [word for word in occurrences if not is_same_text(query.tokens, word.tokens)]
     return neighborhoods(embedder, [query, *others], of_first=1, num_neighbors=num_neighbors)[0]
 
 
@@ -239,7 +233,7 @@ PROBE = Probe(
     find=lambda data, test: find_sense_corpus(data),
     read=lambda files, tokenize, units: files.read(),
     words=words_of,
-    measure=lambda sources, data, seed, device: precision_at_k(sources, data, seed=seed),
+    measure=lambda sources, data, seed: precision_at_k(sources, data, seed=seed),
     columns={
         "sense": "same sense", "sense_chance": "by chance",
         "pos": "same part of speech", "pos_chance": "by chance ",

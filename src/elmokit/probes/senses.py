@@ -3,18 +3,15 @@
 The corpus is also a test set, one document left out at a time: a word never sees its own document.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import NDArray
 
-from elmokit.probes.vector_sources import VectorSource
+from elmokit.probes.data import lemma_of
 from elmokit.tasks.formats.senses import SenseInventory, SenseOccurrence, SenseSentence
-
-TEST_SET = -1
-"""Instead of the number of a document: words of the test set, which no document contains."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,29 +26,22 @@ class LemmaGroup:
     num_corpus: int
     """How many of them are from the corpus."""
     documents: NDArray[np.int64]
-    """(R,) the numbers of their documents, or `TEST_SET`."""
+    """(R,) a number for each document; those of the test set are sentences."""
     is_gold: NDArray[np.bool_]
     """(R, K) whether a word has a sense."""
     frequencies: NDArray[np.int64]
     """(R, K) how often the documents other than the word's have a sense."""
 
     def document_runs(self) -> Iterable[slice]:
-        """Yield the words of each document, then those of the test set."""
-        edges = np.flatnonzero(np.diff(self.documents)) + 1
-        limits = [0, *edges.tolist(), len(self.documents)]
+        """Yield the words of each document of the corpus."""
+        edges = np.flatnonzero(np.diff(self.documents[: self.num_corpus])) + 1
+        limits = [0, *edges.tolist(), self.num_corpus]
         return map(slice, limits[:-1], limits[1:])
 
     @property
     def is_ambiguous(self) -> bool:
         """Whether vectors have anything to decide."""
         return self.is_gold.shape[1] > 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    document: int
-    unit: int
-    word: SenseOccurrence
 
 
 class SenseWords:
@@ -69,30 +59,42 @@ class SenseWords:
         test: Sequence[SenseSentence],
         inventory: SenseInventory,
     ) -> None:
-        self.corpus, self.test = corpus, test
-        by_lemma, self.num_documents = _entries(corpus, test)
+        self.num_test = len(test)
+        numbers: dict[str, int] = {}
+        by_lemma: defaultdict[tuple[str, str], list[tuple[int, SenseOccurrence]]] = defaultdict(
+            list
+        )
+        for sentence in corpus:
+            place = self.num_test + numbers.setdefault(sentence.document, len(numbers))
+            for word in sentence.occurrences:
+                by_lemma[lemma_of(word), word.pos].append((place, word))
+        # document by document, so that each is one run of rows; the sort keeps the order inside
+        for members in by_lemma.values():
+            members.sort(key=lambda member: member[0])
+        for place, sentence in enumerate(test):
+            for word in sentence.occurrences:
+                by_lemma[lemma_of(word), word.pos].append((place, word))
+        self.num_documents = len(numbers)
         self.groups: list[LemmaGroup] = []
-        self.corpus_rows: dict[str, int] = {}
-        """Names of ambiguous words of the corpus -> their rows among all words."""
-        self.test_rows: dict[str, int] = {}
-        """The same for the test set."""
-        entries: list[_Entry] = []
+        corpus_rows: dict[str, int] = {}
+        test_rows: dict[str, int] = {}
+        self.parts = (corpus, corpus_rows), (test, test_rows)
+        """Sentences, and the rows of their ambiguous words among all words, by name."""
+        every: list[tuple[int, SenseOccurrence]] = []
         for (lemma, pos), members in by_lemma.items():
             order = [sense.sense_key for sense in inventory.senses(lemma, pos)]
-            group = _group(members, order, start=len(entries))
+            group = self._group(members, order, start=len(every))
             if group.is_ambiguous:
-                for row, entry in enumerate(members, len(entries)):
-                    is_test = entry.document == TEST_SET
-                    (self.test_rows if is_test else self.corpus_rows)[entry.word.name] = row
+                for row, (place, word) in enumerate(members, len(every)):
+                    (test_rows if place < self.num_test else corpus_rows)[word.name] = row
             self.groups.append(group)
-            entries += members
-        self.is_test = np.array([entry.document == TEST_SET for entry in entries], dtype=bool)
-        """(W,) whether a word is in the test set."""
-        self.units = np.array([entry.unit for entry in entries], dtype=np.int64)
-        """(W,) the number of a word's document in the corpus, or of its sentence in the test."""
-        firsts = [inventory.first_sense(entry.word.lemma, entry.word.pos) for entry in entries]
-        pairs = zip(firsts, entries, strict=True)
-        self.first_is_gold = np.array([key in entry.word.sense_keys for key, entry in pairs], bool)
+            every += members
+        self.places = np.array([place for place, _ in every], dtype=np.int64)
+        """(W,) the row in the counts: of a test sentence, or of a document after all of these."""
+        self.is_test = self.places < self.num_test
+        firsts = [inventory.first_sense(word.lemma, word.pos) for _, word in every]
+        pairs = zip(firsts, every, strict=True)
+        self.first_is_gold = np.array([key in word.sense_keys for key, (_, word) in pairs], bool)
         """(W,) whether the inventory's first sense is correct."""
         self.has_first = np.array([key is not None for key in firsts], dtype=bool)
         """(W,) whether the inventory has the lemma."""
@@ -101,66 +103,25 @@ class SenseWords:
         """(W,) whether another document of the corpus has the lemma."""
 
     def __len__(self) -> int:
-        return len(self.units)
+        return len(self.places)
 
-
-def _entries(
-    corpus: Sequence[SenseSentence], test: Sequence[SenseSentence]
-) -> tuple[dict[tuple[str, str], list[_Entry]], int]:
-    """Return the words of each lemma and part of speech in order, and the number of documents."""
-    by_lemma: dict[tuple[str, str], list[_Entry]] = {}
-    numbers: dict[str, int] = {}
-    for sentence in corpus:
-        document = numbers.setdefault(sentence.document, len(numbers))
-        for word in sentence.occurrences:
-            entry = _Entry(document, document, word)
-            by_lemma.setdefault((lemma_of(word), word.pos), []).append(entry)
-    # document by document, so that each is one run of rows; the sort keeps the order inside
-    for members in by_lemma.values():
-        members.sort(key=lambda entry: entry.document)
-    for number, sentence in enumerate(test):
-        for word in sentence.occurrences:
-            entry = _Entry(TEST_SET, number, word)
-            by_lemma.setdefault((lemma_of(word), word.pos), []).append(entry)
-    return by_lemma, len(numbers)
-
-
-def _group(members: Sequence[_Entry], order: Sequence[str], *, start: int) -> LemmaGroup:
-    documents = np.array([entry.document for entry in members], dtype=np.int64)
-    num_corpus = int((documents != TEST_SET).sum())
-    ranks = {sense: rank for rank, sense in enumerate(order)}
-    senses = {sense for entry in members[:num_corpus] for sense in entry.word.sense_keys}
-    candidates = sorted(senses, key=lambda sense: (ranks.get(sense, len(ranks)), sense))
-    is_gold = np.array(
-        [[sense in entry.word.sense_keys for sense in candidates] for entry in members], dtype=bool
-    ).reshape(len(members), len(candidates))
-    # what a word may know of its lemma: all annotations but those of its own document
-    frequencies = np.tile(is_gold[:num_corpus].sum(axis=0), (len(members), 1))
-    for document in np.unique(documents[:num_corpus]):
-        own = documents == document
-        frequencies[own] -= is_gold[own].sum(axis=0)
-    return LemmaGroup(
-        rows=slice(start, start + len(members)), num_corpus=num_corpus,
-        documents=documents, is_gold=is_gold, frequencies=frequencies,
-    )  # fmt: skip
-
-
-def lemma_of(occurrence: SenseOccurrence) -> str:
-    """Return the lemma in lower case, with spaces between the words of an expression."""
-    return occurrence.lemma.replace("_", " ").lower()
-
-
-def occurrence_vectors(
-    source: VectorSource, sentences: Iterable[SenseSentence], wanted: Collection[str]
-) -> Iterator[tuple[SenseOccurrence, Float[np.ndarray, "S X"]]]:
-    """Yield the annotated words with a ``wanted`` name and their vectors, one per name of a source.
-
-    Sentences without such a word are not embedded. The vector of an expression is the mean of its
-    words.
-    """
-    read = [one for one in sentences if any(word.name in wanted for word in one.occurrences)]
-    stream = source.stream([sentence.tokens for sentence in read])
-    for sentence, vectors in zip(read, stream, strict=True):
-        for word in sentence.occurrences:
-            if word.name in wanted:
-                yield word, vectors[:, word.start : word.end].mean(axis=1)
+    def _group(
+        self, members: Sequence[tuple[int, SenseOccurrence]], order: Sequence[str], *, start: int
+    ) -> LemmaGroup:
+        documents = np.array([place for place, _ in members], dtype=np.int64)
+        num_corpus = int((documents >= self.num_test).sum())
+        ranks = {sense: rank for rank, sense in enumerate(order)}
+        senses = {sense for _, word in members[:num_corpus] for sense in word.sense_keys}
+        candidates = sorted(senses, key=lambda sense: (ranks.get(sense, len(ranks)), sense))
+        is_gold = np.array(
+            [[sense in word.sense_keys for sense in candidates] for _, word in members], dtype=bool
+        ).reshape(len(members), len(candidates))
+        # what a word may know of its lemma: all annotations but those of its own document
+        frequencies = np.tile(is_gold[:num_corpus].sum(axis=0), (len(members), 1))
+        for document in np.unique(documents[:num_corpus]):
+            own = documents == document
+            frequencies[own] -= is_gold[own].sum(axis=0)
+        return LemmaGroup(
+            rows=slice(start, start + len(members)), num_corpus=num_corpus,
+            documents=documents, is_gold=is_gold, frequencies=frequencies,
+        )  # fmt: skip

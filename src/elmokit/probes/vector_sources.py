@@ -10,12 +10,14 @@ from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
 from elmokit.evaluation.text_scorer import StartState
 from elmokit.field_checks import check_choice
 from elmokit.inference.results import Layers, check_layers
+from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import read_vectors, read_vectors_of
@@ -59,7 +61,7 @@ class LayerSource:
         label: str = TRAINED,
         state: StartState | str = "reset",
         cache_dir: Path | None = None,
-        on_sentence: OnSentence | None = None,
+        on_sentence: OnSentence = lambda: None,
     ) -> None:
         self.layers = check_layers(layers, embedder.num_layers)
         self.state: StartState = cast(StartState, check_choice(state, StartState, name="state"))
@@ -73,18 +75,16 @@ class LayerSource:
             map(list, sentences), layers=self.layers, state=self.state
         )
         for vectors in stream:
-            if self._on_sentence is not None:
-                self._on_sentence()
+            self._on_sentence()
             yield vectors if self.layers == "all" else vectors[None]
 
     def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
         """Return an array (S, W, 2D) for each sentence; the layers stay on disk as float16."""
         # all layers are kept, also where one is asked for: the next probe may want another
-        report = self._on_sentence
-        on_progress = None if report is None else lambda *_: report()
         cache = keep_layers(
-            self.embedder, sentences, self._cache_dir, state=self.state, on_progress=on_progress
-        )
+            self.embedder, sentences, self._cache_dir, state=self.state,
+            on_progress=lambda *_: self._on_sentence(),
+        )  # fmt: skip
         return [self._pick(cache[index].transpose(1, 0, 2)) for index in range(len(cache))]
 
     def _pick(self, layers: np.ndarray) -> np.ndarray:
@@ -99,8 +99,10 @@ class LayerSource:
 class StaticSource:
     """Static word vectors, under one name; a word without one has zeros."""
 
-    def __init__(self, static: StaticVectors, *, name: str = "static") -> None:
-        self.static, self.names = static, (name,)
+    names: tuple[str, ...] = ("static",)
+
+    def __init__(self, static: StaticVectors) -> None:
+        self.static = static
 
     def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
         """Yield an array (1, W, S), float32, for each sentence."""
@@ -122,7 +124,7 @@ def layer_sources(
     device: str = "auto",
     precision: str = "fp32",
     cache_dir: Path | None = None,
-    on_sentence: OnSentence | None = None,
+    on_sentence: OnSentence = lambda: None,
 ) -> list[LayerSource]:
     """Return the layers of a biLM and, given a seed, those of an untrained one of the same shape.
 
@@ -131,15 +133,13 @@ def layer_sources(
     """
     path = find_model(model)
     sources: list[LayerSource] = []
-    for seed in [None] if random_seed is None else [None, random_seed]:
-        loaded = load_model(path)
-        if seed is not None:
-            loaded.reset_parameters(torch.Generator().manual_seed(seed))
-        embedder = Embedder.load(loaded, device=device, precision=precision)
-        label = TRAINED if seed is None else UNTRAINED
+    for label in (TRAINED,) if random_seed is None else (TRAINED, UNTRAINED):
+        bilm = load_model(path)
+        if label == UNTRAINED and random_seed is not None:
+            bilm.reset_parameters(torch.Generator().manual_seed(random_seed))
         sources.append(LayerSource(
-            embedder, layers=layers, label=label, state=state, cache_dir=cache_dir,
-            on_sentence=on_sentence,
+            Embedder.load(bilm, device=device, precision=precision), layers=layers, label=label,
+            state=state, cache_dir=cache_dir, on_sentence=on_sentence,
         ))  # fmt: skip
     return sources
 
@@ -147,6 +147,22 @@ def layer_sources(
 def static_source(vectors: Path, words: Collection[str] | None = None) -> StaticSource:
     """Return the static vectors of a file, of these words or (None) of all."""
     return StaticSource(read_vectors(vectors) if words is None else read_vectors_of(vectors, words))
+
+
+def occurrence_vectors(
+    source: VectorSource, sentences: Iterable[SenseSentence], wanted: Collection[str]
+) -> Iterator[tuple[SenseOccurrence, Float[np.ndarray, "S X"]]]:
+    """Yield the annotated words with a ``wanted`` name and their vectors, one per name of a source.
+
+    Sentences without such a word are not embedded. The vector of an expression is the mean of its
+    words.
+    """
+    read = [part for part in sentences if any(word.name in wanted for word in part.occurrences)]
+    stream = source.stream([sentence.tokens for sentence in read])
+    for sentence, vectors in zip(read, stream, strict=True):
+        for word in sentence.occurrences:
+            if word.name in wanted:
+                yield word, vectors[:, word.start : word.end].mean(axis=1)
 
 
 def check_names(sources: Sequence[VectorSource]) -> list[str]:

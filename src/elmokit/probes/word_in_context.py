@@ -78,7 +78,7 @@ def find_words(pairs: Sequence[ContextPair], tokenize: Tokenize) -> LocatedPairs
     A pair whose word does not match the tokenizer's words is counted in a warning; InputError if
     that is so of all of them.
     """
-    places = [(_locate(one.first, tokenize), _locate(one.second, tokenize)) for one in pairs]
+    places = [(_locate(pair.first, tokenize), _locate(pair.second, tokenize)) for pair in pairs]
     is_located = np.array([None not in pair for pair in places], dtype=bool)
     num_lost = int((~is_located).sum())
     message = (
@@ -163,7 +163,7 @@ PROBE = Probe(
     find=lambda data, test: find_splits(data, (LABELS_APART,)),
     read=_read,
     words=lambda data: set().union(*data.train.sentences, *data.dev.sentences),
-    measure=lambda sources, data, seed, device: word_in_context(sources, data.train, data.dev),
+    measure=lambda sources, data, seed: word_in_context(sources, data.train, data.dev),
     columns={"accuracy": "accuracy", "train_accuracy": "train accuracy"},
     note="percent of {num_pairs:,} pairs, {num_not_found:,} of them not found by the tokenizer",
     counts="counts",

@@ -29,8 +29,8 @@ from elmokit.metrics.span_f1 import f1_of
 from elmokit.probes.data import find_sense_files, read_sense_data
 from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe, words_of
-from elmokit.probes.senses import LemmaGroup, SenseWords, occurrence_vectors
-from elmokit.probes.vector_sources import VectorSource, check_names
+from elmokit.probes.senses import LemmaGroup, SenseWords
+from elmokit.probes.vector_sources import VectorSource, check_names, occurrence_vectors
 from elmokit.tasks.formats.senses import SenseInventory, SenseSentence
 
 FIRST_SENSE, MOST_FREQUENT = "first sense", "most frequent sense"
@@ -53,19 +53,16 @@ _QUERIES_TOGETHER = 512
 class WsdScore:
     """Share of annotated words that get one of their gold senses, in percent.
 
-    Baselines have one answer, and None by 1-NN.
+    F1 equals the accuracy if every word is answered. ``semcor_…`` are of the corpus, one document
+    left out at a time. Baselines have one answer, and None by 1-NN.
     """
 
     name: str
     """Of the representation."""
     f1: float | None
-    """Of the nearest centroid on the test set; equals the accuracy if every word is answered."""
     nearest_f1: float | None
-    """Of 1-NN."""
     prior_f1: float | None
-    """Of 1-NN with the prior."""
     semcor_f1: float | None
-    """Of the nearest centroid on the corpus, one document left out at a time."""
     semcor_nearest_f1: float | None
     semcor_prior_f1: float | None
     prior_weight: float | None
@@ -73,14 +70,12 @@ class WsdScore:
     num_ties: Mapping[str, int]
     """By figure: words of which several senses were equally good."""
     num_instances: int
-    """Words of the test set."""
     num_backed_off: int
-    """Answered with the inventory's first sense, because the corpus lacks the lemma."""
+    """Answered with the inventory's first sense, because no (other) document has the lemma."""
     num_unanswered: int
-    """Neither the corpus nor the inventory has the lemma."""
+    """The inventory lacks the lemma, too."""
     semcor_num_instances: int
     semcor_num_backed_off: int
-    """Because no other document has the lemma."""
     semcor_num_unanswered: int
     counts: NDArray[np.float64] = field(repr=False, compare=False)
     """A row per sentence of the test set, then one per document of the corpus. Three columns for
@@ -152,7 +147,7 @@ def _choose_weights(
     The weight for a document is the best on all others, so that it is not chosen on what it scores.
     """
     in_corpus = ~words.is_test
-    documents = words.units[in_corpus]
+    documents = words.places[in_corpus] - words.num_test
     by_document = np.stack([
         np.bincount(documents, weights=right[in_corpus], minlength=words.num_documents)
         for right in is_right
@@ -211,13 +206,11 @@ def centroid_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[n
     # sums in float64: a sense of thousands of words would otherwise lose the last digits
     total = np.zeros((len(x), len(has_sense), x.shape[2]))  # (S, K, X)
     for rows in group.document_runs():
-        if rows.start < group.num_corpus:
-            total += sums(rows)
-    scores = np.full((*x.shape[:2], len(has_sense)), -np.inf)
+        total += sums(rows)
+    units = unit_rows(x)
+    scores = units @ unit_rows(total).swapaxes(1, 2)  # (S, R, K)
     for rows in group.document_runs():
-        of_others = total - sums(rows) if rows.start < group.num_corpus else total
-        means = unit_rows(of_others).swapaxes(1, 2)  # (S, X, K)
-        scores[:, rows] = unit_rows(x[:, rows]) @ means
+        scores[:, rows] = units[:, rows] @ unit_rows(total - sums(rows)).swapaxes(1, 2)
     return np.where(group.frequencies > 0, scores, -np.inf)
 
 
@@ -261,8 +254,7 @@ def vector_table(source: VectorSource, words: SenseWords) -> Iterator[Float[np.n
     with scratch_directory("elmokit-senses") as folder:
         path = folder / "vectors"
         table = np.zeros((len(source.names), len(words), 0), np.float32)
-        parts = (words.corpus_rows, words.corpus), (words.test_rows, words.test)
-        for rows, sentences in parts:
+        for sentences, rows in words.parts:
             for word, vectors in occurrence_vectors(source, sentences, rows):
                 if not table.size:
                     shape = *table.shape[:2], vectors.shape[1]
@@ -287,18 +279,16 @@ def _score(
 
     M is one, or three: centroid, 1-NN and 1-NN with the prior.
     """
-    num_test = len(words.test)
-    rows = np.where(words.is_test, words.units, num_test + words.units)
     # without a candidate in other documents, the inventory's first sense is the answer
     is_known = words.has_candidates & uses_corpus
     is_answered = is_known | words.has_first
-    counts = np.zeros((num_test + words.num_documents, 3 * len(FIGURES)))
+    counts = np.zeros((words.num_test + words.num_documents, 3 * len(FIGURES)))
     values: dict[str, float | None] = {figure.name: None for figure in FIGURES}
     num_ties: dict[str, int] = {}
     for is_part, figures in ((words.is_test, FIGURES[:3]), (~words.is_test, FIGURES[3:])):
         for figure, right, tie in zip(figures, is_right, is_tie, strict=False):
             columns = [
-                np.bincount(rows, weights=counted & is_part, minlength=len(counts))
+                np.bincount(words.places, weights=counted & is_part, minlength=len(counts))
                 for counted in (right & is_answered, is_answered, is_part)
             ]
             counts[:, figure.part] = np.stack(columns, axis=1)
@@ -320,7 +310,7 @@ PROBE = Probe(
     find=find_sense_files,
     read=lambda files, tokenize, units: read_sense_data(files),
     words=lambda data: words_of(data.train, data.test),
-    measure=lambda sources, data, seed, device: disambiguate(
+    measure=lambda sources, data, seed: disambiguate(
         sources, data.train, data.test, data.inventory
     ),
     columns={

@@ -36,27 +36,6 @@ def test_sentences_stay_whole_and_a_smaller_sample_is_part_of_a_larger_one(tmp_p
     assert found[5] != found[500][:5]
 
 
-def test_a_table_keeps_its_header(tmp_path):
-    rows = "".join(f"text {n}\t1\n" for n in range(9))
-    source = write(tmp_path / "train.tsv", "text\tlabel\n" + rows)
-    lines = sample_file(source, tmp_path / "out", task="sentiment", limit=3).read_text("utf-8")
-    assert lines.startswith("text\tlabel\n")
-    assert len(lines.splitlines()) == 4
-
-
-def test_only_verbs_are_kept_as_predicates(tmp_path):
-    record = {
-        "tokens": ["Dogs", "bark", "loudly"], "pos": ["NNS", "VBP", "RB"],
-        "predicates": [
-            {"index": 0, "tags": ["B-V", "O", "O"]},
-            {"index": 1, "tags": ["B-ARG0", "B-V", "B-ARGM-MNR"]},
-        ],
-    }  # fmt: skip
-    source = write(tmp_path / "train.jsonl", json.dumps(record) + "\n")
-    sample = sample_file(source, tmp_path / "out", task="srl", limit=None, subset="verbs")
-    assert [example.predicate for example in read_propbank(sample)] == [1]
-
-
 def test_questions_are_drawn_with_their_paragraphs(tmp_path):
     def paragraph(name, num_questions):
         answers = [{"text": name, "answer_start": 0}]
@@ -77,17 +56,6 @@ def test_questions_are_drawn_with_their_paragraphs(tmp_path):
     assert len(set(contexts)) == 2
     sample = sample_file(source, tmp_path / "out", task="qa", limit=1)
     assert len(list(read_squad(sample))) == 2  # at least one paragraph
-
-
-def test_documents_stay_whole(tmp_path):
-    document = (
-        "#begin document ({0}); part 0\n{0}\t0\t0\tHe\t(0)\n\n{0}\t0\t0\the\t(0)\n\n#end document\n"
-    )
-    source = write(tmp_path / "train.conll", "".join(document.format(name) for name in "abcd"))
-    sample = sample_file(source, tmp_path / "out", task="coref", limit=2)
-    documents = list(read_coreference(sample))
-    assert len(documents) == 2
-    assert all(len(document.sentences) == 2 for document in documents)
 
 
 def test_the_parts_of_a_document_stay_together(tmp_path):

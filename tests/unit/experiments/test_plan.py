@@ -1,10 +1,14 @@
+"""Which runs an experiment has, and with which learning rates."""
+
 import dataclasses
+import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.experiments.definitions import (
     CONTROL_SEEDS,
     MAX_EPOCHS,
@@ -13,13 +17,24 @@ from elmokit.experiments.definitions import (
     Condition,
     find_experiment,
 )
-from elmokit.experiments.plan import plan_tasks
+from elmokit.experiments.plan import (
+    ALL_DIVERGED,
+    NOT_TUNED,
+    RATE_FACTORS,
+    best_rates,
+    plan_tasks,
+    plan_tuning,
+    read_rates,
+)
 from elmokit.tasks.registry import find_task
 
-TABLE1 = find_experiment("table1")
+from ...builders.experiment_runs import result
+
+TABLE1, FIGURE2 = find_experiment("table1"), find_experiment("figure2")
 STATIC, ELMO = TABLE1.conditions
 NER, NLI, SRL = TASKS["ner"], TASKS["nli"], TASKS["srl"]
 FACTS = {task.dataset: {"model": "abc", "data": task.dataset} for task in TABLE1.tasks}
+PUBLISHED = Path(__file__).parents[3] / "docs/results/experiments"
 
 
 def plan(
@@ -42,35 +57,27 @@ def test_complete_comparisons_come_first():
         (0, 0.1, "ner", "static"),
     ]
     assert [run.seed for run in runs] == [0] * 8 + [1] * 8
-
-
-def test_what_decides_a_run_decides_its_id_and_nothing_else():
-    runs = plan()
-    assert len({run.id for run in runs}) == 16
-    assert [run.id for run in plan()] == [run.id for run in runs]
-    renamed = [dataclasses.replace(run, condition="another name") for run in runs]
-    assert [run.id for run in renamed] == [run.id for run in runs]
-    changed = plan(overrides=["train.epochs=3"])
-    assert not {run.id for run in changed} & {run.id for run in runs}
-    other_model = {name: {**facts, "model": "xyz"} for name, facts in FACTS.items()}
-    static, elmo = plan(tasks=(NER,), shares=(1.0,), seeds=1, metadata=other_model)
-    assert elmo.id not in {run.id for run in runs}
-    assert static.id in {run.id for run in runs}  # reads no biLM, so any will do
-    as_wide = Condition(name="as wide", overrides=("inputs.embeddings=static_projected",))
-    (wide,) = plan(tasks=(NER,), conditions=(as_wide,), shares=(1.0,), seeds=1)
-    assert wide.metadata["model"] == "abc"  # as wide as the biLM
-    inputs = [run.metadata["config"]["inputs"] for run in (*runs, wide)]
-    assert {(one["characters"], one["static_scale"]) for one in inputs} == {(True, "learned")}
-
-
-def test_a_condition_may_be_of_some_tasks_and_a_task_of_some_shares():
-    only_nli = dataclasses.replace(ELMO, tasks=("nli",))
-    only_all = dataclasses.replace(NER, shares=(1.0,))
+    # a condition may be of some tasks and a task of some shares
+    only_nli, only_all = (
+        dataclasses.replace(ELMO, tasks=("nli",)), dataclasses.replace(NER, shares=(1.0,)),
+    )  # fmt: skip
     runs = plan(conditions=(STATIC, only_nli), tasks=(only_all, NLI), seeds=1)
     assert {(run.task, run.condition, run.share) for run in runs} == {
         ("ner", "static", 1.0), *(("nli", name, share) for name in ("static", "elmo")
                                   for share in (1.0, 0.1)),
     }  # fmt: skip
+
+
+def test_what_decides_a_run_decides_its_id_and_nothing_else():
+    runs = plan()
+    assert len({run.id for run in runs}) == 16
+    renamed = [dataclasses.replace(run, condition="another name") for run in runs]
+    assert [run.id for run in renamed] == [run.id for run in plan()]
+    other_model = {name: {**facts, "model": "xyz"} for name, facts in FACTS.items()}
+    for changed in (plan(overrides=["train.epochs=3"]), plan(metadata=other_model)):
+        assert not {run.id for run in changed} & {run.id for run in runs}
+    read = [run.metadata["config"]["inputs"] for run in runs]
+    assert {(one["characters"], one["static_scale"]) for one in read} == {(True, "learned")}
 
 
 def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
@@ -84,7 +91,7 @@ def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
     assert plan(tasks=(NLI,))[0].metadata["config"]["inputs"]["positions"] == "both"
 
 
-def test_few_labels_get_more_passes_in_every_arm():
+def test_few_labels_get_more_passes_in_every_condition():
     train = {
         (run.share, run.condition): run.metadata["config"]["train"]
         for run in plan(tasks=(NLI,), shares=(1.0, 0.25, 0.0001))
@@ -99,33 +106,20 @@ def test_few_labels_get_more_passes_in_every_arm():
 
 def test_seeds_are_those_of_the_task_fewer_for_controls_unless_they_are_given():
     control = Condition(name="control", overrides=("inputs.embeddings=top",), is_control=True)
-    conditions = (STATIC, ELMO, control)
     single = dataclasses.replace(SRL, seeds=1)
 
     def seeds(tasks=(NER, SRL), **more):
-        runs = plan(tasks=tasks, conditions=conditions, shares=(1.0,), **more)
+        runs = plan(tasks=tasks, conditions=(STATIC, ELMO, control), shares=(1.0,), **more)
         return Counter((run.task, run.condition) for run in runs)
 
-    found = seeds(seeds=None)
+    usual = seeds(seeds=None)
     assert 5 > SEEDS > CONTROL_SEEDS
-    assert found["ner", "elmo"] == found["ner", "static"] == 5
-    assert found["srl", "elmo"] == SEEDS
-    assert found["ner", "control"] == found["srl", "control"] == CONTROL_SEEDS
+    assert usual["ner", "elmo"] == usual["ner", "static"] == 5
+    assert usual["srl", "elmo"] == SEEDS
+    assert usual["ner", "control"] == usual["srl", "control"] == CONTROL_SEEDS
     assert set(seeds(seeds=4).values()) == {4}
     assert set(seeds(seeds=None, max_seeds=2).values()) == {2}
     assert set(seeds((single,), seeds=None).values()) == {1}
-
-
-def test_a_condition_may_get_the_rate_that_was_tuned_for_another():
-    follower = Condition(
-        name="average", overrides=("inputs.embeddings=average",), tuned_as="elmo"
-    )  # fmt: skip
-    rates = {("ner", NER.dataset, "elmo"): 0.5}
-    runs = plan(
-        tasks=(NER,), conditions=(STATIC, ELMO, follower), learning_rates=rates
-    )  # fmt: skip
-    found = {run.condition: run.metadata["config"]["train"]["learning_rate"] for run in runs}
-    assert found == {"static": NER.learning_rate, "elmo": 0.5, "average": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -146,25 +140,56 @@ def test_what_is_compared_cannot_be_set(override, key):
     )
     with pytest.raises(InputError, match=f"--set {re.escape(override)}: `{key}` "):
         plan(conditions=conditions, overrides=[override])
-    runs = plan(overrides=["inputs.layer_l2=0.5"])  # which only other experiments compare
+    runs = plan(overrides=["inputs.layer_l2=0.5", "dropout=0.3"])  # which others compare
     assert {run.metadata["config"]["inputs"]["layer_l2"] for run in runs} == {0.5}
+    assert {run.metadata["config"]["dropout"] for run in runs} == {0.3}
+    (srl,) = {run.metadata["config"]["dropout"] for run in plan(tasks=(SRL,))}
+    assert srl == find_task("srl").default_dropout
 
 
-def test_a_bilm_cannot_learn_in_an_arm_without_one():
-    with pytest.raises(InputError, match=r"train\.finetune_bilm=true .*'static'"):
-        plan(overrides=["train.finetune_bilm=true"])
-    assert plan(conditions=(ELMO,), overrides=["train.finetune_bilm=true"])
+def test_rates_are_tuned_for_every_condition_or_for_another_one():
+    follower = Condition(
+        name="average", overrides=("inputs.embeddings=average",), tuned_as="elmo"
+    )  # fmt: skip
+    experiment = dataclasses.replace(TABLE1, conditions=(STATIC, ELMO, follower))
+    tuning = plan_tuning(experiment, [NER], metadata=FACTS, overrides=())
+    usual = NER.learning_rate
+    assert [(run.condition, run.learning_rate / usual) for run in tuning] == [
+        (condition, factor) for factor in RATE_FACTORS for condition in ("static", "elmo")
+    ]
+    static, elmo = ([run for run in tuning if run.condition == name] for name in ("static", "elmo"))
+    outcomes = {static[0].id: result(99.0, epochs=[40.0, 39.0]),  # dev chooses nothing
+                static[1].id: result(45.0, epochs=[41.0, 45.0])}  # fmt: skip
+    keys = (NER.dataset, "static"), (NER.dataset, "elmo")
+    assert best_rates(tuning, outcomes) == ({}, dict.fromkeys(keys, NOT_TUNED))
+    outcomes |= dict.fromkeys((static[2].id, *(run.id for run in elmo)), "diverged")
+    rates, reasons = best_rates(tuning, outcomes)
+    assert (rates, reasons) == ({keys[0]: usual / 2}, {keys[1]: ALL_DIVERGED})
+    runs = plan(tasks=(NER,), conditions=experiment.conditions, rates={keys[1]: 0.5})
+    used = {run.condition: run.learning_rate for run in runs}
+    assert used == {"static": usual, "elmo": 0.5, "average": 0.5}
 
 
-def test_two_arms_of_one_run_are_refused():
-    with pytest.raises(InputError, match=r"elmo, seed 0; .*the same, seed 0.*--set"):
-        plan(conditions=(ELMO, Condition(name="the same", overrides=ELMO.overrides)))
+def test_tuned_rates_are_read_from_results(tmp_path):
+    def write(*runs, tuned=True):
+        path = tmp_path / "results.json"
+        path.write_text(json.dumps({"tuned": tuned, "runs": runs}), encoding="utf-8")
+        return path
 
+    def one(condition, rate):
+        config = {"train": {"learning_rate": rate}}
+        return {"dataset": NLI.dataset, "condition": condition, "config": config}
 
-def test_dropout_of_the_network_is_written_out_and_can_be_set():
-    def dropouts(**more):
-        runs = plan(tasks=(SRL, NLI), shares=(1.0,), **more)
-        return {run.task: run.metadata["config"]["dropout"] for run in runs}
-
-    assert dropouts() == {"srl": find_task("srl").default_dropout, "nli": 0.2}
-    assert dropouts(overrides=["dropout=0.3"]) == {"srl": 0.3, "nli": 0.3}
+    path = write(one("static", 0.002), one("elmo", 0.001))
+    assert read_rates(path, FIGURE2, [NLI]) == {(NLI.dataset, "elmo"): 0.001}
+    assert len(read_rates(path.parent, TABLE1, [NLI])) == 2
+    with pytest.raises(InputError, match=r"results\.json .*--tune"):
+        read_rates(write(one("elmo", 0.1), tuned=False), FIGURE2, [NLI])
+    with pytest.raises(InputError, match=rf"{NLI.dataset}, static.*--tasks"):
+        read_rates(write(one("elmo", 0.1)), TABLE1, [NLI])
+    for damage in ({"task": "nli"}, "elmo", one("elmo", "high")):
+        with pytest.raises(FormatError, match=r"results\.json"):
+            read_rates(write(damage), FIGURE2, [NLI])
+    korean = find_experiment("korean")
+    published = read_rates(PUBLISHED / "korean.json", korean, korean.tasks[:2])
+    assert set(published.values()) == {0.006}

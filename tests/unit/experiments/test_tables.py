@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from elmokit.experiments.comparison import Findings
-from elmokit.experiments.definitions import EXAMPLES, RANDOM, TASKS, find_experiment
+from elmokit.experiments.definitions import RANDOM, TASKS, find_experiment
 from elmokit.experiments.plan import PlannedRun, plan_tasks
+from elmokit.experiments.report import PLOTS
 from elmokit.experiments.runs import RunResult
 from elmokit.experiments.tables import (
     curve_table,
-    example_table,
     fewer_labels_table,
     gain_table,
     mix_table,
@@ -114,20 +114,19 @@ def test_settings_have_a_row_for_each_share():
     assert [row["dropout"] for row in rows] == ["0.1", "0.1", "0.2", "0.2"]
     assert [row["epochs at most"] for row in rows[:2]] == ["8, patience 4", "25, patience 13"]
     assert rows[2]["learning rate"] == "0.001"
-    assert "it chooses the epoch, and ends" in table.notes[0]
-    tuned = settings_table(Findings([(run, None) for run in runs], "static", is_tuned=True))
-    assert "it chooses learning rate and epoch, and ends" in tuned.notes[0]
     assert table.notes[1] == "The best epoch was the last in 0 of 0 runs."
 
 
-def test_an_interval_without_ends_is_a_dash():
-    runs = [
-        (planned(condition), result(value, right=right))
-        for condition, value, right in (("static", 0.0, [0]), ("elmo", 100.0, [1]))
-    ]
-    table = gain_table(Findings(runs, "static"))
-    row = dict(zip(table.header, table.rows[0], strict=True))
-    assert (row["95 % interval"], row["p"], row["units"]) == ("–", "1.000", "1")
+@pytest.mark.parametrize("plot", PLOTS.values())
+def test_pictures_are_drawn_of_results_only(tmp_path, plot):
+    pytest.importorskip("matplotlib")
+    nothing = Findings([(run, None) for run, _ in findings().runs], "static")
+    assert not plot(nothing, tmp_path / "plot.png")
+    assert list(tmp_path.iterdir()) == []
+    assert plot(findings(), tmp_path / "plot.svg")
+    drawing = (tmp_path / "plot.svg").read_text("utf-8")
+    labels = ("1", "10", "100") if plot is PLOTS["curves"] else ("input", "layer 2")
+    assert all(f"<!-- {label} -->" in drawing for label in labels)
 
 
 SETTINGS = find_experiment("table5").probe
@@ -150,12 +149,12 @@ def counts(right):
         if value is not None:
             rows = slice(0, NUM_TEST) if number < 3 else slice(NUM_TEST, None)
             table[rows, 3 * number : 3 * number + 3] = [value, 100, 100]
-    return table
+    return table.tolist()
 
 
 def finished(condition, seed=0, **scores):
     run = PlannedRun(
-        kind="wsd_probe", task="wsd_probe", dataset="wsd-en", condition=condition, seed=seed,
+        task="wsd_probe", dataset="wsd-en", condition=condition, seed=seed,
         metadata={"seed": seed, "family": condition},
     )  # fmt: skip
     named = {name.replace("_", " "): right for name, right in scores.items()}
@@ -165,7 +164,7 @@ def finished(condition, seed=0, **scores):
             score(name, right, None if name == "first sense" else 0.25)
             for name, right in named.items()
         ]},
-        counts=np.stack([counts(right) for right in named.values()]),
+        counts=[counts(right) for right in named.values()],
     )  # fmt: skip
     return run, result
 
@@ -211,20 +210,3 @@ def test_ties_and_weights_of_the_prior_are_shown(probed):
     assert first == ("first sense", "7", "–", "–", "7", "–", "–", "–")
     assert layer == ("layer 1", *["7"] * 6, "0.25")
     assert random[-1] == "0.25, 0.25"
-
-
-def test_examples_come_with_the_glosses_of_their_senses():
-    run = PlannedRun(
-        kind="neighbor_probe", task="neighbor_probe", dataset="wsd-en", condition=EXAMPLES,
-        metadata={},
-    )  # fmt: skip
-    details = {
-        "examples": [
-            {"source": "biLM", "query": "a [play] (p%1)", "nearest": ["x (p%1)", "y (p%2)"]}
-        ],
-        "glosses": {"p%1": "a drama", "p%2": "an act"},
-    }
-    result = RunResult(metric="", value=0, num_examples=1, seconds=0, details=details)
-    table = example_table(Findings([(run, result)], None))
-    assert table.rows == (("biLM", "a [play] (p%1)", "x (p%1); y (p%2)"),)
-    assert table.notes == ("p%1: a drama", "p%2: an act")

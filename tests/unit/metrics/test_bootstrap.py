@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from elmokit.metrics.accuracy import accuracy_of
-from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain, sum_by_unit
+from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
 from elmokit.metrics.span_f1 import f1_of
 
 
@@ -199,35 +199,3 @@ def test_intervals_cover_the_true_gain_and_none_is_found_without_one_too_often(n
     nothing = World(7, **WORLDS[name])
     false = [nothing.test(number).p_value < 0.05 for number in range(400)]
     assert 0.015 <= np.mean(false) <= 0.085
-
-
-def test_questions_of_a_paragraph_count_as_one_draw():
-    rows = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
-    assert sum_by_unit(rows, np.array([1, 0, 1])).tolist() == [[0, 1], [2, 2]]
-    right, wrong = np.ones((40, 1)), np.zeros((40, 1))
-    alone, together = np.arange(40), np.arange(40) // 8
-    half = np.concatenate([right[:24], wrong[:16]])
-
-    def width(units):
-        counts = [
-            sum_by_unit(np.hstack([one, np.ones((40, 1))]), units)[None] for one in (half, wrong)
-        ]
-        found = bootstrap_gain(RunCounts(*counts), score=accuracy_of, seed=0)
-        return found.high - found.low
-
-    assert width(together) > 2 * width(alone)
-
-
-def test_runs_on_other_units_are_not_compared():
-    counts = np.ones((2, 4, 2))
-    for other in (counts[:, :3], np.ones((4, 2)), counts[:0]):
-        with pytest.raises(ValueError, match=r"\(seeds, units, k\)"):
-            bootstrap_gain(RunCounts(counts, other), score=accuracy_of, seed=0)
-
-
-def test_a_seed_fixes_the_result():
-    counts = np.random.default_rng(3).integers(0, 3, size=(2, 20, 2)) + np.array([0.0, 3])
-    gain = RunCounts(counts[:1], counts[1:])
-    first, again = (bootstrap_gain(gain, score=accuracy_of, num_rounds=50, seed=3) for _ in "ab")
-    assert first == again
-    assert first.low <= first.difference <= first.high

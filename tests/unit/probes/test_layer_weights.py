@@ -56,10 +56,8 @@ def test_weights_are_shares_at_each_position_of_use(write_run):
     assert found.mixes[0].weights == pytest.approx((0.5, 0.25, 0.25))
     assert found.mixes[1].weights == pytest.approx((0.25, 0.25, 0.5))
     assert [one.gamma for one in found.mixes] == [0.5, 2.0]
-
-
-def test_a_run_reads_layers_where_its_task_does(write_run):
-    found = read_layer_weights(write_run("run", condition="random", output=([0.0, 0.0], 1.0)))
+    # a run reads layers where its task does
+    found = read_layer_weights(write_run("other", condition="random", output=([0.0, 0.0], 1.0)))
     assert [(one.position, one.weights) for one in found.mixes] == [("output", (0.5, 0.5))]
 
 
@@ -74,11 +72,6 @@ def test_damage_is_told(write_run, tmp_path):
         read_layer_weights(tmp_path)
     with pytest.raises(FormatError, match=r"/empty/model\.safetensors "):
         read_layer_weights(write_run("empty"))
-    run_dir = write_run("nothing", input=([0.0], 1.0))
-    metadata = json.loads((run_dir / "task.json").read_text("utf-8")) | {"config": {}}
-    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-    with pytest.raises(FormatError, match=r"/nothing/task\.json .*'task'"):
-        read_layer_weights(run_dir)
 
 
 @pytest.fixture
@@ -95,18 +88,9 @@ def runs():
     ]
 
 
-@pytest.mark.parametrize(
-    ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")]
-)
-def test_a_heat_map_is_written(runs, tmp_path, suffix, magic):
-    path = tmp_path / f"weights{suffix}"
-    plot_layer_weights([*runs, runs[0]], path)  # a task twice: names of runs are shown
-    assert path.read_bytes().startswith(magic)
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
-
-
 def test_a_heat_map_shows_every_weight_and_label(runs, tmp_path):
     plot_layer_weights(runs, tmp_path / "weights.svg")
+    assert [file.name for file in tmp_path.iterdir()] == ["weights.svg"]
     drawing = (tmp_path / "weights.svg").read_text(encoding="utf-8")
     for label in ("input", "output", "ner", "qa", "layer 2", "0.70", "0.90"):
         assert f"<!-- {label} -->" in drawing

@@ -5,31 +5,26 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
-from elmokit.probes.vector_sources import LayerSource, check_names, layer_sources, static_source
+from elmokit.probes.vector_sources import (
+    LayerSource,
+    check_names,
+    layer_sources,
+    occurrence_vectors,
+    static_source,
+)
 
+from ...builders.probe_sources import TableSource, annotated
 from ...builders.task_models import toy_model
 
 SENTENCES = [("I", "sat", "by", "the", "bank"), ("배", "를"), ("the", "river", ".")]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def embedder():
     return Embedder(toy_model())
 
 
-@pytest.fixture
-def model_dir(tmp_path):
-    toy_model().save(tmp_path / "model")
-    return str(tmp_path / "model")
-
-
-@pytest.fixture
-def vectors_path(tmp_path):
-    path = tmp_path / "vectors.txt"
-    path.write_text("the 1 2\nbank 3 4\n", encoding="utf-8")
-    return path
-
-
+@pytest.mark.parametrize("state", ["reset", "warm"])
 @pytest.mark.parametrize(
     ("layers", "names"),
     [
@@ -39,11 +34,18 @@ def vectors_path(tmp_path):
         (1, ("layer 1",)),
     ],
 )
-def test_kept_layers_are_those_of_the_stream_in_half_precision(embedder, tmp_path, layers, names):
-    source = LayerSource(embedder, layers=layers, cache_dir=tmp_path)
+def test_layers_are_those_of_the_embedder_kept_in_half_precision(
+    embedder, tmp_path, layers, names, state
+):
+    done = []
+    source = LayerSource(
+        embedder, layers=layers, state=state, cache_dir=tmp_path, on_sentence=lambda: done.append(1)
+    )
     assert source.names == names
     streamed, kept = list(source.stream(SENTENCES)), source.keep(SENTENCES)
-    expected = embedder.embed([list(words) for words in SENTENCES], layers=layers)
+    source.keep(SENTENCES)  # from disk, which computes nothing
+    assert len(done) == 6
+    expected = embedder.embed([list(words) for words in SENTENCES], layers=layers, state=state)
     for one, other, vectors in zip(streamed, kept, expected, strict=True):
         num_words = len(vectors[0] if layers == "all" else vectors)
         assert one.shape == other.shape == (len(names), num_words, 16)
@@ -51,43 +53,19 @@ def test_kept_layers_are_those_of_the_stream_in_half_precision(embedder, tmp_pat
         np.testing.assert_allclose(other, one, atol=2e-3)
 
 
-def test_sentences_start_from_the_state_that_is_asked_for(embedder, tmp_path):
-    source = LayerSource(embedder, state="warm", cache_dir=tmp_path)
-    expected = embedder.embed([list(words) for words in SENTENCES], state="warm")
-    zero = LayerSource(embedder, cache_dir=tmp_path).keep(SENTENCES)
-    every = zip(source.stream(SENTENCES), source.keep(SENTENCES), expected, zero, strict=True)
-    for streamed, kept, vectors, other in every:
-        np.testing.assert_allclose(streamed, vectors, atol=1e-6)
-        np.testing.assert_allclose(kept, vectors, atol=2e-3)
-        assert np.abs(kept[1:] - other[1:]).max() > 1e-2
-    with pytest.raises(InputError, match="`state` must be one of warm, reset, got 'carry'"):
-        LayerSource(embedder, state="carry")
-    with pytest.raises(InputError, match=r"`layers` .* 0 .* 2 .* 3\b"):
-        LayerSource(embedder, layers=3)
-
-
-def test_progress_counts_sentences_that_are_computed(embedder, tmp_path):
-    done = []
-    source = LayerSource(embedder, cache_dir=tmp_path, on_sentence=lambda: done.append(1))
-    list(source.stream(SENTENCES))
-    assert len(done) == 3
-    source.keep(SENTENCES)
-    source.keep(SENTENCES)  # from disk
-    assert len(done) == 6
-
-
-def test_static_vectors_do_not_know_the_sentence(vectors_path):
-    source = static_source(vectors_path, {"the", "bank", "sat"})
+def test_static_vectors_do_not_know_the_sentence(tmp_path):
+    (tmp_path / "vectors.txt").write_text("the 1 2\nbank 3 4\n", encoding="utf-8")
+    source = static_source(tmp_path / "vectors.txt", {"the", "bank", "sat"})
     (vectors,) = source.stream([("The", "bank", "sat")])
     assert vectors.tolist() == [[[1, 2], [3, 4], [0, 0]]]
     assert source.keep([("bank",)])[0].tolist() == [[[3, 4]]]
-    with pytest.raises(InputError, match=r"/vectors.txt "):
-        static_source(vectors_path, {"배"})
 
 
-def test_random_weights_are_those_of_the_seed(model_dir):
+def test_random_weights_are_those_of_the_seed(tmp_path):
+    toy_model().save(tmp_path / "model")
+
     def top(seed):
-        trained, random = layer_sources(model_dir, layers="top", random_seed=seed)
+        trained, random = layer_sources(str(tmp_path / "model"), layers="top", random_seed=seed)
         assert check_names([trained, random]) == ["layer top", "random top"]
         return next(trained.stream(SENTENCES)), next(random.stream(SENTENCES))
 
@@ -97,8 +75,20 @@ def test_random_weights_are_those_of_the_seed(model_dir):
     assert np.abs(one - trained).max() > 1e-3
 
 
-def test_representations_need_names_of_their_own(embedder):
-    with pytest.raises(InputError, match=r"`sources` .* none"):
-        check_names([])
+def test_expressions_have_the_mean_of_their_words_and_other_sentences_are_not_read():
+    sentences = [
+        annotated("a", "in New York", (1, 3, "New_York", "NOUN", "ny"), (0, 1, "in", "ADV", "i")),
+        annotated("b", "never read", (0, 1, "never", "ADV", "n")),
+    ]
+    source = TableSource({"in": [[5], [6]], "New": [[1], [2]], "York": [[3], [8]]}, ("x", "y"))
+    ((word, vectors),) = occurrence_vectors(source, sentences, {"a.0"})
+    assert (word.name, vectors.tolist()) == ("a.0", [[2.0], [5.0]])
+    assert source.read == [("in", "New", "York")]
+
+
+@pytest.mark.parametrize(("options", "named"), [({"state": "carry"}, "carry"), ({"layers": 3}, 3)])
+def test_wrong_options_are_refused(embedder, options, named):
+    with pytest.raises(InputError, match=str(named)):
+        LayerSource(embedder, **options)
     with pytest.raises(InputError, match="layer 0, layer 0"):
         check_names([LayerSource(embedder, layers=0), LayerSource(embedder, layers=0)])

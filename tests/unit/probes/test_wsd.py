@@ -1,8 +1,7 @@
-"""Senses by vectors of annotated words, worked by hand."""
+"""Senses by vectors of annotated words: against a slow spelling of the rules, and by hand."""
 
-import errno
 import json
-import os
+import math
 import tempfile
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from elmokit.probes import wsd
 from elmokit.probes.probe import plain_score
 from elmokit.probes.senses import SenseWords
-from elmokit.probes.wsd import FIGURES, decide, disambiguate, log_prior, vector_table
+from elmokit.probes.wsd import FIGURES, PRIOR_WEIGHTS, disambiguate, vector_table
 
 from ...builders.probe_sources import TableSource, annotated, inventory
 
@@ -22,8 +21,8 @@ SENSES = {
     "fly_n": ["fly%insect"],
 }
 VECTORS = {
-    "cash": [1, 0], "loan": [0.8, 0.6], "shore": [0, 1], "between": [1, 1], "tilt": [0.9, 0],
-    "stones": [1, 0], "songs": [0, 1], "odd": [0, -1], "the": [-9, -9], "near": [0.866, 0.5],
+    "cash": [1, 0], "loan": [0.8, 0.6], "shore": [0, 1], "between": [1, 1], "near": [0.866, 0.5],
+    "the": [-9, -9],
 }  # fmt: skip
 
 
@@ -31,134 +30,135 @@ def bank(name, word, *senses, pos="NOUN", document="d"):
     return annotated(name, f"the {word}", (1, 2, "bank", pos, *senses), document=document)
 
 
-TRAINING = [
-    bank("t1", "cash", "bank%money"),
-    bank("t2", "loan", "bank%money"),
-    bank("t3", "shore", "bank%river"),
-    bank("t4", "tilt", "bank%lean", pos="VERB"),
-]
-EVEN = [bank("t1", "shore", "bank%river"), bank("t2", "cash", "bank%money")]
-ODD = [bank("t5", "odd", "bank%river"), bank("t6", "odd", "bank%river")]
+def scores_of(test, corpus):
+    return disambiguate([TableSource(VECTORS)], corpus, test, inventory(**SENSES))
 
 
-def answer(test, training=TRAINING, **senses):
-    """F1 of first sense, most frequent sense and vectors, for one word."""
-    scores = disambiguate([TableSource(VECTORS)], training, [test], inventory(**SENSES, **senses))
-    return [score.f1 for score in scores]
+def cosine(a, b):
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-@pytest.mark.parametrize(
-    ("test", "training", "expected"),
-    [
-        # money has the mean (0.9, 0.3), river (0, 1)
-        (bank("q", "shore", "bank%river"), TRAINING, [0, 0, 100]),
-        (bank("q", "cash", "bank%money"), TRAINING, [100, 100, 100]),
-        # as a noun, the verb's centroid (0.9, 0) would be nearest
-        (bank("q", "tilt", "bank%money"), TRAINING, [100, 100, 100]),
-        # of equally near senses, the inventory's first
-        (bank("q", "between", "bank%money"), EVEN, [100, 100, 100]),
-        (bank("q", "between", "bank%river"), EVEN, [0, 0, 0]),
-        # the most frequent sense is that of the corpus
-        (bank("q", "odd", "bank%river"), [*TRAINING, *ODD], [0, 100, 100]),
-        # any of several gold senses is right
-        (bank("q", "shore", "bank%blood", "bank%river"), TRAINING, [0, 0, 100]),
-    ],
-)
-def test_the_nearest_centroid_wins(test, training, expected):
-    assert answer(test, training) == expected
+class Slow:
+    """The rules, word by word."""
+
+    def __init__(self, table, corpus, test, senses):
+        self.table, self.senses = table, senses
+        names = list(dict.fromkeys(sentence.document for sentence in corpus))
+        self.corpus = [(len(test) + names.index(s.document), s.tokens, w)
+                       for s in corpus for w in s.occurrences]  # fmt: skip
+        self.test = [(row, s.tokens, w) for row, s in enumerate(test) for w in s.occurrences]
+        self.num_rows = len(test) + len(names)
+
+    def is_right(self, row, tokens, word, method, weight=0.0):
+        """Tell whether a word is answered rightly; none without an answer."""
+        own = self.table[tokens[word.start]]
+        order = self.senses.get(f"{word.lemma}_{word.pos[0].lower()}", [])
+        others = [
+            (sense, self.table[other_tokens[other.start]])
+            for other_row, other_tokens, other in self.corpus
+            if other_row != row and (other.lemma, other.pos) == (word.lemma, word.pos)
+            for sense in other.sense_keys
+        ]
+        if method == "first" or not others:
+            return order[0] in word.sense_keys if order else None
+        scores = {}
+        for sense in sorted({s for s, _ in others}, key=lambda s: ([*order, s].index(s), s)):
+            vectors = [vector for other, vector in others if other == sense]
+            share = len(vectors) / len(others)
+            scores[sense] = {
+                "frequent": share,
+                "centroid": cosine(own, np.mean(vectors, axis=0)),
+                "nearest": max(cosine(own, vector) for vector in vectors)
+                + weight * math.log(share),
+            }[method]
+        best = max(scores.values())
+        answer = next(sense for sense, score in scores.items() if score >= best - 1e-5)
+        return answer in word.sense_keys
+
+    def counts(self, method, weight_of_row=lambda row: 0.0):
+        """Rows of correct, answered, all."""
+        rows = np.zeros((self.num_rows, 3))
+        for row, tokens, word in (*self.test, *self.corpus):
+            right = self.is_right(row, tokens, word, method, weight_of_row(row))
+            rows[row] += bool(right), right is not None, 1
+        return rows
+
+    def weight(self, row):
+        """Return the weight that is best on the corpus without a document."""
+
+        def right(weight):
+            return sum(bool(self.is_right(r, t, w, "nearest", weight))
+                       for r, t, w in self.corpus if r != row)  # fmt: skip
+
+        return max(PRIOR_WEIGHTS, key=right)
 
 
-def test_a_lemma_that_the_corpus_lacks_gets_the_first_sense():
-    test = [annotated("q", "the odd", (1, 2, "Fly", "NOUN", "fly%insect"))]
-    scores = disambiguate([TableSource(VECTORS)], TRAINING, test, inventory(**SENSES))
-    assert [score.f1 for score in scores] == [100, 100, 100]
-    assert [score.num_backed_off for score in scores] == [1, 1, 1]
+@pytest.mark.parametrize("seed", range(6))
+def test_every_figure_is_that_of_the_rules_word_by_word(monkeypatch, seed):
+    monkeypatch.setattr(wsd, "_QUERIES_TOGETHER", 8)
+    random = np.random.default_rng(seed)
+    table = {f"w{n}": random.normal(size=3) for n in range(9)}
+
+    def text(number, num_documents):
+        for n in range(number):
+            lemma, pos = [("bank", "NOUN"), ("bank", "VERB"), ("rock", "NOUN"), ("fly", "NOUN"),
+                          ("odd", "NOUN")][random.integers(5)]  # fmt: skip
+            known = [*SENSES.get(f"{lemma}_{pos[0].lower()}", ()), f"{lemma}%new"]
+            keys = random.choice(known, min(len(known), random.integers(1, 3)), replace=False)
+            yield annotated(
+                f"{num_documents}.{n}", f"w{random.integers(9)}", (0, 1, lemma, pos, *keys),
+                document=f"d{random.integers(num_documents)}",
+            )  # fmt: skip
+
+    corpus, test = list(text(40, 5)), list(text(9, 1))
+    slow = Slow(table, corpus, test, SENSES)
+    first, frequent, score = disambiguate(
+        [TableSource(table)], corpus, test, inventory(**SENSES)
+    )  # fmt: skip
+    num_test = len(test)
+    weights = {row: slow.weight(row) for row in range(num_test, slow.num_rows)}
+    weights |= dict.fromkeys(range(num_test), slow.weight(None))
+    expected = [slow.counts("centroid"), slow.counts("nearest"),
+                slow.counts("nearest", weights.__getitem__)]  # fmt: skip
+    assert score.prior_weight == weights[0]
+    for found, parts in (
+        (first, [slow.counts("first")]), (frequent, [slow.counts("frequent")]), (score, expected),
+    ):  # fmt: skip
+        for number, rows in enumerate(parts):
+            of_test, of_corpus = (slice(3 * k, 3 * k + 3) for k in (number, 3 + number))
+            assert found.counts[:num_test, of_test].tolist() == rows[:num_test].tolist()
+            assert found.counts[num_test:, of_corpus].tolist() == rows[num_test:].tolist()
+    assert score.num_unanswered == num_test - expected[0][:num_test, 1].sum()
 
 
-def test_a_lemma_that_nobody_knows_is_not_answered():
-    test = [
-        annotated("q", "the odd", (1, 2, "blorp", "NOUN", "blorp%1")),
-        bank("r", "cash", "bank%money"),
-    ]
-    score = disambiguate([TableSource(VECTORS)], TRAINING, test, inventory(**SENSES))[2]
-    assert (score.num_unanswered, score.num_instances) == (1, 2)
-    assert score.counts[:2, :3].tolist() == [[0, 0, 1], [1, 1, 1]]
-    assert score.f1 == pytest.approx(100 * 2 * 1 / (1 + 2))
-
-
-def test_a_lemma_that_the_inventory_lacks_is_answered_by_the_corpus_alone():
-    corpus = [annotated("t", "the odd", (1, 2, "blorp", "NOUN", "blorp%1"))]
-    first, frequent, table = scores_of(
-        [annotated("q", "the odd", (1, 2, "blorp", "NOUN", "blorp%1"))], corpus
-    )
-    assert (first.f1, first.num_unanswered, first.num_backed_off) == (0, 1, 0)
-    for score in (frequent, table):
-        assert (score.f1, score.num_unanswered, score.num_backed_off) == (100, 0, 0)
-
-
-def test_an_occurrence_of_two_senses_contributes_to_both():
-    both = annotated("t", "the songs", (1, 2, "rock", "NOUN", "rock%stone", "rock%music"))
-    training = [both, annotated("u", "the stones", (1, 2, "rock", "NOUN", "rock%stone"))]
-    # stone: (1, 1) / 2, music: (0, 1)
-    heard = annotated("q", "the songs", (1, 2, "rock", "NOUN", "rock%music"))
-    seen = annotated("q", "the stones", (1, 2, "rock", "NOUN", "rock%stone"))
-    assert answer(heard, training)[2] == 100
-    assert answer(seen, training)[2] == 100
+def test_figures_follow_from_the_counts():
+    corpus = [bank("t1", "cash", "bank%money"), bank("t3", "shore", "bank%river", document="e")]
+    test = [bank("q", "cash", "bank%money"), bank("r", "loan", "bank%river")]
+    *baselines, score = scores_of(test, corpus)
+    for baseline in baselines:  # they have one answer
+        assert baseline.nearest_f1 is baseline.prior_f1 is baseline.prior_weight is None
+    for figure in FIGURES:
+        total = figure.counts(score.counts).sum(axis=0)
+        assert float(figure.score(total)) == getattr(score, figure.name)
+    assert [len(figure.counts(score.counts)) for figure in FIGURES] == [2, 2, 2, 2, 2, 2]
+    plain = json.loads(json.dumps(plain_score(score)))
+    assert set(plain["num_ties"]) == {figure.name for figure in FIGURES}
+    assert "counts" not in plain
 
 
 def test_every_way_of_every_source_is_scored_and_little_is_read():
     two = TableSource({word: [x, x[::-1]] for word, x in VECTORS.items()}, ("plain", "swapped"))
-    other = TableSource(VECTORS, ("other",))
-    rock = annotated("u", "the stones", (1, 2, "rock", "NOUN", "rock%stone"))
+    rock = annotated("u", "the cash", (1, 2, "rock", "NOUN", "rock%stone"))
+    corpus = [bank("t1", "cash", "bank%money"), bank("t3", "shore", "bank%river"), rock]
     test = [bank("q", "shore", "bank%river")]
-    scores = disambiguate([two, other], [*TRAINING, rock], test, inventory(**SENSES))
-    assert [score.name for score in scores] == [
-        "first sense", "most frequent sense", "plain", "swapped", "other",
-    ]  # fmt: skip
+    scores = disambiguate(
+        [two, TableSource(VECTORS, ("other",))], corpus, test, inventory(**SENSES)
+    )
+    names = [score.name for score in scores]
+    assert names == ["first sense", "most frequent sense", "plain", "swapped", "other"]
     assert [score.f1 for score in scores[2:]] == [100, 100, 100]
-    assert sorted(two.read) == [
-        ("the", "cash"), ("the", "loan"), ("the", "shore"), ("the", "shore"),
-    ]  # lemmas with one sense need no vectors  # fmt: skip
-
-
-def test_the_nearest_word_wins_by_1nn():
-    # loan is a word of money, whose centroid (0.9, 0.3) is farther than (1, 1)
-    training = [*TRAINING, bank("t5", "between", "bank%blood")]
-    (*_, score) = scores_of([bank("q", "loan", "bank%money")], training)
-    assert (score.f1, score.nearest_f1) == (0, 100)
-
-
-def scores_of(test, training=TRAINING):
-    return disambiguate([TableSource(VECTORS)], training, test, inventory(**SENSES))
-
-
-def test_a_document_of_the_corpus_never_sees_itself():
-    corpus = [
-        bank("t1", "cash", "bank%money", document="a"),
-        bank("t2", "loan", "bank%money", document="b"),
-        bank("t3", "shore", "bank%river", document="c"),
-        bank("t4", "between", "bank%river", document="d"),
-    ]
-    first, frequent, table = scores_of([bank("q", "loan", "bank%money")], corpus)
-    assert table.f1 == 100
-    # without themselves, loan is nearer to river (1, 2), and between to money (1.8, 0.6)
-    assert table.counts[1:, 9:12].tolist() == [[1, 1, 1], [0, 1, 1], [1, 1, 1], [0, 1, 1]]
-    assert (table.semcor_f1, table.semcor_num_instances) == (50, 4)
-    # the other documents have two of the other sense
-    assert (first.semcor_f1, frequent.semcor_f1) == (50, 0)
-
-
-def test_a_lemma_of_no_other_document_gets_the_first_sense():
-    corpus = [
-        bank("t1", "cash", "bank%money", document="a"),
-        bank("t2", "shore", "bank%river", document="a"),
-        annotated("t3", "the odd", (1, 2, "blorp", "NOUN", "blorp%1"), document="a"),
-    ]
-    (*_, score) = scores_of([bank("q", "cash", "bank%money")], corpus)
-    found = score.semcor_num_backed_off, score.semcor_num_unanswered, score.semcor_num_instances
-    assert found == (2, 1, 3)
-    assert score.counts[1:, 9:12].tolist() == [[1, 2, 3]]
-    assert score.semcor_f1 == pytest.approx(100 * 2 / 5)
+    # lemmas with one sense need no vectors
+    assert sorted(two.read) == [("the", "cash"), ("the", "shore"), ("the", "shore")]
 
 
 def test_ties_are_counted_and_rounding_does_not_decide_them():
@@ -186,124 +186,24 @@ def test_the_prior_is_weighed_as_is_best_on_the_corpus():
     (*_, score) = scores_of([bank("q", "loan", "bank%money")], corpus)
     assert (score.nearest_f1, score.prior_f1, score.prior_weight) == (0, 100, 1 / 32)
     # m gets 1/32, the best without m; n gets only 1/64, the best without n
-    assert score.semcor_nearest_f1 == pytest.approx(100 * 4 / 7)
-    assert score.semcor_prior_f1 == pytest.approx(100 * 5 / 7)
     assert score.counts[1:, 15].tolist() == [0, 1, 1, 1, 1, 1, 0]
     # the test set does not choose: 1/4 would be right there
     (*_, score) = scores_of([bank("q", "between", "bank%money")], corpus[:5])
     assert (score.prior_f1, score.prior_weight) == (0, 0)
 
 
-def test_figures_follow_from_the_counts():
-    test = [bank("q", "cash", "bank%money"), bank("r", "odd", "bank%river")]
-    *baselines, score = scores_of(test)
-    for baseline in baselines:  # they have one answer
-        assert baseline.nearest_f1 is baseline.prior_f1 is baseline.prior_weight is None
-    for figure in FIGURES:
-        total = figure.counts(score.counts).sum(axis=0)
-        assert float(figure.score(total)) == getattr(score, figure.name)
-    assert [len(figure.counts(score.counts)) for figure in FIGURES] == [2, 2, 2, 1, 1, 1]
-    plain = json.loads(json.dumps(plain_score(score)))
-    assert set(plain["num_ties"]) == {figure.name for figure in FIGURES}
-    assert "counts" not in plain
-
-
-@pytest.fixture
-def group():
-    random, senses = np.random.default_rng(3), ["s%0", "s%1", "s%2"]
-    corpus = [
-        annotated(
-            f"c{n}", "w", (0, 1, "w", "NOUN", *random.choice(senses, random.integers(1, 3), False)),
-            document=f"d{n // 4}",
-        )
-        for n in range(30)
-    ]  # fmt: skip
-    test = [annotated(f"q{n}", "w", (0, 1, "w", "NOUN", "s%1")) for n in range(5)]
-    (group,) = SenseWords(corpus, test, inventory(w_n=senses)).groups
-    return group
-
-
-def cosine(a, b):
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-
-
-@pytest.mark.parametrize(
-    ("score", "fit"),
-    [
-        (wsd.centroid_scores, lambda own, others: cosine(own, np.mean(others, axis=0))),
-        (wsd.nearest_scores, lambda own, others: max(cosine(own, one) for one in others)),
-    ],
-)
-def test_scores_are_those_of_every_word_by_itself(group, monkeypatch, score, fit):
-    monkeypatch.setattr(wsd, "_QUERIES_TOGETHER", 8)
-    x = np.random.default_rng(4).normal(size=(2, 35, 7)).astype("f4")
-    expected = np.full((2, 35, 3), -np.inf)
-    for way, row, sense in np.ndindex(expected.shape):
-        others = [
-            x[way, n].astype(np.float64)
-            for n in range(group.num_corpus)
-            if group.is_gold[n, sense] and group.documents[n] != group.documents[row]
-        ]
-        if others:
-            expected[way, row, sense] = fit(x[way, row].astype(np.float64), others)
-    np.testing.assert_allclose(score(x, group), expected, atol=1e-6)
-
-
-def test_the_prior_is_the_share_of_the_annotations(group):
-    possible = np.where(group.frequencies > 0, np.exp(log_prior(group)), 0)
-    expected = group.frequencies / group.frequencies.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(possible, expected)
-
-
-def test_a_decision_takes_the_first_of_equal_ones():
-    no = -np.inf
-    scores = [[0.2, 0.9, 0.1], [0.9, 0.9 + 1e-7, 0.1], [no, no, no], [no, 0.5, 0.5], [0, 1e-3, 0]]
-    choice, is_tie = decide(np.array(scores))
-    assert choice.tolist() == [1, 0, -1, 1, 1]
-    assert is_tie.tolist() == [False, True, False, True, False]
-    choice, is_tie = decide(np.zeros((4, 2, 0)))
-    assert choice.tolist() == [[-1, -1]] * 4
-    assert is_tie.shape == (4, 2)
-    assert not is_tie.any()
-
-
-TABLE = {"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}
-
-
-@pytest.fixture
-def few_words():
+def test_each_ambiguous_word_has_its_row_in_a_file_that_is_gone_afterwards(tmp_path, monkeypatch):
     corpus = [
         annotated("1", "a", (0, 1, "x", "NOUN", "x%1")),
         annotated("2", "b a", (0, 2, "x", "NOUN", "x%2"), (1, 2, "y", "NOUN", "y%1")),
         annotated("3", "b", (0, 1, "y", "NOUN", "y%1")),
     ]
-    return SenseWords(corpus, [annotated("1", "b", (0, 1, "x", "NOUN", "x%1"))], inventory())
-
-
-def test_each_ambiguous_word_has_its_row_in_a_file_that_is_gone_afterwards(
-    few_words, tmp_path, monkeypatch
-):
+    test = [annotated("1", "b", (0, 1, "x", "NOUN", "x%1"))]
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    source = TableSource(TABLE, ("one", "two"))
-    with vector_table(source, few_words) as table:
+    source = TableSource({"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}, ("one", "two"))
+    with vector_table(source, SenseWords(corpus, test, inventory())) as table:
         assert table.shape == (2, 5, 2)
         assert table[0].tolist() == [[1, 2], [3, 4], [5, 6], [0, 0], [0, 0]]
-        assert table[1, 1].tolist() == [5, 6]
         assert source.read == [("a",), ("b", "a"), ("b",)]
         assert list(tmp_path.iterdir())
     assert list(tmp_path.iterdir()) == []
-    only = SenseWords([annotated("1", "a", (0, 1, "x", "NOUN", "x%1"))], [], inventory())
-    with vector_table(TableSource(TABLE, ("one", "two")), only) as table:
-        assert table.shape == (2, 1, 0)  # nothing is ambiguous
-
-
-def test_a_full_disk_is_told_before_vectors_are_written(few_words, monkeypatch):
-    def full(path, num_bytes):
-        assert num_bytes == 2 * 5 * 2 * 4
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(wsd, "reserve", full)
-    table = vector_table(TableSource(TABLE, ("one", "two")), few_words)
-    with pytest.raises(OSError, match="vectors") as error, table:
-        pass
-    assert error.value.errno == errno.ENOSPC

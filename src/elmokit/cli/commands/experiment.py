@@ -4,20 +4,17 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from elmokit.cli import options
 from elmokit.cli.error_messages import note_what_is_safe
-from elmokit.cli.output import duration, emit_json
-from elmokit.cli.progress import Progress, progress_bar
+from elmokit.cli.output import emit_json
+from elmokit.cli.progress import progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
-
-if TYPE_CHECKING:
-    from elmokit.experiments.run_experiment import Advance
 
 _CHANGE_NOTHING = {"--minutes": 1, "--layer-cache": 1, "--debug": 0, "--json": 0, "--resume": 0}
 """Options that change no result, which the command of a report leaves out; how many values each."""
@@ -28,7 +25,7 @@ def experiment(
         str,
         typer.Argument(
             metavar="NAME",
-            help="; ".join(f"{one.name} ({one.title})" for one in EXPERIMENTS.values()) + ".",
+            help="; ".join(f"{name} ({table.title})" for name, table in EXPERIMENTS.items()) + ".",
         ),
     ],
     *,
@@ -70,7 +67,7 @@ def experiment(
         rates: Instead of --tune: the learning rates that an earlier command tuned, from its
             results.json or its folder.
     """
-    from elmokit.experiments.run_experiment import ExperimentOptions, Listeners, run_experiment
+    from elmokit.experiments.run_experiment import ExperimentOptions, Progress, run_experiment
 
     choose_threads(threads)
     target = output or Path("experiments") / name
@@ -85,12 +82,14 @@ def experiment(
         return f"Finished runs are safe in {target}; the same command with --resume continues."
 
     with note_what_is_safe(what_is_safe), progress_bar("runs") as update:
-        shown = _Shown(update, with_rate=run_options.is_tuned)
-        listeners = Listeners(
-            on_plan=lambda text: typer.echo(text, err=True),
-            on_advance=shown.advance, on_status=shown.status,
-        )  # fmt: skip
-        report = run_experiment(name, run_options, listeners)
+
+        def show(progress: Progress) -> None:
+            if progress.is_message:
+                typer.echo(progress.text, err=True)
+            else:
+                update(progress.done, total=progress.total, status=progress.text)
+
+        report = run_experiment(name, run_options, show)
     if json:
         emit_json(report.results)
         return
@@ -116,29 +115,3 @@ def _command(arguments: Sequence[str]) -> str:
         elif _CHANGE_NOTHING[name] and not has_value:
             next(remaining, None)
     return shlex.join(words)
-
-
-class _Shown:
-    """Shows the runs and the status of the current one in a progress bar."""
-
-    def __init__(self, update: Progress, *, with_rate: bool) -> None:
-        self._update, self._with_rate = update, with_rate
-        self._done, self._total, self._run = 0, 0, ""
-
-    def advance(self, advance: "Advance") -> None:
-        """Show that a run has started, or print the score of a finished one."""
-        self._done, self._total = advance.done, advance.total
-        self._run = advance.run.describe(with_rate=self._with_rate)
-        result = advance.result
-        if result is None:
-            self.status("starting")
-            return
-        score = f"{result.metric} {result.value:.2f}" if result.metric else "done"
-        typer.echo(
-            f"{advance.done} of {advance.total} runs: {self._run}: {score} in "
-            f"{duration(result.wall_seconds)}", err=True,
-        )  # fmt: skip
-
-    def status(self, text: str) -> None:
-        """Show what the current run is doing."""
-        self._update(self._done, total=self._total, status=f"{self._run}: {text}")

@@ -51,8 +51,7 @@ def neighbors(
         context: Context words per side; --json prints full sentences.
     """
     from elmokit.embed.embedder import Embedder
-    from elmokit.probes.neighbors import spread
-    from elmokit.probes.word_neighbors import neighbors_of_word
+    from elmokit.probes.neighbors import neighbors_of_word, spread
 
     if sentence is None and any_word:
         raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")

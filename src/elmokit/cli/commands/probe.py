@@ -44,7 +44,7 @@ def probe(
         units: pos: words or morphemes; default: the units of the model's tokenizer.
     """
     from elmokit.metrics.bootstrap import CONFIDENCE
-    from elmokit.probes.probe import gains_of, plain_score, run_probe
+    from elmokit.probes.probe import plain_score, run_probe, training_gains
 
     choose_threads(threads)
     done = count(1)
@@ -57,7 +57,8 @@ def probe(
         )  # fmt: skip
     probe_used = find_probe(name)
     plain = [plain_score(score) for score in found.scores]
-    gains = gains_of(probe_used, found.scores)
+    counts = {score.name: [getattr(score, probe_used.counts)] for score in found.scores}
+    gains = training_gains(probe_used, counts)
     if json:
         emit_json({
             "probe": name, "scores": plain, "gains": [asdict(gain) for gain in gains],
