@@ -1,4 +1,4 @@
-"""What the page opens with: one word in three sentences, layer by layer; the guided tour."""
+"""What teaches: the first view, one word in three sentences; the tour; the panels it leads to."""
 
 import json
 import math
@@ -12,7 +12,9 @@ import elmokit.web.page
 expect = pytest.importorskip("playwright.sync_api", reason="no driver").expect
 expect.set_options(timeout=30_000)  # of a slow machine
 
-PACK = Path(elmokit.web.page.__file__).parent / "static/packs/first.json"
+STATIC = Path(elmokit.web.page.__file__).parent / "static"
+PACK = STATIC / "packs/first.json"
+DOCS = Path(__file__).parents[2] / "docs"
 DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 NO_MODEL = """window.Worker = class { postMessage() {} terminate() {} addEventListener() {} };"""
 """A model that never answers."""
@@ -31,16 +33,12 @@ def places(page):
 
 
 def at_layer(page, key):
-    """Go to the first or last layer, and return where the points come to rest."""
-    page.locator("#first input[type=range]").press(key)
-    last = None
-    for _ in range(100):
-        now = places(page)
-        if now == last:
-            return now
-        last = now
-        page.wait_for_timeout(200)
-    raise AssertionError("the points never rest")
+    """Go to the first or last layer of a page without motion, and return where the points are."""
+    slider = page.locator("#first input[type=range]")
+    slider.press(key)
+    expect(slider).to_have_attribute("aria-valuetext", re.compile({"Home": "^0", "End": "^2"}[key]))
+    page.wait_for_timeout(500)
+    return places(page)
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
@@ -57,7 +55,7 @@ def test_the_view_moves_before_any_model_is_there_and_needs_no_scrolling(
                  .map((one) => one.getAttribute("transform"))).size === 3"""
     )
     expect(page.locator("#first input[type=range]")).to_have_value("2")
-    for part in ("h1", ".claim", "svg.plane", "input[type=range]", ".three", "#first-own"):
+    for part in ("h1", ".claim", "svg.plane", "input[type=range]", ".meant", "#first-own"):
         expect(page.locator(f"#first {part}")).to_be_in_viewport(ratio=1)
     assert page.evaluate("scrollY") == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
@@ -66,8 +64,8 @@ def test_the_view_moves_before_any_model_is_there_and_needs_no_scrolling(
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_one_point_becomes_three_and_the_odd_one_is_farther(browser_page, exported_site, language):
-    page = browser_page(exported_site, locale=language)
-    expect(page.locator("#first svg.plane g.point")).to_have_count(3)
+    page = browser_page(exported_site, locale=language, reduced_motion="reduce")
+    page.wait_for_selector("#sentence-notes")
     first, *others = at_layer(page, "Home")
     assert max(math.dist(first, other) for other in others) < 0.5
     one, two, odd = at_layer(page, "End")
@@ -137,7 +135,7 @@ def test_the_tour_leads_through_eight_panels_and_back(browser_page, exported_sit
     for stop in range(1, 9):
         expect(bar.get_by_role("status")).to_contain_text(f"{stop}/8")
         expect(page).to_have_url(re.compile(rf"tour={stop}\b.*panel=|panel=.*tour={stop}\b"))
-        panel = re.search(r"panel=(\w+)", page.url)[1]
+        panel = page.url.partition("panel=")[2].partition("&")[0]
         expect(page.locator(f"#{panel} h2")).to_be_in_viewport()
         stops.append(panel)
         if stop < 8:
@@ -150,7 +148,7 @@ def test_the_tour_leads_through_eight_panels_and_back(browser_page, exported_sit
 
 
 def test_what_moves_has_a_name_for_those_who_do_not_see_it(browser_page, exported_site):
-    page = browser_page(exported_site, locale="en")
+    page = browser_page(exported_site, locale="en", reduced_motion="reduce")
     figure = page.get_by_role("img", name=re.compile("bank.*three sentences"))
     expect(figure).to_be_visible()
     at_layer(page, "End")
@@ -159,3 +157,86 @@ def test_what_moves_has_a_name_for_those_who_do_not_see_it(browser_page, exporte
     slider = page.get_by_role("slider", name=re.compile("^Layer")).first
     expect(slider).to_have_attribute("aria-valuetext", "2")
     assert page.locator("h1").count() == 1
+
+
+@pytest.mark.parametrize(("language", "folder"), [("en", ""), ("ko", "ko/")])
+def test_every_panel_leads_to_its_lesson(
+    browser_page, exported_folder, serve_folder, tmp_path, language, folder
+):
+    (tmp_path / "explorer").symlink_to(exported_folder, target_is_directory=True)
+    page = browser_page(f"{serve_folder(tmp_path)}explorer/index.html", locale=language)
+    expect(page.locator(".panel .lesson a")).to_have_count(9)  # the site of the documentation
+    for link in page.locator(".panel .lesson a").all():
+        path = link.get_attribute("href").removeprefix("../").removesuffix(".html")
+        assert path.startswith(f"{folder}course/")
+        assert (DOCS / f"{path}.md").is_file()
+
+
+def test_a_copy_elsewhere_names_the_lessons(browser_page, exported_site):
+    page = browser_page(exported_site, locale="en")
+    expect(page.locator(".panel .lesson code")).to_have_count(9)
+    for path in page.locator(".panel .lesson code").all_inner_texts():
+        assert (DOCS.parent / path).is_file()
+
+
+def test_a_word_is_followed_from_bow_to_pad_and_its_windows_come_last(
+    browser_page, exported_site, show
+):
+    page = browser_page(f"{exported_site}#lang=en&text=a+cat&word=1")
+    show(page, "follow", ".steps")
+    rows = page.locator("#follow .bytes tr")
+    cells = [row.locator("td").all_inner_texts() for row in rows.all()]
+    assert cells[0] == ["<BOW>", "c", "a", "t", "<EOW>", "<PAD> …"]
+    assert cells[1] == ["", "99", "97", "116", "", ""]
+    assert cells[2] == ["259", "100", "98", "117", "260", "261 × 45"]
+    expect(page.locator("#follow .steps > li").last.locator(".window").first).to_be_visible()
+    page.locator("#follow summary").click()
+    unit = page.locator("#follow .numbers").first.inner_text().split("=", 1)[1]
+    gate, transformed, rest, carried, total = map(
+        float, re.findall(r"−?[\d.]+", unit.replace("−", "-")) or ()
+    )
+    assert gate * transformed + rest * carried == pytest.approx(total, abs=2e-3)
+    assert transformed > 0
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_prepared_sentences_are_shown_as_they_were_written(
+    browser_page, exported_site, show, language
+):
+    page = browser_page(exported_site, locale=language, reduced_motion="reduce")
+    show(page, "map", ".concordance li")
+    pack = json.loads((STATIC / f"packs/senses.{language}.json").read_text(encoding="utf-8"))
+    texts = [one["text"] for one in pack["entries"][0]["sentences"]]
+    shown = page.locator("#map .concordance li").all_inner_texts()
+    assert {text.strip() for text in shown} > set(texts)
+    assert min(map(len, (texts, shown))) >= 10
+
+
+def test_the_penalty_pulls_the_ring_towards_equal_weights(browser_page, exported_site, show):
+    page = browser_page(f"{exported_site}#lang=en&w0=2&lambda=0", reduced_motion="reduce")
+    show(page, "mixture", "svg.triangle")
+
+    def height():
+        return float(page.locator("#mixture .pulled").get_attribute("cy"))
+
+    unpulled = height()
+    assert unpulled == pytest.approx(float(page.locator("#mixture .here").get_attribute("cy")))
+    page.locator("#mixture input[type=range]").nth(4).press("End")
+    assert unpulled + 30 < height() < 200  # the middle of the triangle
+
+
+def test_a_map_moves_from_layer_to_layer(browser_page, exported_site, show):
+    page = browser_page(f"{exported_site}#lang=en&layer=2")
+    show(page, "map", "svg.map g.point")
+    point = page.locator("#map svg.map g.point").nth(3)
+    before = point.get_attribute("transform")
+    page.locator("#map input[type=range]").press("Home")
+    seen, now = {before}, before
+    for _ in range(1000):
+        now = point.get_attribute("transform")
+        if now == "translate(200 150)":  # one point, in the middle
+            break
+        seen.add(now)
+        page.wait_for_timeout(30)
+    assert now == "translate(200 150)"
+    assert len(seen) > 2

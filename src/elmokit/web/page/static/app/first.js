@@ -44,7 +44,7 @@ function OneWord({ pack }) {
         <button type="button" class="plain" onClick=${play}>${t("first.play")}</button></div>
     </figure>
     <div class="told">
-      <ol class="three" lang=${textLanguage}>${pack.sentences.map((one, i) => html`<li key=${i}>
+      <ol class="meant" lang=${textLanguage}>${pack.sentences.map((one, i) => html`<li key=${i}>
         <svg viewBox="-12 -12 24 24" class="point ${kindOf(pack, i)}" aria-hidden="true"><${Numbered} i=${i} /></svg>
         <span>${marked(one.text, pack.word)} <small lang=${lang}>${one.sense[lang]}</small></span></li>`)}</ol>
       <p class="cosines" role="status">cos: ${PAIRS.map(([a, b], k) => html`<span key=${k}>${a + 1}–${b + 1} <b>${number(cosines[shown][k])}</b></span> `)}</p>

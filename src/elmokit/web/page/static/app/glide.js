@@ -6,10 +6,13 @@ export const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matc
 
 /**
  * What to draw now: `targets`, or numbers on the way to them. Where there were fewer numbers before,
- * those added set out from `origin`; without it, or if there were more, all jump.
+ * those added set out from `origin`; without it, or if there were more, or if they are `of`
+ * something else, all jump.
  */
-export function useGlide(targets, { milliseconds = 800, origin } = {}) {
+export function useGlide(targets, { milliseconds = 800, origin, of } = {}) {
   const shown = useRef(targets);
+  const subject = useRef(of);
+  if (subject.current !== of) [subject.current, shown.current] = [of, targets];
   const [, draw] = useState(0);
   useEffect(() => {
     const old = shown.current;
@@ -25,7 +28,7 @@ export function useGlide(targets, { milliseconds = 800, origin } = {}) {
     const step = (now) => {
       const share = Math.min(1, Math.max(0, (now - start) / milliseconds));
       const eased = share * share * (3 - 2 * share);
-      shown.current = targets.map((target, i) => from[i] + eased * (target - from[i]));
+      shown.current = share < 1 ? targets.map((target, i) => from[i] + eased * (target - from[i])) : targets;
       draw((count) => count + 1);
       if (share < 1) frame = requestAnimationFrame(step);
     };
