@@ -99,6 +99,8 @@ def test_every_control_changes_what_it_is_for(site, language, request, browser_p
     for panel, use in USES.items():
         use(page, page.locator(f"#{panel}"), language)
         assert [name for name in unused(page) if name.startswith(f"{panel}:")] == []
+    use_first(page, language)
+    use_tour(page)
     use_top(page, language)
     assert unused(page) == []
     assert page.locator(".failure").count() == 0
@@ -164,6 +166,33 @@ def use_words(page, row, result):
         expect(pressed).to_have_text([re.compile(f"^{re.escape(word)}")] * 6)
     page.keyboard.press("ArrowRight")
     expect(buttons.nth(1)).to_be_focused()
+
+
+def use_first(page, language):
+    first = page.locator("#first")
+    slider, cosines = first.locator("input").first, first.locator(".cosines")
+    own = first.locator("#first-own")
+    changes(cosines, lambda: slider.press("Home"))
+    first.locator(".play button").click()
+    expect(slider).to_have_value("2")
+    own.fill(" ".join(WORDS[language]))
+    expect(first.locator("g.own")).to_have_count(1)
+    first.locator(".start button").first.click()
+    expect(own).not_to_have_value(" ".join(WORDS[language]))
+
+
+def use_tour(page):
+    start, bar = page.locator("#first .start .strong"), page.locator(".tour")
+    start.click()
+    for step in [1] * 7 + [0, 1, 1]:  # on, back, on, done
+        bar.get_by_role("button").nth(step).click()
+    expect(bar).to_have_count(0)
+    start.click()
+    bar.press("Escape")
+    expect(bar).to_have_count(0)
+    start.click()
+    bar.get_by_role("button").nth(2).click()
+    expect(bar).to_have_count(0)
 
 
 def use_contents(page):

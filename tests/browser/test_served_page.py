@@ -82,7 +82,7 @@ def test_neighbors_come_from_the_corpus(page, show):
 
 def test_a_run_is_shown_while_it_trains(page, run_dir, show):
     show(page, "training", "[role=status]")
-    assert "0행" in page.locator("#training [role=status]").inner_text()
+    assert "기록 0개" in page.locator("#training [role=status]").inner_text()
     with (run_dir / "metrics.jsonl").open("a") as file:
         for step in (10, 20, 30):
             row = {"step": step, "loss": 9 / step, "forward_loss": 8 / step}
@@ -90,7 +90,7 @@ def test_a_run_is_shown_while_it_trains(page, run_dir, show):
             valid = {"valid_forward": 90.0, "valid_backward": 70.0, "valid_mean": 79.4}
             file.write(json.dumps({"step": step} | valid) + "\n")
         file.write('{"step": 40')  # being written
-    page.wait_for_selector("#training [role=status]:has-text('6행')")
+    page.wait_for_selector("#training [role=status]:has-text('기록 6개')")
     assert page.locator("#training .curve.other").count() > 0
     assert "Kneser-Ney" in page.locator("#training .key").last.inner_text()
 

@@ -1,7 +1,7 @@
 /** The state of the page in its address, after the #, so that a link shows the same. */
 
-const NUMBERS = new Set(["word", "layer", "gamma", "lambda", "w0", "w1", "w2"]);
-const COUNTS = new Set(["word", "layer"]);
+const NUMBERS = new Set(["word", "layer", "gamma", "lambda", "tour", "w0", "w1", "w2"]);
+const COUNTS = new Set(["word", "layer", "tour"]);
 
 export function readAddress() {
   const state = {};

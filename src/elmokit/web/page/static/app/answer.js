@@ -1,6 +1,6 @@
 /** What a task model says of a text: a record of `elmokit predict --json`, whose keys its task decides. */
 
-import { html, number, percent, usePage } from "./ui.js";
+import { html, number, usePage } from "./ui.js";
 
 export function Answer({ value }) {
   const { tokens = [], probabilities, ...rest } = value;
@@ -27,8 +27,20 @@ function spansOf(value) {
 }
 
 function Tags({ tokens }) {
-  return html`<ol class="tags">${tokens.map((one, i) => html`<li key=${i}><span>${one.text}</span><b>${one.tag}</b>
-    ${one.probability !== undefined && html`<small>${percent(one.probability)}</small>`}</li>`)}</ol>`;
+  const { t } = usePage();
+  return html`<ol class="tags">${tokens.map((one, i) => html`<li key=${i} title=${meaningOf(t, one.tag)}><span>${one.text}</span><b>${one.tag}</b>
+    ${one.probability !== undefined && html`<small>${t.percent(one.probability)}</small>`}</li>`)}</ol>
+    <${Meanings} tags=${tokens.map((one) => one.tag)} />`;
+}
+
+/** What a tag of the packaged taggers means; empty for those of other models. */
+const meaningOf = (t, tag) => (t.has(`tags.${tag}`) ? t(`tags.${tag}`) : "");
+
+/** The tags of a sentence with their meanings, each once: a finger cannot hover. */
+function Meanings({ tags }) {
+  const { t } = usePage();
+  const known = [...new Set(tags)].filter((tag) => meaningOf(t, tag) !== "");
+  return known.length > 0 && html`<p class="seen">${known.map((tag, i) => html`<span key=${tag}>${i > 0 ? ", " : ""}<b>${tag}</b> ${meaningOf(t, tag)}</span>`)}</p>`;
 }
 
 /** Spans may contain one another: every word is marked once, the spans that begin there stand before it. */
@@ -38,14 +50,15 @@ function Spans({ tokens, spans }) {
   return html`<p class="spans">${tokens.map((one, i) => {
     const starts = spans.filter((span) => span.token_start === i);
     const inside = spans.some((span) => span.token_start <= i && i < span.token_end);
-    return html`${starts.map((span) => html`<b class="label">${span.label}${span.probability === undefined ? "" : ` ${percent(span.probability)}`}</b>`)}${inside ? html`<mark>${one.text}</mark>` : one.text} `;
-  })}</p>`;
+    return html`${starts.map((span) => html`<b class="label" title=${meaningOf(t, span.label)}>${span.label}${span.probability === undefined ? "" : ` ${t.percent(span.probability)}`}</b>`)}${inside ? html`<mark>${one.text}</mark>` : one.text} `;
+  })}</p><${Meanings} tags=${spans.map((span) => span.label)} />`;
 }
 
 function Labels({ probabilities }) {
+  const { t } = usePage();
   const rows = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
   return html`<ol class="bars both">${rows.map(([label, p]) => html`<li key=${label}><div class="row"><span class="name">${label}</span>
-    <span class="bar" style="--share:${p / rows[0][1]}" /><span class="value">${percent(p)}</span></div></li>`)}</ol>`;
+    <span class="bar" style="--share:${p / rows[0][1]}" /><span class="value">${t.percent(p)}</span></div></li>`)}</ol>`;
 }
 
 function show(value) {

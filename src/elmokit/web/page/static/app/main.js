@@ -4,6 +4,7 @@ import { connect } from "../compute/client.js";
 import { en } from "../locales/en.js";
 import { ko } from "../locales/ko.js";
 import { formulas } from "./formula.js";
+import { FirstView } from "./first.js";
 import { Follow } from "./follow.js";
 import { MapOfMeanings } from "./map.js";
 import { Mixture } from "./mixture.js";
@@ -14,6 +15,7 @@ import { replaced } from "./replace.js";
 import { MAX_WORDS, Sentence } from "./sentence.js";
 import { Surprise } from "./surprise.js";
 import { Tasks } from "./tasks.js";
+import { Tour } from "./tour.js";
 import { Training } from "./training.js";
 import { hashOf, readAddress, writeAddress } from "./address.js";
 import {
@@ -107,8 +109,8 @@ function App() {
     <a class="skip" href="#sentence" onClick=${skip}>${t("page.skip")}</a>
     <${Top} />
     <main>
+      ${compute ? html`<${FirstView} />` : html`<h1 class="waiting">${t("page.heading")}</h1>`}
       <div class="intro">
-        <h1>${t("page.heading")}</h1>
         <p>${t("page.intro")}</p>
         ${info && html`<p class="private">${t(whereComputed(info, compute.catalog))}</p>`}
       </div>
@@ -125,6 +127,7 @@ function App() {
           Content=${Content} />`,
       )}
     </main>
+    ${info && html`<${Tour} />`}
     <footer><p>${t("page.footer")} <a href="https://arxiv.org/abs/1802.05365">arXiv 1802.05365</a></p></footer>
   <//>`;
 }

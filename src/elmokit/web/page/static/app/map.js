@@ -1,13 +1,14 @@
 /** Occurrences of one word, by layer: the nearest of each, and how often it has the same sense. */
 
-import { cosine, layersOf, usePrepared, vector } from "./occurrences.js";
-import { project } from "./projection.js";
-import { Calculation, Failure, Menu, Slider, html, number, percent, useAsync, useKept, useMemo, usePage, useSettled, useState } from "./ui.js";
+import { useGlide } from "./glide.js";
+import { centred, cosine, layersOf, usePrepared, vector } from "./occurrences.js";
+import { aligned, project } from "./projection.js";
+import { Calculation, Failure, Menu, Slider, html, number, useAsync, useKept, useMemo, usePage, useSettled, useState } from "./ui.js";
 
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
 export function MapOfMeanings() {
-  const { t, lang, compute, state, set, info, language, words, index } = usePage();
+  const { t, lang, compute, state, set, info, language, words, tokens, settled, index } = usePage();
   const [own, setOwn] = useKept(`own sentences, ${language}`, "");
   const lines = useSettled(own);
   const [chosen, setChosen] = useState(0);
@@ -20,13 +21,13 @@ export function MapOfMeanings() {
     const given = entry.sentences.map((one) => ({ ...one, own: false }));
     const typed = [];
     for (const line of lines.split("\n").filter((one) => one.trim())) {
-      typed.push((await compute.tokenize(line)).sentences.flat().map((token) => token.text).slice(0, 120));
+      typed.push(written(line, (await compute.tokenize(line)).sentences.flat().slice(0, 120)));
     }
     const same = (one) => one.toLowerCase() === entry.word;
-    const mine = [words, ...typed].filter((one) => one.some(same));
-    const typedIn = mine.map((one) => ({ words: one, own: true, sense: null, index: one === words && same(words[index]) ? index : one.findIndex(same) }));
+    const mine = [{ ...written(settled, tokens), words }, ...typed].filter((one) => one.words.some(same));
+    const typedIn = mine.map((one) => ({ ...one, own: true, sense: null, index: one.words === words && same(words[index]) ? index : one.words.findIndex(same) }));
     for (const one of typedIn) one.read = await layersOf(compute, one.words);
-    return { entry, all: [...typedIn, ...given], missed: typed.filter((one) => !one.some(same)).length };
+    return { entry, all: [...typedIn, ...given], missed: typed.filter((one) => !one.words.some(same)).length };
   }, [entry, lines, words, index, info.name], entry !== undefined);
   if (pack.error) return html`<${Failure} error=${pack.error} />`;
   const all = found.value?.entry === entry ? (found.value?.all ?? []) : [];
@@ -43,6 +44,9 @@ export function MapOfMeanings() {
     ${all.length > 1 && entry && html`<${Points} all=${all} entry=${entry} layer=${layer} lang=${lang} chosen=${Math.min(chosen, all.length - 1)} onChoose=${setChosen} />`}`;
 }
 
+/** A typed text with its words, and where they stand in it. */
+const written = (text, tokens) => ({ text, words: tokens.map((token) => token.text), spans: tokens.map((token) => [token.start, token.end]) });
+
 function nearest(vectors, i) {
   let best = -1;
   let value = -2;
@@ -56,7 +60,7 @@ function nearest(vectors, i) {
 /** Share of labelled occurrences whose nearest labelled occurrence has their sense; and by chance. */
 function agreement(all, layer) {
   const labelled = all.filter((one) => one.sense !== null);
-  const vectors = labelled.map((one) => vector(one.read, layer, one.index));
+  const vectors = centred(labelled.map((one) => vector(one.read, layer, one.index)));
   const hits = labelled.filter((one, i) => labelled[nearest(vectors, i).j].sense === one.sense).length;
   const chance = labelled.reduce((sum, one) =>
     sum + (labelled.filter((other) => other.sense === one.sense).length - 1) / (labelled.length - 1), 0) / labelled.length;
@@ -70,13 +74,16 @@ function Points({ all, entry, layer, lang, chosen, onChoose }) {
   const [brushed, setBrushed] = useState({ all, inside: null }); // occurrences, which keep their choice in other layers
   const inside = brushed.all === all ? brushed.inside : null;
   const [area, setArea] = useState(null);
-  const vectors = useMemo(() => all.map((one) => vector(one.read, layer, one.index)), [all, layer]);
-  const { points, share } = useMemo(() => project(vectors), [vectors]);
+  const layers = useMemo(() => Array.from({ length: info.num_layers }, (_, j) => all.map((one) => vector(one.read, j, one.index))), [all]);
+  const vectors = useMemo(() => centred(layers[layer]), [layers, layer]);
+  const maps = useMemo(() => layers.map(project).reduceRight((above, one) => [above.length ? { ...one, points: aligned(one.points, above[0].points) } : one, ...above], []), [layers]);
+  const { points, share } = maps[layer];
   const near = useMemo(() => vectors.map((_, i) => nearest(vectors, i)), [vectors]);
   const tables = useMemo(() => Array.from({ length: info.num_layers }, (_, j) => agreement(all, j)), [all]);
   const size = Math.max(1e-9, ...points.flat().map(Math.abs));
   const place = ([x, y]) => [200 + (175 * x) / size, 150 - (130 * y) / size];
-  const places = points.map(place);
+  const moving = useGlide(points.flatMap(place), { of: all });
+  const places = points.map((_, i) => [moving[2 * i], moving[2 * i + 1]]);
   const shape = (one) => (one.own ? 3 : entry.senses.findIndex((sense) => sense.id === one.sense));
   const meaning = (one) => (one.own ? t("map.yours") : entry.senses.find((sense) => sense.id === one.sense)[lang]);
   const isOut = (i) => inside !== null && !inside.has(i);
@@ -102,13 +109,13 @@ function Points({ all, entry, layer, lang, chosen, onChoose }) {
         onPointerUp=${choose} onPointerLeave=${choose} onPointerCancel=${() => setArea(null)}>
         ${layer > 0 && near.map(({ j }, i) => html`<line key=${i} class=${i === chosen ? "line chosen" : "line"} x1=${places[i][0]} y1=${places[i][1]} x2=${places[j][0]} y2=${places[j][1]} />`)}
         ${all.map((one, i) => html`<g key=${i} class="point s${shape(one)} ${i === chosen ? "chosen" : ""} ${isOut(i) ? "faded" : ""}" transform="translate(${places[i][0]} ${places[i][1]})" onClick=${() => onChoose(i)}>
-          <${Mark} shape=${SHAPES[shape(one)]} /><title>${one.words.join(" ")}</title></g>`)}
+          <${Mark} shape=${SHAPES[shape(one)]} /><title>${one.text ?? one.words.join(" ")}</title></g>`)}
         ${isArea && html`<rect class="brush" x=${span(0)[0]} y=${span(1)[0]} width=${span(0)[1] - span(0)[0]} height=${span(1)[1] - span(1)[0]} />`}
       </svg>
       <figcaption>
         <ul class="key">${[...entry.senses.map((sense, k) => [k, sense[lang]]), ...(all.some((one) => one.own) ? [[3, t("map.yours")]] : [])].map(
           ([k, text]) => html`<li key=${k}><svg viewBox="-9 -9 18 18" class="point s${k}" aria-hidden="true"><${Mark} shape=${SHAPES[k]} /></svg>${text}</li>`)}</ul>
-        <p>${layer > 0 ? `${t("map.pca", { share: percent(share) })} ${t("map.brush")}` : t("map.onePoint")}</p>
+        <p>${layer > 0 ? `${t("map.pca", { share: t.percent(share) })} ${t("map.brush")}` : t("map.onePoint")}</p>
       </figcaption>
     </figure>
     <div>
@@ -117,15 +124,15 @@ function Points({ all, entry, layer, lang, chosen, onChoose }) {
       <ol class="concordance" aria-label=${t("map.sentences")}>${all.map((one, i) => !isOut(i) && html`<li key=${i}>
         <button type="button" aria-pressed=${i === chosen} onClick=${() => onChoose(i)}>
           <svg viewBox="-9 -9 18 18" class="point s${shape(one)}" role="img" aria-label=${meaning(one)}><${Mark} shape=${SHAPES[shape(one)]} /></svg>
-          <span><${Context} words=${one.words} index=${one.index} /></span></button></li>`)}</ol>
-      ${layer > 0 && html`<p role="status">${t("map.nearest")} <${Context} words=${all[near[chosen].j].words} index=${all[near[chosen].j].index} /> (cos = ${number(near[chosen].value, 3)})</p>`}
+          <span><${Context} ...${one} /></span></button></li>`)}</ol>
+      ${layer > 0 && html`<p role="status">${t("map.nearest")} <${Context} ...${all[near[chosen].j]} /> <span class="together">(cos = ${number(near[chosen].value, 3)})</span></p>`}
     </div>
   </div>
   <table class="agreement"><caption>${t("map.agreement")}</caption>
     <thead><tr><th scope="col">${t("map.layer")}</th><th scope="col">${t("map.sameSense")}</th><th scope="col">${t("map.chance")}</th></tr></thead>
     <tbody>${tables.map(({ hits, total, chance }, j) => html`<tr key=${j} class=${j === layer ? "current" : ""}>
       <th scope="row">${j === 0 ? t("map.static") : j}</th>
-      <td>${j === 0 ? t("map.cannot") : html`${percent(hits / total)} <small>(${hits}/${total})</small>`}</td><td>${percent(chance)}</td></tr>`)}</tbody></table>
+      <td>${j === 0 ? t("map.cannot") : html`${t.percent(hits / total)} <small>(${hits}/${total})</small>`}</td><td>${t.percent(chance)}</td></tr>`)}</tbody></table>
   <${Calculation}>
     <${Cosine} a=${vectors[chosen]} b=${vectors[near[chosen].j]} />
     <p>${t("map.note")}</p>
@@ -138,12 +145,16 @@ export function Cosine({ a, b }) {
   return html`<p class="numbers">cos(a, b) = ${number(product, 4)} / (${number(left, 4)} · ${number(right, 4)}) = ${number(product / (left * right), 4)}</p>`;
 }
 
-/** A word in its sentence, with at most `around` words on each side. */
-export function Context({ words, index, around = 12 }) {
+/** A word in its sentence, with at most `around` words on each side; as it was written, where that is known. */
+export function Context({ words, index, text, spans, around = 12 }) {
   const { textLanguage } = usePage();
   const first = Math.max(0, index - around);
-  const [before, after] = [words.slice(first, index), words.slice(index + 1, index + 1 + around)];
-  return html`<span lang=${textLanguage}>${first > 0 ? "… " : ""}${before.join(" ")} <mark>${words[index]}</mark> ${after.join(" ")}${index + 1 + around < words.length ? " …" : ""}</span>`;
+  const last = Math.min(words.length - 1, index + around);
+  const isWritten = text !== undefined && [first, index, last].every((i) => Number.isInteger(spans[i][0]));
+  const [before, word, after] = isWritten
+    ? [text.slice(spans[first][0], spans[index][0]), text.slice(...spans[index]), text.slice(spans[index][1], spans[last][1])]
+    : [`${words.slice(first, index).join(" ")} `, words[index], ` ${words.slice(index + 1, last + 1).join(" ")}`];
+  return html`<span lang=${textLanguage}>${first > 0 ? "… " : ""}${before}<mark>${word}</mark>${after}${last < words.length - 1 ? " …" : ""}</span>`;
 }
 
 function Mark({ shape }) {

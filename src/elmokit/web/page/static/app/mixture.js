@@ -46,6 +46,8 @@ export function Mixture() {
   const tasks = results.value?.mixture.rows ?? [];
   const penalty = lambda * raw.reduce((sum, value) => sum + value * value, 0);
   const [x, y] = place(weights);
+  const pulled = softmax(raw.map((value) => value / (1 + 2 * lambda))); // least of λ‖w′‖² + ½‖w′ − w‖²
+  const [pulledX, pulledY] = place(pulled);
   const ownMix = isRead ? mixtureOf(own.value, index, weights, gamma) : null;
   return html`<div class="columns">
     <figure>
@@ -55,9 +57,10 @@ export function Mixture() {
         <text x="200" y="13">s₀</text><text x="22" y="300">s₁</text><text x="378" y="300">s₂</text>
         ${tasks.map((one, k) => html`<g key=${one.task} class="task" transform="translate(${place(one.weights).join(" ")})"><circle r="4" /><title>${t(`taskNames.${one.task}`)}</title>
           </g>`)}
-        <circle class="here" cx=${x} cy=${y} r="9" />
+        ${Math.hypot(pulledX - x, pulledY - y) > 1 && html`<line class="pull" x1=${x} y1=${y} x2=${pulledX} y2=${pulledY} />`}
+        <circle class="pulled" cx=${pulledX} cy=${pulledY} r="6" /><circle class="here" cx=${x} cy=${y} r="9" />
       </svg>
-      <figcaption>${t("mixture.caption")}</figcaption>
+      <figcaption>${t("mixture.caption")} ${t("mixture.pulled", { s: pulled.map((value) => number(value)).join(", ") })}</figcaption>
     </figure>
     <div>
       ${raw.map((value, j) => html`<${Slider} key=${j} label=${`w${"₀₁₂"[j]}`} min="-5" max="5" step="0.05" value=${value} shown=${`${number(value)} → s${"₀₁₂"[j]} = ${number(weights[j], 3)}`} onInput=${(next) => set({ [`w${j}`]: next })} />`)}
@@ -71,7 +74,7 @@ export function Mixture() {
   ${pack.error && html`<${Failure} error=${pack.error} />`}
   ${pack.sentences.length === 0 && !pack.error
     ? html`<p class="note" role="status">${t("near.reading")}</p>`
-    : html`<ol class="found">${near.map((one) => html`<li key=${one.words.join(" ")}><span class="value">${number(one.value, 3)}</span> <${Context} words=${one.words} index=${one.index} /></li>`)}</ol>`}
+    : html`<ol class="found">${near.map((one) => html`<li key=${one.words.join(" ")}><span class="value">${number(one.value, 3)}</span> <${Context} ...${one} /></li>`)}</ol>`}
   ${tasks.length > 0 && html`<p class="seen" id="mixture-learned">${t("mixture.learned")}</p><div class="scroll"><table aria-labelledby="mixture-learned">
     <thead><tr><th scope="col">${t("mixture.task")}</th>${[0, 1, 2].map((j) => html`<th scope="col">s${"₀₁₂"[j]}</th>`)}<th scope="col">γ</th><td /></tr></thead>
     <tbody>${tasks.map((one) => html`<tr key=${one.task}><th scope="row">${t(`taskNames.${one.task}`)}</th>${one.weights.map((value) => html`<td>${number(value, 3)}</td>`)}<td>${number(one.gamma)}</td>

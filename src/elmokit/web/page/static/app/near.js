@@ -7,7 +7,9 @@ import { Calculation, Choice, Failure, Result, Slider, Words, html, number, useA
 const COUNT = 8;
 
 export function Near() {
-  const { t, compute, words, index, set, state, info } = usePage();
+  const page = usePage();
+  const { t, compute, words, set, state, info, examples } = page;
+  const index = state.word === undefined && state.text === undefined ? Number(examples.near) : page.index; // not chosen yet
   const { corpus } = compute.catalog;
   const [where, setWhere] = useState(corpus ? "corpus" : "prepared");
   const top = info.num_layers - 1;
@@ -17,11 +19,11 @@ export function Near() {
     ${corpus && html`<${Choice} name="where" label=${t("near.where")} value=${where} onChange=${setWhere}
       options=${[["corpus", corpus], ["prepared", t("near.prepared")]]} />`}
     <${Slider} label=${t("map.layer")} min="1" max=${top} step="1" value=${layer} shown=${t("map.layerShown", { layer })} onInput=${(value) => set({ layer: value })} />
-    <${Found} layer=${layer} />`;
+    <${Found} layer=${layer} index=${index} />`;
 }
 
-function InPrepared({ layer }) {
-  const { t, compute, words, index, info } = usePage();
+function InPrepared({ layer, index }) {
+  const { t, compute, words, info } = usePage();
   const pack = usePrepared(info);
   const own = useAsync(() => layersOf(compute, words), [words, info.name], words.length > 0);
   const ready = own.value?.shape[1] === words.length && index < words.length && pack.sentences.length > 0;
@@ -32,7 +34,7 @@ function InPrepared({ layer }) {
   const total = pack.sentences.reduce((sum, one) => sum + one.words.length, 0);
   return html`<${Result} result=${own}>${() => lists && html`<${Lists} ...${lists} layer=${layer} />
     <p class="source">${t("near.corpus", { count, total })}</p>
-    <${Calculation}><p>${words[index]} ↔ <${Context} words=${lists.contextual[0].words} index=${lists.contextual[0].index} /></p>
+    <${Calculation}><p>${words[index]} ↔ <${Context} ...${lists.contextual[0]} /></p>
       <${Cosine} a=${vector(own.value, layer, index)} b=${vector(lists.contextual[0].read, layer, lists.contextual[0].index)} /><//>`}<//>`;
 }
 
@@ -40,10 +42,10 @@ function InPrepared({ layer }) {
 function nearest(own, index, words, sentences, layer) {
   const [token, target] = [vector(own, 0, index), vector(own, layer, index)];
   const typed = words.join(" ");
-  const contextual = sentences.filter((one) => one.words.join(" ") !== typed).map(({ words: others, read }) => {
+  const contextual = sentences.filter((one) => one.words.join(" ") !== typed).map(({ words: others, read, text, spans }) => {
     const values = others.map((_, i) => cosine(target, vector(read, layer, i)));
     const best = values.indexOf(Math.max(...values));
-    return { words: others, index: best, similarity: values[best], read };
+    return { words: others, index: best, similarity: values[best], read, text, spans };
   });
   const forms = new Map(); // the static vectors of a word are all the same: once each
   for (const { words: others, read } of sentences) {
@@ -55,8 +57,8 @@ function nearest(own, index, words, sentences, layer) {
   return { contextual: best(contextual), static: best([...forms.values()]) };
 }
 
-function InCorpus({ layer }) {
-  const { t, compute, words, index, info } = usePage();
+function InCorpus({ layer, index }) {
+  const { t, compute, words, info } = usePage();
   const [turn, setTurn] = useState(0);
   const found = useAsync(() => compute.neighbors(words, index, { top: COUNT, layer }), [words, index, layer, info.name, turn], words.length > 0);
   const waits = found.error?.code === "not-yet";
@@ -78,6 +80,6 @@ function Lists({ contextual, static: forms, layer }) {
       <div><h3>${t("near.static")}</h3><p class="seen">${t("near.staticNote")}</p>
         <ol class="found">${forms.map((one, i) => html`<li key=${i}><span class="value">${number(one.similarity, 3)}</span> <mark>${one.words[one.index]}</mark></li>`)}</ol></div>
       <div><h3>${t("near.contextual", { layer })}</h3><p class="seen">${t("near.contextualNote")}</p>
-        <ol class="found">${contextual.map((one, i) => html`<li key=${i}><span class="value">${number(one.similarity, 3)}</span> <${Context} words=${one.words} index=${one.index} /></li>`)}</ol></div>
+        <ol class="found">${contextual.map((one, i) => html`<li key=${i}><span class="value">${number(one.similarity, 3)}</span> <${Context} ...${one} /></li>`)}</ol></div>
     </div>`;
 }

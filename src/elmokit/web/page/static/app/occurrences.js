@@ -96,6 +96,14 @@ export function vector({ layers, shape }, layer, index) {
   return layers[layer].subarray(index * shape[2], (index + 1) * shape[2]);
 }
 
+/** Vectors of one word less their mean, which says nothing of what makes them differ; two would become opposites. */
+export function centred(vectors) {
+  if (vectors.length < 3) return vectors;
+  const mean = new Float32Array(vectors[0].length);
+  for (const one of vectors) one.forEach((value, k) => (mean[k] += value / vectors.length));
+  return vectors.map((one) => one.map((value, k) => value - mean[k]));
+}
+
 /** γ Σ s_j h_j of a word. */
 export function mixtureOf(sentence, index, weights, gamma = 1) {
   const sum = new Float32Array(sentence.shape[2]);

@@ -1,6 +1,6 @@
 /** What each direction, and both, expect in place of a word. */
 
-import { Calculation, Result, Words, html, number, percent, useAsync, usePage, useState } from "./ui.js";
+import { Calculation, Marks, Result, Words, html, number, useAsync, usePage, useState } from "./ui.js";
 
 const WAYS = ["forward", "backward", "both"];
 const ARROWS = { forward: "→", backward: "←", both: "↔" };
@@ -18,12 +18,13 @@ export function Predict() {
           <h3><span aria-hidden="true">${ARROWS[one]}</span> ${t(`page.${one}`)}</h3>
           <p class="seen">${t(`predict.${one}`)}</p>
           <ol class="bars" lang=${textLanguage}>${value[one].top.map(({ word, probability }) => html`<li key=${word}>
-            <button type="button" aria-label=${t("predict.put", { word, p: percent(probability) })}
+            <button type="button" aria-label=${t("predict.put", { word, p: t.percent(probability) })}
               onClick=${() => found.busy || replaceWord(index, word)} disabled=${word.startsWith("<")}>
               <span class="name">${word}</span><span class="bar" style="--share:${probability / value[one].top[0].probability}" />
-              <span class="value">${percent(probability)}</span></button></li>`)}</ol>
+              <span class="value">${t.percent(probability)}</span></button></li>`)}</ol>
         </div>`)}
       </div>
+      <${Marks} texts=${WAYS.flatMap((one) => value[one].top.map(({ word }) => word))} />
       <${Calculation}>
         ${WAYS.map((one) => html`<p class="numbers" key=${one}>${ARROWS[one]} p(${value.is_unknown ? "<UNK>" : value.word}) = ${exact(value[one].probability)}; −log₂ p = ${number(-Math.log2(value[one].probability), 2)} ${t("page.bits")}; ${t("predict.rank", { rank: value[one].rank })}; H = ${number(value[one].entropy, 2)} ${t("page.bits")}</p>`)}
         <p>${t("predict.note")}</p>

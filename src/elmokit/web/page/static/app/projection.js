@@ -20,6 +20,23 @@ export function project(vectors) {
   return { points: scaled[0].map((x, i) => [x, scaled[1][i]]), share: (first.value + Math.max(second.value, 0)) / total };
 }
 
+/** Points turned, and mirrored if need be, to lie as near to `wanted` as they can: else a map of another layer may stand on its head. */
+export function aligned(points, wanted) {
+  const sums = [0, 0, 0, 0]; // of products of the coordinates: xx, yy, xy, yx
+  points.forEach(([x, y], i) => {
+    const [p, q] = wanted[i];
+    [p * x, q * y, p * y, q * x].forEach((product, k) => (sums[k] += product));
+  });
+  const [xx, yy, xy, yx] = sums;
+  const isMirrored = Math.hypot(xx - yy, yx + xy) > Math.hypot(xx + yy, yx - xy);
+  const sign = isMirrored ? -1 : 1;
+  const [across, along] = [yx - sign * xy, xx + sign * yy];
+  const length = Math.hypot(across, along);
+  if (length === 0) return points;
+  const [sin, cos] = [across / length, along / length];
+  return points.map(([x, y]) => [cos * x - sin * sign * y, sin * x + cos * sign * y]);
+}
+
 /** Largest eigenvalue and its eigenvector, by power iteration from a fixed start. */
 function dominant(matrix) {
   let vector = matrix.map((_, i) => 1 + Math.sin(i + 1));

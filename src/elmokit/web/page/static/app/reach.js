@@ -43,6 +43,8 @@ function Table({ value: { ratios, words, index, one } }) {
   const next = Math.min(index + 1, words.length - 1);
   const scroll = useRef(null);
   useEffect(() => {  // on a narrow screen the changed word may be beyond the edge
+    const heads = scroll.current.querySelector("th[scope=row]").offsetWidth; // which stay, and cells must not stop half under them
+    scroll.current.style.scrollPaddingInlineStart = `${heads}px`;
     const changed = scroll.current.querySelector("th.chosen");
     scroll.current.scrollLeft = changed.offsetLeft - scroll.current.clientWidth / 2;
   }, [words, index]);

@@ -1,6 +1,6 @@
 /** Words by surprisal, and the perplexity that their sum gives. */
 
-import { Calculation, Choice, Result, goAlong, html, number, useAsync, usePage } from "./ui.js";
+import { Calculation, Choice, Marks, Result, goAlong, html, number, useAsync, usePage } from "./ui.js";
 
 const ENDS = { forward: "</S>", backward: "<S>", mean: "</S>, <S>" }; // the last prediction of each direction
 
@@ -20,6 +20,7 @@ export function Surprise() {
               <span class="column" aria-hidden="true" /></button></li>`)}
         </ol>
         <p role="status">${t("surprise.sum", { total: number(total, 1), count: value.length, perplexity: number(2 ** (total / value.length), 1) })}</p>
+        <${Marks} texts=${ENDS[way].split(", ")} />
         ${value.some((row) => row.is_unknown) && html`<p>* ${t("surprise.unknown")}</p>`}
         <${Calculation}>
           <p class="numbers">${value.map((row) => number(row[way], 3)).join(" + ")} = ${number(total, 3)}</p>

@@ -8,9 +8,9 @@ import { Calculation, Failure, Menu, Source, html, number, useAsync, useKept, us
 const OTHER_TEXT = { nli: "tasks.hypothesis", qa: "tasks.question" }; // tasks that read two texts
 
 export function Tasks() {
-  const { t, compute, settled: text, words, index } = usePage();
+  const { t, compute, language, settled: text, words, index } = usePage();
   const { tasks } = compute.catalog;
-  const [name, setName] = useKept("task", tasks[0]?.name);
+  const [name, setName] = useKept("task", (tasks.find((one) => one.name.endsWith(`-${language}`)) ?? tasks[0])?.name);
   const [other, setOther] = useKept("second text", "");
   const task = tasks.find((one) => one.name === name)?.task;
   const given = asGiven(task, text, words, index, useSettled(other));
@@ -47,13 +47,13 @@ function Labels() {
     <div class="columns three">${names.map((task) => {
       const own = rows.filter((row) => row.task === task).sort((a, b) => a.percent - b.percent);
       const series = [["elmo", "forward", "ELMo"], ["static", "backward", t("tasks.static")]].map(([key, kind, text]) => ({ name: text, kind, points: own.map((row) => [row.percent, row[key]]) }));
-      return html`<figure key=${task}><h4>${t(`taskNames.${task}`)} (${own[0].metric})</h4>
-        <${Curves} series=${series} logX label=${`${t(`taskNames.${task}`)}: ${own.map((row) => `${row.percent} %: ELMo ${row.elmo}, ${t("tasks.static")} ${row.static}`).join("; ")}`}
-          ticksX=${[10, 100]} formatX=${(value) => `${value} %`} formatY=${(value) => number(value, 0)} x=${t("tasks.share")} y="" /></figure>`;
+      return html`<figure key=${task}><h4>${t(`taskNames.${task}`)} (${t.has(`metrics.${own[0].metric}`) ? t(`metrics.${own[0].metric}`) : own[0].metric})</h4>
+        <${Curves} series=${series} logX label=${`${t(`taskNames.${task}`)}: ${own.map((row) => `${t("page.percent", { value: row.percent })}: ELMo ${row.elmo}, ${t("tasks.static")} ${row.static}`).join("; ")}`}
+          ticksX=${[10, 100]} formatX=${(value) => t("page.percent", { value })} formatY=${(value) => number(value, 0)} x=${t("tasks.share")} y="" /></figure>`;
     })}</div>
     <${Source} made=${results.value.labels} page="table1" />
     <${Calculation}>${names.map((task) => {
       const full = rows.find((row) => row.task === task && row.percent === 100);
-      return html`<p class="numbers" key=${task}>${t(`taskNames.${task}`)}: (${number(full.elmo)} − ${number(full.static)}) / (100 − ${number(full.static)}) = ${number((100 * (full.elmo - full.static)) / (100 - full.static), 1)} %</p>`;
+      return html`<p class="numbers" key=${task}>${t(`taskNames.${task}`)}: (${number(full.elmo)} − ${number(full.static)}) / (100 − ${number(full.static)}) = ${t("page.percent", { value: number((100 * (full.elmo - full.static)) / (100 - full.static), 1) })}</p>`;
     })}<p>${t("tasks.reduction")}</p><//>`;
 }

@@ -15,19 +15,24 @@ export * from "../vendor/htm/standalone.module.js";
 export const Page = createContext(null);
 export const usePage = () => useContext(Page);
 
-/** Texts of one language: `t("map.title", { word })`; `{word}` in the text is replaced. */
+/**
+ * Texts of one language: `t("map.title", { word })`; `{word}` in the text is replaced.
+ * `t.has(key)`; `t.percent(share)`, which Korean writes without a space.
+ */
 export function translator(texts) {
-  return (key, values = {}) => {
-    const text = key.split(".").reduce((node, part) => node?.[part], texts);
+  const find = (key) => key.split(".").reduce((node, part) => node?.[part], texts);
+  const t = (key, values = {}) => {
+    const text = find(key);
     if (typeof text !== "string") throw new Error(`no text ${key}`);
     return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
   };
+  t.percent = (share) => t("page.percent", { value: share >= 0.001 ? (100 * share).toFixed(1) : share > 0 ? "< 0.1" : "0" });
+  t.has = (key) => typeof find(key) === "string";
+  return t;
 }
 
 export const number = (value, digits = 2) =>
   (Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value).toFixed(digits).replace("-", "−");
-export const percent = (value) =>
-  value >= 0.001 ? `${(100 * value).toFixed(1)} %` : value > 0 ? "< 0.1 %" : "0 %";
 
 const kept = new Map();
 
@@ -108,6 +113,7 @@ export function Panel({ id, place, formulas = [], Content }) {
       <p class="lead">${t(`${id}.lead`)}</p>
       ${formulas.map((one) => html`<div class="formula" dangerouslySetInnerHTML=${{ __html: one }} />`)}
       <p class="legend">${t(`${id}.legend`)}</p>
+      <${Lesson} id=${id} />
     </header>
     <div class="content">${seen ? html`<${Content} />` : html`<p class="note">…</p>`}</div>
   </section>`;
@@ -131,6 +137,31 @@ export function Source({ made, page }) {
   const { t } = usePage();
   return html`<p class="source">${t("page.source")} <code>docs/results/experiments/${page}.md</code> (${made.hardware}; ${made.written})${made.earlier_model === null ? "" : html`. ${t("page.earlier", { hash: made.earlier_model })}`}</p>`;
 }
+
+const MARKS = { "<UNK>": "page.unk", "</S>": "page.end", "<S>": "page.begin" };
+
+/** What the marks among some words mean. */
+export function Marks({ texts }) {
+  const { t } = usePage();
+  const marks = Object.keys(MARKS).filter((mark) => texts.includes(mark));
+  return marks.length > 0 && html`<p class="seen">${marks.map((mark) => html`<span key=${mark}><code>${mark}</code> ${t(MARKS[mark])} </span>`)}</p>`;
+}
+
+/** Where the course teaches what a panel shows: a link in the documentation's site, which has the page in its folder explorer. */
+function Lesson({ id }) {
+  const { t, lang } = usePage();
+  const name = LESSONS[id];
+  const title = t("page.lesson", { number: Number(name.slice(0, 2)) });
+  const path = `${lang === "ko" ? "ko/" : ""}course/${name}`;
+  const isInSite = location.pathname.endsWith("/explorer/index.html");
+  return html`<p class="lesson">${isInSite ? html`<a href="../${path}.html">${title}</a>` : html`${title}: <code>docs/${path}.md</code>`}</p>`;
+}
+
+const LESSONS = {
+  follow: "04-character-cnn", predict: "05-two-language-models", surprise: "05-two-language-models",
+  map: "02-vectors-from-context", mixture: "08-mixture", near: "01-one-vector-per-word",
+  reach: "06-lstm-layers", training: "07-training", tasks: "09-tasks",
+}; // prettier-ignore
 
 export function Calculation({ children }) {
   const { t } = usePage();
