@@ -51,9 +51,8 @@ COVERED_BY = {
     "unit/tasks/test_tagging.py": "tasks/networks/tagger",
     "unit/corpus/test_readers.py": "files/text_reader",
     "unit/evaluation/test_perplexity.py": "evaluation/text_scorer",
-    "unit/web/api/test_gate.py": "web/api/settings",
     "unit/web/api/test_routes.py": (
-        "web/api/answers web/api/computations web/api/metrics web/api/schemas"
+        "web/api/computations web/api/metrics web/api/schemas web/errors"
     ),
     "unit/experiments/test_inputs.py": "tasks/sampling",
     "unit/embed/test_merge.py": "cli/commands/merge",

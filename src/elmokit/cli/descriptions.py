@@ -25,7 +25,7 @@ from elmokit.tasks.runs.run_dir import (
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.training import METADATA_KEYS
 from elmokit.vectors.vector_files import read_vectors
-from elmokit.web.page.catalog import CATALOG_NAME
+from elmokit.web.page.export import CATALOG_NAME
 from elmokit.weights.convert import OPTIONS_NAME
 from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
