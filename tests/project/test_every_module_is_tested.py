@@ -14,7 +14,7 @@ PACKAGE = TESTS.parent / "src/elmokit"
 
 COVERED_BY = {
     # Commands read arguments, call one function and print: they are run as users run them.
-    "e2e/test_embed_command.py": "cli/commands/bench cli/commands/embed",
+    "e2e/test_embed_command.py": "cli/commands/embed",
     "e2e/test_info_and_cache_commands.py": ("cli/commands/cache cli/descriptions"),
     "e2e/test_inspection_commands.py": (
         "cli/commands/explore cli/commands/predict_word cli/commands/surprisal"
@@ -24,15 +24,13 @@ COVERED_BY = {
         "cli/commands/finetune cli/commands/perplexity cli/commands/pretrain"
     ),
     "e2e/test_probe_commands.py": (
-        "cli/commands/neighbors cli/commands/probe cli/commands/weights probes/registry"
-        " probes/word_neighbors"
+        "cli/commands/neighbors cli/commands/probe probes/registry probes/word_neighbors"
     ),
     "e2e/test_serve_command.py": "cli/commands/serve",
-    "e2e/test_task_commands.py": "cli/commands/evaluate cli/commands/predict cli/commands/train",
+    "e2e/test_task_commands.py": "cli/commands/predict cli/commands/train",
     "e2e/test_vectors_command.py": "cli/commands/vectors",
     "project/test_command_line.py": "cli/options",
     "unit/cli/test_init.py": "version",
-    "unit/training/test_trackers.py": "cli/commands/track",
     # Members of families, which all pass the same tests.
     "contracts/test_tasks.py": ("tasks/registry tasks/srl tasks/task tasks/runs/config"),
     "contracts/test_tokenizers.py": (
@@ -55,7 +53,6 @@ COVERED_BY = {
         "web/api/computations web/api/metrics web/api/schemas web/errors"
     ),
     "unit/experiments/test_inputs.py": "tasks/sampling",
-    "unit/embed/test_merge.py": "cli/commands/merge",
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
     ),
