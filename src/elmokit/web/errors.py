@@ -63,9 +63,10 @@ def as_request_error(path: str, error: Exception) -> RequestError:
     if isinstance(error, InputError):
         return RequestError(422, str(error))
     if isinstance(error, HTTPException):
-        reason = "is no route" if error.status_code == 404 else error.detail
+        if error.status_code == 404:
+            return RequestError(404, f"There is no route {path[:60]!r}.")
         allow = (error.headers or {}).get("Allow", "")
-        return RequestError(error.status_code, f"{path[:60]!r}: {reason}.", allow=allow)
+        return RequestError(error.status_code, f"{path[:60]}: {error.detail}.", allow=allow)
     frames = "".join(traceback.format_tb(error.__traceback__))
     log.error("a computation failed with %s:\n%s", type(error).__name__, frames)
     return RequestError(500, "The computation failed. The log of the server has the reason.")
