@@ -32,13 +32,8 @@ _MAX_DISCARDED_BYTES = 64 * 2**20
 class Gate:
     """ASGI application that refuses requests or hands them to routes, and answers all errors.
 
-    The routes find the body of a request as `BODY` in its state.
-
-    Args:
-        app: Routes; a Starlette application would log errors with their messages.
-        settings: Options of the server.
-        host: Address that it listens on.
-        on_error: Called with each error.
+    The routes find the body of a request as `BODY` in its state. They are a router, no Starlette
+    application, which would log errors with their messages, and so with texts of clients.
     """
 
     def __init__(

@@ -30,14 +30,7 @@ IDLE_SECONDS = 30
 
 
 class Server(uvicorn.Server):
-    """Answers until it is told to stop, then finishes what it has accepted.
-
-    Args:
-        app: The routes that it serves.
-        settings: Its options.
-        host: Address that it listens on.
-        on_error: Called with each error that it answers.
-    """
+    """Answers on ``host`` until it is told to stop, then finishes what it has accepted."""
 
     def __init__(
         self, app: Router, settings: ServerSettings, *, host: str,

@@ -135,12 +135,7 @@ class Batcher:
         timeout_seconds: float,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> Job:
-        """Return the job with the results of all texts; it is dropped when it is not wanted.
-
-        Raises:
-            RequestError: 503 if it cannot be computed in time, was not begun, or the server stops.
-            Exception: of the computation.
-        """
+        """Return the job with the results of all texts; it is dropped when it is not wanted."""
         self.check_running()
         job = Job(computation, texts, asyncio.get_running_loop().create_future(), is_wanted)
         self._check_time(job, timeout_seconds)

@@ -55,11 +55,7 @@ class OpenAIRequest(_Request):
 
 
 def parse(schema: type[Schema], body: bytes) -> Schema:
-    """Read a body; unknown fields are ignored, as by other servers, and null is no value.
-
-    Raises:
-        RequestError: 400 if it is no JSON, 422 if it is not what the route takes.
-    """
+    """Read a body; unknown fields are ignored, as by other servers, and null is no value."""
     try:
         content = from_json(body)
     except ValueError as error:

@@ -94,11 +94,7 @@ class Calls:
         }
 
     def answer(self, method: str, body: bytes) -> bytes:
-        """Return JSON, or layers as the page reads them, for a call in JSON.
-
-        Raises:
-            CallError: for whatever a page can do wrong; anything else is a bug.
-        """
+        """Return JSON, or layers as the page reads them, for a call in JSON."""
         if method not in self._methods:
             raise CallError("not-available", f"This server has no call {method[:40]!r}.")
         call = _read_call(body)
