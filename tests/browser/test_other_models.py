@@ -46,10 +46,10 @@ def call(shared_browser_page, serve_folder, folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def call_server(shared_browser_page, folder):
     """As if the models were too large for a browser."""
-    from elmokit.web.page import catalog
+    from elmokit.web.page import models
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalog, "MAX_BROWSER_BYTES", 10)
+        patch.setattr(models, "MAX_BROWSER_BYTES", 10)
         names = folder / "plain", folder / "bare"
         with served_page(names, more_files={"blank.html": BLANK}) as explorer:
             content = json.loads(explorer.files["explorer.json"]())

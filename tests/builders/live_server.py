@@ -9,15 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from elmokit.web.api.routes import Service
-from elmokit.web.api.serving import Server
-from elmokit.web.api.settings import ServerSettings
-from elmokit.web.startup import listen
+from elmokit.web.server import Server
+from elmokit.web.startup import ServerSettings, listen
 
 
 @dataclass
 class LiveServer:
     port: int
-    service: Service
     server: Server
 
     def ask(self, method, path, body=None, headers=None):
@@ -42,11 +40,16 @@ class LiveServer:
         )
         return status, content
 
-    def metric(self, line):
+    def metric(self, name):
         """Return the value of a line of /metrics."""
         _, _, text = self.ask("GET", "/metrics")
-        values = dict(one.rsplit(" ", 1) for one in text.decode().splitlines() if one[0] != "#")
-        return float(values.get(line, 0))
+        values = dict(line.rsplit(" ", 1) for line in text.decode().splitlines() if line[0] != "#")
+        return float(values.get(name, 0))
+
+
+@dataclass
+class LiveService(LiveServer):
+    service: Service
 
 
 @contextmanager
@@ -54,13 +57,20 @@ def served(embedder, *, vocab=None, runs=None, **options):
     """Serve a model as `toy`; afterwards the server ends by itself."""
     settings = ServerSettings(**{"name": "toy", **options})
     service = Service(embedder, settings, vocab=vocab, runs=runs)
+    server = Server(service.router(), settings, host="127.0.0.1", on_error=service.count_error)
+    with running(server) as port:
+        yield LiveService(port, server, service)
+
+
+@contextmanager
+def running(server):
+    """Run a server on a free port."""
     listener = listen("127.0.0.1", 0)
-    server = Server(service, settings, host="127.0.0.1")
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     until(lambda: server.started)
     try:
-        yield LiveServer(listener.getsockname()[1], service, server)
+        yield listener.getsockname()[1]
     finally:
         server.should_exit = True
         thread.join(30)

@@ -8,7 +8,7 @@ import sys
 import pytest
 import typer
 
-from elmokit.cli import COMMANDS, app, commands
+from elmokit.cli import _MODULES, COMMANDS, app, commands
 from elmokit.field_checks import SEEDS
 
 
@@ -22,7 +22,7 @@ def _help():
 
 def test_every_command_has_a_module_and_every_module_is_a_command():
     modules = {module.name for module in pkgutil.iter_modules(commands.__path__)}
-    assert modules == {name.replace("-", "_") for name in COMMANDS}
+    assert modules == {_MODULES.get(name, name.replace("-", "_")) for name in COMMANDS}
 
 
 def test_help_names_every_command():

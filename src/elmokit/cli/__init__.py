@@ -1,9 +1,9 @@
 """The `elmokit` command: one file per subcommand, imported when that subcommand is used.
 
-Command `name` is the function `name` in `elmokit.cli.commands.name`, with `_` for `-`; the first
-line of its docstring is its entry in `elmokit --help`. Exit codes: 0 for success, 2 for invalid
-input, 1 for any other error, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP and 141 if
-nobody reads the results to their end.
+Command `name` is the function `name` in `elmokit.cli.commands.name`, with `_` for `-`, or in the
+module that `_MODULES` names; the first line of its docstring is its entry in `elmokit --help`. Exit
+codes: 0 for success, 2 for invalid input, 1 for any other error, 130 after Ctrl-C, 143 after
+SIGTERM, 129 after SIGHUP and 141 if nobody reads the results to their end.
 """
 
 import inspect
@@ -33,6 +33,10 @@ COMMANDS = (
     "bench", "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
+_MODULES = {
+    "merge": "embed", "bench": "embed", "evaluate": "predict", "weights": "probe", "track": "plot",
+}  # fmt: skip
+"""The modules of commands that stand beside another one."""
 _MAIN_PROCESS_SECONDS = 10.0
 """How long another rank waits for rank 0 to report its error first."""
 _TEXTS = ("sentence", "given")
@@ -63,7 +67,7 @@ class _LazyCommands(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if super().__getitem__(name) is None:
             function = name.replace("-", "_")
-            module = import_module(f"elmokit.cli.commands.{function}")
+            module = import_module(f"elmokit.cli.commands.{_MODULES.get(name, function)}")
             self[name] = _build(getattr(module, function))
         return super().__getitem__(name)
 

@@ -25,7 +25,7 @@ from elmokit.tasks.runs.run_dir import (
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.training import METADATA_KEYS
 from elmokit.vectors.vector_files import read_vectors
-from elmokit.web.page.catalog import CATALOG_NAME
+from elmokit.web.page.export import CATALOG_NAME
 from elmokit.weights.convert import OPTIONS_NAME
 from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
@@ -35,31 +35,29 @@ from elmokit.weights.result_metadata import EMBEDDINGS, FileKind
 from elmokit.wording import quoted
 
 Description = dict[str, Any]
+SURPRISAL: FileKind = "surprisal"
+WEIGHTS: FileKind = "model weights"
 _ADVICE = "Copy the whole directory again."
 _NOT_OURS = (
-    "`info` describes such files only if elmokit wrote them. If these are weights of other "
-    "software, `elmokit convert` reads them."
+    "`info` describes files that elmokit wrote. If this is a model of other software, `elmokit "
+    "convert` reads it."
 )
 
 
 def describe(name_or_path: str) -> Description:
     """Return the kind of a model, run or file, and its metadata."""
     path = Path(name_or_path).expanduser()
-    if path.is_dir():
-        for mark, description in DIRECTORIES.items():
-            if (path / mark).is_file():
-                return {"path": path, **description(path)}
-    elif path.is_file():
+    if path.is_file():
         return {"path": path, **_described_file(path)}
+    for mark, description in DIRECTORIES.items():
+        if (path / mark).is_file():
+            return {"path": path, **description(path)}
     taggers = TASK_RUNS.names()
     if name_or_path in taggers:
         directory = TASK_RUNS.find(name_or_path)
         return {"path": directory, **_task_run(directory)}
     if path.is_dir() and name_or_path not in packaged_models():
-        raise InputError(
-            f"{path} is not a directory that elmokit wrote: it has none of "
-            f"{', '.join(DIRECTORIES)}. A model of other software is read by `elmokit convert`."
-        )
+        raise InputError(f"{path} has none of {', '.join(DIRECTORIES)}. {_NOT_OURS}")
     try:
         directory = find_model(name_or_path)
     except FileNotFoundError as error:
@@ -69,16 +67,68 @@ def describe(name_or_path: str) -> Description:
 
 
 def _described_file(path: Path) -> Description:
-    describe_file = FILES.get(path.suffix.lower(), _by_contents)
+    suffix = path.suffix.lower()
+    if suffix in suffixes():
+        return _file(path, read_any_metadata(path, advice=_NOT_OURS))
+    if suffix == ".onnx":
+        return _file(path, {"kind": "ONNX model", **read_onnx_metadata(path)})
+    if suffix in (".tsv", ".jsonl") and (table := read_shape(path)) is not None:
+        return _file(path, {"kind": SURPRISAL, "rows": table.num_rows, "columns": table.columns})
+    if suffix == ".json":
+        with suppress(FormatError):
+            made = read_json(path, advice="", required=METADATA_KEYS)
+            return _file(path, {**made, "kind": "metadata of word vectors"})
     try:
-        return describe_file(path)
+        return _vectors(path)
     except FormatError as error:
-        marks = (path.parent / mark for mark in DIRECTORIES if mark != OPTIONS_NAME)
-        if describe_file is _by_contents and any(mark.is_file() for mark in marks):
+        with suppress(FormatError):
+            return _vocabulary(path)
+        if any((path.parent / mark).is_file() for mark in DIRECTORIES if mark != OPTIONS_NAME):
             raise InputError(
                 f"{path} is described with its directory: `elmokit info {quoted(path.parent)}`."
             ) from error
-        raise
+        raise FormatError(
+            f"{path} is not a file that elmokit writes: it is neither an embedding "
+            f"file ({', '.join(suffixes())}), nor a table of surprisal (.tsv, .jsonl), nor a "
+            f"vocabulary, and reading it as word vectors failed: {error}"
+        ) from error
+
+
+def _file(path: Path, metadata: Description) -> Description:
+    return {
+        "kind": metadata.pop("kind", EMBEDDINGS),
+        "version": metadata.pop("elmokit_version", ""),
+        "bytes": path.stat().st_size,
+        **metadata,
+    }
+
+
+def _vectors(path: Path) -> Description:
+    beside = path.with_name(f"{path.name}.json")
+    made = read_json(beside, advice="Remove that file.") if beside.is_file() else {}
+    vectors = read_vectors(path)
+    if not vectors.words:
+        raise FormatError(f"{path} contains no word vectors.")
+    return {
+        "kind": "word vectors",
+        "version": made.pop("elmokit_version", ""),
+        "hash": file_sha256(path),
+        "bytes": path.stat().st_size,
+        "words": len(vectors.words),
+        "dim": vectors.dim,
+        **{key: value for key, value in made.items() if key != "words"},
+    }
+
+
+def _vocabulary(path: Path) -> Description:
+    vocab = WordVocab.read(path)
+    return {
+        "kind": "vocabulary",
+        "hash": vocab.sha256,
+        "bytes": path.stat().st_size,
+        "words": len(vocab),
+        "first_words": vocab.words[:10],
+    }
 
 
 def _model(directory: Path) -> Description:
@@ -127,12 +177,14 @@ def _experiment(directory: Path) -> Description:
     path = directory / RESULTS_FILE
     results = read_json(path, advice=_ADVICE, required=["experiment", "runs", "missing", "made"])
     with damage(path, _ADVICE):
-        counts = {"runs": len(results["runs"]), "missing_runs": len(results["missing"])}
-    title, made = results.get("title"), results["made"]
-    return {
-        "kind": "experiment", "experiment": results["experiment"], "title": title, **counts,
-        "made": made,
-    }  # fmt: skip
+        return {
+            "kind": "experiment",
+            "experiment": results["experiment"],
+            "title": results.get("title"),
+            "runs": len(results["runs"]),
+            "missing_runs": len(results["missing"]),
+            "made": results["made"],
+        }
 
 
 def _shards(directory: Path) -> Description:
@@ -165,89 +217,15 @@ def _explorer(directory: Path) -> Description:
 
 def _original(directory: Path) -> Description:
     """Describe a model in the original's files by its weights, which name what was exported."""
-    kind: FileKind = "model weights"
     for path in sorted(directory.iterdir()):
         if path.suffix.lower() in HDF5_SUFFIXES:
             with suppress(FormatError):
-                found = _embeddings(path)
-                if found["kind"] == kind:
-                    return {**found, "kind": "exported model", "weights": path.name}
-    raise InputError(
-        f"{directory} has {OPTIONS_NAME}, but no HDF5 weights that elmokit wrote. If this is a "
-        "model of other software, `elmokit convert` reads it."
-    )
+                weights = _described_file(path)
+                if weights["kind"] == WEIGHTS:
+                    return {**weights, "kind": "exported model", "weights": path.name}
+    raise InputError(f"{directory} has no HDF5 weights that elmokit wrote. {_NOT_OURS}")
 
 
-def _embeddings(path: Path) -> Description:
-    return _file(path, read_any_metadata(path, advice=_NOT_OURS))
-
-
-def _onnx(path: Path) -> Description:
-    return _file(path, {"kind": "ONNX model", **read_onnx_metadata(path)})
-
-
-def _file(path: Path, metadata: Description) -> Description:
-    return {
-        "kind": metadata.pop("kind", EMBEDDINGS),
-        "version": metadata.pop("elmokit_version", ""),
-        "bytes": path.stat().st_size,
-        **metadata,
-    }
-
-
-def _by_contents(path: Path) -> Description:
-    """Describe a table of surprisal, the metadata of word vectors, or the vectors themselves."""
-    if path.suffix.lower() in (".tsv", ".jsonl") and (found := read_shape(path)) is not None:
-        kind: FileKind = "surprisal"
-        return _file(path, {"kind": kind, "rows": found.num_rows, "columns": found.columns})
-    if path.suffix.lower() == ".json":
-        with suppress(FormatError):
-            made = read_json(path, advice="", required=METADATA_KEYS)
-            return _file(path, {**made, "kind": "metadata of word vectors"})
-    return _vectors(path)
-
-
-def _vectors(path: Path) -> Description:
-    beside = path.with_name(f"{path.name}.json")
-    made = read_json(beside, advice="Remove that file.") if beside.is_file() else {}
-    try:
-        vectors = read_vectors(path)
-    except FormatError as error:
-        with suppress(FormatError):
-            return _vocabulary(path)
-        raise FormatError(
-            f"{path} is not a file that elmokit writes: it is neither an embedding "
-            f"file ({', '.join(suffixes())}), nor a table of surprisal (.tsv, .jsonl), nor a "
-            f"vocabulary, and reading it as word vectors failed: {error}"
-        ) from error
-    if not vectors.words:
-        raise FormatError(f"{path} contains no word vectors.")
-    return {
-        "kind": "word vectors",
-        "version": made.pop("elmokit_version", ""),
-        "hash": file_sha256(path),
-        "bytes": path.stat().st_size,
-        "words": len(vectors.words),
-        "dim": vectors.dim,
-        **{key: value for key, value in made.items() if key != "words"},
-    }
-
-
-def _vocabulary(path: Path) -> Description:
-    vocab = WordVocab.read(path)
-    return {
-        "kind": "vocabulary",
-        "hash": vocab.sha256,
-        "bytes": path.stat().st_size,
-        "words": len(vocab),
-        "first_words": vocab.words[:10],
-    }
-
-
-FILES: dict[str, Callable[[Path], Description]] = {
-    **dict.fromkeys(suffixes(), _embeddings), ".onnx": _onnx,
-}  # fmt: skip
-"""What describes a file, by its suffix; others are described by their contents."""
 DIRECTORIES: dict[str, Callable[[Path], Description]] = {
     CONFIG_NAME: _model, CONFIG_FILE: _task_run, RESULTS_FILE: _experiment,
     MANIFEST_NAME: _shards, RUN_FILE: _training_run, CATALOG_NAME: _explorer,

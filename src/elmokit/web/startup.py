@@ -1,22 +1,79 @@
-"""What both servers need to start: an address, the names they answer to, and task runs."""
+"""What a server needs to start: its options, an address, task runs.
+
+No heavy imports: `elmokit serve --help` reads the options.
+"""
 
 import errno
 import ipaddress
 import logging
+import math
+import re
 import socket
+from collections.abc import Collection
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 from elmokit.errors import FormatError, InputError
-from elmokit.files.byte_stream import ByteStream
-from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.vectors import fasttext_file
+
+if TYPE_CHECKING:
+    from elmokit.tasks.runs.task_run import TaskRun
 
 log = logging.getLogger(__name__)
 
+CHARACTERS_PER_WORD = 16
+"""A text may have this many characters for each word that it may have."""
 _BACKLOG = 1024
 _HEAD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """User options of a server; those from ``layers`` on are for the HTTP API alone."""
+
+    name: str = "elmokit"
+    """The model, as clients call it."""
+    api_key: str | None = None
+    """Every request except those for /health must carry it."""
+    allowed_hosts: Collection[str] = ()
+    """Names by which clients may call the server, besides its own."""
+    max_requests: int = 64
+    """Requests that arrive, wait, are computed or answered; more are refused."""
+    timeout_seconds: float = 30.0
+    """The time in which a request is computed, or refused."""
+    layers: str | int = "average"
+    """As in `Embedder.embed`, except "all"."""
+    pooling: str = "mean"
+    """As in `Embedder.embed_sentences`."""
+    normalize: bool = True
+    """Scale pooled vectors to length 1, unless a request says otherwise."""
+    state: str = "reset"
+    """As in `Embedder.embed`, except "carry": an answer must not depend on other requests."""
+    max_words: int = 2048
+    """Words of a text."""
+    max_texts: int = 256
+    """Texts of a request."""
+    batch_tokens: int = 2048
+    """Words and sentence boundaries that are computed together."""
+    batch_wait_seconds: float = 0.004
+    """How long a request waits for others, if nothing else is being computed."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.timeout_seconds < math.inf:
+            raise InputError(
+                f"`timeout_seconds` must be positive and finite, got {self.timeout_seconds}."
+            )
+        if self.api_key is not None and not re.fullmatch("[!-~]+", self.api_key):
+            raise InputError(
+                "The API key must be printable ASCII without spaces, and not empty: "
+                "clients send it in a header."
+            )
+
+    @property
+    def max_characters(self) -> int:
+        """Characters of a text."""
+        return self.max_words * CHARACTERS_PER_WORD
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -40,28 +97,6 @@ def url_of(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def is_own_host(header: str, *, host: str, port: int | None) -> bool:
-    """Return whether a Host header names a server that listens on ``host``.
-
-    Other sites can make a browser send requests here under a name of theirs, but not under ours.
-    ``port`` is None where another port may lead here, as in a container.
-    """
-    try:
-        parts = urlsplit(f"//{header}")
-        name, header_port = (parts.hostname or "").lower(), parts.port or 80
-    except ValueError:
-        return False
-    if port is not None and header_port != port:
-        return False
-    if name in ("localhost", host.lower(), socket.gethostname().lower()):
-        return True
-    try:  # a name that leads here by DNS could be anyone's; a number could not
-        address = ipaddress.ip_address(name)
-        return address.is_loopback or not ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def warn_if_reachable(host: str, url: str, *, advice: str) -> None:
     """Warn if other machines can reach a server that listens on ``host`` and asks for no key."""
     try:
@@ -72,13 +107,17 @@ def warn_if_reachable(host: str, url: str, *, advice: str) -> None:
         log.warning("anyone who can reach %s may use it; %s", url, advice)
 
 
-def load_task_run(run_dir: str | PathLike[str], *, device: str = "auto") -> TaskRun:
+def load_task_run(run_dir: str | PathLike[str], *, device: str = "auto") -> "TaskRun":
     """Load a run with all of its static vectors: else each new word would read their file again.
 
     A fastText model is still read for each new word, with a warning: it makes vectors of words that
     it does not list. If the vectors are gone, or those of another file, a warning says so, and
     words that are new to the run get none.
     """
+    from elmokit.files.byte_stream import ByteStream
+    from elmokit.tasks.runs.task_run import TaskRun
+    from elmokit.vectors import fasttext_file
+
     run = TaskRun.load(run_dir, device=device)
     if not run.reads_vectors:
         return run

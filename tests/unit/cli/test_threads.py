@@ -17,48 +17,26 @@ from elmokit.cli.threads import (
 )
 
 
-@pytest.fixture
-def eight_threads(monkeypatch):
-    """PyTorch would use eight threads; the list gets the numbers that are set."""
+@pytest.mark.parametrize(
+    ("free", "allowed", "expected"),
+    [(8.0, None, []), (7.6, None, []), (7.4, None, [7]), (0.3, None, [1]), (None, None, []),
+     (7.0, 1.5, [2])],
+)  # fmt: skip
+def test_threads_are_as_many_as_cores_are_free_and_allowed(monkeypatch, free, allowed, expected):
     chosen = []
     for name in threads._NUMBER:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     monkeypatch.setattr(torch, "set_num_threads", chosen.append)
-    monkeypatch.setattr(threads, "cgroup_cores", lambda: None)
-    monkeypatch.setattr(threads, "_at_start", ProcessorTimes(0.0, 0.0, 0.0))
-    return chosen
-
-
-@pytest.mark.parametrize(
-    ("free", "expected"), [(8.0, []), (7.6, []), (7.4, [7]), (1.0, [1]), (0.3, [1]), (None, [])]
-)
-def test_threads_are_as_many_as_cores_are_free(eight_threads, monkeypatch, free, expected, caplog):
-    caplog.set_level("INFO")
+    monkeypatch.setattr(threads, "cgroup_cores", lambda: allowed)
     monkeypatch.setattr(threads, "free_cores", lambda since: free)
+    monkeypatch.setattr(threads, "_at_start", ProcessorTimes(0.0, 0.0, 0.0))
     threads.choose_threads(None)
-    assert eight_threads == expected
-    said = f"{expected[0]} of 8 CPU threads: other programs" if expected else ""
-    assert said in caplog.text
-    assert bool(caplog.text) == bool(expected)
-
-
-def test_a_container_allows_fewer(eight_threads, monkeypatch, caplog):
-    caplog.set_level("INFO")
-    monkeypatch.setattr(threads, "free_cores", lambda since: 7.0)
-    monkeypatch.setattr(threads, "cgroup_cores", lambda: 1.5)
+    assert chosen == expected
+    monkeypatch.setenv(threads._NUMBER[0], "8")
     threads.choose_threads(None)
-    assert eight_threads == [2]
-    assert "2 of 8 CPU threads: the container's limit" in caplog.text
-
-
-@pytest.mark.parametrize("name", threads._NUMBER)
-def test_the_user_decides(eight_threads, monkeypatch, name):
-    monkeypatch.setattr(threads, "free_cores", lambda since: 1.0)
     threads.choose_threads(5)
-    monkeypatch.setenv(name, "8")
-    threads.choose_threads(None)
-    assert eight_threads == [5]
+    assert chosen == [*expected, 5], "the user decides"
 
 
 def test_free_cores_are_idle_or_our_own(monkeypatch):
@@ -66,8 +44,6 @@ def test_free_cores_are_idle_or_our_own(monkeypatch):
     monkeypatch.setattr(threads, "processor_times", lambda: now)
     assert free_cores(ProcessorTimes(clock=10.0, idle=100.0, own=0.5)) == 2.5
     assert free_cores(ProcessorTimes(clock=11.9, idle=102.9, own=2.4)) is None
-    monkeypatch.setattr(threads, "processor_times", lambda: None)
-    assert free_cores(now) is None
 
 
 def test_idle_time_is_that_of_our_cores(tmp_path, monkeypatch):
@@ -97,34 +73,7 @@ def test_the_smallest_quota_of_all_groups_counts(tmp_path, inner, outer, cores):
     own = tmp_path / "cgroup"
     own.write_text("1:cpu:/elsewhere\n0::/outer/inner\n")
     assert cgroup_cores(tmp_path / "fs", own) == cores
-
-
-def test_without_control_groups_there_is_no_limit(tmp_path):
-    (tmp_path / "cgroup").write_text("1:cpu:/elsewhere\n")
-    assert cgroup_cores(tmp_path, tmp_path / "cgroup") is None
     assert cgroup_cores(tmp_path, tmp_path / "missing") is None
-
-
-@pytest.mark.parametrize("given", [{}, {"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "7"}])
-def test_idle_threads_sleep_soon_unless_the_user_says_how_they_wait(monkeypatch, given):
-    for name in threads._WAITING:
-        monkeypatch.delenv(name, raising=False)
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(threads, "_at_start", None)
-    monkeypatch.setattr(threads.os, "environ", dict(os.environ))
-    monkeypatch.setattr(threads, "cores_are_shared", lambda: False)
-    threads.prepare_threads()
-    found = {name: threads.os.environ[name] for name in threads._WAITING if name in os.environ}
-    assert found == (given or {"GOMP_SPINCOUNT": str(threads.SPIN_COUNT)})
-
-
-def test_beside_other_processes_they_sleep_at_once(monkeypatch):
-    monkeypatch.setattr(threads.os, "environ", {})
-    monkeypatch.setattr(threads, "_at_start", None)
-    monkeypatch.setattr(threads, "cores_are_shared", lambda: True)
-    threads.prepare_threads()
-    assert threads.os.environ == {"OMP_WAIT_POLICY": "passive"}
 
 
 @pytest.mark.parametrize(
@@ -140,30 +89,31 @@ def test_cores_are_shared_if_more_threads_want_to_run_than_others_have_cores(
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(ours)), raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     assert cores_are_shared(load) is shared
-    assert cores_are_shared(tmp_path / "missing") is False
 
 
-def test_the_command_prepares_before_torch_is_loaded():
+@pytest.mark.parametrize("own", [{}, {"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "7"}])
+def test_the_command_says_how_threads_wait_before_torch_is_loaded(own):
     code = """
-import sys
-from elmokit.cli import threads
-before = threads.prepare_threads
-def check():
-    assert "torch" not in sys.modules
-    before()
-import elmokit.cli
-elmokit.cli.prepare_threads = check
+import os, sys
 sys.argv = ["elmokit", "--version"]
+from elmokit.cli import main, threads
+assert "torch" not in sys.modules
 try:
-    elmokit.cli.main()
+    main()
 finally:
-    assert threads._at_start is not None or sys.platform != "linux"
-    import os
-    assert "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
+    print(*(os.environ.get(name) for name in threads._WAITING), file=sys.stderr)
 """
     environment = {key: value for key, value in os.environ.items() if key not in threads._WAITING}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "elmokit" in done.stdout
+        [sys.executable, "-c", code], env=environment | own, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    values = dict(zip(threads._WAITING, done.stderr.split(), strict=True))
+    given = {name: value for name, value in values.items() if value != "None"}
+    if own:
+        assert given == own
+    else:
+        assert given in (
+            {"OMP_WAIT_POLICY": "passive"},
+            {"GOMP_SPINCOUNT": str(threads.SPIN_COUNT)},
+        )

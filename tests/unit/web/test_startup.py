@@ -1,7 +1,5 @@
 """Addresses, the names that a server answers to, and task runs that answer text after text."""
 
-import socket
-
 import pytest
 
 from elmokit.errors import InputError
@@ -10,39 +8,19 @@ from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
-from elmokit.web.startup import is_own_host, listen, load_task_run
+from elmokit.web.startup import ServerSettings, listen, load_task_run
 
 from ...builders.task_models import toy_model
 
 
 @pytest.mark.parametrize(
-    ("given", "host", "is_own"),
-    [
-        ("127.0.0.1:80", "127.0.0.1", True),
-        ("LOCALHOST:5", "127.0.0.1", True),
-        ("[::1]:5", "127.0.0.1", True),
-        ("10.1.2.3", "127.0.0.1", False),
-        ("10.1.2.3:80", "0.0.0.0", True),
-        ("[fe80::1]:5", "::", True),
-        ("evil.example", "127.0.0.1", False),
-        ("evil.example", "0.0.0.0", False),
-        ("models.example", "models.example", True),
-        ("10.1.2.3", "models.example", False),
-        ("127.0.0.1:none", "127.0.0.1", False),
-        ("", "127.0.0.1", False),
-    ],
+    "options",
+    [{"timeout_seconds": value} for value in (0.0, float("nan"), float("inf"))]
+    + [{"api_key": value} for value in ("", "a b", "열쇠", "a\n")],
 )
-def test_numbers_and_own_names_are_own_and_other_names_are_not(given, host, is_own):
-    assert is_own_host(given, host=host, port=None) == is_own
-
-
-@pytest.mark.parametrize(
-    ("given", "port", "is_own"),
-    [("10.1.2.3:8080", 8080, True), ("10.1.2.3:80", 8080, False), ("10.1.2.3", 8080, False),
-     ("localhost", 80, True)],
-)  # fmt: skip
-def test_the_port_must_be_that_of_the_server(given, port, is_own):
-    assert is_own_host(given, host="0.0.0.0", port=port) == is_own
+def test_settings_that_cannot_work_are_refused(options):
+    with pytest.raises(InputError):
+        ServerSettings(**options)
 
 
 def test_an_address_that_cannot_be_listened_on_is_named():
@@ -52,12 +30,6 @@ def test_an_address_that_cannot_be_listened_on_is_named():
             listen("127.0.0.1", port)
     with pytest.raises(InputError, match=r"192\.0\.2\.1.*--host"):
         listen("192.0.2.1", 0)
-
-
-def test_asyncio_sends_the_pieces_of_an_answer_at_once():
-    """As it does for sockets that were made with the number of the protocol."""
-    with listen("127.0.0.1", 0) as listener:
-        assert listener.proto == socket.IPPROTO_TCP
 
 
 TEXTS = ["by the ocean", "a night"]

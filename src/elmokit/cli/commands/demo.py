@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli.output import emit_json
-from elmokit.cli.progress import progress_bar
-from elmokit.cli.training_progress import Listeners
+from elmokit.cli.progress import Listeners, progress_bar
 from elmokit.errors import InputError
 from elmokit.wording import quoted
 

@@ -1,4 +1,4 @@
-"""`elmokit embed`: write contextual vectors of text files to one output file."""
+"""`elmokit embed`, `merge` and `bench`: contextual vectors in files, shards of them, speed."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
+from elmokit.cli.output import duration, emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.embed.formats.registry import describe_formats, suffixes
 from elmokit.errors import InputError
 from elmokit.files.atomic import check_target
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.embed.job import EmbedReport
@@ -167,3 +168,74 @@ def _print(report: "EmbedReport") -> None:
         f"model       {metadata['model_hash'][:16]}, tokenizer {metadata['tokenizer']['name']}, "
         f"normalization {metadata['normalization']}"
     )
+
+
+def merge(
+    shards: Annotated[list[Path], typer.Argument(metavar="SHARD")],
+    *,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help=f"Output file: {', '.join(suffixes())}."
+        ),
+    ],
+    overwrite: bool = False,
+    json: bool = False,
+) -> None:
+    """Merge the files of `embed --shard i/N` into one file.
+
+    Checks that the files were made by the same command, and that none is missing.
+
+    Args:
+        shards: All files of `embed --shard i/N`, in any order.
+        overwrite: Replace OUT.
+    """
+    from elmokit.embed.merge import merge_shards
+
+    report = merge_shards(shards, output, overwrite=overwrite)
+    if json:
+        emit_json(report)
+        return
+    typer.echo(f"output      {report.output}, from {counted(report.shards, 'shard')}")
+    typer.echo(f"sentences   {report.sentences:,}")
+    typer.echo(f"words       {report.words:,}")
+
+
+def bench(
+    model: options.ModelArgument,
+    text: Annotated[list[Path] | None, typer.Argument(metavar="TEXT")] = None,
+    *,
+    seconds: Annotated[float, typer.Option(min=0.1)] = 5.0,
+    tokenizer: str | None = None,
+    threads: options.ThreadsOption = None,
+    json: bool = False,
+) -> None:
+    """Measure embedding speed on this CPU: tokens/s and the time for a text.
+
+    Args:
+        text: Text to time, read in part; default: demo text.
+        seconds: Duration of each of the six measurements.
+    """
+    from elmokit.embed.bench import bench as measure
+
+    choose_threads(threads)
+    with progress_bar("measuring", total=6) as show:
+        report = measure(
+            model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=show
+        )
+    if json:
+        emit_json(report)
+        return
+    typer.echo(f"{'precision':10} {'sentences':>9} {'tokens/s':>10}")
+    for speed in report.speeds:
+        typer.echo(
+            f"{speed.precision:10} {speed.sentences_at_once:9d} {speed.tokens_per_second:10,.0f}"
+        )
+    typer.echo(f"CPU threads: {report.threads}; computed by {report.computed_by}")
+    typer.echo("`embed` is faster than this on text whose words repeat.")
+    if report.corpus is not None:
+        times = ", ".join(
+            f"{name} {duration(max(1, 3600 * hours))}"
+            for name, hours in report.corpus.hours.items()
+        )
+        typer.echo(f"The text has about {report.corpus.tokens:,} tokens, which take about: {times}")

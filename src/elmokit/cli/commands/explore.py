@@ -1,20 +1,16 @@
 """`elmokit explore`: a page that looks inside a model."""
 
-from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import Annotated, cast, get_args
 
 import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
-from elmokit.errors import InputError, refuse
+from elmokit.errors import InputError, MissingExtraError, refuse
 from elmokit.wording import counted, quoted
-
-if TYPE_CHECKING:
-    from elmokit.web.page.server import PageServer
 
 HOST, PORT, WEIGHTS = "127.0.0.1", 8765, "int6"
 
@@ -37,8 +33,8 @@ def explore(
 
     The browser itself runs models of up to 64 MB, so a folder written by --export works on any web
     server, and nothing that is typed leaves the browser. Larger models, training runs and tasks
-    need the server. It listens on this machine only, unless --host says otherwise; it has no
-    passwords. Ctrl-C stops it.
+    need the server, which is in the extra `serve`. It listens on this machine only, unless --host
+    says otherwise; it has no passwords. Ctrl-C stops it.
 
     Args:
         model: Model directory or name, repeatable; default: the packaged models.
@@ -71,17 +67,7 @@ def explore(
     if export is not None:
         _export(names, export, weights=weights, json=json)
         return
-    from elmokit.web.startup import warn_if_reachable
-
-    server = _server(names, run or [], task or [], corpus or [], host=host, port=port)
-    warn_if_reachable(host, server.url, advice="the page has no passwords")
-    with server, suppress(KeyboardInterrupt):  # being told to stop is no error
-        typer.echo(f"{server.url}  (Ctrl-C to stop)", err=True)
-        if show:
-            import webbrowser
-
-            webbrowser.open(server.url)
-        server.serve_forever()
+    _serve(names, run or [], task or [], corpus or [], host=host, port=port, show=show)
 
 
 def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> None:
@@ -103,16 +89,29 @@ def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> N
     )
 
 
-def _server(
+def _serve(
     names: list[str], runs: list[Path], tasks: list[Path], corpus: list[Path], *, host: str,
-    port: int,
-) -> "PageServer":  # fmt: skip
+    port: int, show: bool,
+) -> None:  # fmt: skip
+    try:
+        from elmokit.web.page.routes import page_router
+        from elmokit.web.server import Server
+    except ModuleNotFoundError as error:
+        missing = MissingExtraError(str(error.name), extra="serve")
+        missing.add_note("Without it, --export DIR writes the page for any other web server.")
+        raise missing from error
     from elmokit.files.sources import STANDARD_INPUT, find_files, is_read_once
     from elmokit.training.curves import check_run_dir
     from elmokit.web.page.calls import Calls
-    from elmokit.web.page.catalog import catalog, distinct_names, load_explored, page_files
-    from elmokit.web.page.server import PageServer
-    from elmokit.web.startup import listen, load_task_run
+    from elmokit.web.page.export import catalog, page_files
+    from elmokit.web.page.models import distinct_names, load_explored
+    from elmokit.web.startup import (
+        ServerSettings,
+        listen,
+        load_task_run,
+        url_of,
+        warn_if_reachable,
+    )
 
     for directory in runs:
         check_run_dir(directory)
@@ -129,10 +128,21 @@ def _server(
     run_dirs = named(runs)
     task_runs = {name: load_task_run(path) for name, path in named(tasks).items()}
     models = load_explored(names)
-    entries = [
-        {"name": name, "title": name, "task": run.task.name} for name, run in task_runs.items()
-    ]
-    content = catalog(models, served=True, runs=run_dirs, tasks=entries, corpus=texts)
+    content = catalog(
+        models, served=True, runs=run_dirs, corpus=texts,
+        tasks={name: run.task.name for name, run in task_runs.items()},
+    )  # fmt: skip
     calls = Calls(models, runs=run_dirs, tasks=task_runs, corpus=texts)
     Thread(target=calls.load_tokenizers, daemon=True).start()
-    return PageServer(page_files(content, models), calls, listen(host, port), host=host)
+    with listen(host, port) as listener:
+        url = url_of(host, listener)
+        warn_if_reachable(host, url, advice="the page has no passwords")
+        typer.echo(f"{url}  (Ctrl-C to stop)", err=True)
+        if show:
+            import webbrowser
+
+            webbrowser.open(url)
+        server = Server(
+            page_router(page_files(content, models), calls), ServerSettings(), host=host
+        )
+        server.run(sockets=[listener])

@@ -7,8 +7,8 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json, is_main_process
+from elmokit.cli.progress import watch_training
 from elmokit.cli.threads import choose_threads
-from elmokit.cli.training_progress import watch_training
 from elmokit.tasks.registry import TASKS
 
 if TYPE_CHECKING:

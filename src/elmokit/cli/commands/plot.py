@@ -1,7 +1,7 @@
-"""`elmokit plot`: loss and held-out perplexity of a training run as a picture."""
+"""`elmokit plot` and `track`: the curves of a training run as a picture, or in TensorBoard."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -37,3 +37,28 @@ def plot(
     else:
         state = "running" if drawn.is_running else "ended"
         typer.echo(f"{target}: {counted(len(drawn.rows), 'row')} of {run} ({state})")
+
+
+def track(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    tracker: Annotated[Literal["tensorboard"], typer.Argument()] = "tensorboard",
+    *,
+    follow: bool = False,
+    json: bool = False,
+) -> None:
+    """Show the metrics and settings of a run in TensorBoard (RUN/tensorboard).
+
+    The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker.
+
+    Args:
+        run: Directory of pretrain, finetune or train.
+        tracker: Others read the rows in Python: see the guide to pre-training.
+        follow: Continue while the run trains, until Ctrl-C.
+    """
+    from elmokit.training import trackers
+
+    count = trackers.track(run, follow=follow)
+    if json:
+        emit_json({"run": run, "tracker": tracker, "rows": count})
+    else:
+        typer.echo(f"{counted(count, 'row')} of {run} sent to {tracker}")

@@ -8,8 +8,8 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import duration, emit_json, is_main_process
+from elmokit.cli.progress import watch_training
 from elmokit.cli.threads import choose_threads
-from elmokit.cli.training_progress import watch_training
 from elmokit.wording import counted
 
 if TYPE_CHECKING:

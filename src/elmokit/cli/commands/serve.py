@@ -12,7 +12,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.web.api.settings import ServerSettings
+from elmokit.web.startup import ServerSettings
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
@@ -77,7 +77,7 @@ def serve(
     choose_threads(threads)
     try:
         from elmokit.web.api.routes import Service
-        from elmokit.web.api.serving import Server
+        from elmokit.web.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed import word_checks
@@ -111,7 +111,8 @@ def serve(
             emit_json({"url": url, "model": settings.name})
         else:
             typer.echo(f"{url}  {settings.name!r}  (Ctrl-C to stop)", err=True)
-        Server(service, settings, host=host).run(sockets=[listener])
+        server = Server(service.router(), settings, host=host, on_error=service.count_error)
+        server.run(sockets=[listener])
 
 
 def _key(option: str | None) -> str | None:

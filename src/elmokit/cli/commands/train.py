@@ -7,9 +7,8 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
-from elmokit.cli.progress import progress_bar
+from elmokit.cli.progress import TaskListeners, progress_bar
 from elmokit.cli.threads import choose_threads
-from elmokit.cli.training_progress import TaskListeners
 from elmokit.errors import InputError
 from elmokit.tasks.registry import TASKS
 

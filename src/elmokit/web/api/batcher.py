@@ -1,24 +1,23 @@
 """Requests that arrive together are computed together, by one thread.
 
-Every waiting request gets a share of each batch, so that short ones need not wait for long ones;
-what is left of the batch goes to those that got nothing for longest, then to the oldest. What
-cannot be computed in time at the measured rate is refused at once, and what was begun is finished.
-
-The event loop owns the queue; it hands the requests to the thread for one batch at a time.
+Every waiting request gets an equal share of each batch, so that short ones need not wait for long
+ones. What cannot be computed in time at the measured rate is refused at once, and what was begun
+is finished. The event loop owns the queue; it hands the requests to the thread for one batch at a
+time.
 """
 
 import asyncio
-import itertools
+import heapq
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from elmokit.web.api.answers import RequestError
 from elmokit.web.api.metrics import Metrics
+from elmokit.web.errors import RequestError
 
 _PAUSE_SECONDS = 0.001
 """A batch is not held back for others once none arrived for so long."""
@@ -30,10 +29,10 @@ _LEAST_FILLED = 0.25
 
 @runtime_checkable
 class Computation(Protocol):
-    """What the thread does with texts: one batch never mixes two of them."""
+    """What the thread does with texts, whose `len` is in characters."""
 
     def prepare(self, text: Any) -> tuple[Any, int]:
-        """Return what `compute` reads of a text, and its size in tokens; `len` is in characters."""
+        """Return what `compute` reads of a text, and its size in tokens."""
         ...
 
     def compute(self, items: list[Any]) -> Sequence[Any]:
@@ -50,22 +49,20 @@ class Job:
     future: asyncio.Future["Job"]
     is_wanted: Callable[[], bool]
     arrived: float = field(default_factory=time.perf_counter)
-    prepared: "_Piece | None" = None
+    next_piece: "_Piece | None" = None
     """The first text that is in no batch yet, once it was split."""
     last_batch: int = 0
-    """Number of the last one with texts of it."""
-    num_computed: int = 0
-    """Characters."""
+    """Number of the last batch with a text of it."""
     results: list[Any] = field(default_factory=list)
     error: Exception | None = None
     sizes: list[int] = field(default_factory=list)
-    """Tokens of its texts, as far as they were taken."""
+    """Tokens of its texts, as far as they are in batches."""
     tokenization_seconds: float = 0.0
-    queue_seconds: float | None = None
+    queue_seconds: float = 0.0
     inference_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        self.num_characters = sum(map(len, self.texts))
+        self.characters_left = sum(map(len, self.texts))
 
     @property
     def is_taken(self) -> bool:
@@ -79,8 +76,7 @@ class Job:
         return is_dropped or len(self.results) == len(self.texts)
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A text of a batch."""
 
     job: Job
@@ -139,22 +135,17 @@ class Batcher:
         timeout_seconds: float,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> Job:
-        """Return the job with the results of all texts; it is dropped when it is not wanted.
-
-        Raises:
-            RequestError: 503 if it cannot be computed in time, was not begun, or the server stops.
-            Exception: of the computation.
-        """
+        """Return the job with the results of all texts; it is dropped when it is not wanted."""
         self.check_running()
         job = Job(computation, texts, asyncio.get_running_loop().create_future(), is_wanted)
         self._check_time(job, timeout_seconds)
         self._jobs.append(job)
         self._arrival.set()
         try:
-            done, _ = await asyncio.wait({job.future}, timeout=timeout_seconds)
-            if not done and job.sizes:  # what was computed of it would be wasted
-                done, _ = await asyncio.wait({job.future}, timeout=timeout_seconds)
-            if not done:
+            await asyncio.wait({job.future}, timeout=timeout_seconds)
+            if job.sizes:  # what was computed of it would be wasted
+                await asyncio.wait({job.future}, timeout=timeout_seconds)
+            if not job.future.done():
                 raise RequestError(
                     503, f"This was not computed within {timeout_seconds:g} seconds.", retry_after=5
                 )
@@ -179,9 +170,12 @@ class Batcher:
         """
         if not self._jobs:
             return
-        own = self._seconds_left(job)
-        shared = own * (1 + len(self._jobs)) + 2 * self._batch_seconds
-        seconds = min(own + sum(map(self._seconds_left, self._jobs)), shared)
+        own, *others = (
+            self._seconds_a_character.get(queued.computation, 0.0) * queued.characters_left
+            for queued in (job, *self._jobs)
+        )
+        shared = own * (1 + len(others)) + 2 * self._batch_seconds
+        seconds = min(own + sum(others), shared)
         if seconds > timeout_seconds:
             raise RequestError(
                 503,
@@ -189,10 +183,6 @@ class Batcher:
                 f"than the {timeout_seconds:g} in which an answer is due.",
                 retry_after=max(1, math.ceil(seconds - timeout_seconds)),
             )
-
-    def _seconds_left(self, job: Job) -> float:
-        rate = self._seconds_a_character.get(job.computation, 0.0)
-        return rate * (job.num_characters - job.num_computed)
 
     # --- the event loop
 
@@ -205,10 +195,9 @@ class Batcher:
                 self._metrics.observe("te_batch_next_size", len(batch))
                 num_tokens = sum(piece.num_tokens for piece in batch)
                 self._metrics.observe("te_batch_next_tokens", num_tokens)
-            for job in filter(lambda job: job.is_over, jobs):
-                if job in self._jobs:
+            for job in jobs:
+                if job.is_over and not job.future.done():
                     self._jobs.remove(job)
-                if not job.future.done():
                     _answer(job)
 
     async def _has_requests(self) -> bool:
@@ -218,15 +207,11 @@ class Batcher:
                 return False
             self._arrival.clear()
             await self._arrival.wait()
-        until = self._jobs[0].arrived + self._wait_seconds
-        while self._is_running and (left := until - time.perf_counter()) > 0:
-            self._arrival.clear()
-            try:
-                async with asyncio.timeout(min(left, _PAUSE_SECONDS)):
-                    await self._arrival.wait()
-            except TimeoutError:
-                break
-        return True
+        until, num_jobs = self._jobs[0].arrived + self._wait_seconds, 0
+        while self._is_running and len(self._jobs) > num_jobs and time.perf_counter() < until:
+            num_jobs = len(self._jobs)
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return bool(self._jobs) or self._is_running
 
     # --- the thread
 
@@ -235,14 +220,12 @@ class Batcher:
         started = time.perf_counter()
         batch = self._take_batch([job for job in jobs if not job.is_over])
         computing = time.perf_counter()
+        for job in {piece.job: None for piece in batch if not piece.job.results}:
+            job.queue_seconds = computing - job.arrived - job.tokenization_seconds
         _compute(batch)
         ended = time.perf_counter()
         for job in {piece.job: None for piece in batch}:
-            if job.queue_seconds is None:
-                job.queue_seconds = computing - job.arrived - job.tokenization_seconds
             job.inference_seconds += ended - computing
-        for piece in batch:
-            piece.job.num_computed += piece.num_characters
         if sum(piece.num_tokens for piece in batch) >= _LEAST_FILLED * self._batch_tokens:
             self._batch_seconds = ended - started
             rate = self._batch_seconds / sum(piece.num_characters for piece in batch)
@@ -253,44 +236,39 @@ class Batcher:
         return batch
 
     def _take_batch(self, jobs: list[Job]) -> list[_Piece]:
-        """Take texts of one computation: a share of each request, then more of some."""
+        """Take texts of one computation: always of the request that has got least of this batch.
+
+        Of several, the one that was in no batch for longest comes first. The first text is taken
+        however long it is, so that every request has its turn.
+        """
         if not jobs:  # its client has just left
             return []
         others = [job for job in jobs if job.computation is not self._last_computation]
         self._last_computation = (others or jobs)[0].computation
         jobs = [job for job in jobs if job.computation is self._last_computation]
-        share = self._batch_tokens // len(jobs)
+        jobs.sort(key=lambda job: job.last_batch)
         self._num_batches += 1
         batch: list[_Piece] = []
-        for job in jobs:
-            batch += self._take(job, share)
-        left = self._batch_tokens - sum(piece.num_tokens for piece in batch)
-        jobs.sort(key=lambda job: job.last_batch)  # those with a text in this batch are last
-        has_first = jobs[0].last_batch == self._num_batches
-        for job in jobs:  # the first gets a text, however much the shares have taken
-            pieces = self._take(job, left, at_least_one=not has_first)
-            has_first = has_first or bool(pieces)
-            left -= sum(piece.num_tokens for piece in pieces)
-            batch += pieces
+        left = self._batch_tokens
+        queue = [(0, order) for order in range(len(jobs))]  # tokens in this batch, order
+        while queue:
+            num_taken, order = heapq.heappop(queue)
+            job = jobs[order]
+            piece = _next_piece(job)
+            if piece is None or (batch and piece.num_tokens > left):
+                continue
+            job.sizes.append(piece.num_tokens)
+            job.last_batch, job.next_piece = self._num_batches, None
+            batch.append(piece)
+            left -= piece.num_tokens
+            if not job.is_taken:
+                heapq.heappush(queue, (num_taken + piece.num_tokens, order))
         return [piece for piece in batch if not piece.job.is_over]
 
-    def _take(self, job: Job, num_tokens: int, *, at_least_one: bool = False) -> list[_Piece]:
-        """Return the next texts of a request, as many as fit into ``num_tokens``."""
-        pieces: list[_Piece] = []
-        while not job.is_taken and not job.is_over:
-            piece = _prepared(job)
-            if piece is None or (piece.num_tokens > num_tokens and (pieces or not at_least_one)):
-                break
-            pieces.append(piece)
-            num_tokens -= piece.num_tokens
-            job.sizes.append(piece.num_tokens)
-            job.last_batch, job.prepared = self._num_batches, None
-        return pieces
 
-
-def _prepared(job: Job) -> _Piece | None:
+def _next_piece(job: Job) -> _Piece | None:
     """Return the next text of a request as it is computed; None for one that cannot be read."""
-    if job.prepared is None:
+    if job.next_piece is None:
         text = job.texts[len(job.sizes)]
         started = time.perf_counter()
         try:
@@ -298,9 +276,9 @@ def _prepared(job: Job) -> _Piece | None:
         except Exception as error:
             job.error = error
             return None
-        job.prepared = _Piece(job, item, num_tokens, len(text))
+        job.next_piece = _Piece(job, item, num_tokens, len(text))
         job.tokenization_seconds += time.perf_counter() - started
-    return job.prepared
+    return job.next_piece
 
 
 def _compute(batch: list[_Piece]) -> None:
@@ -310,15 +288,16 @@ def _compute(batch: list[_Piece]) -> None:
     try:
         results = batch[0].job.computation.compute([piece.item for piece in batch])
     except Exception as error:
-        runs = [list(pieces) for _, pieces in itertools.groupby(batch, lambda piece: piece.job)]
-        if len(runs) == 1:
-            batch[0].job.error = error
+        jobs = list(dict.fromkeys(piece.job for piece in batch))
+        if len(jobs) == 1:
+            jobs[0].error = error
             return
-        for pieces in runs:
-            _compute(pieces)
+        for job in jobs:
+            _compute([piece for piece in batch if piece.job is job])
         return
     for piece, result in zip(batch, results, strict=True):
         piece.job.results.append(result)
+        piece.job.characters_left -= piece.num_characters
 
 
 def _answer(job: Job) -> None:

@@ -18,8 +18,8 @@ from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.given_sentences import check_text, split_sentence
 from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
-from elmokit.web.api.answers import RequestError
-from elmokit.web.api.settings import ServerSettings
+from elmokit.web.errors import RequestError
+from elmokit.web.startup import ServerSettings
 
 _ORDINARY_LENGTH = 100
 """Of a word; longer pieces are text without spaces."""

@@ -17,7 +17,7 @@ _BOUNDS = {
     "te_batch_next_size": _COUNTS,
     "te_batch_next_tokens": _COUNTS,
 }
-"""Of the histograms: the last value of each interval."""
+"""The last value of each interval of the histograms."""
 _LABELS = {
     "te_request_count": "method",
     "te_request_success": "method",
@@ -33,14 +33,9 @@ class Metrics:
         self._intervals = {name: [0] * (len(bounds) + 1) for name, bounds in _BOUNDS.items()}
         self._sums = defaultdict[str, float](float)
 
-    def count(self, *, texts: int | None, success: bool = False) -> None:
-        """Count a request that arrived, or one that was answered; None texts: a single one."""
-        name = "te_request_success" if success else "te_request_count"
-        self._counts[name]["single" if texts is None else "batch"] += 1
-
-    def fail(self, kind: str) -> None:
-        """Count a request that was refused or failed."""
-        self._counts["te_request_failure"][kind] += 1
+    def count(self, name: str, label: str) -> None:
+        """Add one to a counter."""
+        self._counts[name][label] += 1
 
     def observe(self, name: str, value: float) -> None:
         """Add a value to a histogram: seconds, tokens or texts."""

@@ -1,8 +1,9 @@
-"""The routes, and what they have in common."""
+"""The routes of `elmokit serve`, and what they have in common."""
 
 import asyncio
+import base64
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from html import escape
@@ -10,33 +11,36 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from elmokit.embed.embedder import Embedder
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
-from elmokit.web.api import answers, schemas
-from elmokit.web.api.answers import RequestError, json_response
+from elmokit.web.api import schemas
 from elmokit.web.api.batcher import Batcher, Computation, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
 from elmokit.web.api.metrics import Metrics
-from elmokit.web.api.settings import ServerSettings
-
-BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
-"""Of a request's state: what was posted; whether its client has left."""
+from elmokit.web.errors import RequestError, as_json, json_response
+from elmokit.web.gate import BODY, HAS_GONE
+from elmokit.web.startup import ServerSettings
 
 _JSON = "application/json"
 _TINY = np.finfo(np.float32).tiny
-_STYLE = (
-    "body{font:1rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;"
-    "color-scheme:light dark}td{padding:.1rem 1rem .1rem 0}pre{overflow-x:auto}"
+_TABLE = (
+    ("POST /embed", "a vector per text", "텍스트마다 벡터 하나"),
+    ("POST /embed_all", "a vector per word", "단어마다 벡터 하나"),
+    ("POST /tokenize", "the words of a text", "텍스트를 나눈 단어"),
+    ("POST /v1/embeddings", "the API of OpenAI", "OpenAI의 API"),
+    ("GET /info", "the model and the limits", "모델과 제한"),
+    ("GET /health", "whether the server is up", "서버의 상태"),
+    ("GET /metrics", "counts and durations", "요청 수와 시간"),
 )
+"""What the page of the server shows, in English and Korean."""
 
 
 class Service:
@@ -60,14 +64,27 @@ class Service:
         self._tokens = Tokens(embedder, vocab, settings)
         self._predictions = {name: Prediction(run, settings) for name, run in (runs or {}).items()}
 
-    def app(self) -> Starlette:
+    def router(self) -> Router:
         """Return the routes as an ASGI application."""
         routes = [
-            Route(path, self._caught(answer), methods=[method])
-            for method, path, answer, *_ in (*_ROUTES, *_FURTHER_ROUTES)
-        ]
-        handlers: Any = {HTTPException: self._no_route}
-        return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+            ("POST", "/", self._embed), ("POST", "/embed", self._embed),
+            ("POST", "/embed_all", self._embed_all), ("POST", "/tokenize", self._tokenize),
+            ("POST", "/predict/{run}", self._predict),
+            ("POST", "/embeddings", self._openai_embeddings),
+            ("POST", "/v1/embeddings", self._openai_embeddings),
+            ("GET", "/v1/models", self._openai_models),
+            ("GET", "/v1/models/{model:path}", self._openai_models),
+            ("GET", "/", self._home), ("GET", "/info", self._info),
+            ("GET", "/health", self._health), ("GET", "/metrics", self._metrics),
+        ]  # fmt: skip
+        return Router(
+            [Route(path, answer, methods=[method]) for method, path, answer in routes],
+            lifespan=self._lifespan,
+        )
+
+    def count_error(self, error: RequestError) -> None:
+        """Count a request that was refused or failed."""
+        self.metrics.count("te_request_failure", error.tei_type)
 
     # --- Text Embeddings Inference
 
@@ -76,8 +93,7 @@ class Service:
         job = await self._compute(
             request, self._embedding, asked.inputs, truncate=asked.truncate, pooled=True
         )
-        vectors = self._pooled(job, normalize=asked.normalize)
-        return await _answer(job, partial(answers.numbers, vectors))
+        return await _answer(job, partial(numbers, self._pooled(job, normalize=asked.normalize)))
 
     async def _embed_all(self, request: Request) -> Response:
         asked = self._read(schemas.EmbedRequest, request)
@@ -88,7 +104,7 @@ class Service:
         async def pieces() -> AsyncIterator[bytes]:  # as text it is five times as large
             for number, vectors in enumerate(job.results):
                 job.results[number] = None
-                yield (b"," if number else b"[") + await asyncio.to_thread(answers.numbers, vectors)
+                yield (b"," if number else b"[") + await asyncio.to_thread(numbers, vectors)
             yield b"]"
 
         return StreamingResponse(pieces(), headers=_times(job), media_type=_JSON)
@@ -99,7 +115,7 @@ class Service:
         texts = job.results
         if not asked.add_special_tokens:
             texts = [tokens[1:-1] for tokens in texts]
-        return await _answer(job, partial(answers.texts_as_json, texts))
+        return await _answer(job, lambda: _array(map(as_json, texts)))
 
     async def _predict(self, request: Request) -> Response:
         name = request.path_params["run"]
@@ -111,7 +127,7 @@ class Service:
         job = await self._compute(request, prediction, asked.inputs)
         if isinstance(asked.inputs, str):
             return json_response(job.results[0], headers=_times(job))
-        return await _answer(job, partial(answers.texts_as_json, job.results))
+        return await _answer(job, lambda: _array(map(as_json, job.results)))
 
     async def _info(self, request: Request) -> Response:
         settings = self._settings
@@ -137,10 +153,6 @@ class Service:
             }
         )
 
-    async def _home(self, request: Request) -> Response:
-        name, url = self._settings.name, str(request.base_url)
-        return HTMLResponse(_home_page(name, url=url, runs=self._predictions))
-
     async def _health(self, request: Request) -> Response:
         self.batcher.check_running()
         return json_response({})
@@ -149,36 +161,51 @@ class Service:
         text = self.metrics.render(queue_size=self.batcher.queue_size)
         return Response(text, media_type="text/plain; version=0.0.4")
 
+    async def _home(self, request: Request) -> Response:
+        """Return what a browser shows at the server's address."""
+        runs = [(f"POST /predict/{run}", "the answer of a task model", "과제 모델의 답")
+                for run in self._predictions]  # fmt: skip
+        rows = "".join(
+            f"<tr><td><code>{escape(route)}</code><td>{english}<td lang=ko>{korean}</tr>"
+            for route, english, korean in (*_TABLE, *runs)
+        )
+        name = escape(self._settings.name)
+        example = f'curl {request.base_url}embed --json \'{{"inputs": "I sat by the bank ."}}\''
+        return HTMLResponse(
+            f"<!doctype html><html lang=en><meta charset=utf-8><title>{name} – elmokit</title>"
+            f"<h1>{name}</h1><p>An ELMo model, served by elmokit. "
+            "<span lang=ko>elmokit이 제공하는 ELMo 모델입니다.</span></p>"
+            f"<table>{rows}</table><pre>{escape(example)}</pre>"
+            "<p>To look inside the model, run <code>elmokit explore</code>. <span lang=ko>모델 "
+            "내부를 살펴보려면 <code>elmokit explore</code>를 실행하십시오.</span></p></html>"
+        )
+
     # --- OpenAI
 
     async def _openai_embeddings(self, request: Request) -> Response:
         asked = self._read(schemas.OpenAIRequest, request)
-        if asked.model not in (None, self._settings.name):
+        name = self._settings.name
+        if asked.model not in (None, name):
             raise RequestError(
-                404,
-                f"There is no model {asked.model[:60]!r}: this server has {self._settings.name!r}.",
+                404, f"There is no model {asked.model[:60]!r}: this server has {name!r}.",
                 parameter="model", code="model_not_found",
             )  # fmt: skip
         job = await self._compute(request, self._embedding, asked.input, field="input", pooled=True)
         vectors = self._pooled(job, normalize=None)
-        encode = partial(
-            answers.openai_embeddings, vectors, model=self._settings.name,
-            num_words=sum(job.sizes) - NUM_BOUNDARIES * len(job.sizes),
-            as_text=asked.encoding_format == "base64",
-        )  # fmt: skip
+        num_words = sum(job.sizes) - NUM_BOUNDARIES * len(job.sizes)
+        is_base64 = asked.encoding_format == "base64"
+        encode = partial(openai_list, vectors, name, num_words=num_words, is_base64=is_base64)
         return await _answer(job, encode)
 
     async def _openai_models(self, request: Request) -> Response:
-        return json_response({"object": "list", "data": [self._openai_name()]})
-
-    async def _openai_model(self, request: Request) -> Response:
-        asked = request.path_params["model"]
-        if asked != self._settings.name:
+        name = self._settings.name
+        model = {"id": name, "object": "model", "created": 0, "owned_by": "elmokit"}
+        asked = request.path_params.get("model")
+        if asked is None:
+            return json_response({"object": "list", "data": [model]})
+        if asked != name:
             raise RequestError(404, f"There is no model {asked[:60]!r}: see /v1/models.")
-        return json_response(self._openai_name())
-
-    def _openai_name(self) -> dict[str, Any]:
-        return {"id": self._settings.name, "object": "model", "created": 0, "owned_by": "elmokit"}
+        return json_response(model)
 
     # --- what they share
 
@@ -194,8 +221,8 @@ class Service:
     ) -> Job:
         single = isinstance(inputs, str)
         values: Sequence[Any] = [inputs] if single else inputs
-        num_texts = None if single else len(values)
-        self.metrics.count(texts=num_texts)
+        method = "single" if single else "batch"
+        self.metrics.count("te_request_count", method)
         if not values:
             raise RequestError(422, f"`{field}` is an empty list.", parameter=field)
         if len(values) > self._settings.max_texts:
@@ -217,7 +244,7 @@ class Service:
             self.metrics.observe(f"te_request_{name}", seconds)
         for size in job.sizes:
             self.metrics.observe("te_request_input_length", size)
-        self.metrics.count(texts=num_texts, success=True)
+        self.metrics.count("te_request_success", method)
         return job
 
     def _pooled(self, job: Job, *, normalize: bool | None) -> np.ndarray:
@@ -239,32 +266,8 @@ class Service:
             )
         return asked
 
-    def _caught(
-        self, answer: Callable[["Service", Request], Awaitable[Response]]
-    ) -> Callable[[Request], Awaitable[Response]]:
-        async def caught(request: Request) -> Response:
-            try:
-                return await answer(self, request)
-            except Exception as error:
-                refusal = answers.as_request_error(error)
-                self.metrics.fail(refusal.tei_type)
-                return answers.error_response(request.url.path, refusal)
-
-        return caught
-
-    async def _no_route(self, request: Request, error: HTTPException) -> Response:
-        path = request.url.path
-        messages = {
-            404: f"There is no route {path[:60]!r}.",
-            405: f"{path[:60]} does not take {request.method}.",
-        }
-        message = messages.get(error.status_code, error.detail)
-        response = answers.error_response(path, RequestError(error.status_code, message))
-        response.headers.update(error.headers or {})  # of 405, the methods that are allowed
-        return response
-
     @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, app: object) -> AsyncIterator[None]:
         demo = files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8")
         max_words = self._settings.max_words
         lines = [line.split()[:max_words] for line in demo.splitlines()[:80] if line.strip()]
@@ -272,26 +275,6 @@ class Service:
         await asyncio.to_thread(self.batcher.measure, self._embedding, sample)
         async with self.batcher.running():
             yield
-
-
-_ROUTES = (
-    ("POST", "/embed", Service._embed, "a vector per text", "텍스트마다 벡터 하나"),
-    ("POST", "/embed_all", Service._embed_all, "a vector per word", "단어마다 벡터 하나"),
-    ("POST", "/tokenize", Service._tokenize, "the words of a text", "텍스트를 나눈 단어"),
-    ("POST", "/v1/embeddings", Service._openai_embeddings, "the API of OpenAI", "OpenAI의 API"),
-    ("GET", "/info", Service._info, "the model and the limits", "모델과 제한"),
-    ("GET", "/health", Service._health, "whether the server is up", "서버의 상태"),
-    ("GET", "/metrics", Service._metrics, "counts and durations", "요청 수와 시간"),
-)
-"""Those that the page of the server shows, in English and Korean."""
-_FURTHER_ROUTES = (
-    ("GET", "/", Service._home),
-    ("POST", "/", Service._embed),
-    ("POST", "/predict/{run}", Service._predict),
-    ("POST", "/embeddings", Service._openai_embeddings),
-    ("GET", "/v1/models", Service._openai_models),
-    ("GET", "/v1/models/{model:path}", Service._openai_model),
-)
 
 
 async def _answer(job: Job, encode: Callable[[], bytes]) -> Response:
@@ -304,7 +287,7 @@ def _seconds(job: Job) -> dict[str, float]:
     return {
         "duration": time.perf_counter() - job.arrived,
         "tokenization_duration": job.tokenization_seconds,
-        "queue_duration": job.queue_seconds or 0.0,
+        "queue_duration": job.queue_seconds,
         "inference_duration": job.inference_seconds,
     }
 
@@ -317,23 +300,25 @@ def _times(job: Job) -> dict[str, str]:
     return times | {"x-compute-tokens": str(sum(job.sizes))}
 
 
-def _home_page(name: str, *, url: str, runs: Iterable[str]) -> str:
-    """Return what a browser shows at the server's address ``url``."""
-    shown = [(f"{method} {path}", *texts) for method, path, _, *texts in _ROUTES]
-    shown += [(f"POST /predict/{run}", "the answer of a task model", "과제 모델의 답")
-              for run in runs]  # fmt: skip
-    rows = "".join(
-        f"<tr><td><code>{escape(route)}</code></td><td>{english}</td><td lang=ko>{korean}</td></tr>"
-        for route, english, korean in shown
-    )
-    example = f'curl {url}embed --json \'{{"inputs": "I sat by the bank ."}}\''
-    return (
-        '<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width='
-        f'device-width"><title>{escape(name)} – elmokit</title><style>{_STYLE}</style>'
-        f"<h1>{escape(name)}</h1><p>An ELMo model, served by elmokit. "
-        "<span lang=ko>elmokit이 제공하는 ELMo 모델입니다.</span></p>"
-        f"<table>{rows}</table><pre>{escape(example)}</pre>"
-        "<p>To look inside the model, run <code>elmokit explore</code>. "
-        "<span lang=ko>모델 내부를 살펴보려면 <code>elmokit explore</code>를 실행하십시오.</span>"
-        "</p></html>"
-    )
+def numbers(vectors: np.ndarray) -> bytes:
+    """Return rows of vectors as JSON whose numbers read back as the same float32."""
+    return _array(to_json(row.tolist()) for row in vectors)
+
+
+def openai_list(vectors: np.ndarray, model: str, *, num_words: int, is_base64: bool) -> bytes:
+    """Return vectors in the dialect of OpenAI, as numbers or in base64."""
+
+    def entry(index: int, vector: np.ndarray) -> bytes:
+        plain = vector.astype("<f4").tobytes()
+        embedding = base64.b64encode(plain).decode() if is_base64 else vector.tolist()
+        return to_json({"object": "embedding", "index": index, "embedding": embedding})
+
+    usage = {"prompt_tokens": num_words, "total_tokens": num_words}
+    rest = to_json({"model": model, "usage": usage})[1:]
+    entries = _array(entry(index, vector) for index, vector in enumerate(vectors))
+    return b"".join((b'{"object":"list","data":', entries, b",", rest))
+
+
+def _array(items: Iterable[bytes]) -> bytes:
+    """Join JSON values; one call for all of them would let no other thread run meanwhile."""
+    return b"[%s]" % b",".join(items)

@@ -23,14 +23,19 @@ from elmokit.inspection.trace import trace
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.training.curves import read_training_run
-from elmokit.web.page.catalog import MAX_BYTES, MAX_NAMED, MAX_TOP, MAX_WORDS, ExploredModel
 from elmokit.web.page.corpus_index import CorpusIndex, index_corpus
+from elmokit.web.page.models import ExploredModel
 from elmokit.weights.model_dir import PretrainedBiLM
+
+MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
+"""Limits of one call."""
+MAX_NAMED = 100_000
+"""Likeliest words that one call names: words of the text times ``top``."""
 
 _SOON_SECONDS = 0.2
 
 Factor = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
-"""Of a mixture: larger ones would leave the range of its numbers."""
+"""A weight of a mixture: larger ones would leave the range of its numbers."""
 
 
 class Call(BaseModel):
@@ -89,11 +94,7 @@ class Calls:
         }
 
     def answer(self, method: str, body: bytes) -> bytes:
-        """Return JSON, or layers as the page reads them, for a call in JSON.
-
-        Raises:
-            CallError: for whatever a page can do wrong; anything else is a bug.
-        """
+        """Return JSON, or layers as the page reads them, for a call in JSON."""
         if method not in self._methods:
             raise CallError("not-available", f"This server has no call {method[:40]!r}.")
         call = _read_call(body)
@@ -150,31 +151,32 @@ class Calls:
         )
 
     def _layers(self, call: Call) -> bytes:
-        model = self._model(call)
-        if call.model not in self._embedders:
-            self._embedders[call.model] = Embedder(model, device="cpu")
-        (layers,) = self._embedders[call.model].embed([call.words], state=call.state or "reset")
+        (layers,) = self._embedder(call).embed([call.words], state=call.state or "reset")
         text = json.dumps({"words": call.words, "shape": layers.shape}).encode()
         filled = text + b" " * (-len(text) % 4)
         return struct.pack("<I", len(text)) + filled + layers.astype("<f4").tobytes()
 
     def _neighbors(self, call: Call) -> Any:
-        model = self._model(call)
+        embedder, num_layers = self._embedder(call), self._model(call).num_layers
         if not self._corpus:
             raise CallError("not-available", "No corpus was given: `elmokit explore --corpus`.")
-        if not (1 <= call.layer < model.num_layers and 0 <= call.index < len(call.words)):
+        if not (1 <= call.layer < num_layers and 0 <= call.index < len(call.words)):
             raise CallError("bad-input", f"There is no layer {call.layer} or no word {call.index}.")
         if call.model not in self._indexes:
-            self._indexes[call.model] = _in_background(lambda: index_corpus(model, self._corpus))
+            self._indexes[call.model] = _in_background(lambda: index_corpus(embedder, self._corpus))
         indexing = self._indexes[call.model]
         if not futures.wait([indexing], _SOON_SECONDS).done:
             raise CallError("not-yet", "The corpus is being read: ask again.")
         if (error := indexing.exception()) is not None:
             del self._indexes[call.model]  # the next call reads the corpus again
-            told = isinstance(error, ElmokitError | OSError)
-            reason = str(error) if told else f"{type(error).__name__}: {error}"
-            raise CallError("bad-corpus", reason) from error
+            raise CallError("bad-corpus", str(error) or type(error).__name__) from error
         return indexing.result().nearest(call.words, call.index, layer=call.layer, top=call.top)
+
+    def _embedder(self, call: Call) -> Embedder:
+        model = self._model(call)
+        if call.model not in self._embedders:
+            self._embedders[call.model] = Embedder(model, device="cpu")
+        return self._embedders[call.model]
 
     def _scorer(self, call: Call) -> TextScorer:
         model = self._model(call)

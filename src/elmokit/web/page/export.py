@@ -1,24 +1,28 @@
-"""The page as a folder of static files, with models inside, for any web server."""
+"""What a copy of the page consists of; the page as a folder of static files, with models inside."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_directory
-from elmokit.web.page.catalog import (
-    COMPRESSED,
-    ExploredModel,
-    catalog,
-    load_explored,
-    page_files,
-)
+from elmokit.files.json_files import json_bytes
+from elmokit.files.remote import AnyFile
+from elmokit.version import __version__
+from elmokit.web.page import calls
+from elmokit.web.page.models import COMPRESSED, MADE_FILES, STATIC, ExploredModel, load_explored
+from elmokit.web.page.text_rules import RULES_NAME, text_rules
 from elmokit.weights.model_files import FILE_MANAGER_FILES, VOCAB_NAME, WEIGHTS_NAME
 from elmokit.wording import quoted
 
+CATALOG_NAME = "explorer.json"
+"""What the page can show, computed where."""
 ExportedWeights = Literal["int6", "int8", "stored"]
+
+_NAMED_FILES = 3
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,53 @@ class ExportReport:
     models: list[str]
     num_files: int
     num_bytes: int
+
+
+def catalog(
+    models: Sequence[ExploredModel],
+    *,
+    served: bool,
+    runs: Iterable[str] = (),
+    tasks: Mapping[str, str] | None = None,
+    corpus: Sequence[AnyFile] = (),
+) -> dict[str, Any]:
+    """Return the contents of ``explorer.json`` (Catalog in ``compute/client.js``).
+
+    ``tasks`` has the task of each task run by the name of the run.
+    """
+    names = [path.name for path in corpus]
+    label = ", ".join(names) or None
+    if len(names) > _NAMED_FILES:
+        label = f"{names[0]} … {names[-1]} ({len(names):,})"
+    return {
+        "version": __version__,
+        "compute": "server" if served else "browser",
+        "limits": {
+            "max_words": calls.MAX_WORDS,
+            "max_bytes": calls.MAX_BYTES,
+            "max_top": calls.MAX_TOP,
+            "max_named": calls.MAX_NAMED,
+        },
+        "models": [model.entry(served=served) for model in models],
+        "runs": [{"name": name, "title": name} for name in runs],
+        "tasks": [{"name": n, "title": n, "task": task} for n, task in (tasks or {}).items()],
+        "corpus": label,
+    }
+
+
+def page_files(
+    content: dict[str, Any], models: Sequence[ExploredModel]
+) -> dict[str, Callable[[], bytes]]:
+    """Return how to read each file of a copy of the page, by its path in it."""
+    catalog_bytes, rules = json_bytes(content), json_bytes(text_rules(), indent=None)
+    static = [path for path in STATIC.rglob("*") if path.is_file()]
+    files = {path.relative_to(STATIC).as_posix(): path.read_bytes for path in static}
+    files |= {CATALOG_NAME: lambda: catalog_bytes, RULES_NAME: lambda: rules}
+    for model in models:
+        folder = f"models/{model.name}"
+        files |= {f"{folder}/{path.name}": path.read_bytes for path in model.paths()}
+        files |= {f"{folder}/{name}": partial(model.made_file, name) for name in MADE_FILES}
+    return files
 
 
 def export_explorer(

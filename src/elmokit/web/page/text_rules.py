@@ -1,46 +1,42 @@
 r"""The rules of the tokenizer ``simple``, of normalization and alignment, for the page.
 
-They are written once, in Python. Their regular expressions are translated into JavaScript's syntax
-(flag ``v``), in which ``\w``, ``\d``, ``\s`` and ignoring case mean other characters: the
-translation names the characters that Python means.
+They are written once, in Python. Their regular expressions are rewritten for JavaScript (flag
+``v``), in which ``\w``, ``\d``, ``\s`` and ignoring case mean other characters.
 """
 
 import re
-from collections.abc import Sequence
-from re import _parser  # pyright: ignore[reportAttributeAccessIssue]
+import string
 from typing import Any
 
 from elmokit.text.alignment import MAX_ALTERED, cluster_pattern
-from elmokit.text.normalization import plain_1_rules
+from elmokit.text.normalization import combining_marks, plain_1_rules
 from elmokit.text.tokenizers import simple_data
 from elmokit.text.tokenizers.simple import patterns
 
 RULES_NAME = "tokenizer-rules.json"
 
-_SPACES = "\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-"""What `str.isspace` is true of, as the inside of a class."""
-_CATEGORIES = {
-    "CATEGORY_WORD": r"\p{L}\p{N}_",
-    "CATEGORY_NOT_WORD": r"[^\p{L}\p{N}_]",
-    "CATEGORY_DIGIT": r"\p{Nd}",
-    "CATEGORY_SPACE": _SPACES,
-    "CATEGORY_NOT_SPACE": f"[^{_SPACES}]",
-}
+_SPACES = r"[\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+"""What `str.isspace` is true of."""
+_ESCAPES = {
+    r"\w": r"[\p{L}\p{N}_]", r"\W": r"[^\p{L}\p{N}_]", r"\d": r"\p{Nd}", r"\p{M}": r"\p{M}",
+    r"\s": _SPACES, r"\S": _SPACES.replace("[", "[^"), "(?s:.)": r"[\s\S]", "(?i:": "(?:",
+    # V8 takes a negated class inside a negated class for another one
+    r"[^\W\d_]": r"[\p{L}\p{Nl}\p{No}]",
+}  # fmt: skip
+_TOKEN = re.compile(
+    r"\[\^\\W\\d_\]|\\p\{M\}|\\U[\da-f]{8}|\\u[\da-f]{4}|\\.|\(\?s:\.\)|\(\?P=\w+\)|\(\?P<\w+>|\(\?(?:i:|:|<?[=!])"
+    r"|.",
+    re.DOTALL,
+)
 _OTHER_CASES = {"i": "İı", "s": "ſ", "k": "\u212a"}
 """What Python takes for a letter in another case, besides its lower and upper case."""
-_AROUND = {
-    ("ASSERT", 1): "=",
-    ("ASSERT", -1): "<=",
-    ("ASSERT_NOT", 1): "!",
-    ("ASSERT_NOT", -1): "<!",
-}
 
 
 def text_rules() -> dict[str, Any]:
     """Return the word lists, and the patterns in JavaScript's syntax."""
     plain = vars(plain_1_rules())
     return {
-        "spaces": f"[{_SPACES}]",
+        "spaces": _SPACES,
         "normalization": {
             name: to_javascript(rule) if isinstance(rule, re.Pattern) else dict(rule)
             for name, rule in plain.items()
@@ -62,85 +58,42 @@ def text_rules() -> dict[str, Any]:
 def to_javascript(pattern: re.Pattern[str]) -> str:
     """Return the source of ``new RegExp(source, "v")`` that matches the same.
 
-    Python's own parser reads the pattern.
-
-    Raises:
-        ValueError: for syntax that these rules do not use.
+    It knows what the rules use: neither spaces in classes nor ranges of letters in any case.
     """
-    names = {number: name for name, number in pattern.groupindex.items()}
-    return _joined(_parser.parse(pattern.pattern, pattern.flags), pattern.flags, names)
+    source = pattern.pattern.replace(combining_marks(), r"\p{M}")
+    source = re.sub(r"(?<=\[)-|-(?=\])", r"\\-", source)  # a sign at the edge of a class, no range
+    if pattern.flags & re.VERBOSE:
+        source = re.sub(r"\s+#.*|\s", "", source)
+    ignores_case = [bool(pattern.flags & re.IGNORECASE)]  # outside, then in each open group
+    in_class, parts = False, list[str]()
+    for token in _TOKEN.findall(source):
+        parts.append(_translated(token, in_class=in_class, ignores_case=ignores_case[-1]))
+        if token in ("[", "]"):
+            in_class = token == "["
+        elif not in_class and token == ")":
+            ignores_case.pop()
+        elif not in_class and token[0] == "(" and token[-1] != ")":
+            ignores_case.append(ignores_case[-1] or token == "(?i:")
+    return "".join(parts)
 
 
-def _joined(parts: Any, flags: int, names: dict[int, str]) -> str:
-    return "".join(_translated(str(kind), value, flags, names) for kind, value in parts)
-
-
-def _translated(kind: str, value: Any, flags: int, names: dict[int, str]) -> str:
-    """Return a part of a parsed pattern; what its value holds depends on its kind."""
-    if kind == "LITERAL" and not flags & re.IGNORECASE:
-        return _character(value)
-    if kind == "LITERAL":
-        return _class([("LITERAL", value)], flags)
-    if kind == "IN":
-        return _class([(str(member), content) for member, content in value], flags)
-    if kind == "ANY":
-        return r"[\s\S]" if flags & re.DOTALL else r"[^\n]"
-    if kind == "AT" and str(value) in ("AT_BEGINNING", "AT_END"):
-        return "^" if str(value) == "AT_BEGINNING" else "$"
-    if kind == "BRANCH":
-        return f"(?:{'|'.join(_joined(way, flags, names) for way in value[1])})"
-    if kind == "SUBPATTERN":
-        number, added, removed, parts = value
-        inside = _joined(parts, flags & ~removed | added, names)
-        return f"(?<{names[number]}>{inside})" if number in names else f"(?:{inside})"
-    if kind == "GROUPREF" and value in names:
-        return rf"\k<{names[value]}>"
-    if kind == "MAX_REPEAT":
-        least, most, parts = value
-        bound = "" if most is _parser.MAXREPEAT else most
-        return f"(?:{_joined(parts, flags, names)}){{{least},{bound}}}"
-    if kind in ("ASSERT", "ASSERT_NOT"):
-        direction, parts = value
-        return f"(?{_AROUND[kind, direction]}{_joined(parts, flags, names)})"
-    raise ValueError(f"no JavaScript is known for {kind} {value!r:.60}")
-
-
-def _class(members: Sequence[tuple[str, Any]], flags: int) -> str:
-    negated, named, ranges = "", "", list[tuple[int, int]]()
-    for kind, value in members:
-        if kind == "NEGATE":
-            negated = "^"
-        elif kind == "CATEGORY":
-            named += _CATEGORIES[str(value)]
-        else:
-            ranges.append(value if kind == "RANGE" else (value, value))
-    if flags & re.IGNORECASE:
-        ranges += [(ord(char), ord(char)) for char in _other_cases(ranges)]
-    shown = named + "".join(_shown(low, high) for low, high in _merged(ranges))
-    return f"[{negated}{shown}]"
-
-
-def _other_cases(ranges: list[tuple[int, int]]) -> set[str]:
-    chars = {chr(code) for low, high in ranges for code in range(low, high + 1)}
-    cased = {case for char in chars for case in (char.lower(), char.upper()) if len(case) == 1}
-    return (cased | {other for char in cased for other in _OTHER_CASES.get(char, "")}) - chars
-
-
-def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    # the combining marks are given one by one, and stand in a dozen places
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1] + 1:
-            low, high = merged[-1][0], max(high, merged.pop()[1])
-        merged.append((low, high))
-    return merged
-
-
-def _shown(low: int, high: int) -> str:
-    return _character(low) if low == high else f"{_character(low)}-{_character(high)}"
-
-
-def _character(code: int) -> str:
-    # signs by number: which of them a class may hold as they are differs between the languages
-    char = chr(code)
-    return char if char.isascii() and char.isalnum() else f"\\u{{{code:x}}}"
+def _translated(token: str, *, in_class: bool, ignores_case: bool) -> str:
+    if token in _ESCAPES:
+        return _ESCAPES[token]
+    if token.startswith(r"\U"):
+        return rf"\u{{{int(token[2:], 16):x}}}"
+    if token.startswith("(?P"):
+        return token.replace("(?P<", "(?<").replace("(?P=", r"\k<").replace(")", ">")
+    if token == "." and not in_class:
+        return r"[^\n]"
+    if ignores_case and token.isalpha():
+        cases = {token.lower(), token.upper(), *_OTHER_CASES.get(token.lower(), "")}
+        return "".join(sorted(cases)) if in_class else f"[{''.join(sorted(cases))}]"
+    if len(token) == 2 and token[0] == "\\":
+        if token[1].isalnum():
+            raise ValueError(f"no JavaScript is known for {token!r}")
+        return rf"\u{{{ord(token[1]):x}}}"
+    # which signs a class may hold as they are differs between the languages
+    if in_class and token in string.punctuation and token not in "]^-":
+        return rf"\u{{{ord(token):x}}}"
+    return token

@@ -20,14 +20,6 @@ def elmokit():
     return run
 
 
-def test_prints_a_parity_report(elmokit, tmp_path):
-    code, out, _ = elmokit(CASE, tmp_path / "model")
-    assert code == 0
-    assert "bit for bit identical" in out
-    assert "0.0e+00 at most" in out
-    assert (tmp_path / "model" / "config.json").exists()
-
-
 def test_json_is_one_object_and_nothing_else(elmokit, tmp_path):
     _, out, _ = elmokit(
         "--options",
@@ -79,24 +71,6 @@ def test_what_is_read_is_never_replaced(elmokit, tmp_path):
         assert not (tmp_path / "m" / "options.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere", "m"], "no model 'nowhere'"),
-        ([CASE], "takes SRC and DST"),
-        ([CASE, "."], "not overwritten"),
-        ([CASE, "m", "--weights", "other.hdf5"], "no file other.hdf5"),
-    ],
-)
-def test_wrong_input_is_said_and_exits_with_2(elmokit, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "thesis.txt").touch()
-    code, out, err = elmokit(*arguments)
-    assert code == 2
-    assert message in err
-    assert not out
-
-
 def test_a_model_becomes_onnx(elmokit, tmp_path):
     pytest.importorskip("onnxruntime")
     code, out, _ = elmokit("en", tmp_path / "elmo.onnx", "--json")
@@ -112,12 +86,20 @@ def test_a_model_becomes_onnx(elmokit, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["en", "{}/model", "--dtype", "int8"], "--dtype"),
-        (["en", "{}/elmo.onnx", "--vocab", "vocab.txt"], "`vocab`"),
+        (["nowhere", "m"], "nowhere"),
+        ([CASE], "SRC and DST"),
+        ([CASE, "."], "not overwritten"),
+        ([CASE, "m", "--weights", "other.hdf5"], "other.hdf5"),
+        (["en", "m", "--dtype", "int8"], "--dtype"),
+        (["en", "elmo.onnx", "--vocab", "vocab.txt"], "`vocab`"),
     ],
 )
-def test_options_without_use_are_refused(elmokit, tmp_path, arguments, named):
-    code, _, err = elmokit(*(argument.format(tmp_path) for argument in arguments))
-    assert code == 2
+def test_wrong_input_is_said_and_nothing_is_written(
+    elmokit, tmp_path, monkeypatch, arguments, named
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "thesis.txt").touch()
+    code, out, err = elmokit(*arguments)
+    assert (code, out) == (2, "")
     assert named in err
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -20,7 +20,7 @@ def index_of(model, tmp_path):
     def index_of(sentences, **options):
         path = tmp_path / "corpus.txt"
         path.write_text("\n".join(map(" ".join, sentences)) + "\n", encoding="utf-8")
-        return index_corpus(model, [path], **options)
+        return index_corpus(elmokit.Embedder(model), [path], **options)
 
     return index_of
 
@@ -32,41 +32,41 @@ def cosine(a, b):
 def test_neighbors_are_those_of_the_whole_comparison(model, index_of):
     index = index_of([*SENTENCES, *SENTENCES])
     query = SENTENCES[0]
-    found = index.nearest(query, 1, layer=1, top=5)
+    answer = index.nearest(query, 1, layer=1, top=5)
     distinct = list(dict.fromkeys(map(tuple, SENTENCES)))
-    assert (found.num_sentences, found.is_whole) == (len(distinct), True)
-    assert found.num_words == sum(map(len, distinct))
+    assert (answer["num_sentences"], answer["is_whole"]) == (len(distinct), True)
+    assert answer["num_words"] == sum(map(len, distinct))
     embedder = elmokit.Embedder(model)
     layers = {sentence: embedder.embed([list(sentence)])[0] for sentence in distinct}
     target = layers[tuple(query)][:, 1]
     best = [max(cosine(target[1], v) for v in layers[other][1]) for other in distinct[1:]]
-    assert [near.similarity for near in found.contextual] == pytest.approx(
+    assert [near["similarity"] for near in answer["contextual"]] == pytest.approx(
         sorted(best, reverse=True)[:5], abs=2e-3
     )
-    for near in found.contextual:
-        assert near.words != query
-        vector = layers[tuple(near.words)][1, near.index]
-        assert cosine(target[1], vector) == pytest.approx(near.similarity, abs=2e-3)
+    for near in answer["contextual"]:
+        assert near["words"] != query
+        vector = layers[tuple(near["words"])][1, near["index"]]
+        assert cosine(target[1], vector) == pytest.approx(near["similarity"], abs=2e-3)
     forms = {word: layers[s][0, i] for s in distinct for i, word in enumerate(s)}
     del forms[query[1]]
     static = sorted((cosine(target[0], vector) for vector in forms.values()), reverse=True)[:5]
-    assert [near.similarity for near in found.static] == pytest.approx(static, abs=1e-4)
-    assert all(near.words != [query[1]] for near in found.static)
+    assert [near["similarity"] for near in answer["static"]] == pytest.approx(static, abs=1e-4)
+    assert all(near["words"] != [query[1]] for near in answer["static"])
 
 
 def test_a_corpus_of_one_sentence_has_no_neighbor_of_that_sentence(index_of):
     index = index_of(SENTENCES[:1])
-    found = index.nearest(SENTENCES[0], 0, layer=1, top=5)
-    assert (found.contextual, found.num_sentences) == ([], 1)
+    answer = index.nearest(SENTENCES[0], 0, layer=1, top=5)
+    assert (answer["contextual"], answer["num_sentences"]) == ([], 1)
     other = index.nearest(["neverseen"], 0, layer=1, top=5)
-    assert [near.words for near in other.contextual] == [SENTENCES[0]]
+    assert [near["words"] for near in other["contextual"]] == [SENTENCES[0]]
 
 
 def test_what_fits_of_a_corpus_is_indexed_sentence_by_sentence(model, index_of):
     sentences = [[f"{letter}{n}" for n in range(140)] for letter in "wv"] + [["last", "one"]]
     num_bytes = model.output_dim * (2 * (model.num_layers - 1) + 4)  # of a word and its form
-    found = index_of(sentences, max_bytes=200 * num_bytes).nearest(["w0"], 0, layer=1, top=3)
-    assert (found.num_sentences, found.num_words, found.is_whole) == (1, 140, False)
+    answer = index_of(sentences, max_bytes=200 * num_bytes).nearest(["w0"], 0, layer=1, top=3)
+    assert (answer["num_sentences"], answer["num_words"], answer["is_whole"]) == (1, 140, False)
     for num_words, is_whole in ((282, True), (281, False)):
         assert index_of(sentences, max_bytes=num_words * num_bytes).is_whole is is_whole
     with pytest.raises(FormatError, match="more words than the index holds"):
@@ -77,4 +77,4 @@ def test_a_corpus_that_is_empty_or_gone_is_told(model, index_of, tmp_path):
     with pytest.raises(FormatError, match=r"corpus\.txt"):
         index_of([])
     with pytest.raises(FileNotFoundError):
-        index_corpus(model, [tmp_path / "missing.txt"])
+        index_corpus(elmokit.Embedder(model), [tmp_path / "missing.txt"])

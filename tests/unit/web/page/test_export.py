@@ -1,6 +1,7 @@
 import gzip
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ from safetensors.numpy import load_file
 
 import elmokit
 from elmokit.errors import InputError
-from elmokit.web.page import catalog
-from elmokit.web.page.export import export_explorer
-from elmokit.web.page.made_files import STATIC
+from elmokit.web.page import models
+from elmokit.web.page.export import catalog, export_explorer
+from elmokit.web.page.models import STATIC
 
 from ....builders.browser_calls import load_exported
 from ....builders.training_models import toy_model
@@ -70,13 +71,6 @@ def _umask():
     return mask
 
 
-def test_two_models_of_one_name_are_numbered(model_dir, tmp_path):
-    other = tmp_path / "toy"
-    toy_model().save(other)
-    report = export_explorer([str(model_dir), str(other)], tmp_path / "site")
-    assert report.models == ["toy", "toy-2"]
-
-
 def test_nothing_is_overwritten(model_dir, tmp_path):
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(FileExistsError, match=r"mine\.txt"):
@@ -88,19 +82,23 @@ def test_an_interrupted_export_leaves_nothing(model_dir, tmp_path, monkeypatch):
     def interrupt(model):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(catalog.MADE_FILES, "warm.safetensors", interrupt)
+    monkeypatch.setitem(models.MADE_FILES, "warm.safetensors", interrupt)
     with pytest.raises(KeyboardInterrupt):
         export_explorer([str(model_dir)], tmp_path / "site")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_too_large_for_a_browser_is_told_the_way(model_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr(catalog, "MAX_BROWSER_BYTES", 10)
+    monkeypatch.setattr(models, "MAX_BROWSER_BYTES", 10)
     with pytest.raises(InputError, match="elmokit explore"):
         export_explorer([str(model_dir)], tmp_path / "site")
     assert not (tmp_path / "site").exists()
 
 
-def test_an_unknown_model_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        export_explorer(["nowhere"], tmp_path / "site")
+@pytest.mark.parametrize(
+    ("number", "label"),
+    [(0, None), (3, "0.txt, 1.txt, 2.txt"), (2000, "0.txt … 1999.txt (2,000)")],
+)
+def test_a_corpus_of_many_files_has_a_short_label(number, label):
+    corpus = [Path(f"wiki/{i}.txt") for i in range(number)]
+    assert catalog([], served=True, corpus=corpus)["corpus"] == label

@@ -36,7 +36,9 @@ export class ServerBackend {
     } catch {
       throw new ComputeError("network", `The server answered ${answer.status} without JSON.`);
     }
-    if (result.error !== undefined) throw new ComputeError(result.error.code, result.error.message);
+    if (result.error !== undefined) {
+      throw new ComputeError(result.error.code ?? "bug", result.error.message);
+    }
     return method === "tokenize" ? inUtf16(result) : result;
   }
 }

@@ -1,41 +1,47 @@
-"""What a copy of the page consists of; ``explorer.json``: what it can show, computed where."""
+"""A model of the page, and the files that are computed from it.
+
+A browser would take seconds to compute them. ``packs/senses.*.json`` hold sentences with ambiguous
+words; when a model is served or exported, their layers are computed with that very model and stored
+beside it, so they cannot be out of date: int8 with one scale for each vector of one direction. The
+hash of the model stands in the metadata, and the page refuses a file of another model.
+"""
 
 import itertools
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 
+import numpy as np
+from jaxtyping import Float
+from safetensors.numpy import save as tensor_bytes
+
 from elmokit.bilm.softmax import AdaptiveSoftmax
+from elmokit.embed.embedder import Embedder
 from elmokit.errors import MissingExtraError
-from elmokit.files.json_files import json_bytes
-from elmokit.files.remote import AnyFile
+from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.warm_state import warm_state, warm_text
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.version import __version__
-from elmokit.web.page.made_files import MADE_FILES, PREPARED_NAME, STATIC, language_of, pack_name
-from elmokit.web.page.text_rules import RULES_NAME, text_rules
 from elmokit.weights.locate import CONFIG_NAME, find_model, lasting_name
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import CARD_NAME, VOCAB_NAME, WEIGHTS_NAME
 
 log = logging.getLogger(__name__)
 
-ComputedBy = Literal["browser", "server"]
-CATALOG_NAME = "explorer.json"
+STATIC = Path(__file__).parent / "static"
+"""The files of the page."""
 COMPRESSED = ".gz"
 """What the name of a file adds that the page itself unpacks: few web servers compress."""
 MAX_BROWSER_BYTES = 64_000_000
-"""Of the weights of a model that a browser runs."""
-MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
-"""Of one call."""
-MAX_NAMED = 100_000
-"""Likeliest words that one call names: words of the text times ``top``."""
+"""Size of the weights of a model that a browser runs."""
+PREPARED_NAME = "prepared.safetensors"
 
-_NAMED_FILES = 3
+_LARGEST = 127
 _TOKENIZERS_IN_BROWSER = ("simple", "whitespace")
 
 
@@ -58,15 +64,12 @@ class ExploredModel:
 
     def paths(self) -> list[Path]:
         """Return the files of the model directory that a browser reads, and the card."""
-        names = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME)
-        plain = [self.directory / name for name in names]
-        packed = [path.with_name(path.name + COMPRESSED) for path in plain]
-        pairs = zip(plain, packed, strict=True)
-        return [path if path.is_file() else other for path, other in pairs
-                if path.is_file() or other.is_file()]  # fmt: skip
+        plain = (self.directory / n for n in (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME))
+        pairs = ((path, path.with_name(path.name + COMPRESSED)) for path in plain)
+        return [path for pair in pairs for path in [p for p in pair if p.is_file()][:1]]
 
     def why_not_in_browser(self) -> str | None:
-        """Say why a browser cannot run the model; none if it can."""
+        """Say why a browser cannot run the model; None if it can."""
         num_bytes = (self.directory / WEIGHTS_NAME).stat().st_size
         if num_bytes > MAX_BROWSER_BYTES:
             return f"its weights have {num_bytes:,} bytes, more than {MAX_BROWSER_BYTES:,}"
@@ -79,8 +82,8 @@ class ExploredModel:
     def entry(self, *, served: bool) -> dict[str, Any]:
         """Return the model's part of the catalog (ModelInfo in ``compute/client.js``)."""
         model, config = self.model, self.model.config
-        compute: ComputedBy = "server" if served and self.why_not_in_browser() else "browser"
-        exact, tokenized_by = self._tokenizer(served=served, compute=compute)
+        compute = "server" if served and self.why_not_in_browser() else "browser"
+        tokenized_by = self._tokenized_by(served=served, compute=compute)
         sizes = {path.name: path.stat().st_size for path in self.paths()}
         model_hash = model.model_hash()
         return {
@@ -94,8 +97,8 @@ class ExploredModel:
             "hash": model_hash,
             "version": f"{__version__}-{model.fingerprint(model_hash)[:16]}",
             "compute": compute,
-            "tokenizer": "exact" if exact else "as-typed",
-            "tokenized_by": tokenized_by,
+            "tokenizer": "exact" if tokenized_by else "as-typed",
+            "tokenized_by": tokenized_by or compute,
             "tokenizer_name": model.tokenizer.name,
             "tokenizer_version": model.tokenizer.version,
             "normalization": config.char_vocab.normalization,
@@ -111,17 +114,18 @@ class ExploredModel:
             "num_bytes": sum(size for name, size in sizes.items() if name != CARD_NAME),
         }
 
-    def _tokenizer(self, *, served: bool, compute: ComputedBy) -> tuple[bool, ComputedBy]:
-        """Return whether tokens are those of Python, and where they are made."""
+    def _tokenized_by(self, *, served: bool, compute: str) -> str | None:
+        """Return where the model's own tokenizer runs: browser or server; None: nowhere."""
         if self.model.tokenizer.name in _TOKENIZERS_IN_BROWSER:
-            return True, compute
-        if served:
-            try:
-                build_tokenizer(self.model.tokenizer)
-                return True, "server"
-            except MissingExtraError as error:
-                log.warning("%s: words are read as typed, between spaces: %s", self.name, error)
-        return False, compute
+            return compute
+        if not served:
+            return None
+        try:
+            build_tokenizer(self.model.tokenizer)
+        except MissingExtraError as error:
+            log.warning("%s: words are read as typed, between spaces: %s", self.name, error)
+            return None
+        return "server"
 
 
 def load_explored(names: Sequence[str]) -> list[ExploredModel]:
@@ -143,49 +147,56 @@ def distinct_names(names: Iterable[str]) -> list[str]:
     return distinct
 
 
-def catalog(
-    models: Sequence[ExploredModel],
-    *,
-    served: bool,
-    runs: Iterable[str] = (),
-    tasks: Sequence[dict[str, str]] = (),
-    corpus: Sequence[AnyFile] = (),
-) -> dict[str, Any]:
-    """Return the contents of ``explorer.json`` (Catalog in ``compute/client.js``)."""
-    return {
-        "version": __version__,
-        "compute": "server" if served else "browser",
-        "limits": {
-            "max_words": MAX_WORDS,
-            "max_bytes": MAX_BYTES,
-            "max_top": MAX_TOP,
-            "max_named": MAX_NAMED,
-        },
-        "models": [model.entry(served=served) for model in models],
-        "runs": [{"name": name, "title": name} for name in runs],
-        "tasks": list(tasks),
-        "corpus": _label_of(corpus),
-    }
+def language_of(model: PretrainedBiLM) -> str | None:
+    """Return the language that a model states, as ``ko`` for ``ko-KR``; else of its tokenizer."""
+    stated = str(model.training_metadata.get("language") or "").lower()
+    return stated.split("-")[0] or ("ko" if model.tokenizer.name == "korean" else None)
 
 
-def _label_of(corpus: Sequence[AnyFile]) -> str | None:
-    """Return the names of a few files; of many the first, the last, and how many there are."""
-    names = [path.name for path in corpus]
-    if len(names) > _NAMED_FILES:
-        return f"{names[0]} … {names[-1]} ({len(names):,})"
-    return ", ".join(names) or None
+def pack_name(model: PretrainedBiLM) -> str:
+    """Return the file with the prepared sentences for a model; English if it has none."""
+    name = f"packs/senses.{language_of(model)}.json"
+    return name if (STATIC / name).is_file() else "packs/senses.en.json"
 
 
-def page_files(
-    content: dict[str, Any], models: Sequence[ExploredModel]
-) -> dict[str, Callable[[], bytes]]:
-    """Return how to read each file of a copy of the page, by its path in it."""
-    catalog_bytes, rules = json_bytes(content), json_bytes(text_rules(), indent=None)
-    static = [path for path in STATIC.rglob("*") if path.is_file()]
-    files = {path.relative_to(STATIC).as_posix(): path.read_bytes for path in static}
-    files |= {CATALOG_NAME: lambda: catalog_bytes, RULES_NAME: lambda: rules}
-    for model in models:
-        folder = f"models/{model.name}"
-        files |= {f"{folder}/{path.name}": path.read_bytes for path in model.paths()}
-        files |= {f"{folder}/{name}": partial(model.made_file, name) for name in MADE_FILES}
-    return files
+def prepared_layers(model: PretrainedBiLM) -> bytes:
+    """Return a safetensors file with the layers of all prepared sentences, from the zero state.
+
+    ``static`` (U, D): the token vectors of the distinct words, in the order of their first
+    occurrence. ``context`` (N (L - 1) 2, D): for each of the N words, in order, its layers from
+    the first on, forward half, then backward half.
+    """
+    entries: list[dict[str, Any]] = json.loads((STATIC / pack_name(model)).read_bytes())["entries"]
+    sentences = [sentence["words"] for entry in entries for sentence in entry["sentences"]]
+    embedder = Embedder(model, device="cpu")
+    layers = np.concatenate(embedder.embed(sentences), axis=1)  # (L, N, 2D)
+    words = [word for sentence in sentences for word in sentence]
+    first = {word: i for i, word in reversed(list(enumerate(words)))}
+    dim = layers.shape[2] // 2
+    tensors: dict[str, np.ndarray] = {}
+    for name, rows in (
+        ("static", layers[0, sorted(first.values()), :dim]),
+        ("context", layers[1:].transpose(1, 0, 2).reshape(-1, dim)),
+    ):
+        tensors[name], tensors[f"{name}.scale"] = _in_int8(rows)
+    return tensor_bytes(tensors, metadata={"model": model.model_hash()})
+
+
+def _in_int8(rows: Float[np.ndarray, "R D"]) -> tuple[np.ndarray, np.ndarray]:
+    scale = np.maximum(np.abs(rows).max(axis=1), 1e-30) / _LARGEST  # (R,)
+    return np.round(rows / scale[:, None]).astype(np.int8), scale.astype(np.float32)
+
+
+def warm_file(model: PretrainedBiLM) -> bytes:
+    """Return the warm state as a safetensors file: hidden (N, 2, D) and cell (N, 2, H)."""
+    state = warm_state(FrozenBiLM(model), warm_text(model.warm_text))
+    arrays = {"hidden": state.hidden[:, :, 0], "cell": state.cell[:, :, 0]}
+    return tensor_bytes({
+        name: np.ascontiguousarray(array.float().cpu().numpy()) for name, array in arrays.items()
+    })  # fmt: skip
+
+
+MADE_FILES: dict[str, Callable[[PretrainedBiLM], bytes]] = {
+    "warm.safetensors": warm_file,
+    PREPARED_NAME: prepared_layers,
+}

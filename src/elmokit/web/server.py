@@ -1,48 +1,46 @@
-"""Connections, and the end."""
+"""Connections, and the end: uvicorn, and what it leaves open about slow clients."""
 
 import asyncio
 import os
+from collections.abc import Callable
 from http import HTTPStatus
 from types import FrameType
 from typing import Any, cast
 
 import uvicorn
+from starlette.routing import Router
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from elmokit.web.api.answers import RequestError, error_response
-from elmokit.web.api.gate import BODY_SECONDS, Gate
-from elmokit.web.api.routes import HAS_GONE, Service
-from elmokit.web.api.settings import ServerSettings
+from elmokit.web.errors import RequestError, error_response
+from elmokit.web.gate import BODY_SECONDS, HAS_GONE, Gate
+from elmokit.web.startup import ServerSettings
 
+MAX_CONNECTIONS = 900
+"""A request on another one gets status 503, and the connection is closed."""
 MAX_HEADER_BYTES = 65_536
+"""Address and headers of a request; more may arrive with the last of them."""
 HEADER_SECONDS = 10.0
-"""In which the headers of a request must have arrived, once they begin."""
+"""The time in which headers must have arrived, once they begin."""
 READ_SECONDS = 60.0
-"""In which a client must read a piece of its answer, or it is left."""
+"""The time in which a client must read a piece of its answer, or it is left."""
 REFUSED_SECONDS = 1.0
-"""In which a client that sends no HTTP request can read the answer."""
+"""The time in which a client that sends no HTTP request can read the answer."""
 IDLE_SECONDS = 30
-"""That a connection is kept between requests."""
+"""How long a connection is kept between requests."""
 
 
 class Server(uvicorn.Server):
-    """Answers until it is told to stop, then finishes what it has accepted.
+    """Answers on ``host`` until it is told to stop, then finishes what it has accepted."""
 
-    Args:
-        service: What it answers.
-        settings: Its options.
-        host: Address that it listens on.
-    """
-
-    def __init__(self, service: Service, settings: ServerSettings, *, host: str) -> None:
-        gate = Gate(
-            service, settings, host=host,
-            num_connections=lambda: len(self.server_state.connections),
-        )  # fmt: skip
+    def __init__(
+        self, app: Router, settings: ServerSettings, *, host: str,
+        on_error: Callable[[RequestError], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         super().__init__(
             uvicorn.Config(
-                gate, http=_Connection, loop="asyncio", ws="none", lifespan="on", log_config=None,
-                access_log=False, server_header=False, proxy_headers=False,
+                Gate(app, settings, host=host, on_error=on_error), http=_Connection,
+                loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False,
+                server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
                 timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=int(2 * settings.timeout_seconds + BODY_SECONDS) + 1,
             )
@@ -80,16 +78,13 @@ class _Connection(HttpToolsProtocol):
         if "headers" in self._timers:
             self._num_header_bytes += len(data)
             if self._num_header_bytes > MAX_HEADER_BYTES:
-                self._refuse_headers()
+                message = f"Address and headers have at most {MAX_HEADER_BYTES:,} bytes."
+                self._refuse(RequestError(431, message, close=True))
         elif self.cycle.response_complete and "rest" not in self._timers:
             self._expect("rest", IDLE_SECONDS)  # of a body that was refused
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(RequestError(400, "This is no HTTP request.", close=True))
-
-    def _refuse_headers(self) -> None:
-        message = f"Address and headers of a request have at most {MAX_HEADER_BYTES:,} bytes."
-        self._refuse(RequestError(431, message, close=True))
 
     def _refuse(self, error: RequestError) -> None:
         """Answer before there is a request, and close the connection."""
@@ -114,10 +109,6 @@ class _Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._came("headers")
-        num_bytes = sum(len(name) + len(value) for name, value in self.headers)
-        if num_bytes + len(self.url) > MAX_HEADER_BYTES:
-            self._refuse_headers()
-            raise ValueError  # ends the parser
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

@@ -1,17 +1,18 @@
+"""Who may ask, how much, and how long it may take; the same for the API and for the page."""
+
 import json
 import socket
 
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError
-from elmokit.web import startup
-from elmokit.web.api import gate
-from elmokit.web.api.settings import ServerSettings
+from elmokit.web import gate, startup
+from elmokit.web.gate import is_own_host
 
-from ....builders import live_server
-from ....builders.embedding_models import toy_model
-from ....builders.live_server import connect, post_head, served, until
+from ...builders import live_server
+from ...builders.embedding_models import toy_model
+from ...builders.live_page import served_page
+from ...builders.live_server import connect, post_head, served, until
 
 KEY = "Bearer s3cret"
 
@@ -33,21 +34,31 @@ def locked(embedder):
         yield server
 
 
+@pytest.fixture(scope="module")
+def page():
+    with served_page([]) as page:
+        yield page
+
+
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("header", "host", "is_own"),
     [
-        ({"timeout_seconds": 0.0}, "timeout_seconds"),
-        ({"timeout_seconds": float("nan")}, "timeout_seconds"),
-        ({"timeout_seconds": float("inf")}, "timeout_seconds"),
-        ({"api_key": ""}, "not empty"),
-        ({"api_key": "a b"}, "spaces"),
-        ({"api_key": "열쇠"}, "ASCII"),
-        ({"api_key": "a\n"}, "printable"),
+        ("127.0.0.1:80", "127.0.0.1", True),
+        ("LOCALHOST:5", "127.0.0.1", True),
+        ("[::1]:5", "127.0.0.1", True),
+        ("10.1.2.3", "127.0.0.1", False),
+        ("10.1.2.3:80", "0.0.0.0", True),
+        ("[fe80::1]:5", "::", True),
+        ("evil.example", "127.0.0.1", False),
+        ("evil.example", "0.0.0.0", False),
+        ("models.example", "models.example", True),
+        ("10.1.2.3", "models.example", False),
+        ("127.0.0.1:none", "127.0.0.1", False),
+        ("", "127.0.0.1", False),
     ],
 )
-def test_settings_that_cannot_work_are_refused(options, words):
-    with pytest.raises(InputError, match=words):
-        ServerSettings(name="m", **options)
+def test_numbers_and_own_names_are_own_and_other_names_are_not(header, host, is_own):
+    assert is_own_host(header, host=host) == is_own
 
 
 @pytest.mark.parametrize(
@@ -59,40 +70,64 @@ def test_settings_that_cannot_work_are_refused(options, words):
     ],
 )  # fmt: skip
 def test_only_own_names_are_answered(server, host, status):
-    found, _, answer = server.ask("GET", "/info", headers={"Host": host})
-    assert found == status
+    answer = server.ask("GET", "/info", headers={"Host": host})
+    assert answer[0] == status
     if status == 403:
-        assert repr(host) in answer["error"]
-        assert "--allow-host" in answer["error"]
+        assert repr(host) in answer[2]["error"]
+        assert "--allow-host" in answer[2]["error"]
 
 
-def test_pages_of_others_are_refused(server):
-    own = {"Host": "localhost", "Origin": "http://localhost"}
-    assert server.ask("GET", "/info", headers=own)[0] == 200
-    for origin in ("http://evil.example", "null", "http://localhost:1"):
-        status, answer = server.post("/embed", {"inputs": "a"}, Host="localhost", Origin=origin)
-        assert (status, repr(origin) in answer["error"]) == (403, True)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:{port}"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://localhost:1"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "script"},
+    ],
+)
+@pytest.mark.parametrize("which", ["server", "page"])
+def test_pages_of_other_sites_get_nothing(request, which, headers):
+    asked = request.getfixturevalue(which)
+    path = {"server": "/info", "page": "/explorer.json"}[which]
+    foreign = {name: value.format(port=asked.port) for name, value in headers.items()}
+    assert asked.ask("GET", path, headers=foreign)[0] == 403
+    foreign["Content-Type"] = "application/json"
+    for call in ("/embed", "/api/open"):
+        assert asked.ask("POST", call, "{}", foreign)[0] == 403
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+def test_own_pages_and_links_of_other_sites_are_answered(page, name):
+    host = f"{name}:{page.port}"
+    own = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
+    assert page.ask("GET", "/explorer.json", headers=own)[0] == 200
+    click = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    for target, status in (("document", 200), ("iframe", 403)):
+        assert page.ask("GET", "/", headers={**click, "Sec-Fetch-Dest": target})[0] == status
 
 
 def test_a_key_is_asked_of_everyone_but_for_health(locked):
-    for given in ({}, {"Authorization": "Bearer s3creT"}, {"Authorization": "s3cret"},
+    for wrong in ({}, {"Authorization": "Bearer s3creT"}, {"Authorization": "s3cret"},
                   {"Authorization": "Bearer s3cret\xe9"}):  # fmt: skip
-        status, headers, _ = locked.ask("GET", "/info", headers=given)
+        status, headers, _ = locked.ask("GET", "/info", headers=wrong)
         assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
-        status, answer = locked.post("/v1/embeddings", {"input": "a", "model": "toy"}, **given)
+        status, answer = locked.post("/v1/embeddings", {"input": "a", "model": "toy"}, **wrong)
         assert (status, answer["error"]["code"]) == (401, "invalid_api_key")
-        assert locked.post("/health", {}, **given)[0] == 401
-    for given in ({}, {"Host": "any"}):
+        assert locked.post("/health", {}, **wrong)[0] == 401
+    for host in ({}, {"Host": "any"}):
         for key in (KEY, KEY.replace("Bearer", "bearer")):
-            headers = given | {"Authorization": key}
-            assert locked.ask("GET", "/info", headers=headers)[0] == 200
-        assert locked.ask("GET", "/health", headers=given)[0] == 200
+            assert locked.ask("GET", "/info", headers={**host, "Authorization": key})[0] == 200
+        assert locked.ask("GET", "/health", headers=host)[0] == 200
 
 
-def test_the_content_type_must_be_json(server):
+def test_the_content_type_must_be_json(server, page):
     for kind in ("application/x-www-form-urlencoded", "text/plain", ""):
-        status, answer = server.post("/embed", {"inputs": "a"}, Content_Type=kind)
-        assert (status, "application/json" in answer["error"]) == (415, True)
+        assert server.post("/embed", {"inputs": "a"}, Content_Type=kind)[0] == 415
+        assert page.post("/api/run", {}, Content_Type=kind)[0] == 415
     kind = "Application/JSON; charset=utf-8"
     assert server.post("/embed", {"inputs": "a"}, Content_Type=kind)[0] == 200
 

@@ -2,71 +2,72 @@
 
 import asyncio
 import hmac
+import ipaddress
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
 
-from elmokit.web.api.answers import RequestError, error_response
-from elmokit.web.api.routes import BODY, Service
-from elmokit.web.api.settings import ServerSettings
-from elmokit.web.startup import is_own_host
+from elmokit.web.errors import RequestError, as_request_error, error_response
+from elmokit.web.startup import ServerSettings
 
+BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
+"""In the state of a request: what was posted; whether its client has left."""
 OPEN_PATH = "/health"
 """Answered to everyone: it says nothing but that the server lives."""
-MAX_CONNECTIONS = 900
-"""A request on another one gets status 503, and the connection is closed."""
 MAX_BODY_BYTES = 4_000_000
 BODY_SECONDS = 20.0
-"""In which a request must have arrived."""
+"""The time in which a request must have arrived."""
 PIECE_BYTES = 65_536
-"""Of an answer; the next piece is sent when most of this one has been read."""
+"""A piece of an answer; the next one is sent when most of it has been read."""
 
 _MAX_DISCARDED_BYTES = 64 * 2**20
-"""Of a body that is too large, so that its client reads the answer before the connection ends."""
+"""Read of a body that is too large, so that its client reads the answer before the end."""
 
 
 class Gate:
-    """ASGI middleware that refuses requests, and hands on others with `BODY` in their state."""
+    """ASGI application that refuses requests or hands them to routes, and answers all errors.
+
+    The routes find the body of a request as `BODY` in its state. They are a router, no Starlette
+    application, which would log errors with their messages, and so with texts of clients.
+    """
 
     def __init__(
-        self,
-        service: Service,
-        settings: ServerSettings,
-        *,
-        host: str,
-        num_connections: Callable[[], int],
-    ) -> None:
-        self._service, self._app, self._settings = service, service.app(), settings
-        self._host, self._num_connections = host, num_connections
+        self, app: Router, settings: ServerSettings, *, host: str,
+        on_error: Callable[[RequestError], None],
+    ) -> None:  # fmt: skip
+        self._app, self._settings, self._host, self._on_error = app, settings, host, on_error
         self._names = {name.lower() for name in settings.allowed_hosts}
         self._num_open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        scope["app"] = self  # tells Starlette's routes to raise what they do not answer
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        headers, send = Headers(scope=scope), _in_pieces(send)
         try:
-            self._check_connections()
             if scope["path"] != OPEN_PATH or scope["method"] == "POST":
-                self._check_sender(headers)
+                self._check_sender(scope["method"], headers)
             if scope["method"] != "POST":
                 await self._app(scope, receive, send)
                 return
             with self._place():
                 scope["state"][BODY] = await _read_body(headers, receive)
-                await self._app(scope, receive, _in_pieces(send))
-        except RequestError as error:
-            self._service.metrics.fail(error.tei_type)
-            await error_response(scope["path"], error)(scope, receive, send)
+                await self._app(scope, receive, send)
+        except Exception as error:
+            refusal = as_request_error(scope["path"], error)
+            self._on_error(refusal)
+            await error_response(scope["path"], refusal)(scope, receive, send)
 
     @contextmanager
     def _place(self) -> Iterator[None]:
         """Count a request from before its body is read until its answer has left."""
-        self._service.batcher.check_running()
         most = self._settings.max_requests
         if self._num_open >= most:
             raise RequestError(
@@ -79,14 +80,7 @@ class Gate:
         finally:
             self._num_open -= 1
 
-    def _check_connections(self) -> None:
-        if self._num_connections() > MAX_CONNECTIONS:
-            raise RequestError(
-                503, "There are too many connections.", code="rate_limit_exceeded", retry_after=1,
-                close=True,
-            )  # fmt: skip
-
-    def _check_sender(self, headers: Headers) -> None:
+    def _check_sender(self, method: str, headers: Headers) -> None:
         if self._settings.api_key is not None:
             scheme, _, key = headers.get("authorization", "").partition(" ")
             is_right = hmac.compare_digest(
@@ -100,14 +94,34 @@ class Gate:
             return  # other sites do not know the key
         host, origin = headers.get("host", ""), headers.get("origin", "")
         is_named = not self._names.isdisjoint((host.lower(), host.lower().rpartition(":")[0]))
-        if not is_named and not is_own_host(host, host=self._host, port=None):
+        if not is_named and not is_own_host(host, host=self._host):
             raise RequestError(
                 403,
                 f"The Host header {host[:60]!r} is not a name of this server. The option "
                 "--allow-host of `elmokit serve` allows it.",
             )
-        if origin and origin.partition("://")[2] != host:
+        # a link of another site may open a page here; its scripts, images and frames get nothing
+        is_click = method == "GET" and headers.get("sec-fetch-dest") == "document"
+        is_own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+        if (origin and origin.partition("://")[2] != host) or not (is_own or is_click):
             raise RequestError(403, f"Web pages of {origin[:60]!r} may not use this server.")
+
+
+def is_own_host(header: str, *, host: str) -> bool:
+    """Return whether a Host header names a server that listens on ``host``, with any port.
+
+    Other sites can make a browser send requests here under a name of theirs, but not under ours.
+    """
+    try:
+        parts = urlsplit(f"//{header}")
+        name, _ = (parts.hostname or "").lower(), parts.port
+        if name in ("localhost", host.lower(), socket.gethostname().lower()):
+            return True
+        # a name that leads here by DNS could be anyone's; a number could not
+        address = ipaddress.ip_address(name)
+        return address.is_loopback or not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _in_pieces(send: Send) -> Send:

@@ -1,3 +1,5 @@
+"""Slow clients, what is no HTTP, and the end."""
+
 import http.client
 import json
 import logging
@@ -9,10 +11,10 @@ from contextlib import closing, suppress
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.web.api import gate, serving
+from elmokit.web import server as server_module
 
-from ....builders.embedding_models import toy_model
-from ....builders.live_server import HeldBack, connect, post_head, served, until
+from ...builders.embedding_models import toy_model
+from ...builders.live_server import HeldBack, connect, post_head, served, until
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def test_a_client_that_leaves_after_a_long_body_is_noticed(embedder):
 
 
 def test_headers_that_do_not_end_end_the_connection(server, monkeypatch):
-    monkeypatch.setattr(serving, "HEADER_SECONDS", 0.6)
+    monkeypatch.setattr(server_module, "HEADER_SECONDS", 0.6)
     with connect(server) as silent, connect(server) as slow, connect(server) as second:
         slow.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
         second.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /he")
@@ -68,7 +70,7 @@ def test_headers_that_do_not_end_end_the_connection(server, monkeypatch):
 
 
 def test_the_rest_of_a_refused_body_may_not_take_for_ever(server, monkeypatch):
-    monkeypatch.setattr(serving, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(server_module, "IDLE_SECONDS", 0.5)
     with connect(server) as client:
         client.sendall(post_head("/embed", 100_000).replace(b"localhost", b"evil.example"))
         assert client.recv(65536).startswith(b"HTTP/1.1 403")
@@ -79,22 +81,20 @@ def test_the_rest_of_a_refused_body_may_not_take_for_ever(server, monkeypatch):
     until(lambda: is_left(server))
 
 
-def test_more_connections_than_allowed_are_refused(server, monkeypatch):
-    until(lambda: is_left(server))
-    monkeypatch.setattr(gate, "MAX_CONNECTIONS", 2)
-    with connect(server) as first, connect(server):
-        until(lambda: len(server.server.server_state.connections) == 2)
-        status, headers, answer = server.ask("GET", "/health")
-        assert (status, headers["Retry-After"], answer["error_type"]) == (503, "1", "overloaded")
-        assert headers["Connection"] == "close"
-        first.close()
+def test_more_connections_than_allowed_are_refused(embedder, monkeypatch):
+    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 2)
+    with served(embedder) as server, connect(server) as first:
         until(lambda: len(server.server.server_state.connections) == 1)
+        status, headers, _ = server.ask("GET", "/health")
+        assert (status, headers["Connection"]) == (503, "close")
+        first.close()
+        until(lambda: is_left(server))
         assert server.ask("GET", "/health")[0] == 200
 
 
 @pytest.mark.parametrize("next_request", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"])
 def test_a_client_that_does_not_read_is_left(embedder, monkeypatch, next_request):
-    monkeypatch.setattr(serving, "READ_SECONDS", 0.8)
+    monkeypatch.setattr(server_module, "READ_SECONDS", 0.8)
     with served(embedder, max_texts=2048) as server, connect(server, receives=4096) as client:
         body = json.dumps({"inputs": ["the bank " * 200] * 150}).encode()
         client.sendall(post_head("/embed_all", len(body)) + body)
@@ -106,7 +106,7 @@ def test_a_client_that_does_not_read_is_left(embedder, monkeypatch, next_request
 
 
 def test_a_client_that_reads_slowly_gets_its_answer(embedder, monkeypatch):
-    monkeypatch.setattr(serving, "READ_SECONDS", 1.0)
+    monkeypatch.setattr(server_module, "READ_SECONDS", 1.0)
     with served(embedder, max_words=50_000) as server, connect(server) as client:
         body = json.dumps({"inputs": "the bank " * 20_000}).encode()
         client.sendall(post_head("/embed_all", len(body)) + body)
@@ -119,15 +119,13 @@ def test_a_client_that_reads_slowly_gets_its_answer(embedder, monkeypatch):
         assert time.monotonic() - started > 2
 
 
-LONG = b"a" * (serving.MAX_HEADER_BYTES + 1)
+LONG = b"a" * 400_000
 REFUSED = {
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
     "no HTTP": (b"secret\r\n\r\n", 400),
     "long and no HTTP": (b"GET / HTTP/1.1\r\n\0" + LONG, 400),
     "endless header": (b"GET / HTTP/1.1\r\nX: " + LONG, 431),
-    "long header": (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n" % LONG, 431),
-    "many headers": (b"GET / HTTP/1.1\r\n%s\r\n" % (b"X: %s\r\n" % LONG[:1000] * 100), 431),
-    "long address": (b"GET /v1/%s HTTP/1.1\r\n\r\n" % LONG, 431),
+    "many headers": (b"GET / HTTP/1.1\r\n%s\r\n" % (b"X: %s\r\n" % LONG[:1000] * 500), 431),
     "OpenAI's": (b"POST /v1/embeddings HTTP/1.1\r\nX: %s\r\n\r\n" % LONG, 431),
 }
 

@@ -1,4 +1,9 @@
+"""Names of models, and the files that are made of them."""
+
 import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -7,9 +12,49 @@ from safetensors.numpy import load
 
 import elmokit
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.web.page.made_files import STATIC, language_of, pack_name, prepared_layers
+from elmokit.web.page.models import (
+    MADE_FILES,
+    STATIC,
+    ExploredModel,
+    distinct_names,
+    language_of,
+    pack_name,
+    prepared_layers,
+)
 
 from ....builders.training_models import toy_model
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("x y", "x y"),
+        ("x x x-1", "x x-2 x-1"),
+        ("x x x-2", "x x-2 x-2-2"),
+        ("x-2 x x", "x-2 x x-3"),
+    ],
+)
+def test_no_two_have_one_name(names, expected):
+    assert distinct_names(names.split()) == expected.split()
+
+
+def test_a_file_is_made_once_for_all_who_ask_at_the_same_time(tmp_path, monkeypatch):
+    made, all_ask = [], threading.Barrier(4)
+
+    def make(model):
+        made.append(model)
+        time.sleep(0.05)
+        return b"made"
+
+    def ask(_):
+        all_ask.wait(20)
+        return explored.made_file("warm.safetensors")
+
+    monkeypatch.setitem(MADE_FILES, "warm.safetensors", make)
+    explored = ExploredModel("toy", tmp_path, toy_model())
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(ask, range(4))) == [b"made"] * 4
+    assert len(made) == 1
 
 
 def test_prepared_layers_are_those_of_the_embedder(tmp_path):
@@ -18,17 +63,15 @@ def test_prepared_layers_are_those_of_the_embedder(tmp_path):
     path.write_bytes(prepared_layers(model))
     tensors = load(path.read_bytes())
     entries = json.loads((STATIC / "packs/senses.en.json").read_bytes())["entries"]
-    sentences = [one["words"] for entry in entries for one in entry["sentences"]]
+    sentences = [sentence["words"] for entry in entries for sentence in entry["sentences"]]
     words = [word for sentence in sentences for word in sentence]
     expected = np.concatenate(elmokit.Embedder(model).embed(sentences), axis=1)  # (L, N, 2D)
     num_layers, count, width = expected.shape
-    scaled = {
-        name: tensors[name] * tensors[f"{name}.scale"][:, None] for name in ("static", "context")
-    }
-    context = scaled["context"].reshape(count, num_layers - 1, width).transpose(1, 0, 2)
+    static, context = (tensors[n] * tensors[f"{n}.scale"][:, None] for n in ("static", "context"))
+    context = context.reshape(count, num_layers - 1, width).transpose(1, 0, 2)
     assert _smallest_cosine(context, expected[1:]) > 0.9995
     order = list(dict.fromkeys(words))
-    static = scaled["static"][[order.index(word) for word in words]]
+    static = static[[order.index(word) for word in words]]
     assert _smallest_cosine(static, expected[0, :, : width // 2]) > 0.9995
     with safe_open(path, framework="numpy") as file:
         assert file.metadata() == {"model": model.model_hash()}
