@@ -97,10 +97,3 @@ def torch_adam(module):
     import torch
 
     return torch.optim.Adam(module.parameters(), lr=0.03)
-
-
-def test_bad_input_is_refused(embedder):
-    with pytest.raises(ValueError, match="one vector per word"):
-        ElmoEmbeddings(embedder, layers="all")
-    with pytest.raises(ValueError, match="damaged"):
-        ElmoEmbeddings.from_params({"files": {"../evil": b""}, "layers": "top"})
