@@ -1,8 +1,6 @@
 """Pre-training as a function: from text files to a model directory."""
 
 import dataclasses
-import os
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +9,7 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.shards import write_shards
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.optimizers import OptimizerConfig
@@ -145,12 +143,6 @@ class TestRunDirectory:
             assert "--tokens 100" in caplog.text
             assert run(Limits(tokens=140), resume=True) == 140
             assert run(Limits(), resume=True) == 140
-
-    def test_a_name_that_weights_cannot_be_read_from_is_refused_at_once(self, corpus, tmp_path):
-        run_dir = Path(os.fsdecode(os.fsencode(tmp_path) + b"/m\xe9"))
-        with pytest.raises(InputError, match="not valid UTF-8"):
-            pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, device="cpu"))
-        assert not run_dir.exists()
 
     def test_a_mistyped_corpus_does_not_take_the_directory(self, corpus, tmp_path):
         run_dir = tmp_path / "new"
