@@ -59,19 +59,13 @@ def read_training_run(directory: Path) -> TrainingRun:
     ]
     ngram = _read(directory / NGRAM_NAME, _Ngram)
     before, after = (_read(directory / name, _Reports) for name in (BEFORE_FILE, AFTER_FILE))
-    before, after = before.root if before else {}, after.root if after else {}
     return TrainingRun(
         rows=shown,
         num_rows=len(rows),
         is_running=_is_running(directory),
         ngram=None if ngram is None else {"name": ngram.model, "perplexity": ngram.mean},
-        # perplexities of two different texts cannot be compared
-        before={
-            name: report.mean
-            for name, report in before.items()
-            if name not in after or report.size == after[name].size
-        },
-        after={name: report.mean for name, report in after.items()},
+        before={name: report.mean for name, report in before.root.items()} if before else {},
+        after={name: report.mean for name, report in after.root.items()} if after else {},
     )
 
 
@@ -86,12 +80,6 @@ class _Report(BaseModel):
     """The part of a report of `elmokit finetune` on one text that is shown."""
 
     mean: float | None
-    tokens: int | None = None
-    sentences: int | None = None
-
-    @property
-    def size(self) -> tuple[int | None, int | None]:
-        return self.tokens, self.sentences
 
 
 class _Reports(RootModel[dict[str, _Report]]):
@@ -106,9 +94,7 @@ def _read(path: Path, schema: type[Schema]) -> Schema | None:
     try:
         return schema.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise FormatError(f"{path}, {where}: {first['msg']}. {_ADVICE}") from error
+        raise FormatError(f"{path}: {error}. {_ADVICE}") from error
 
 
 def _is_running(directory: Path) -> bool:

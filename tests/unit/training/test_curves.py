@@ -33,22 +33,6 @@ def test_a_fine_tuning_run_has_perplexities_before_and_after(run_dir):
     assert read_training_run(run_dir).after == {"in_domain": 90.0}
 
 
-def test_perplexities_of_two_texts_are_not_compared(run_dir):
-    report = {"mean": 300.5, "tokens": 90, "sentences": 9}
-    (run_dir / "before.json").write_text(json.dumps({"in_domain": report, "out_of_domain": report}))
-    after = {"in_domain": report, "out_of_domain": {**report, "tokens": 91}}
-    (run_dir / "after.json").write_text(json.dumps(after))
-    run = read_training_run(run_dir)
-    assert run.before == {"in_domain": 300.5}
-    assert run.after == {"in_domain": 300.5, "out_of_domain": 300.5}
-
-
-def test_a_run_that_does_not_say_its_command_is_drawn(run_dir):
-    rows = len(read_training_run(run_dir).rows)
-    (run_dir / "run.json").write_text('{"elmokit_version": "0.1"}')
-    assert len(read_training_run(run_dir).rows) == rows
-
-
 def test_a_long_log_is_thinned_but_for_its_perplexities(run_dir):
     rows = []
     for step in range(1, 5001):
@@ -84,14 +68,6 @@ def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix, 
     if suffix == "svg":
         for text in (b"Kneser-Ney", b"before fine-tuning", b"held-out perplexity"):
             assert b"<!-- " + text + b" -->" in path.read_bytes()  # text is drawn as paths
-
-
-def test_a_base_model_with_infinite_perplexity_has_no_line(run_dir):
-    pytest.importorskip("matplotlib")
-    (run_dir / "before.json").write_text('{"in_domain": {"mean": null}}')
-    path = run_dir / "plot.svg"
-    assert plot_run(run_dir, path).before == {"in_domain": None}
-    assert b"<!-- before fine-tuning -->" not in path.read_bytes()
 
 
 @pytest.mark.parametrize(
