@@ -108,9 +108,7 @@ def _id_list(
     fitting = [path for path in of_kind if _fits(lists[path], num_rows)]
     if len(fitting) == 1:
         return dict(lists[fitting[0]])
-    sizes = ", ".join(
-        f"{contents.relative(path)} has {len(lists[path]):,} lines" for path in of_kind or lists
-    )
+    sizes = ", ".join(f"{path.name} has {len(lists[path]):,} lines" for path in of_kind or lists)
     raise FormatError(
         f"{contents.folder}: {len(fitting) or 'no'} lists of ids (lines `token<tab>id`) with "
         f"{', '.join(specials)} fit `{table}`, which has {num_rows:,} rows: one list with a line "
@@ -153,8 +151,6 @@ def _ordinary(ids: dict[str, int], *, one_character: bool = False) -> tuple[str,
 
 def _options(contents: Contents) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the network's configuration: the chosen one, or that which ``config.json`` names."""
-    if (path := contents.given("options")) is not None:
-        return settings(path), ()
     contents.refuse_unread("config.json")
     tables = {path: settings(path) for path in contents.of("JSON")}
     files = [path for path, table in tables.items() if {"encoder", "token_embedder"} <= set(table)]
@@ -163,8 +159,7 @@ def _options(contents: Contents) -> tuple[dict[str, Any], tuple[str, ...]]:
         files = [path for path in files if path.name in named] or files
     path = contents.find("options", files)
     if path is not None:
-        return tables[path], ()
-    contents.refuse_unread()
+        return settings(path), ()
     clips = {"cell_clip": RELEASED_CLIP, "proj_clip": RELEASED_CLIP}
     return {"encoder": clips, "token_embedder": {}}, (RELEASED_ASSUMED,)
 

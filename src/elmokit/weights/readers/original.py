@@ -8,6 +8,7 @@ no options and no vocabulary; what its graph makes of its mixture of layers is n
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from elmokit.errors import FormatError
 from elmokit.files.bounded import read_bounded
 from elmokit.files.hdf5 import open_hdf5
 from elmokit.weights.bilm_tf import build_bilm, read_bilm_tf
-from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES
+from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES, ArraySource
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, read_options, released_options
 from elmokit.weights.readers import ImportedModel
 from elmokit.weights.readers.contents import Contents
@@ -52,13 +53,10 @@ def read_release(contents: Contents) -> ImportedModel:
     options = contents.need("options", "options")
     outputs = [path for path in contents.of("HDF5") if is_softmax(path)]
     others = [path for path in contents.of("HDF5") if path not in outputs]
-    weights, softmax = contents.find("weights", others), contents.given("softmax")
-    if weights is None:  # perhaps one that Git LFS has not fetched
-        contents.refuse_unread()
-        weights = contents.need("weights", "HDF5")
-    if contents.choices.encoder_only or contents.choices.weights is not None:
-        outputs = []
-    if softmax is None and len(outputs) == 1:
+    weights = contents.find("weights", others) or contents.need("weights", "HDF5")
+    softmax = contents.given("softmax")
+    is_alone = contents.choices.encoder_only or contents.choices.weights is not None
+    if softmax is None and len(outputs) == 1 and not is_alone:
         softmax = outputs[0]
     model = read_bilm_tf(options, weights, vocab=contents.vocabulary(), softmax=softmax)
     return ImportedModel(model=model, origin=contents.listed([options, weights]))
@@ -139,16 +137,21 @@ def recognizes_hub(contents: Contents) -> bool:
 def read_hub(contents: Contents) -> ImportedModel:
     """Read the module's biLM."""
     index = contents.need("weights", "TensorFlow index")
-    variables, notes = Variables(TensorBundle(index)), [_MIXTURE_LEFT_OUT]
-    source = contents.find("options", contents.of("options"))
-    if source is None:
-        contents.refuse_unread()
-        options = released_options(variables.shapes(), source=index)
-        notes.append(RELEASED_ASSUMED)
-    else:
-        options = read_options(source)
-    model = build_bilm(options, variables, source=source or index)
-    return ImportedModel(model=model, origin=contents.relative(index), notes=tuple(notes))
+    variables = Variables(TensorBundle(index))
+    options, source, notes = options_or_released(contents, contents.of("options"), variables)
+    model = build_bilm(options, variables, source=source)
+    notes = (_MIXTURE_LEFT_OUT, *notes)
+    return ImportedModel(model=model, origin=contents.listed([index]), notes=notes)
+
+
+def options_or_released(
+    contents: Contents, files: list[Path], arrays: ArraySource
+) -> tuple[dict[str, Any], Path, tuple[str, ...]]:
+    """Return the options that are given or there, else those of released models, with a note."""
+    source = contents.find("options", files)
+    if source is not None:
+        return read_options(source), source, ()
+    return released_options(arrays.shapes(), source=arrays.path), arrays.path, (RELEASED_ASSUMED,)
 
 
 # --- variables
