@@ -31,11 +31,7 @@ def training_nlls(
     *,
     generators: Sequence[torch.Generator],
 ) -> list[Tensor]:
-    """Return ``softmax.training_nll`` of each direction: hidden (X, D), targets (X,) -> nats (X,).
-
-    Raises:
-        ValueError: if a target is not a word id (checked for the kernels only).
-    """
+    """Return ``training_nll`` of each direction: hidden (X, D), targets (X,) -> nats (X,)."""
     if (
         not isinstance(softmax, SampledSoftmax)
         or (available := kernels_for(softmax.weight)) is None
@@ -160,11 +156,7 @@ class _SampledLoss(torch.autograd.Function):
 
 
 def exact_loss(softmax: FullSoftmax, hidden: Tensor, word_ids: Tensor) -> Tensor:
-    """Return the mean of ``softmax.nll`` in nats: hidden (X, D), targets (X,) -> ().
-
-    Raises:
-        ValueError: if a target is not a word id (checked for the kernels only).
-    """
+    """Return the mean of ``softmax.nll`` in nats: hidden (X, D), targets (X,) -> ()."""
     available = kernels_for(softmax.weight)
     if available is None:
         return softmax.nll(hidden, word_ids).mean()
