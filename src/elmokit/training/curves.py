@@ -122,14 +122,12 @@ def check_run_dir(directory: Path) -> None:
         raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
     if (directory / RUN_CONFIG_NAME).exists() or command_of(directory) == "train":
         raise InputError(
-            f"{directory} is a run of `elmokit train`, which has no perplexities to draw. Give a "
-            "run of `elmokit pretrain` or `finetune`; `elmokit explore --task "
-            f"{quoted(directory)}` shows a task model."
+            f"{directory} is a run of `elmokit train`, which has no perplexities to draw: "
+            f"`elmokit explore --task {quoted(directory)}` shows a task model."
         )
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
         raise InputError(
-            f"{directory} is not a training run: it has neither {RUN_FILE} nor {METRICS_FILE}. "
-            "Give the directory after `-o` of `elmokit pretrain` or `finetune`."
+            f"{directory} is not a training run: it has neither {RUN_FILE} nor {METRICS_FILE}."
         )
 
 

@@ -117,7 +117,7 @@ def test_a_task_run_is_told_with_a_command_to_copy(tmp_path, name, content):
     run_dir.mkdir()
     (run_dir / name).write_text(content)
     for refuse in (check_run_dir, lambda run: plot_run(run, run / "plot.png")):
-        with pytest.raises(InputError, match=r"elmokit train.*pretrain.*--task '.*/my run'`"):
+        with pytest.raises(InputError, match=r"elmokit train.*--task '.*/my run'`"):
             refuse(run_dir)
     assert not (run_dir / "plot.png").exists()
 

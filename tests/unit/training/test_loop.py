@@ -149,25 +149,6 @@ class TestUpdate:
         expected = [0.1 * schedule.factor(step / 8) for step in range(8)]
         assert [report.learning_rate for report in reports] == pytest.approx(expected)
 
-    def test_frozen_parameters_stand_still_until_their_share(self, module):
-        start = module.weight.detach().clone()
-        weights = []
-        config = OptimizerConfig(name="adagrad", learning_rate=0.1)
-        for _ in train(
-            objective_of(module),
-            batches(),
-            config.build(module),
-            carry=0,
-            budget=Budget(steps=4),
-            schedule=CONSTANT,
-            config=config,
-            frozen=lambda share: [module.weight] if share < 0.5 else [],
-        ):
-            weights.append(module.weight.detach().clone())
-        assert torch.equal(weights[0], start)
-        assert torch.equal(weights[1], start)
-        assert not torch.equal(weights[2], start)
-
     def test_a_loss_that_is_not_finite_stops_before_the_update(self, module):
         start = {name: value.clone() for name, value in module.state_dict().items()}
         poisoned = iter([torch.full((4, 2), float("nan"))])

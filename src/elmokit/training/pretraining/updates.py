@@ -7,8 +7,6 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
-import torch
-
 from elmokit.bilm.bilm import BiLMState
 from elmokit.config import from_dict
 from elmokit.corpus.preparation import PreparedText
@@ -127,7 +125,6 @@ class Updates:
                     started=started,
                     world=self.processes,
                     autocast=autocast(self.config.train.precision, self.processes.device),
-                    frozen=self._frozen if self.softmax_first_share > 0 else None,
                 ):
                     self.progress, self.state = report.progress, report.carry
                     if self.average is not None:
@@ -138,9 +135,13 @@ class Updates:
         """Set up each remaining phase of the run; yield its end and its number of rows."""
         assert self.model.softmax_config is not None
         exact_from = 1 - self.model.softmax_config.full_share
-        ends = sorted({*(share for share, _ in self.config.train.batch_growth), exact_from, 1.0})
+        growth = (share for share, _ in self.config.train.batch_growth)
+        ends = sorted({*growth, exact_from, self.softmax_first_share, 1.0})
         while (share := agreed_share(self.budget, self.progress, self.processes)) < 1:
             self.loss.exact = share >= exact_from
+            for name, parameter in self.model.named_parameters():
+                if not name.startswith("softmax."):
+                    parameter.requires_grad_(share >= self.softmax_first_share)
             num_rows = self._rows_at(share)
             if num_rows > self.loss.num_rows:
                 self._set_rows(self._gathered_state().with_more_rows(num_rows))
@@ -201,10 +202,3 @@ class Updates:
             for batch, state in ready:
                 self.stream_state = state
                 yield batch
-
-    def _frozen(self, share: float) -> list[torch.nn.Parameter]:
-        """Return the biLM's parameters while only the softmax is trained."""
-        if share >= self.softmax_first_share:
-            return []
-        named = self.model.named_parameters()
-        return [parameter for name, parameter in named if not name.startswith("softmax.")]

@@ -62,7 +62,7 @@ class Validation:
         self.sentences = _evenly_spread(text, config.max_sentences)
         self.best = math.inf
         self.validations_without_best = 0
-        self.next_validation = 1
+        self.num_due = 0
         self.validated_step = 0
         self.origin = dict(model.training_metadata)
 
@@ -80,12 +80,15 @@ class Validation:
         self.best = math.inf if best is None else float(best)
         self.validations_without_best = int(metadata["validations_without_best"])
         self.validated_step = int(metadata["validated_step"])
-        self.next_validation = self._next_after(share)
+        self.num_due = self._num_due(share)
 
     def is_due(self, share: float) -> bool:
         """Tell whether to validate when ``share`` of the budget is spent."""
-        due = share >= self.next_validation / self.config.num_times
+        due = self._num_due(share) > self.num_due
         return self.processes.agree(due and bool(self.sentences))
+
+    def _num_due(self, share: float) -> int:
+        return int(share * self.config.num_times)
 
     def is_behind(self, progress: Progress) -> bool:
         """Tell whether the last update has not been validated."""
@@ -99,7 +102,7 @@ class Validation:
 
     def validate(self, progress: Progress, share: float) -> PerplexityReport | None:
         """Score the held-out sentences; keep the best model. The report is on rank 0 only."""
-        self.next_validation = self._next_after(share)
+        self.num_due = self._num_due(share)
         self.validated_step = progress.step
         report = None
         if self.processes.is_main:
@@ -141,13 +144,6 @@ class Validation:
                 )
         self.processes.barrier()
         return report
-
-    def _next_after(self, share: float) -> int:
-        """Return the number of the first validation not yet due at ``share``."""
-        number = max(1, int(share * self.config.num_times))
-        while share >= number / self.config.num_times:
-            number += 1
-        return number
 
     def _score(
         self, model: PretrainedBiLM, sentences: Iterable[Sequence[str]], total: int

@@ -54,7 +54,7 @@ def test_overrides_win_over_the_recipe_and_the_recipe_over_the_preset(recipe):
 
 
 def test_a_recipe_with_another_preset_than_the_one_asked_for_is_refused(recipe):
-    with pytest.raises(ValueError, match=r"'toy'.*/recipe\.toml .*'small'.*`preset`"):
+    with pytest.raises(ValueError, match=r"'toy'.*/recipe\.toml .*'small'"):
         pretrain_config("toy", recipe=recipe('preset = "small"\n'))
 
 
@@ -106,7 +106,7 @@ class TestInput:
         assert pretrain_config(recipe=path) == pretrain_config("toy", input_kind="words")
 
     def test_another_input_is_refused(self, recipe):
-        with pytest.raises(ConfigError, match=r"/recipe\.toml: `input` .*chars, words, .*'bytes'"):
+        with pytest.raises(ConfigError, match=r"/recipe\.toml: `input` .*'bytes'"):
             pretrain_config(recipe=recipe('input = "bytes"\n'))
 
     def test_a_char_cnn_has_no_place_in_a_model_of_words(self):

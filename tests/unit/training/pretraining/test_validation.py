@@ -58,7 +58,9 @@ class TestWhen:
             if validation.is_due(step / 1000):
                 validation.validate(Progress(step=step), step / 1000)
                 validated.append(step)
-        assert validated == [-(-1000 * k // num_times) for k in range(1, num_times + 1)]
+        assert validated == pytest.approx(
+            [1000 * k / num_times for k in range(1, num_times + 1)], abs=1
+        )
 
     def test_it_goes_on_where_a_checkpoint_stood_and_with_a_longer_budget(self, build):
         first = build(num_times=4, max_sentences=1)
