@@ -22,11 +22,15 @@ from elmokit.weights.mix_file import TrainedMixes
 from elmokit.weights.readers import ImportedModel
 from elmokit.weights.readers.contents import Contents, settings
 from elmokit.weights.readers.original import options_or_released
-from elmokit.weights.readers.torch_arrays import TorchArrays
+from elmokit.weights.readers.torch_arrays import Names, TorchArrays
 from elmokit.weights.readers.torch_files import read_state
 
 _MARK = "_elmo_lstm._token_embedder._char_embedding_weights"
 _TRANSFORMER = re.compile(r"(^|[._])(forward|backward)_transformer\.")
+_NAMES = Names(
+    filters="_token_embedder.char_conv_{}", highways="_token_embedder._highways._layers.{}",
+    projection="_token_embedder._projection", lstm="_elmo_lstm.",
+)  # fmt: skip
 _CACHED_WORDS = "_elmo_lstm._word_embedding.weight"
 
 
@@ -101,16 +105,8 @@ def _arrays(state: Mapping[str, Tensor], elmo: _Elmo, path: Path) -> TorchArrays
     """Return the biLM of an ELMo."""
     own = {name: tensor for name, tensor in state.items() if not name.endswith(_CACHED_WORDS)}
     arrays = TorchArrays(own, f"{elmo.prefix}_elmo_lstm.", path)
-    embedder = "_token_embedder."
-    table = arrays.take(f"{embedder}_char_embedding_weights", 2)
-    arrays.add("char_embed", table[1:])
-    arrays.add_char_cnn(
-        filters=f"{embedder}char_conv_{{}}",
-        highways=f"{embedder}_highways._layers.{{}}",
-        projection=f"{embedder}_projection",
-    )
-    arrays.add_lstm("_elmo_lstm.")
-    arrays.refuse_others()
+    arrays.add("char_embed", arrays.take("_token_embedder._char_embedding_weights", 2)[1:])
+    arrays.add_bilm(_NAMES)
     return arrays
 
 

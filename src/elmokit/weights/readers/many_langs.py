@@ -25,10 +25,11 @@ from elmokit.weights.bilm_tf import build_from_arrays
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, RELEASED_CLIP, config_of_shapes
 from elmokit.weights.readers import ImportedModel
 from elmokit.weights.readers.contents import Contents, settings
-from elmokit.weights.readers.torch_arrays import TorchArrays
+from elmokit.weights.readers.torch_arrays import Names, TorchArrays
 from elmokit.weights.readers.torch_files import read_state
 
 _ENCODER_MARK = "forward_layer_0.state_linearity.weight"
+_NAMES = Names("convolutions.{}", "highways._layers.{}", "projection", lstm="")
 _CHARACTERS = "char_emb_layer.embedding.weight"
 _WORDS = "word_emb_layer.embedding.weight"
 _BLANK = "\u3000"
@@ -53,11 +54,7 @@ def read(contents: Contents) -> ImportedModel:
     embedder = _holder(contents, states, _CHARACTERS, "token_embedder.pkl")
     arrays = TorchArrays({**states[embedder], **states[encoder]}, "", embedder)
     tables = {name: arrays.take(name, 2) for name in (_CHARACTERS, _WORDS)}
-    arrays.add_char_cnn(
-        filters="convolutions.{}", highways="highways._layers.{}", projection="projection"
-    )
-    arrays.add_lstm()
-    arrays.refuse_others()
+    arrays.add_bilm(_NAMES)
     lists = {path: _read_ids(path) for path in contents.of("id list")}
     characters, words = (
         _id_list(contents, lists, specials, name, len(tables[name]))
