@@ -57,12 +57,6 @@ def test_its_own_loader_loads_what_it_saved(model, tmp_path):
     assert np.array_equal(again.encode(TEXTS), built.encode(TEXTS))
 
 
-def test_prompts_are_put_before_the_text(model):
-    built = sentence_model(ElmoWords(model))
-    prompted = built.encode(["the bank"], prompt="by ")
-    assert np.abs(prompted - built.encode(["by the bank"])).max() < 1e-6
-
-
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_empty_texts_are_zeros(model, pooling):
     built = sentence_model(ElmoWords(model), pooling)

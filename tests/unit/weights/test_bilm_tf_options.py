@@ -16,7 +16,6 @@ from elmokit.weights.bilm_tf_options import (
     options_of,
     parse_options,
     parse_softmax,
-    read_options,
 )
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -111,14 +110,6 @@ def test_impossible_options_are_named(key, value, message):
 DEEP = "[" * 99 + "]" * 99
 
 
-@pytest.mark.parametrize("text", ['{"lstm": ', "[]", "", f'{{"a": {DEEP}}}', "[" * 10**5])
-def test_a_damaged_file_is_named(tmp_path, text):
-    path = tmp_path / "options.json"
-    path.write_text(text)
-    with pytest.raises(FormatError, match=r"options\.json"):
-        read_options(path)
-
-
 def test_softmax_of_training_options():
     sampled = SoftmaxConfig(kind="sampled", num_samples=8192)
     assert parse_softmax(TINY, source="o.json") == sampled
@@ -156,13 +147,3 @@ class TestOptionsOf:
         assert options["lstm"]["cell_clip"] == 2.0
         assert options["n_train_tokens"] == 10
         assert parse(options) == config
-
-    def test_the_softmax_is_told(self):
-        softmax = SoftmaxConfig(kind="sampled", num_samples=3)
-        fresh = self.build(None, config=parse(TINY), num_words=7, softmax_config=softmax)
-        assert options_of(fresh)["n_tokens_vocab"] == 7
-        assert parse_softmax(options_of(fresh), source="fresh") == softmax
-        data = changed("n_tokens_vocab", 99, base=TINY)
-        grown = self.build(data, num_words=7, softmax_config=softmax)
-        assert options_of(grown)["n_tokens_vocab"] == 7
-        assert parse_softmax(options_of(grown), source="grown") == softmax

@@ -114,12 +114,6 @@ def test_half_width_is_near():
         assert float((ours - wanted).norm()) < 0.15 * float(wanted.norm())
 
 
-def test_widths_that_do_not_fit_take_the_plain_way():
-    config = CharCNNConfig(embedding_dim=3, filters=((2, 5),), num_highway=1)
-    encoder, ids = build(config), char_ids()
-    assert torch.equal(encode_tokens(encoder, ids), encoder(ids))
-
-
 @pytest.mark.parametrize("wrong", [-1, 263])
 def test_characters_without_an_embedding_are_refused(with_kernels, wrong):
     encoder, ids = build(next(iter(CONFIGS.values()))), char_ids()

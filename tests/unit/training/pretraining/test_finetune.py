@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax, SoftmaxConfig
+from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.shards import write_shards
 from elmokit.corpus.text_shards import TextConfig
@@ -74,15 +74,6 @@ class TestWithVocab:
         assert (after["ship"] > after["unseen"]).all(), "frequent words get more"
         assert (after["unseen"] > after["port"]).all()
 
-    def test_a_smaller_vocabulary_keeps_the_rows_of_its_words(self):
-        base = toy_model()
-        vocab = WordVocab(["<S>", "</S>", "<UNK>", "boat", "river"])
-        model, is_fresh = with_vocab(base, vocab, softmax=FULL)
-        assert not is_fresh
-        rows = torch.from_numpy(VOCAB.encode(vocab.words)) - 1
-        assert torch.equal(model.softmax.weight, base.softmax.weight[rows])
-        torch.testing.assert_close(model.softmax.bias, base.softmax.bias[rows])
-
     def test_the_same_vocabulary_changes_nothing(self):
         base = toy_model()
         model, is_fresh = with_vocab(base, VOCAB, softmax=SoftmaxConfig(kind="adaptive"))
@@ -108,12 +99,6 @@ class TestWithVocab:
         assert torch.equal(model.softmax.weight, again.softmax.weight)
         for name, value in bilm_tensors(base).items():
             assert torch.equal(bilm_tensors(model)[name], value), name
-
-    def test_the_kind_of_softmax_stays(self):
-        base = toy_model(softmax=SoftmaxConfig(kind="sampled", num_samples=4))
-        model, _ = with_vocab(base, self.LARGER, softmax=FULL)
-        assert type(model.softmax) is SampledSoftmax
-        assert model.softmax.sampler.num_classes == len(self.LARGER)
 
 
 class TestFinetune:
@@ -151,14 +136,6 @@ class TestFinetune:
             load_model(tmp_path / "tuned"), random_sentences(20), precision="fp32"
         ).mean
         assert result.after["out_of_domain"].mean == pytest.approx(tuned, rel=1e-5)
-
-    def test_both_perplexities_are_over_the_new_vocabulary(self, save, domain, tmp_path):
-        vocab = WordVocab([*VOCAB.words, "ship", "unseen"])
-        result = self.run(save(), domain, tmp_path, vocab=vocab)
-        before, after = result.before["in_domain"], result.after["in_domain"]
-        assert before.vocabulary == after.vocabulary == len(vocab)
-        assert before.oov_rate == after.oov_rate == 0
-        assert load_model(tmp_path / "tuned").word_vocab == vocab
 
     def test_a_fresh_softmax_is_trained_first(self, save, domain, tmp_path):
         """With a share of nearly everything, the biLM comes out as it went in."""
@@ -257,11 +234,6 @@ class TestFinetune:
     def test_a_word_input_model_keeps_its_vocabulary(self, save, domain, tmp_path):
         with pytest.raises(ConfigError, match="--vocab"):
             self.run(save(word_input=True), domain, tmp_path, count_vocab=True)
-
-    def test_the_tokenizer_is_the_models_own(self, save, tmp_path):
-        domain = write_text(tmp_path / "domain.txt", [["don't", "ship."]] * 60)
-        self.run(save(), domain, tmp_path, count_vocab=True)
-        assert "don't" in load_model(tmp_path / "tuned").word_vocab
 
 
 @pytest.mark.parametrize(

@@ -100,34 +100,8 @@ class TestEvents:
         assert result.progress.tokens == 12 * TARGETS
         assert not result.stopped_early
 
-    def test_the_log_has_every_logged_update_and_every_validation(self, build):
-        run = build(train={"log_steps": 3})
-        run.run()
-        rows = read_log(run.run_dir / METRICS_FILE)
-        assert [row["step"] for row in rows if "loss" in row] == [3, 6, 9, 12]
-        assert [row["step"] for row in rows if "valid_mean" in row] == [4, 8, 12]
-        assert {
-            "tokens", "forward_loss", "backward_loss", "tokens_per_second", "learning_rate",
-            "gradient_norm", "seconds",
-        } <= rows[0].keys()  # fmt: skip
-        first = rows[0]
-        assert first["loss"] == pytest.approx((first["forward_loss"] + first["backward_loss"]) / 2)
-
 
 class TestResult:
-    def test_the_run_directory_is_the_best_model(self, whole):
-        run, result, _ = whole
-        model = load_model(run.run_dir)
-        assert result.model_dir == run.run_dir
-        assert result.perplexity.mean == model.training_metadata["perplexity"]["mean"]
-        assert model.word_vocab == VOCAB
-
-    @pytest.mark.parametrize("word", ["unseen", VOCAB.words[-1]])
-    def test_held_out_text_of_unknown_words_is_told(self, build, text, tmp_path, caplog, word):
-        valid = toy_shards(tmp_path / "other", [[word] * 5] * 4)
-        build(text=dataclasses.replace(text, valid=valid)).run()
-        assert ("words are unknown" in caplog.text) == (word == "unseen")
-
     def test_without_held_out_text_there_is_no_perplexity(self, build, text):
         run = build(text=dataclasses.replace(text, valid=None))
         assert run.run().perplexity is None
@@ -182,14 +156,6 @@ class TestResuming:
         shorter = build(5)
         assert shorter.run().perplexity is not None
         assert [row["step"] for row in log_of(shorter) if "valid_mean" in row] == [5]
-
-    def test_a_run_without_patience_left_does_not_train_on(self, build):
-        first = build(30, validation={"num_times": 30, "patience": 1})
-        first.validation.best = 1.0  # nothing beats it
-        assert first.run().stopped_early
-        result = build(30, validation={"num_times": 30, "patience": 1}).run()
-        assert result.stopped_early
-        assert result.progress.step == first.updates.progress.step == 1
 
     @pytest.mark.parametrize("best", [{}, {"best": "low"}])
     def test_a_checkpoint_without_its_best_score_is_damaged(self, build, best):
@@ -262,14 +228,6 @@ class TestAverage:
         assert published.model_hash() != averaged.updates.model.model_hash()
         expected = perplexity(published, text.valid.sentences(), precision="fp32")
         assert result.perplexity == expected
-
-    def test_a_run_without_one_can_go_on_with_one(self, build):
-        first = build(6)
-        first.run()
-        again = build(12, train={"ema_decay": 0.9})
-        assert again.updates.average.model.model_hash() == first.updates.model.model_hash()
-        again.run()
-        assert again.updates.average.model.model_hash() != again.updates.model.model_hash()
 
 
 class TestStopping:

@@ -1,6 +1,5 @@
 """Archives of AllenNLP; `tests/parity/test_imports.py` has their activations."""
 
-import io
 import json
 import re
 
@@ -71,18 +70,6 @@ def test_several_elmos_are_listed_and_chosen_by_name(written, tmp_path):
         assert report.num_mixes == 1
         assert any("aligning" in note for note in report.notes)
         assert load_model(tmp_path / "model").config.lstm.cell_clip == clip
-
-
-def test_the_file_that_the_elmo_was_read_from_may_be_archived(written, tmp_path):
-    arrays, options = written
-    weights = case("edge_stateful").directory / "weights.hdf5"
-    stream = io.BytesIO()
-    torch.save(torch.eye(3), stream)
-    files = {"fta/a": json.dumps(options).encode(), "fta/b": weights.read_bytes()}
-    files["fta/aligning"] = stream.getvalue()
-    state = foreign.task_state({"elmo": arrays}, [])
-    report = convert(save(tmp_path / "m.tar.gz", state, files=files), tmp_path / "model")
-    assert report.source_format == "AllenNLP archive"
 
 
 def test_a_transformer_is_refused_by_name(tmp_path):

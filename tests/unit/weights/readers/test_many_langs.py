@@ -39,16 +39,6 @@ def test_names_mean_nothing(folder, tmp_path):
     assert convert(folder, tmp_path / "b").model_hash == first
 
 
-def test_saved_and_loaded_it_is_the_same(model, tmp_path):
-    model.save(tmp_path / "again")
-    again = load_model(tmp_path / "again")
-    assert again.model_hash() == model.model_hash()
-    assert again.char_vocab.lexicon == model.char_vocab.lexicon
-    words = ["the", "강", "unheard", "<S>", "", "x" * 60]
-    assert (again.char_vocab.encode_words(words) == model.char_vocab.encode_words(words)).all()
-    assert "characters (by list), at most 28 per word, and 5 words" in model.card()
-
-
 def test_configurations(folder, tmp_path):
     network = json.loads((folder / "configs" / "cnn_50.json").read_text())
     (folder / "configs" / "cnn_0.json").write_text(json.dumps(network | {"encoder": {}}))
