@@ -54,11 +54,11 @@ class StoredBiLM(Shim):
             self._embedder = Embedder.load(self._name)
         return self._embedder
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, **_: object) -> bytes:
         """Return the files of the model directory."""
         return srsly.msgpack_dumps(files_of(self.embedder))
 
-    def from_bytes(self, data: bytes) -> "StoredBiLM":
+    def from_bytes(self, data: bytes, **_: object) -> "StoredBiLM":
         """Take the model of `to_bytes`; raise `FormatError` if these are not its files."""
         self._embedder = embedder_of(srsly.msgpack_loads(data))  # pyright: ignore[reportArgumentType]
         return self
@@ -70,7 +70,7 @@ class StoredBiLM(Shim):
         """Do nothing: the biLM is frozen."""
 
 
-class ElmoComponent:
+class ElmoComponent(StoredBiLM):
     """Fills ``Doc.tensor`` with a row (2D,) for every token, and serves the rows as vectors.
 
     Each sentence is read on its own where sentences are marked (put a ``sentencizer`` or a parser
@@ -81,12 +81,10 @@ class ElmoComponent:
     def __init__(
         self, name: str, *, model: str | None, layers: Layers | str, batch_size: int
     ) -> None:
-        self.name = name
-        self.layers = layers
-        self.batch_size = batch_size
-        self.bilm = StoredBiLM(model)
+        super().__init__(model)
+        self.name, self.layers, self.batch_size = name, layers, batch_size
 
-    def __call__(self, doc: Doc) -> Doc:
+    def __call__(self, doc: Doc) -> Doc:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Process one document."""
         return self._embed([doc])[0]
 
@@ -96,28 +94,19 @@ class ElmoComponent:
             yield from self._embed(docs)
 
     def _embed(self, docs: list[Doc]) -> list[Doc]:
-        for doc, rows in zip(docs, _rows(self.bilm.embedder, docs, self.layers), strict=True):
+        for doc, rows in zip(docs, _rows(self.embedder, docs, self.layers), strict=True):
             doc.tensor = rows
             add_vector_hooks(doc)
         return docs
 
-    def to_bytes(self, **_: object) -> bytes:
-        """Return the model's files."""
-        return self.bilm.to_bytes()
-
-    def from_bytes(self, data: bytes, **_: object) -> "ElmoComponent":
-        """Take the model of `to_bytes`."""
-        self.bilm.from_bytes(data)
-        return self
-
     def to_disk(self, path: str | Path, **_: object) -> None:
         """Write the model directory."""
-        self.bilm.embedder.model.save(Path(path) / _MODEL_DIR)
+        self.embedder.model.save(Path(path) / _MODEL_DIR)
 
     def from_disk(self, path: str | Path, **_: object) -> "ElmoComponent":
         """Use the model directory that `to_disk` wrote."""
         # a copy in memory, not mapped from the files: the folder may go
-        self.bilm._embedder = Embedder(copy.deepcopy(load_model(Path(path) / _MODEL_DIR)))
+        self._embedder = Embedder(copy.deepcopy(load_model(Path(path) / _MODEL_DIR)))
         return self
 
 

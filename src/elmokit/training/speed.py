@@ -1,26 +1,17 @@
-"""What makes updates quick on a CPU: bf16, quick fp32 products if they are exact, kept memory."""
+"""What makes updates quick on a CPU: quick fp32 products if they are exact, kept memory."""
 
 import ctypes
 import os
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Literal
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Literal
 
 import torch
 
 TrainingPrecision = Literal["fp32", "bf16"]
 MAX_RELATIVE_ERROR = 1e-5
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # numbers of <malloc.h>
-
-
-def autocast(
-    precision: TrainingPrecision, device: torch.device
-) -> Callable[[], AbstractContextManager[Any]]:
-    """Return the context of a forward pass: bf16 autocast, or none for fp32."""
-    if precision == "fp32":
-        return nullcontext
-    return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1.
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,14 @@ import numpy as np
 import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
-from elmokit.corpus.preparation import PreparedText, VocabConfig
+from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.readers import read_sentences
-from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError, as_input_error
 from elmokit.evaluation.perplexity import perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import jsonable, read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
-from elmokit.jobs.identity import FIXED
 from elmokit.jobs.job import NOT_RESUMABLE
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
@@ -44,14 +42,11 @@ BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneConfig(RunConfig):
-    """A fine-tuning run, except for its model, corpus and budget."""
+    """A fine-tuning run, except for its model, corpus and budget.
 
-    text: TextConfig = field(default_factory=TextConfig, metadata=FIXED)
-    """``tokenizer`` is not used: the model's own splits the text."""
-    vocab: VocabConfig = field(default_factory=VocabConfig, metadata=FIXED)
-    """Size of a counted vocabulary."""
-    softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig, metadata=FIXED)
-    """Only for a model without a softmax."""
+    The text is split by the model's own tokenizer; ``softmax`` is for a model without one.
+    """
+
     softmax_first_share: float = 0.3
     """Share of the budget in which only a new softmax is trained, to protect the biLM."""
     train: TrainConfig = field(default_factory=lambda: TrainConfig(batch_size=16, num_epochs=1.0))
@@ -104,8 +99,7 @@ def finetune(
         corpus,
         run_dir,
         options,
-        text=replace(config.text, tokenizer=base.tokenizer),
-        vocab=config.vocab,
+        tokenizer=base.tokenizer,
         normalization=base.config.char_vocab.normalization,
         fixed_vocab=options.vocab or (None if count_vocab else base.word_vocab),
         base={"path": model_path, "hash": base_hash},

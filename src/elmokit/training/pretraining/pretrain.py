@@ -9,10 +9,8 @@ from typing import Any
 import torch
 
 from elmokit.bilm.bilm import BiLMConfig
-from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import (
     PreparedText,
-    VocabConfig,
     check_same_text,
     find_text,
     is_finished,
@@ -20,7 +18,6 @@ from elmokit.corpus.preparation import (
     prepare_text,
     vocab_origin,
 )
-from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT, find_files
@@ -41,10 +38,7 @@ from elmokit.weights.tensor_files import check_name
 class PretrainConfig(RunConfig):
     """A pre-training run, except for its corpus and budget."""
 
-    text: TextConfig = field(default_factory=TextConfig, metadata=FIXED)
-    vocab: VocabConfig = field(default_factory=VocabConfig, metadata=FIXED)
     model: BiLMConfig = field(default_factory=BiLMConfig, metadata=FIXED)
-    softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig, metadata=FIXED)
 
 
 def pretrain(
@@ -73,8 +67,7 @@ def pretrain(
         corpus,
         run_dir,
         options,
-        text=config.text,
-        vocab=config.vocab,
+        tokenizer=config.text.tokenizer,
         normalization=config.model.char_vocab.normalization,
         fixed_vocab=options.vocab,
     ) as start:
@@ -118,8 +111,7 @@ def start_run(
     run_dir: Path,
     options: RunOptions,
     *,
-    text: TextConfig,
-    vocab: VocabConfig,
+    tokenizer: TokenizerConfig,
     normalization: Normalization,
     fixed_vocab: WordVocab | None,
     base: Mapping[str, Any] | None = None,
@@ -152,7 +144,7 @@ def start_run(
         )
         was_begun = bool(job.record)
         if not was_begun and not is_finished(corpus):
-            build_tokenizer(text.tokenizer)  # fails before any text is read
+            build_tokenizer(tokenizer)  # fails before any text is read
         sources = find_text(corpus, options.valid, may_be_gone=was_begun, run_dir=run_dir)
         if was_begun:
             prepared = open_text(corpus, run_dir)
@@ -162,8 +154,8 @@ def start_run(
             prepared = prepare_text(
                 sources,
                 run_dir,
-                text=text,
-                vocab=vocab,
+                text=replace(config.text, tokenizer=tokenizer),
+                vocab=config.vocab,
                 normalization=normalization,
                 normalization_is_fixed=base is not None,
                 fixed_vocab=fixed_vocab,

@@ -5,7 +5,10 @@ import logging
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any
+
+import torch
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.config import from_dict
@@ -26,7 +29,6 @@ from elmokit.training.optimizers import WeightAverage
 from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.schedules import Budget, Progress
-from elmokit.training.speed import autocast
 from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
@@ -102,7 +104,8 @@ class Updates:
 
     def run(self) -> Iterator[StepReport[BiLMState]]:
         """Update until the budget is spent."""
-        loss = self.processes.wrap(self.loss)
+        loss, device = self.processes.wrap(self.loss), self.processes.device
+        is_half = self.config.train.precision == "bf16"
         started = time.monotonic() - self.progress.seconds  # the time between phases counts, too
 
         def objective(batch: WindowTensors, state: BiLMState, step: int) -> StepResult[BiLMState]:
@@ -124,7 +127,7 @@ class Updates:
                     progress=self.progress,
                     started=started,
                     world=self.processes,
-                    autocast=autocast(self.config.train.precision, self.processes.device),
+                    autocast=partial(torch.autocast, device.type, torch.bfloat16, enabled=is_half),
                 ):
                     self.progress, self.state = report.progress, report.carry
                     if self.average is not None:

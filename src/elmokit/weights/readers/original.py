@@ -10,8 +10,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from elmokit.errors import FormatError
 from elmokit.files.bounded import read_bounded
 from elmokit.files.hdf5 import open_hdf5
@@ -84,7 +82,7 @@ def recognizes_checkpoint(contents: Contents) -> bool:
 def read_checkpoint(contents: Contents) -> ImportedModel:
     """Read the last checkpoint, or the one that was chosen."""
     index = _index(contents)
-    variables = Variables(TensorBundle(index), with_softmax=not contents.choices.encoder_only)
+    variables = Variables(index, with_softmax=not contents.choices.encoder_only)
     options = contents.need("options", "options")
     vocab = contents.vocabulary()
     if vocab is None and (softmax := variables.shapes().get(SOFTMAX_NAMES[0])):
@@ -137,7 +135,7 @@ def recognizes_hub(contents: Contents) -> bool:
 def read_hub(contents: Contents) -> ImportedModel:
     """Read the module's biLM."""
     index = contents.need("weights", "TensorFlow index")
-    variables = Variables(TensorBundle(index))
+    variables = Variables(index)
     options, source, notes = options_or_released(contents, contents.of("options"), variables)
     model = build_bilm(options, variables, source=source)
     notes = (_MIXTURE_LEFT_OUT, *notes)
@@ -157,41 +155,31 @@ def options_or_released(
 # --- variables
 
 
-class Variables:
+class Variables(TensorBundle):
     """An `ArraySource` of a checkpoint's variables.
 
     The scope (``lm/``) is found by the variable ``char_embed`` or ``embedding``; the slots of
     optimizers are left out, and without ``with_softmax`` the softmax.
     """
 
-    def __init__(self, bundle: TensorBundle, *, with_softmax: bool = True) -> None:
-        self.path = bundle.path
-        self._bundle = bundle
-        scope = _scope(bundle)
-        self._entries: dict[str, BundleEntry] = {}
-        for name, entry in bundle.entries.items():
-            is_slot = name.rpartition("/")[0] in bundle.entries  # such as lm/softmax/W/Adagrad
+    def __init__(self, index: Path, *, with_softmax: bool = True) -> None:
+        super().__init__(index)
+        scope = _scope(self)
+        self._variables: dict[str, BundleEntry] = {}
+        for name, entry in self.entries.items():
+            is_slot = name.rpartition("/")[0] in self.entries  # such as lm/softmax/W/Adagrad
             if name.startswith(scope) and not is_slot:
                 usual = _usual_name(name.removeprefix(scope))
                 if with_softmax or usual not in SOFTMAX_NAMES:
-                    self._entries[usual] = entry
-
-    @property
-    def num_bytes(self) -> int:
-        """Size of the data files."""
-        return self._bundle.num_bytes
+                    self._variables[usual] = entry
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of every variable in the scope."""
-        return {name: entry.shape for name, entry in self._entries.items()}
+        return {name: entry.shape for name, entry in self._variables.items()}
 
     def dataset(self, name: str) -> BundleEntry | None:
         """Return where a variable is."""
-        return self._entries.get(name)
-
-    def read(self, dataset: BundleEntry) -> np.ndarray:
-        """Read a variable."""
-        return self._bundle.read(dataset)
+        return self._variables.get(name)
 
 
 def _scope(bundle: TensorBundle) -> str:

@@ -86,8 +86,9 @@ class TensorBundle:
         """Return the data file of a number."""
         return Path(f"{self.prefix}.data-{shard:05d}-of-{self.num_shards:05d}")
 
-    def read(self, entry: BundleEntry) -> np.ndarray:
+    def read(self, dataset: BundleEntry) -> np.ndarray:
         """Read a tensor and check its CRC."""
+        entry = dataset
         path, count = self.shard_path(entry.shard), math.prod(entry.shape)
         where = f"{path}: tensor `{entry.name}` of shape {entry.shape}"
         is_whole = entry.num_bytes == count * entry.dtype.itemsize and not entry.is_partitioned

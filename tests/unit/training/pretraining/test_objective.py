@@ -10,7 +10,7 @@ from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.stream import WindowStream
 from elmokit.corpus.windows import WindowBatch
-from elmokit.training.pretraining.objective import BiLMLoss, RowDropout, WindowTensors
+from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors, row_dropout
 
 from ....builders.training_models import VOCAB, toy_model, toy_shards
 
@@ -202,7 +202,7 @@ class TestPaddingOfTheWords:
 
 
 def dropout_of(probability=0.5, *, seed=1, num_rows=6, first_row=0):
-    return RowDropout(
+    return row_dropout(
         probability, seed=seed, num_rows=num_rows, first_row=first_row, device=torch.device("cpu")
     )
 
