@@ -26,9 +26,9 @@ from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.pretrain import start_run
-from elmokit.training.pretraining.run import RunOptions, TrainingResult, TrainingRun
+from elmokit.training.pretraining.run import TrainingResult, TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
+from elmokit.training.pretraining.start import RunOptions, start_run
 from elmokit.training.pretraining.validation import stored_report
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model

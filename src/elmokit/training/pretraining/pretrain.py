@@ -1,37 +1,22 @@
 """biLM pre-training: from raw text to a model directory, resumable at any moment."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.corpus.preparation import (
     PreparedText,
-    check_same_text,
-    find_text,
-    is_finished,
-    open_text,
-    prepare_text,
-    vocab_origin,
 )
-from elmokit.errors import InputError, as_input_error
-from elmokit.files.remote import as_address
-from elmokit.files.sources import STANDARD_INPUT, find_files
-from elmokit.jobs.identity import FIXED, Identity
-from elmokit.jobs.job import open_job
-from elmokit.text.normalization import Normalization
+from elmokit.errors import as_input_error
+from elmokit.jobs.identity import FIXED
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
-from elmokit.text.word_vocab import WordVocab
-from elmokit.training.distributed import world
-from elmokit.training.pretraining.run import RunOptions, Start, TrainingResult, TrainingRun
+from elmokit.training.pretraining.run import TrainingResult, TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig
-from elmokit.weights.locate import CONFIG_NAME
+from elmokit.training.pretraining.start import RunOptions, start_run
 from elmokit.weights.model_dir import PretrainedBiLM
-from elmokit.weights.tensor_files import check_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,83 +86,3 @@ def _tokenizer_of(config: PretrainConfig, text: PreparedText) -> TokenizerConfig
         return text.shards.tokenizer
     tokenizer = config.text.tokenizer
     return replace(tokenizer, name=build_tokenizer(tokenizer).name)
-
-
-@contextmanager
-def start_run(
-    command: str,
-    config: RunConfig,
-    corpus: Sequence[Path],
-    run_dir: Path,
-    options: RunOptions,
-    *,
-    tokenizer: TokenizerConfig,
-    normalization: Normalization,
-    fixed_vocab: WordVocab | None,
-    base: Mapping[str, Any] | None = None,
-    general: Sequence[Path] = (),
-) -> Iterator[Start]:
-    """Hold a run directory, new or to be resumed, and prepare the text.
-
-    ``options.vocab`` is not used: the vocabulary is ``fixed_vocab``, or counted. ``base`` is the
-    path and hash of the base model and ``general`` the text that finetune scores, to be recorded.
-    """
-    inputs = {
-        **({} if base is None else {"model": base, "general": _places(general)}),
-        "corpus": _places(corpus),
-        "valid": _places(options.valid),
-        "vocab": vocab_origin(fixed_vocab),
-        "reader": None if options.reader is None else options.reader.name,
-    }
-    check_name(run_dir)
-    with world(options.device) as processes, ExitStack() as stack:
-        config.train.check_rows(processes.size)
-        if not processes.is_main:
-            processes.barrier()  # rank 0 prepares the text
-            yield Start(config, open_text(corpus, run_dir), run_dir, options, processes)
-            return
-        if general:
-            find_files(list(general))  # must be there at the end, too
-        identity = Identity(config, inputs)
-        job = stack.enter_context(
-            open_job(run_dir, command, identity, resume=options.resume, result_name=CONFIG_NAME)
-        )
-        was_begun = bool(job.record)
-        if not was_begun and not is_finished(corpus):
-            build_tokenizer(tokenizer)  # fails before any text is read
-        sources = find_text(corpus, options.valid, may_be_gone=was_begun, run_dir=run_dir)
-        if was_begun:
-            prepared = open_text(corpus, run_dir)
-            check_same_text(prepared, sources, run_dir)
-        else:
-            job.prepare()
-            prepared = prepare_text(
-                sources,
-                run_dir,
-                text=replace(config.text, tokenizer=tokenizer),
-                vocab=config.vocab,
-                normalization=normalization,
-                normalization_is_fixed=base is not None,
-                fixed_vocab=fixed_vocab,
-                on_preparation=options.on_preparation,
-                workers=options.workers,
-                reader=options.reader,
-            )
-        processes.barrier()
-        try:
-            yield Start(config, prepared, run_dir, options, processes, job)
-        except InputError as error:
-            if not job.record:
-                error.add_note(
-                    "Smaller batches: --set train.batch_size=…, --set train.unroll_steps=… What is "
-                    f"prepared of the text in {run_dir} is used again."
-                )
-            raise
-
-
-def _places(paths: Sequence[Path]) -> list[str]:
-    """Return paths or patterns as they are recorded, independent of the working directory."""
-    return [
-        as_address(path) or str(path if path == STANDARD_INPUT else path.resolve())
-        for path in paths
-    ]

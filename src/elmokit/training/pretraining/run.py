@@ -6,29 +6,23 @@ its `run`; rank 0 writes the run directory.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.config import parse_record, to_dict
-from elmokit.corpus.preparation import PreparedText
-from elmokit.corpus.text_shards import OnPreparation, SentenceReader
 from elmokit.evaluation.perplexity import warn_of_unknown
 from elmokit.files.json_files import read_json
-from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE, Job, checkpoints_of, is_begun
+from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE, checkpoints_of, is_begun
 from elmokit.jobs.metrics_log import MetricsLog
 from elmokit.jobs.signals import StopRequest, stop_requests
 from elmokit.metrics.perplexity import PerplexityReport
-from elmokit.text.word_vocab import WordVocab
-from elmokit.text.worker_processes import ONE_PROCESS, Workers
 from elmokit.training.checkpoints import load_checkpoint, restoring
-from elmokit.training.distributed import World
 from elmokit.training.loop import StepReport
-from elmokit.training.pretraining.run_config import RunConfig
+from elmokit.training.pretraining.start import Start, TrainingEvent
 from elmokit.training.pretraining.updates import Updates
-from elmokit.training.pretraining.validation import OnValidation, Validation
+from elmokit.training.pretraining.validation import Validation
 from elmokit.training.schedules import Limits, Progress
 from elmokit.training.speed import kept_memory, quick_matmul
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -36,57 +30,6 @@ from elmokit.weights.model_dir import PretrainedBiLM
 log = logging.getLogger(__name__)
 
 FIRST_CHECKPOINT_SECONDS = 15.0  # or at the first validation, if that is earlier
-
-
-@dataclass(frozen=True)
-class TrainingEvent:
-    """One update, with its validation if there was one."""
-
-    report: StepReport[BiLMState]
-    tokens_per_second: float
-    """Since the last logged update, without validations and checkpoints."""
-    validation: PerplexityReport | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Options of one run, besides its configuration and text."""
-
-    limits: Limits = field(default_factory=Limits)
-    """How long to train."""
-    valid: Sequence[Path] = ()
-    """Validation text; none: a few sentences of the corpus are held out."""
-    vocab: WordVocab | None = None
-    """Words to predict; none: the base model's, or counted from the corpus."""
-    resume: bool = False
-    """Go on if the directory holds this run."""
-    device: str = "auto"
-    """``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own."""
-    workers: Workers = ONE_PROCESS
-    """Who tokenizes the text."""
-    reader: SentenceReader | None = None
-    """Reads the corpus and the validation text; none: they are lines of raw text."""
-    save_on_signals: bool = False
-    """On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint."""
-    on_preparation: OnPreparation | None = None
-    """Called on rank 0 from time to time while the text is prepared."""
-    on_event: Callable[[TrainingEvent], None] = lambda event: None
-    """Called on rank 0 after every update."""
-    on_validation: OnValidation = lambda done, total: None
-    """Called on rank 0 while held-out sentences are scored."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """What a run starts from, on every rank: its directory is held and its text is ready."""
-
-    config: RunConfig
-    text: PreparedText
-    run_dir: Path
-    options: RunOptions = RunOptions()
-    processes: World = World()  # noqa: RUF009 (frozen)
-    job: Job | None = None
-    """On rank 0."""
 
 
 @dataclass(frozen=True)
@@ -125,24 +68,11 @@ class TrainingRun:
         self.checkpoints = checkpoints_of(start.run_dir)
         checkpoint = load_checkpoint(self.checkpoints)
         self.updates = Updates(
-            config,
-            start.text,
-            model,
-            start.processes,
-            self.budget,
-            checkpoint=checkpoint,
-            softmax_first_share=softmax_first_share,
+            start, model, self.budget, checkpoint, softmax_first_share=softmax_first_share
         )
         average = self.updates.average
-        self.validation = Validation(
-            config.validation,
-            start.text,
-            self.updates.model if average is None else average.model,
-            start.run_dir,
-            start.processes,
-            seed=config.train.seed,
-            on_validation=start.options.on_validation,
-        )
+        scored = self.updates.model if average is None else average.model
+        self.validation = Validation(start, scored)
         if checkpoint is not None:
             with restoring(checkpoint):
                 share = self.budget.share(self.updates.progress)

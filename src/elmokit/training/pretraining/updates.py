@@ -12,7 +12,6 @@ import torch
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.config import from_dict
-from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.stream import WindowStream, with_more_rows
 from elmokit.errors import ConfigError
@@ -23,11 +22,10 @@ from elmokit.training.checkpoints import (
     restoring,
     save_checkpoint,
 )
-from elmokit.training.distributed import World
 from elmokit.training.loop import StepReport, StepResult, agreed_share, train
 from elmokit.training.optimizers import WeightAverage
 from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
-from elmokit.training.pretraining.run_config import RunConfig
+from elmokit.training.pretraining.start import Start
 from elmokit.training.schedules import Budget, Progress
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -44,16 +42,15 @@ class Updates:
 
     def __init__(
         self,
-        config: RunConfig,
-        text: PreparedText,
+        start: Start,
         model: PretrainedBiLM,
-        processes: World,
         budget: Budget,
-        *,
         checkpoint: Checkpoint | None,
-        softmax_first_share: float = 0.0,
+        *,
+        softmax_first_share: float,
     ) -> None:
-        self.config, self.text, self.processes, self.budget = config, text, processes, budget
+        config, processes = start.config, start.processes
+        self.config, self.text, self.processes, self.budget = config, start.text, processes, budget
         self.softmax_first_share = softmax_first_share
         self.model = model.to(processes.device)
         decay, seed, dropout = config.train.ema_decay, config.train.seed, model.config.dropout

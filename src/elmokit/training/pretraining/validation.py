@@ -4,7 +4,7 @@ import dataclasses
 import logging
 import math
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,7 @@ from elmokit.files.json_files import jsonable
 from elmokit.files.temporary import remove_whole
 from elmokit.jobs.job import NOT_RESUMABLE
 from elmokit.metrics.perplexity import PerplexityReport
-from elmokit.training.distributed import World
-from elmokit.training.pretraining.run_config import ValidationConfig
+from elmokit.training.pretraining.start import Start
 from elmokit.training.schedules import Progress
 from elmokit.training.speed import matmul_precision
 from elmokit.version import __version__
@@ -33,9 +32,6 @@ log = logging.getLogger(__name__)
 BEST = "best"
 """Folder of the best model so far, until the end of the run."""
 
-OnValidation = Callable[[int, int], None]
-"""Called with the number of sentences scored and in total."""
-
 
 class Validation:
     """Score held-out sentences during a run and keep the best model in ``best/``.
@@ -45,21 +41,11 @@ class Validation:
     metadata, and this run's are added.
     """
 
-    def __init__(
-        self,
-        config: ValidationConfig,
-        text: PreparedText,
-        model: PretrainedBiLM,
-        run_dir: Path,
-        processes: World,
-        *,
-        seed: int,
-        on_validation: OnValidation = lambda done, total: None,
-    ) -> None:
-        self.config, self.text, self.model = config, text, model
-        self.run_dir, self.processes, self.seed = run_dir, processes, seed
-        self.on_validation = on_validation
-        self.sentences = _evenly_spread(text, config.max_sentences)
+    def __init__(self, start: Start, model: PretrainedBiLM) -> None:
+        self.config, self.text, self.model = start.config.validation, start.text, model
+        self.run_dir, self.processes = start.run_dir, start.processes
+        self.seed, self.on_validation = start.config.train.seed, start.options.on_validation
+        self.sentences = _evenly_spread(start.text, self.config.max_sentences)
         self.best = math.inf
         self.validations_without_best = 0
         self.num_due = 0

@@ -15,8 +15,9 @@ from elmokit.evaluation.perplexity import perplexity
 from elmokit.jobs.metrics_log import METRICS_FILE, read_log
 from elmokit.training.distributed import World
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.run import RunOptions, Start, TrainingRun
+from elmokit.training.pretraining.run import TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
+from elmokit.training.pretraining.start import RunOptions, Start
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 

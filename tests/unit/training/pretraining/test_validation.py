@@ -11,13 +11,15 @@ from elmokit.evaluation.perplexity import perplexity
 from elmokit.files.atomic import previous_of
 from elmokit.jobs.metrics_log import MetricsLog
 from elmokit.training.distributed import World
-from elmokit.training.pretraining.run_config import ValidationConfig
+from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
+from elmokit.training.pretraining.start import RunOptions, Start
 from elmokit.training.pretraining.validation import BEST, Validation, publish_best
 from elmokit.training.schedules import Progress
 from elmokit.weights.model_dir import load_model
 
 from ....builders.training_models import VOCAB, random_sentences, toy_model, toy_shards
 
+ALONE = World()
 HELD_OUT = random_sentences(12, seed=5)
 
 
@@ -33,12 +35,12 @@ def text(tmp_path_factory):
 def build(text, tmp_path):
     """A function that builds a validation of a toy model in a fresh run directory."""
 
-    def build(*, text=text, processes=None, on_validation=lambda done, total: None, **settings):
-        config = ValidationConfig(**settings)
-        return Validation(
-            config, text, toy_model(), tmp_path, processes or World(), seed=3,
-            on_validation=on_validation,
+    def build(*, text=text, processes=ALONE, on_validation=lambda done, total: None, **settings):
+        config = RunConfig(
+            train=TrainConfig(seed=3), validation=ValidationConfig(**settings)
         )  # fmt: skip
+        options = RunOptions(on_validation=on_validation)
+        return Validation(Start(config, text, tmp_path, options, processes), toy_model())
 
     return build
 
