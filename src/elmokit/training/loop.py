@@ -93,11 +93,13 @@ def train(
         (result.loss * config.loss_scale).backward()
         limit = float("inf") if config.clip_norm is None else config.clip_norm
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
+        # one exchange between processes for all figures
         names = sorted(result.parts)
         means = world.mean(
             torch.stack([result.loss.detach(), *(result.parts[name] for name in names)]).double()
         )
         loss, *parts = means.tolist()
+        # a NaN is not below infinity either
         if not (loss < float("inf") and norm < float("inf")):
             raise FloatingPointError(
                 f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient "

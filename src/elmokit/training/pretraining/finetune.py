@@ -250,6 +250,7 @@ def with_vocab(
 def _copy_rows(old: Any, old_vocab: WordVocab, new: Any, new_vocab: WordVocab) -> None:
     """Fill the new output layer from the old one's rows; see `with_vocab`."""
     old_ids = old_vocab.encode(new_vocab.words)  # <UNK>'s id for new words
+    # what <UNK> had is divided as Zipf's law has it: the k-th word of a vocabulary gets 1 / k
     shares_unknown = torch.from_numpy(old_ids == old_vocab.unknown_id)
     rank = torch.arange(1, len(new_vocab) + 1, dtype=torch.float64)
     zipf = torch.where(shares_unknown, 1 / rank, torch.zeros_like(rank))

@@ -134,6 +134,7 @@ class BiLMLoss(nn.Module):
         if self.exact and isinstance(self.softmax, SampledSoftmax):
             pairs = zip(hiddens, word_ids, strict=True)
             return [exact_loss(self.softmax, hidden, ids) for hidden, ids in pairs]
+        # drawn on the CPU: the same candidates on every device and in every process
         seeds = [derived_seed(self.seed, step, index, 1) for index in range(2)]
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         losses = training_nlls(self.softmax, hiddens, word_ids, generators=generators)

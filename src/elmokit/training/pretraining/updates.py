@@ -161,6 +161,7 @@ class Updates:
                 f"The checkpoint has {state.num_rows} rows, which cannot be shared evenly by "
                 f"{self.processes.size} processes. Use another number of processes."
             )
+        # rank k has the k-th part of the rows: checkpoints join the parts in this order
         num_own = state.num_rows // self.processes.size
         first = self.processes.rank * num_own
         own = state.rows(slice(first, first + num_own))
@@ -193,6 +194,7 @@ class Updates:
 
     def _batches(self, stream: WindowStream) -> Generator[WindowTensors]:
         """Yield batches on the device, read ahead; keep the stream's position after each."""
+        # the stream is ahead of the updates: each batch brings the position behind it
         word_input, device = self.model.config.char_cnn is None, self.processes.device
         prepared = (
             (WindowTensors.from_batch(batch, word_input=word_input, device=device), state)
