@@ -175,30 +175,29 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         *,
         padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
         truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
-        max_length: int | None = None,
         is_split_into_words: bool = False,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
         return_tensors: Any = None,
-        return_attention_mask: bool | None = None,
         return_offsets_mapping: bool = False,
-        return_overflowing_tokens: bool = False,
         **options: Any,
     ) -> BatchEncoding:
-        if text_pair is not None or return_overflowing_tokens:
+        if text_pair is not None or options.pop("return_overflowing_tokens", False):
             raise InputError(_ONE_SENTENCE)
+        pad_options = {
+            name: options.pop(name, None)
+            for name in ("pad_to_multiple_of", "padding_side", "return_attention_mask")
+        }
+        options |= {"truncation": truncation_strategy.value, "return_attention_mask": False}
         is_words = is_split_into_words and all(isinstance(word, str) for word in text)
         is_single = isinstance(text, str) or is_words
         texts: Any = [text] if is_single else list(text)
         batch: dict[str, list[Any]] = {"input_ids": []}
         word_ids: list[list[int | None]] = []
         places: list[Sequence[tuple[int, int]]] = []
-        options |= {"truncation": truncation_strategy.value, "max_length": max_length}
         for raw, words in zip(texts, split_sentences(texts, self._splitter.tokenize), strict=True):
             # pairs of a word's number and ids: they tell words from boundaries, also where
             # transformers has cut the sentence
             pairs: Any = list(enumerate(self._ids(words)))
-            encoded = self.prepare_for_model(pairs, return_attention_mask=False, **options)
+            encoded = self.prepare_for_model(pairs, **options)
             tokens = encoded.pop("input_ids")
             encoded["input_ids"] = [x[1] if isinstance(x, tuple) else x for x in tokens]
             word_ids.append([x[0] if isinstance(x, tuple) else None for x in tokens])
@@ -206,18 +205,13 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
                 batch.setdefault(name, []).append(values)
             if return_offsets_mapping:
                 places.append(_places(words, raw))
-        padded = dict(
-            self.pad(
-                batch, padding=padding_strategy.value, max_length=max_length,
-                pad_to_multiple_of=pad_to_multiple_of, padding_side=padding_side,
-                return_attention_mask=return_attention_mask,
-            )
-        )  # fmt: skip
+        length, padding = options.get("max_length"), padding_strategy.value
+        padded = dict(self.pad(batch, padding=padding, max_length=length, **pad_options))
         # `pad` knows nothing of words: their numbers are padded to the length that it chose
-        side = padding_side or self.padding_side
+        side = pad_options["padding_side"] or self.padding_side
         for numbers, rows in zip(word_ids, padded["input_ids"], strict=True):
-            padding = [None] * (len(rows) - len(numbers))
-            numbers[:] = [*padding, *numbers] if side == "left" else [*numbers, *padding]
+            none = [None] * (len(rows) - len(numbers))
+            numbers[:] = [*none, *numbers] if side == "left" else [*numbers, *none]
         if return_offsets_mapping:
             padded["offset_mapping"] = [
                 [(0, 0) if number is None else spans[number] for number in numbers]
