@@ -76,6 +76,7 @@ COVERED_BY = {
     "unit/tasks/runs/test_training.py": "tasks/runs/examples",
     "unit/text/test_word_vocab.py": "text/word_counter",
     "unit/training/pretraining/test_run.py": "training/pretraining/updates",
+    "unit/training/pretraining/test_pretrain.py": "training/pretraining/start",
     "unit/weights/test_convert.py": ("weights/readers/contents weights/readers/registry"),
     "unit/vectors/test_vector_files.py": (
         "vectors/static_vectors vectors/text_file vectors/word2vec_file"

@@ -5,7 +5,6 @@ of vectors.
 """
 
 from collections.abc import Iterable, Iterator
-from os import PathLike
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.block import Block
@@ -13,8 +12,8 @@ from elmokit.embed.line_embedder import OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.pooling import SIF
 from elmokit.errors import InputError, MissingExtraError
+from elmokit.integrations.shared import AnyModel
 from elmokit.text.given_sentences import check_text
-from elmokit.weights.model_dir import PretrainedBiLM
 
 try:
     import pyarrow as pa
@@ -27,17 +26,13 @@ from elmokit.embed.formats.parquet import record_batch, schema_of
 class TableEmbedder:
     """Add the vectors of a text column to tables: a callable for engines that start it anywhere.
 
-    Args:
-        model: As for `Embedder.load`; each worker must find it.
-        column: The texts, one sentence each; null is an empty sentence.
-        options: Layers, state policy, dtype and tokenizer; not ``carry`` and
-            not SIF, because tables are split; nor what is for files: shard, resume, overwrite.
-        precision, device, threads: As for `Embedder.load`.
+    ``column`` holds a sentence a row; null is an empty one. ``options`` may say layers, pooling,
+    state policy, dtype and tokenizer; the rest is as for `Embedder.load`.
     """
 
     def __init__(
         self,
-        model: str | PathLike[str] | PretrainedBiLM | None = None,
+        model: AnyModel = None,
         *,
         column: str = "text",
         options: EmbedOptions | None = None,
@@ -48,38 +43,20 @@ class TableEmbedder:
         options = options or EmbedOptions(layers="average")
         embedder = Embedder.load(model, precision=precision, device=device, num_threads=threads)
         options.check_values(num_layers=embedder.num_layers)
-        of_whole_texts = {
-            'pool="sif"': options.pool == SIF,
-            'state="carry"': options.state == "carry",
-            "`shard`": options.shard != (0, 1),
-            "`resume`": options.resume,
-            "`overwrite`": options.overwrite,
-        }
-        if refused := [name for name, is_set in of_whole_texts.items() if is_set]:
-            raise InputError(
-                f"{', '.join(refused)}: for files, which hold a whole text. The engine splits, "
-                "repeats and writes tables in any order; leave it out."
-            )
+        if options.pool == SIF or options.state == "carry":
+            raise InputError('pool="sif" and state="carry" need the whole text, not tables of it.')
         self.column, self._lines = column, OwnLines(embedder, options)
         self.schema = schema_of(self._lines.metadata()).remove(0)
         """The columns that are added."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Return a table with the columns added."""
-        if self.column not in table.column_names:
+        names = table.column_names
+        if self.column not in names or not set(names).isdisjoint(self.schema.names):
             raise InputError(
-                f"There is no column {self.column!r}; the table has "
-                f"{', '.join(table.column_names)}. Name the column with the texts."
+                f"The table needs a column {self.column!r} and none of "
+                f"{', '.join(self.schema.names)}, got {', '.join(names)}."
             )
-        if taken := [name for name in self.schema.names if name in table.column_names]:
-            raise InputError(
-                f"The table has {', '.join(taken)} already, where the vectors would go. Rename or "
-                "drop them."
-            )
-        kind = table.column(self.column).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if str(kind) not in ("string", "large_string", "string_view", "null"):
-            raise InputError(f"The column {self.column!r} must hold strings, got {kind}.")
         texts = ["" if text is None else text for text in table.column(self.column).to_pylist()]
         for number, text in enumerate(texts):
             check_text(text, where=f"row {number} of the column {self.column!r}")

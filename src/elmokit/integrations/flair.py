@@ -5,7 +5,6 @@ flair 0.15 needs transformers below 5 and conllu below 5: give it an environment
 
 # pyright: reportMissingImports=false
 
-import os
 from typing import Any
 
 import torch
@@ -13,8 +12,7 @@ import torch
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import MissingExtraError
 from elmokit.inference.results import Layers, check_layers, check_one_layer
-from elmokit.integrations.shared import embedder_of, files_of
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.integrations.shared import AnyModel, embedder_of, files_of
 
 try:
     import flair
@@ -28,20 +26,11 @@ except ImportError as error:
 class ElmoEmbeddings(TokenEmbeddings):
     """Vectors of the tokens of flair's sentences; the biLM is frozen and saved with a tagger.
 
-    Args:
-        model: Directory, name, loaded model or `Embedder`; default: the English model in the
-            package.
-        layers: ``"average"``, ``"top"`` or the number of a layer.
-
-    Raises:
-        ValueError: for an invalid layer; what `Embedder.load` raises.
+    ``model`` may be an `Embedder`, too; ``layers`` is ``"average"``, ``"top"`` or a layer's number.
     """
 
     def __init__(
-        self,
-        model: str | os.PathLike[str] | PretrainedBiLM | Embedder | None = None,
-        *,
-        layers: Layers | str = "average",
+        self, model: AnyModel | Embedder = None, *, layers: Layers | str = "average"
     ) -> None:
         super().__init__()
         check_one_layer(layers)

@@ -4,7 +4,9 @@ A word has another vector in every sentence; these are averages over sentences, 
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers, check_one_layer
 from elmokit.integrations.shared import words_and_vectors
 from elmokit.text.given_sentences import GivenSentence, check_words
-from elmokit.text.normalization import normalize
+from elmokit.text.normalization import Normalization, normalize
 
 try:
     from gensim.models import KeyedVectors
@@ -46,59 +48,37 @@ def keyed_vectors(
         how often it was seen. ``words`` are found in any spelling that the model reads alike; a
         warning counts those that are not found. Words that contain blanks must not be saved by
         ``save_word2vec_format(…, binary=True)``: what is read from that file are other vectors.
-
-    Raises:
-        InputError: without words and sentences, or if no word is left.
-        TypeError, ValueError: as `Embedder.embed`.
     """
     check_one_layer(layers)
     wanted = None if words is None else list(dict.fromkeys(check_words(words)))
-    if not wanted and (sentences is None or wanted is not None):
-        raise InputError(
-            "Give `words`, `sentences` or both: there is no vocabulary to embed. An empty list of "
-            "`words` is none; None stands for those of `sentences`."
-        )
-    rows = _rows_of(embedder, wanted) if wanted is not None else {}
-    if sentences is None:
-        sentences = [[word] for word in rows]
-    sums: list[np.ndarray] = [np.zeros(embedder.dim) for _ in rows]
-    counts = [0] * len(rows)
-    for tokens, vectors in words_and_vectors(embedder, sentences, layers=layers):
-        for word, vector in zip(tokens, vectors, strict=True):
-            if wanted is not None:
-                row = rows.get(normalize(word, embedder.normalization))
-            else:
-                row = rows.setdefault(word, len(rows))
-            if row is None:
-                continue
-            if row == len(sums):
-                sums.append(np.zeros(embedder.dim))  # float64: a sum of many vectors
-                counts.append(0)
-            sums[row] += vector
-            counts[row] += 1
-    if wanted is None:
-        row_of = dict(sorted(rows.items(), key=lambda pair: -counts[pair[1]]))
-    else:
-        row_of = {word: rows[normalize(word, embedder.normalization)] for word in wanted}
+    if not (wanted or (wanted is None and sentences is not None)):
+        raise InputError("Give `words`, `sentences` or both: there is no vocabulary to embed.")
+    form: Normalization = "none" if wanted is None else embedder.normalization
+    read = partial(normalize, form=form)
+    keys = None if wanted is None else dict.fromkeys(map(read, wanted))
+    sums: dict[str, np.ndarray] = {}
+    counts: Counter[str] = Counter()
+    texts = [[key] for key in keys or ()] if sentences is None else sentences
+    for tokens, vectors in words_and_vectors(embedder, texts, layers=layers):
+        for key, vector in zip(map(read, tokens), vectors, strict=True):
+            if keys is None or key in keys:
+                counts[key] += 1
+                # a sum of many vectors needs float64
+                sums[key] = sums.get(key, 0.0) + vector.astype(np.float64)
+    names = [word for word, _ in counts.most_common()] if wanted is None else wanted
     least = max(min_count, 1)
-    frequent = [word for word, row in row_of.items() if counts[row] >= least]
+    frequent = [word for word in names if counts[read(word)] >= least]
     if not frequent:
         raise InputError(f"No word occurs {least} or more times in `sentences`.")
     if wanted is not None and len(frequent) < len(wanted):
+        rare = next(word for word in wanted if counts[read(word)] < least)
         log.warning(
             "%d of %d words are left out: they occur less than %d times in the sentences, such as "
-            "%r", len(wanted) - len(frequent), len(wanted), least,
-            next(word for word, row in row_of.items() if counts[row] < least),
+            "%r", len(wanted) - len(frequent), len(wanted), least, rare,
         )  # fmt: skip
-    means = [sums[row_of[word]] / counts[row_of[word]] for word in frequent]
     keyed = KeyedVectors(embedder.dim, count=0, dtype=np.float32)
+    means = [sums[read(word)] / counts[read(word)] for word in frequent]
     keyed.add_vectors(frequent, np.array(means, dtype=np.float32))
     for word in frequent:
-        keyed.set_vecattr(word, "count", counts[row_of[word]])
+        keyed.set_vecattr(word, "count", counts[read(word)])
     return keyed
-
-
-def _rows_of(embedder: Embedder, words: Iterable[str]) -> dict[str, int]:
-    """Return a row for each word as the model reads it: spellings that it reads alike share one."""
-    read = dict.fromkeys(normalize(word, embedder.normalization) for word in words)
-    return {word: row for row, word in enumerate(read)}

@@ -42,20 +42,9 @@ def occurrence_batches(
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield Arrow batches with a row for every word of every text, in order.
 
-    Args:
-        embedder: The model; its tokenizer splits the texts.
-        texts: One sentence each.
-        layers: ``"average"``, ``"top"`` or the number of a layer.
-        words: Only these, as the tokenizer divides the text; found in any spelling that the model
-            reads alike; default: all.
-        rows: Rows of a batch; the last has fewer.
-
-    Yields:
-        Batches of the schema in the module's description; ``start`` and ``end`` are null where the
-        words could not be found in the text.
-
-    Raises:
-        TypeError, ValueError: as `Embedder.embed`.
+    ``words`` limits them, as the tokenizer divides the text, in any spelling that the model reads
+    alike. ``layers`` is ``"average"``, ``"top"`` or the number of a layer. ``start`` and ``end``
+    are null where the words could not be found in the text.
     """
     check_one_layer(layers)
     if rows < 1:
@@ -106,26 +95,18 @@ def _occurrences(
 def _only_strings(texts: Iterable[str]) -> Iterator[str]:
     for number, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(
-                f"text {number} must be a string, so that words have places in it, got "
-                f"{type(text).__name__}."
-            )
+            raise TypeError(f"text {number} must be a string, got {type(text).__name__}.")
         yield text
 
 
 def _batches(
     occurrences: Iterator[tuple[object, ...]], schema: pyarrow.Schema, rows: int
 ) -> Iterator[pyarrow.RecordBatch]:
-    vector = schema.field("vector").type
     while block := list(itertools.islice(occurrences, rows)):
         *columns, vectors = zip(*block, strict=True)
-        arrays = [
-            pyarrow.array(column, field.type)
-            for column, field in zip(columns, schema, strict=False)
-        ]
         values = pyarrow.array(np.concatenate(vectors))
-        arrays.append(pyarrow.FixedSizeListArray.from_arrays(values, type=vector))
-        yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+        vector = pyarrow.FixedSizeListArray.from_arrays(values, type=schema.field("vector").type)
+        yield pyarrow.RecordBatch.from_arrays([*map(pyarrow.array, columns), vector], schema=schema)
 
 
 def _schema(embedder: Embedder, layers: Layers | str) -> pyarrow.Schema:

@@ -7,7 +7,6 @@ class, so loading it needs ``trust_remote_code=True``.
 
 # pyright: reportMissingImports=false
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,8 @@ from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.field_checks import check_choice
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.elmo import ELMo
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.integrations.shared import AnyModel, loaded
+from elmokit.weights.model_dir import PretrainedBiLM
 
 try:
     from sentence_transformers.base.modules import InputModule
@@ -42,10 +42,6 @@ class ElmoWords(InputModule):
         layers: ``average``, ``top``, ``layer0`` or ``mix``: see `LayerMixes`.
         trainable_bilm: Whether gradients reach the biLM.
         max_seq_length: Words after which a sentence is cut; none: never.
-
-    Raises:
-        ValueError: for an invalid option.
-        FileNotFoundError, FormatError: as `load_model`.
     """
 
     config_keys = ["layers", "trainable_bilm", "max_seq_length"]  # noqa: RUF012 (as in the base)
@@ -53,7 +49,7 @@ class ElmoWords(InputModule):
 
     def __init__(
         self,
-        model: PretrainedBiLM | str | os.PathLike[str] | None = None,
+        model: AnyModel = None,
         *,
         layers: LayerChoice | str = "average",
         trainable_bilm: bool = False,
@@ -62,7 +58,7 @@ class ElmoWords(InputModule):
         super().__init__()
         if max_seq_length is not None and max_seq_length < 1:
             raise InputError(f"`max_seq_length` must be at least 1, got {max_seq_length}.")
-        source = model if isinstance(model, PretrainedBiLM) else load_model(model)
+        source = loaded(model)
         self.layers = check_choice(layers, LayerChoice, name="layers")
         self.trainable_bilm, self.max_seq_length = trainable_bilm, max_seq_length
         self.elmo = ELMo(source, layers=self.layers, dropout=0.0, trainable_bilm=trainable_bilm)  # pyright: ignore[reportArgumentType]
@@ -108,9 +104,8 @@ class ElmoWords(InputModule):
 
         self.save_config(output_path)
         self.bilm.save(Path(output_path) / _MODEL_DIR)
-        mixes = {name: tensor.contiguous() for name, tensor in self._mix_state().items()}
         with atomic_file(Path(output_path) / "model.safetensors") as temp_path:
-            save_file(mixes, temp_path, metadata={"format": "pt"})
+            save_file(self.elmo.scalar_mixes.state_dict(), temp_path, metadata={"format": "pt"})
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "ElmoWords":  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -125,6 +120,3 @@ class ElmoWords(InputModule):
         state = cls.load_torch_weights(model_name_or_path, subfolder=subfolder, **hub)
         module.elmo.scalar_mixes.load_state_dict(state)  # pyright: ignore[reportArgumentType]
         return module
-
-    def _mix_state(self) -> dict[str, Tensor]:
-        return self.elmo.scalar_mixes.state_dict()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import tee
+from os import PathLike
 
 import numpy as np
 from jaxtyping import Float
@@ -11,8 +12,16 @@ from elmokit.errors import FormatError
 from elmokit.files.temporary import scratch_directory
 from elmokit.inference.results import Layers
 from elmokit.text.given_sentences import GivenSentence, split_sentences
-from elmokit.weights.model_dir import load_model
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import FILE_NAMES
+
+AnyModel = str | PathLike[str] | PretrainedBiLM | None
+"""A directory, a name or a loaded model; None is the English model in the package."""
+
+
+def loaded(model: AnyModel) -> PretrainedBiLM:
+    """Return the model."""
+    return model if isinstance(model, PretrainedBiLM) else load_model(model)
 
 
 def words_and_vectors(

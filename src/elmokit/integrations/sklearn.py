@@ -3,7 +3,6 @@
 # pyright: reportMissingImports=false
 
 import math
-import os
 from collections.abc import Iterable, Sized
 from numbers import Real
 from typing import Any
@@ -22,8 +21,8 @@ from elmokit.embed.pooling import (
 )
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers, check_layers, check_one_layer
+from elmokit.integrations.shared import AnyModel, words_and_vectors
 from elmokit.text.given_sentences import split_sentences
-from elmokit.weights.model_dir import PretrainedBiLM
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -45,8 +44,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         pooling: ``"mean"``, ``"max"``, or ``"sif"``: a mean weighted by a / (a + p(w)), from which
             the first singular vector of the training sentences is removed.
         layers: ``"average"``, ``"top"`` or the number of a layer.
-        device: As of `Embedder.load`.
-        precision: As of `Embedder.load`.
+        device, precision: As of `Embedder.load`.
 
     Attributes:
         embedder_: The `Embedder`.
@@ -58,7 +56,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        model: str | os.PathLike[str] | PretrainedBiLM | None = None,
+        model: AnyModel = None,
         *,
         pooling: str = "mean",
         layers: Layers | str = "average",
@@ -73,27 +71,27 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: object = None) -> "ElmoVectorizer":
         """Load the model; with SIF, learn word probabilities and the common direction of ``X``."""
-        self._fit(X)
+        self.fit_transform(X) if self.pooling == SIF else self._load(X)
         return self
 
     def fit_transform(self, X: Any, y: object = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the vectors of ``X``, which is embedded once."""
-        return self._fit(X) if self.pooling == SIF else self.fit(X, y).transform(X)
+        X = self._load(X)
+        if self.pooling != SIF:
+            return self.transform(X)
+        self.probabilities_ = word_probabilities(self._words(X))
+        vectors = self._weighted(X)
+        self.common_direction_ = common_direction([vectors])
+        return without_common(vectors, self.common_direction_)
 
     def transform(self, X: Any) -> Any:
-        """Return float32 vectors (N, 2D); an empty sentence is zeros.
-
-        Raises:
-            TypeError, ValueError: as `Embedder.embed`.
-        """
-        check_is_fitted(self)
-        self._check_settings()
-        if self.pooling == SIF and not hasattr(self, "probabilities_"):
-            raise InputError('pooling="sif" needs the words of a text: fit again.')
+        """Return float32 vectors (N, 2D); an empty sentence is zeros."""
+        check_is_fitted(self, "probabilities_" if self.pooling == SIF else "embedder_")
         X = _texts(X)
-        if self.pooling != SIF:
-            return self.embedder_.embed_sentences(X, pooling=self.pooling, layers=self.layers)
-        return without_common(self._weighted(X), self.common_direction_)
+        if self.pooling == SIF:
+            return without_common(self._weighted(X), self.common_direction_)
+        check_one_layer(self.layers)
+        return self.embedder_.embed_sentences(X, pooling=self.pooling, layers=self.layers)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return ``elmo0``, ``elmo1``, …: one name for each dimension."""
@@ -108,34 +106,21 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _fit(self, X: Any) -> Float[np.ndarray, "N E"] | None:
-        self._check_settings()
-        X = _texts(X)
-        self.embedder_ = Embedder.load(self.model, device=self.device, precision=self.precision)
-        check_layers(self.layers, self.embedder_.num_layers)
-        if self.pooling != SIF:
-            return None
-        sentences = list(self._words(X))
-        self.probabilities_ = word_probabilities(sentences)
-        vectors = self._weighted(sentences)
-        self.common_direction_ = common_direction([vectors])
-        return without_common(vectors, self.common_direction_)
-
-    def _check_settings(self) -> None:
+    def _load(self, X: Any) -> Any:
+        """Check everything, load the model, and return the texts."""
         check_pooling(self.pooling, others=[SIF])
         check_one_layer(self.layers)
+        texts = _texts(X)
+        self.embedder_ = Embedder.load(self.model, device=self.device, precision=self.precision)
+        check_layers(self.layers, self.embedder_.num_layers)
+        return texts
 
     def _words(self, X: Any) -> Iterable[list[str]]:
         return split_sentences(X, self.embedder_.tokenizer.tokenize)
 
     def _weighted(self, X: Any) -> Float[np.ndarray, "N E"]:
-        sentences = list(self._words(X))
-        rows = [
-            weighted_mean(vectors, words, self.probabilities_)
-            for words, vectors in zip(
-                sentences, self.embedder_.embed_stream(sentences, layers=self.layers), strict=True
-            )
-        ]
+        pairs = words_and_vectors(self.embedder_, X, layers=self.layers)
+        rows = [weighted_mean(vectors, words, self.probabilities_) for words, vectors in pairs]
         return np.array(rows, dtype=np.float32).reshape(-1, self.embedder_.dim)
 
 
@@ -149,10 +134,9 @@ def _texts(X: Any) -> Any:
         )
     X = np.asarray(X).ravel() if shape else X if isinstance(X, Sized) else list(X)
     if missing := [row for row, text in enumerate(X) if _is_missing(text)]:
-        rows = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
         raise InputError(
-            f"{len(missing):,} of {len(X):,} texts are missing (None, NaN or NA), in rows {rows} "
-            'counted from 0. Fill them with "", whose vector is zeros, or leave the rows out.'
+            f"{len(missing):,} of {len(X):,} texts are missing (None, NaN or NA), such as row "
+            f'{missing[0]}. Fill them with "", whose vector is zeros, or leave the rows out.'
         )
     return X
 

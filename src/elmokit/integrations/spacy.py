@@ -26,7 +26,7 @@ try:
     import spacy
     import srsly
     from spacy.language import Language
-    from spacy.tokens import Doc
+    from spacy.tokens import Doc, Token
     from spacy.util import minibatch
     from thinc.api import Linear, Model, Shim, chain, with_array
 except ImportError as error:
@@ -54,11 +54,11 @@ class StoredBiLM(Shim):
             self._embedder = Embedder.load(self._name)
         return self._embedder
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, **_: object) -> bytes:
         """Return the files of the model directory."""
         return srsly.msgpack_dumps(files_of(self.embedder))
 
-    def from_bytes(self, data: bytes) -> "StoredBiLM":
+    def from_bytes(self, data: bytes, **_: object) -> "StoredBiLM":
         """Take the model of `to_bytes`; raise `FormatError` if these are not its files."""
         self._embedder = embedder_of(srsly.msgpack_loads(data))  # pyright: ignore[reportArgumentType]
         return self
@@ -70,7 +70,7 @@ class StoredBiLM(Shim):
         """Do nothing: the biLM is frozen."""
 
 
-class ElmoComponent:
+class ElmoComponent(StoredBiLM):
     """Fills ``Doc.tensor`` with a row (2D,) for every token, and serves the rows as vectors.
 
     Each sentence is read on its own where sentences are marked (put a ``sentencizer`` or a parser
@@ -81,12 +81,10 @@ class ElmoComponent:
     def __init__(
         self, name: str, *, model: str | None, layers: Layers | str, batch_size: int
     ) -> None:
-        self.name = name
-        self.layers = layers
-        self.batch_size = batch_size
-        self.bilm = StoredBiLM(model)
+        super().__init__(model)
+        self.name, self.layers, self.batch_size = name, layers, batch_size
 
-    def __call__(self, doc: Doc) -> Doc:
+    def __call__(self, doc: Doc) -> Doc:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Process one document."""
         return self._embed([doc])[0]
 
@@ -96,28 +94,19 @@ class ElmoComponent:
             yield from self._embed(docs)
 
     def _embed(self, docs: list[Doc]) -> list[Doc]:
-        for doc, rows in zip(docs, _rows(self.bilm.embedder, docs, self.layers), strict=True):
+        for doc, rows in zip(docs, _rows(self.embedder, docs, self.layers), strict=True):
             doc.tensor = rows
             add_vector_hooks(doc)
         return docs
 
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Return the model's files."""
-        return self.bilm.to_bytes()
-
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoComponent":
-        """Take the model of `to_bytes`."""
-        self.bilm.from_bytes(data)
-        return self
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+    def to_disk(self, path: str | Path, **_: object) -> None:
         """Write the model directory."""
-        self.bilm.embedder.model.save(Path(path) / _MODEL_DIR)
+        self.embedder.model.save(Path(path) / _MODEL_DIR)
 
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoComponent":
+    def from_disk(self, path: str | Path, **_: object) -> "ElmoComponent":
         """Use the model directory that `to_disk` wrote."""
         # a copy in memory, not mapped from the files: the folder may go
-        self.bilm._embedder = Embedder(copy.deepcopy(load_model(Path(path) / _MODEL_DIR)))
+        self._embedder = Embedder(copy.deepcopy(load_model(Path(path) / _MODEL_DIR)))
         return self
 
 
@@ -151,41 +140,36 @@ def add_vector_hooks(doc: Doc) -> Doc:
 
     Call it for documents that were read back from bytes: spaCy stores the tensor, not the hooks.
     """
-    of_many = {"vector": _mean_vector, "has_vector": _any_has_vector, "similarity": _cosine}
-    doc.user_token_hooks.update(
-        vector=_token_vector, has_vector=_has_vector, vector_norm=_norm, similarity=_cosine
-    )
+    hooks = {"vector": _vector, "has_vector": _has_vector, "similarity": _cosine}
     # a span calls the hook `vector` for its norm if it has one of its own (spaCy 3.8)
-    doc.user_span_hooks.update(of_many)
-    doc.user_hooks.update(of_many, vector_norm=_norm)
+    doc.user_span_hooks.update(hooks)
+    doc.user_token_hooks.update(hooks, vector_norm=_norm)
+    doc.user_hooks.update(hooks, vector_norm=_norm)
     return doc
 
 
-def _token_vector(token: Any) -> np.ndarray:
-    return token.doc.tensor[token.i]
+def _read(part: Any) -> list[int]:
+    """Return the places of the tokens of a token, span or document that are read."""
+    tokens = [part] if isinstance(part, Token) else part
+    return [token.i for token in tokens if not token.is_space]
 
 
-def _has_vector(token: Any) -> bool:
-    return not token.is_space
+def _vector(part: Any) -> np.ndarray:
+    tensor, rows = (part if isinstance(part, Doc) else part.doc).tensor, _read(part)
+    return tensor[rows].mean(axis=0) if rows else np.zeros(tensor.shape[1], dtype=np.float32)
 
 
-def _mean_vector(tokens: Any) -> np.ndarray:
-    read = [token.i for token in tokens if not token.is_space]
-    tensor = tokens[:].doc.tensor  # a document's and a span's slice are spans
-    return tensor[read].mean(axis=0) if read else np.zeros(tensor.shape[1], dtype=np.float32)
+def _has_vector(part: Any) -> bool:
+    return bool(_read(part))
 
 
-def _any_has_vector(tokens: Any) -> bool:
-    return any(not token.is_space for token in tokens)
+def _norm(part: Any) -> float:
+    return float(np.linalg.norm(part.vector))
 
 
-def _norm(one: Any) -> float:
-    return float(np.linalg.norm(one.vector))
-
-
-def _cosine(one: Any, other: Any) -> float:
-    norms = _norm(one) * _norm(other)
-    return float(np.dot(one.vector, other.vector) / norms) if norms else 0.0
+def _cosine(part: Any, other: Any) -> float:
+    norms = _norm(part) * _norm(other)
+    return float(np.dot(part.vector, other.vector) / norms) if norms else 0.0
 
 
 def _rows(embedder: Embedder, docs: list[Doc], layers: Layers | str) -> list[np.ndarray]:

@@ -22,6 +22,7 @@ from elmokit.bilm.masking import mask_of
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.inference.frozen_bilm import PackedWeights
+from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_tokenizer import (
     CODE_NAME,
     ElmoTokenizer,
@@ -136,9 +137,7 @@ class ElmoModel(OwnCode, PreTrainedModel):
         return (model, info) if output_loading_info else model
 
     @classmethod
-    def from_elmokit(
-        cls, model: PretrainedBiLM | str | os.PathLike[str] | None = None
-    ) -> "ElmoModel":
+    def from_elmokit(cls, model: AnyModel = None) -> "ElmoModel":
         """Return a model with the weights of an elmokit model, its directory or name."""
         source = convertible(model)
         config = ElmoConfig(

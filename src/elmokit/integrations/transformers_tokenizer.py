@@ -5,6 +5,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
+from elmokit.integrations.shared import AnyModel, loaded
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
@@ -19,10 +21,11 @@ from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_dir import PretrainedBiLM
 
 try:
     from transformers import BatchEncoding, PreTrainedTokenizer
+    from transformers.tokenization_utils_base import TruncationStrategy
     from transformers.utils.generic import PaddingStrategy
 except ImportError as error:
     raise MissingExtraError("transformers", extra="transformers") from error
@@ -37,7 +40,9 @@ from elmokit.integrations.transformers import ElmoConfig, ElmoModel, ElmoTokeniz
 __all__ = ["ElmoConfig", "ElmoModel", "ElmoTokenizer"]
 """
 _PAD = "<pad>"
-_ONE_SENTENCE = "ELMo reads single sentences; `text_pair` is not supported."
+_ONE_SENTENCE = (
+    "ELMo reads single sentences; `text_pair` and `return_overflowing_tokens` are not supported."
+)
 
 
 class OwnCode:
@@ -56,35 +61,15 @@ def write_code(directory: str | os.PathLike[str]) -> str:
     return str(path)
 
 
-def convertible(model: PretrainedBiLM | str | os.PathLike[str] | None) -> PretrainedBiLM:
-    """Return a model, its directory or name; InputError for one that cannot be converted."""
-    source = model if isinstance(model, PretrainedBiLM) else load_model(model)
+def convertible(model: AnyModel) -> PretrainedBiLM:
+    """Return a model; InputError for one that cannot be converted."""
+    source = loaded(model)
     if source.config.lexicon is not None:
         raise InputError(
             "A model with lists of characters and words (ELMoForManyLangs) cannot be converted to "
             "transformers; elmokit.Embedder and elmokit.ELMo read it."
         )
     return source
-
-
-class ElmoEncoding(BatchEncoding):
-    """What `ElmoTokenizer` returns: ids, and the word of each token as fast tokenizers tell it."""
-
-    def __init__(
-        self, values: dict[str, Any], word_ids: list[list[int | None]], **options: Any
-    ) -> None:
-        super().__init__(values, **options)
-        self._word_ids = word_ids
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self)  # not only what the base class keeps
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-
-    def word_ids(self, batch_index: int = 0) -> list[int | None]:
-        """Return the number of the word at each position; None for boundaries and padding."""
-        return self._word_ids[batch_index]
 
 
 class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
@@ -123,9 +108,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         super().__init__(**settings, **kwargs)
 
     @classmethod
-    def from_elmokit(
-        cls, model: PretrainedBiLM | str | os.PathLike[str] | None = None
-    ) -> "ElmoTokenizer":
+    def from_elmokit(cls, model: AnyModel = None) -> "ElmoTokenizer":
         """Return the tokenizer of an elmokit model, its directory or name."""
         source = convertible(model)
         made = cls(to_dict(source.config.char_vocab), to_dict(source.tokenizer))
@@ -167,7 +150,7 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[Any], token_ids_1: list[Any] | None = None
     ) -> list[Any]:
-        """Add the sentence's boundaries to the ids of words, for `prepare_for_model`."""
+        """Add the sentence's boundaries to the ids of words."""
         if token_ids_1 is not None:
             raise InputError(_ONE_SENTENCE)
         begin, end = self._boundaries()
@@ -180,116 +163,74 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         already_has_special_tokens: bool = False,
     ) -> list[int]:
         """Return 1 for each boundary and 0 for each word."""
-        if already_has_special_tokens:
-            boundaries = self._boundaries()
-            return [int(ids in boundaries) for ids in token_ids_0]
-        return [1, *[0] * len(token_ids_0), 1]
+        if not already_has_special_tokens:
+            return [1, *[0] * len(token_ids_0), 1]
+        boundaries = self._boundaries()
+        return [int(ids in boundaries) for ids in token_ids_0]
 
     def _encode_plus(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         text: GivenSentence | Sequence[GivenSentence],
         text_pair: object = None,
         *,
-        add_special_tokens: bool = True,
         padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
-        truncation_strategy: Any = None,
-        max_length: int | None = None,
+        truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
         is_split_into_words: bool = False,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
         return_tensors: Any = None,
-        return_attention_mask: bool | None = None,
-        return_special_tokens_mask: bool = False,
-        return_length: bool = False,
         return_offsets_mapping: bool = False,
-        return_overflowing_tokens: bool = False,
-        **_: Any,
+        **options: Any,
     ) -> BatchEncoding:
-        if text_pair is not None:
+        if text_pair is not None or options.pop("return_overflowing_tokens", False):
             raise InputError(_ONE_SENTENCE)
-        if return_overflowing_tokens:
-            raise InputError("`return_overflowing_tokens` is not supported. Leave it out.")
+        pad_options = {
+            name: options.pop(name, None)
+            for name in ("pad_to_multiple_of", "padding_side", "return_attention_mask")
+        }
+        options |= {"truncation": truncation_strategy.value, "return_attention_mask": False}
         is_words = is_split_into_words and all(isinstance(word, str) for word in text)
         is_single = isinstance(text, str) or is_words
         texts: Any = [text] if is_single else list(text)
-        edges = self._boundaries() if add_special_tokens else None
-        cut = truncation_strategy is not None and truncation_strategy.value != "do_not_truncate"
-        room = max_length - 2 * (edges is not None) if cut and max_length is not None else None
-        if room is not None and room < 0:
-            raise InputError(
-                f"`max_length` must be at least 2, for the sentence's boundaries, got {max_length}."
-            )
         batch: dict[str, list[Any]] = {"input_ids": []}
         word_ids: list[list[int | None]] = []
         places: list[Sequence[tuple[int, int]]] = []
         for raw, words in zip(texts, split_sentences(texts, self._splitter.tokenize), strict=True):
-            start = 0
-            if room is not None and self.truncation_side == "left":
-                start = max(0, len(words) - room)
-            part = slice(start, None if room is None else start + room)
-            # the numbers of words count from the sentence's start, also where it is cut
-            rows, numbers = self._ids(words[part]), [*range(len(words))[part]]
+            # pairs of a word's number and ids: they tell words from boundaries, also where
+            # transformers has cut the sentence
+            pairs: Any = list(enumerate(self._ids(words)))
+            encoded = self.prepare_for_model(pairs, **options)
+            tokens = encoded.pop("input_ids")
+            encoded["input_ids"] = [x[1] if isinstance(x, tuple) else x for x in tokens]
+            word_ids.append([x[0] if isinstance(x, tuple) else None for x in tokens])
+            for name, values in encoded.items():
+                batch.setdefault(name, []).append(values)
             if return_offsets_mapping:
                 places.append(_places(words, raw))
-            batch["input_ids"].append(rows if edges is None else [edges[0], *rows, edges[1]])
-            word_ids.append([None, *numbers, None] if edges else [*numbers])
-        if return_special_tokens_mask:
-            batch["special_tokens_mask"] = [
-                [int(number is None) for number in numbers] for numbers in word_ids
-            ]
-        if return_length:
-            batch["length"] = [len(rows) for rows in batch["input_ids"]]
-        padded = self.pad(
-            batch, padding=padding_strategy.value, max_length=max_length,
-            pad_to_multiple_of=pad_to_multiple_of, padding_side=padding_side,
-            return_attention_mask=return_attention_mask,
-        )  # fmt: skip
+        length, padding = options.get("max_length"), padding_strategy.value
+        padded = dict(self.pad(batch, padding=padding, max_length=length, **pad_options))
         # `pad` knows nothing of words: their numbers are padded to the length that it chose
-        side = padding_side or self.padding_side
+        side = pad_options["padding_side"] or self.padding_side
         for numbers, rows in zip(word_ids, padded["input_ids"], strict=True):
-            padding = [None] * (len(rows) - len(numbers))
-            numbers[:] = [*padding, *numbers] if side == "left" else [*numbers, *padding]
+            none = [None] * (len(rows) - len(numbers))
+            numbers[:] = [*none, *numbers] if side == "left" else [*numbers, *none]
         if return_offsets_mapping:
             padded["offset_mapping"] = [
                 [(0, 0) if number is None else spans[number] for number in numbers]
                 for numbers, spans in zip(word_ids, places, strict=True)
             ]
-        if return_tensors is not None:
-            if not texts and return_attention_mask is not False:
-                padded["attention_mask"] = []
-            return ElmoEncoding(self._arrays(padded), word_ids, tensor_type=return_tensors)
-        values = {name: rows[0] for name, rows in padded.items()} if is_single else dict(padded)
-        return ElmoEncoding(values, word_ids)
-
-    def _arrays(self, padded: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return arrays (B, T, …), also where there is no token to tell the shape."""
-        lengths = {len(rows) for rows in padded["input_ids"]} or {0}
-        if len(lengths) > 1:
-            raise InputError("Sentences of different lengths make no tensor: set padding=True.")
-        shape = len(padded["input_ids"]), *lengths
-        row = () if self._words is not None else (self._chars.config.max_characters,)
-        shapes = {
-            "input_ids": (*shape, *row), "offset_mapping": (*shape, 2), "length": shape[:1],
-        }  # fmt: skip
-        return {
-            name: np.array(rows, np.int64).reshape(shapes.get(name, shape))
-            for name, rows in padded.items()
-        }
+        if is_single and return_tensors is None:
+            padded = {name: rows[0] for name, rows in padded.items()}
+        own: Any = [SimpleNamespace(word_ids=numbers) for numbers in word_ids]
+        return BatchEncoding(padded, own, tensor_type=return_tensors, n_sequences=1)
 
     def pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Pad an encoded text, or a batch of them, as every tokenizer of transformers does."""
-        if not self._is_single(encoded_inputs):
-            return super().pad(encoded_inputs, *args, **kwargs)
+        ids: Any = encoded_inputs["input_ids"] if isinstance(encoded_inputs, Mapping) else ()
+        token_dims = int(self._words is None)
+        if not len(ids) or np.ndim(ids[0]) != token_dims or (token_dims and not len(ids[0])):
+            return super().pad(encoded_inputs, *args, **kwargs)  # pyright: ignore[reportArgumentType]
         # transformers tells a batch by its lists of lists, which the ids of one text are here
         batch = super().pad({name: [v] for name, v in encoded_inputs.items()}, *args, **kwargs)
         return BatchEncoding({name: values[0] for name, values in batch.items()})
-
-    def _is_single(self, encoded: Any) -> bool:
-        if not isinstance(encoded, Mapping):
-            return False
-        ids = encoded.get("input_ids", ())
-        first = next((one for one in ids if np.ndim(one) == 0 or len(one)), None)
-        return first is not None and np.ndim(first) == (1 if self._words is None else 0)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         padded = super()._pad(encoded_inputs, *args, **kwargs)
@@ -327,8 +268,5 @@ def _places(words: Sequence[str], text: GivenSentence) -> Sequence[tuple[int, in
         return [(0, len(word)) for word in words]
     offsets = align(words, text)
     if offsets is None:
-        raise InputError(
-            f"The tokenizer's words are not in {text!r:.60}, so they have no offsets. Leave out "
-            "`return_offsets_mapping`, or give words with is_split_into_words=True."
-        )
+        raise InputError(f"The tokenizer's words are not in {text!r:.60}: they have no offsets.")
     return offsets

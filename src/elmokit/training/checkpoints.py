@@ -68,11 +68,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(checkpoints: Pieces) -> Checkpoint | None:
-    """Read the newest checkpoint, if any, onto the CPU; its folder may then go.
-
-    Raises:
-        FormatError: if a file is missing or damaged.
-    """
+    """Read the newest checkpoint, if any, onto the CPU; its folder may then go."""
     path = checkpoints.latest
     if path is None:
         return None
@@ -100,9 +96,8 @@ def restoring(checkpoint: Checkpoint) -> Iterator[None]:
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Load saved state into a new optimizer over the same parameters.
 
-    A parameter that was never updated has none, so all tensors of one may be absent. `ValueError`
-    if a parameter has only some of its tensors, or they belong to another model: PyTorch would
-    take them and compute nonsense.
+    A parameter that was never updated has none. Of part of a state, or another model's, PyTorch
+    would compute nonsense: `ValueError`.
     """
     saved: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():

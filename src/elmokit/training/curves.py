@@ -59,19 +59,13 @@ def read_training_run(directory: Path) -> TrainingRun:
     ]
     ngram = _read(directory / NGRAM_NAME, _Ngram)
     before, after = (_read(directory / name, _Reports) for name in (BEFORE_FILE, AFTER_FILE))
-    before, after = before.root if before else {}, after.root if after else {}
     return TrainingRun(
         rows=shown,
         num_rows=len(rows),
         is_running=_is_running(directory),
         ngram=None if ngram is None else {"name": ngram.model, "perplexity": ngram.mean},
-        # perplexities of two different texts cannot be compared
-        before={
-            name: report.mean
-            for name, report in before.items()
-            if name not in after or report.size == after[name].size
-        },
-        after={name: report.mean for name, report in after.items()},
+        before={name: report.mean for name, report in before.root.items()} if before else {},
+        after={name: report.mean for name, report in after.root.items()} if after else {},
     )
 
 
@@ -86,12 +80,6 @@ class _Report(BaseModel):
     """The part of a report of `elmokit finetune` on one text that is shown."""
 
     mean: float | None
-    tokens: int | None = None
-    sentences: int | None = None
-
-    @property
-    def size(self) -> tuple[int | None, int | None]:
-        return self.tokens, self.sentences
 
 
 class _Reports(RootModel[dict[str, _Report]]):
@@ -106,9 +94,7 @@ def _read(path: Path, schema: type[Schema]) -> Schema | None:
     try:
         return schema.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise FormatError(f"{path}, {where}: {first['msg']}. {_ADVICE}") from error
+        raise FormatError(f"{path}: {error}. {_ADVICE}") from error
 
 
 def _is_running(directory: Path) -> bool:
@@ -136,14 +122,12 @@ def check_run_dir(directory: Path) -> None:
         raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
     if (directory / RUN_CONFIG_NAME).exists() or command_of(directory) == "train":
         raise InputError(
-            f"{directory} is a run of `elmokit train`, which has no perplexities to draw. Give a "
-            "run of `elmokit pretrain` or `finetune`; `elmokit explore --task "
-            f"{quoted(directory)}` shows a task model."
+            f"{directory} is a run of `elmokit train`, which has no perplexities to draw: "
+            f"`elmokit explore --task {quoted(directory)}` shows a task model."
         )
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
         raise InputError(
-            f"{directory} is not a training run: it has neither {RUN_FILE} nor {METRICS_FILE}. "
-            "Give the directory after `-o` of `elmokit pretrain` or `finetune`."
+            f"{directory} is not a training run: it has neither {RUN_FILE} nor {METRICS_FILE}."
         )
 
 

@@ -5,13 +5,13 @@ model's LSTM state) is the ``carry``, an argument and a result.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elmokit.training.distributed import World
 from elmokit.training.optimizers import OptimizerConfig
@@ -65,19 +65,15 @@ def train(
     started: float | None = None,
     world: World | None = None,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
-    frozen: Callable[[float], Iterable[nn.Parameter]] | None = None,
 ) -> Iterator[StepReport[Carry]]:
     """Update until a share of the budget is spent or the batches end.
 
     ``objective`` takes (batch, carry, step); ``batches`` are this process's. A parameter group's
     ``rate_share`` scales its rate. ``planned`` is what the schedule spreads over (default:
-    ``budget``), ``until`` is the share of the budget at which to stop,
-    ``progress`` that of a resumed run, ``started`` the `time.monotonic` at its second 0 (default:
-    its seconds end now), ``autocast`` the context of the forward pass. ``frozen``
-    gives the parameters not to update yet at a share of the budget.
-
-    Raises:
-        FloatingPointError: if the loss is not finite; the parameters keep their values.
+    ``budget``), ``until`` is the share of the budget at which to stop, ``progress`` that of a
+    resumed run, ``started`` the `time.monotonic` at its second 0 (default: its seconds end now),
+    ``autocast`` the context of the forward pass. `FloatingPointError` if the loss is not finite;
+    the parameters then keep their values.
     """
     progress = progress or Progress()
     world = world or World()
@@ -95,15 +91,15 @@ def train(
         with autocast():
             result = objective(batch, carry, progress.step)
         (result.loss * config.loss_scale).backward()
-        for parameter in frozen(share) if frozen is not None else ():
-            parameter.grad = None
         limit = float("inf") if config.clip_norm is None else config.clip_norm
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
+        # one exchange between processes for all figures
         names = sorted(result.parts)
         means = world.mean(
             torch.stack([result.loss.detach(), *(result.parts[name] for name in names)]).double()
         )
         loss, *parts = means.tolist()
+        # a NaN is not below infinity either
         if not (loss < float("inf") and norm < float("inf")):
             raise FloatingPointError(
                 f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient "

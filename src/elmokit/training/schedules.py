@@ -31,11 +31,6 @@ class Budget:
     tokens: int | None = None
     steps: int | None = None
 
-    def __post_init__(self) -> None:
-        limits = [limit for limit in (self.seconds, self.tokens, self.steps) if limit is not None]
-        assert limits, "a budget needs a limit"
-        assert min(limits) > 0, limits
-
     def share(self, progress: Progress) -> float:
         """Return the share of the budget spent, 0 to 1."""
         spent = (
@@ -97,9 +92,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value is not None and not 0 < value < _MOST:
-                raise InputError(
-                    f"`{name}` (--{name}) must be above 0 and below {_MOST:g}, got {value}."
-                )
+                raise InputError(f"--{name} must be above 0 and below {_MOST:g}, got {value}.")
 
     def describe(self) -> str:
         """Return the options that give these limits."""
@@ -119,9 +112,6 @@ class Limits:
         """Return the budget for a corpus; targets, and epochs, are those of one direction.
 
         ``steps_grow``: later updates have more targets, so epochs are counted in targets.
-
-        Raises:
-            InputError: if the epochs are less than one update.
         """
         epochs = self.epochs
         if self.minutes is None and self.tokens is None and epochs is None:
@@ -129,9 +119,8 @@ class Limits:
         steps = None if epochs is None else int(epochs * targets_per_epoch / targets_per_step)
         if steps == 0:
             raise InputError(
-                f"{epochs} epochs over {targets_per_epoch} targets are less than one update of "
-                f"{targets_per_step} (train.batch_size × train.unroll_steps). Give more text, more "
-                "epochs (--epochs …), or smaller batches."
+                f"{epochs} epochs (--epochs) over {targets_per_epoch} targets are less than one "
+                f"update of {targets_per_step} (train.batch_size × train.unroll_steps)."
             )
         seconds = None if self.minutes is None else self.minutes * 60
         tokens = self.tokens

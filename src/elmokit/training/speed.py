@@ -1,31 +1,17 @@
-"""What makes updates quick on a CPU: bf16, quick fp32 products if they are exact, kept memory."""
+"""What makes updates quick on a CPU: quick fp32 products if they are exact, kept memory."""
 
 import ctypes
-import logging
 import os
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Literal
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Literal
 
 import torch
-
-log = logging.getLogger(__name__)
 
 TrainingPrecision = Literal["fp32", "bf16"]
 MAX_RELATIVE_ERROR = 1e-5
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # numbers of <malloc.h>
-_DEFAULTS = {_TRIM_THRESHOLD: 128 * 1024, _MMAP_MAX: 65536}
-_KEEP = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_MAX: 0}
-
-
-def autocast(
-    precision: TrainingPrecision, device: torch.device
-) -> Callable[[], AbstractContextManager[Any]]:
-    """Return the context of a forward pass: bf16 autocast, or none for fp32."""
-    if precision == "fp32":
-        return nullcontext
-    return lambda: torch.autocast(device.type, dtype=torch.bfloat16)
 
 
 @contextmanager
@@ -49,8 +35,6 @@ def quick_matmul(wanted: bool) -> Iterator[bool]:
     `elmokit.training.pretraining.objective.WindowTensors`; validation does without them).
     """
     use = wanted and _medium_is_exact()
-    if wanted:
-        log.debug("fp32 matrix products: %s kernels", "quick" if use else "plain")
     with matmul_precision("medium") if use else nullcontext():
         yield use
 
@@ -69,27 +53,19 @@ def kept_memory() -> Iterator[None]:
     """Keep freed memory in the process until the end of the block.
 
     The GNU C library returns large freed blocks to the system, which clears their pages again on
-    the next allocation: a third of an update's time on two cores.
-    No effect with other C libraries, or if the environment tunes malloc (``MALLOC_...``,
-    ``GLIBC_TUNABLES``). One effect remains: the threshold above which blocks come straight from
-    the system stays at 128 KiB instead of adapting.
+    the next allocation: a third of an update's time on two cores. No effect with other C libraries,
+    or if the environment tunes malloc.
     """
-    if platform.libc_ver()[0] != "glibc" or _is_set_by_user():
+    is_tuned = any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ)
+    if platform.libc_ver()[0] != "glibc" or is_tuned:
         yield
         return
     libc = ctypes.CDLL(None)
-    _set(libc, _KEEP)
+    libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+    libc.mallopt(_MMAP_MAX, 0)
     try:
         yield
-    finally:
-        _set(libc, _DEFAULTS)
+    finally:  # the defaults
+        libc.mallopt(_TRIM_THRESHOLD, 128 * 1024)
+        libc.mallopt(_MMAP_MAX, 65536)
         libc.malloc_trim(0)
-
-
-def _is_set_by_user() -> bool:
-    return any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ)
-
-
-def _set(libc: ctypes.CDLL, settings: dict[int, int]) -> None:
-    for name, value in settings.items():
-        libc.mallopt(name, value)

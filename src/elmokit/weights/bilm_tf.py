@@ -98,12 +98,7 @@ def build_bilm(
 ) -> PretrainedBiLM:
     """Build a model of options and of arrays in the original's layout, in evaluation mode.
 
-    Args:
-        options: As read from ``source``, which messages name.
-        arrays: The biLM, and the softmax if it is there.
-        source: File of the options.
-        vocab: The vocabulary.
-        output: The softmax, if it is elsewhere.
+    ``source`` is the file of the options; ``output`` holds the softmax, if it is not in ``arrays``.
     """
     try:
         word_vocab = None if vocab is None else WordVocab.read(vocab)
@@ -129,8 +124,7 @@ def build_bilm(
         if word_vocab is not None and num_rows not in (None, len(word_vocab)):
             raise FormatError(
                 f"{vocab}: {len(word_vocab)} words, but softmax or embedding of {arrays.path} has "
-                f"{num_rows} rows, one per line of the vocabulary: the files belong to different "
-                "models."
+                f"{num_rows} rows: the files belong to different models."
             )
     return build_from_arrays(
         config, arrays, options=options, source=source, word_vocab=word_vocab,
@@ -205,10 +199,7 @@ def write_bilm_tf(
             "written."
         )
     if softmax is not None and model.softmax is None:
-        raise InputError(
-            f"`softmax` is {os.fspath(softmax)!r}, a file for the output layer, but the model has "
-            "none (model.softmax is None). Leave out `softmax`."
-        )
+        raise InputError(f"`softmax` is {os.fspath(softmax)!r}, but the model has no softmax.")
     for loss in format_losses(model):
         logger.warning("%s: %s", os.fspath(weights), loss)
     arrays = {
@@ -243,26 +234,21 @@ def check_distinct(**files: StrPath | None) -> None:
 
 def format_losses(model: PretrainedBiLM) -> list[str]:
     """List what the original format cannot hold of this model, a sentence each."""
-    losses = []
-    vocab = model.config.char_vocab
-    if model.config.char_cnn is not None and vocab.normalization != "none":
-        losses.append(
-            f"the format has no place for normalization={vocab.normalization!r}: readers must "
-            "normalize the text first, or words in another form get other vectors."
-        )
-    if model.config.char_cnn is not None and vocab.truncation != "byte":
-        losses.append(
-            f"the format has no place for truncation={vocab.truncation!r}: readers cut words of "
-            f"more than {vocab.max_characters - 2} bytes anywhere, even inside a character."
-        )
-    if model.tokenizer.name != "whitespace":
-        losses.append(
-            f"the format has no place for the tokenizer ({model.tokenizer.name!r}): readers split "
-            "at white space, so tokenize the text beforehand."
-        )
-    if model.warm_text:
-        losses.append("the format has no place for the warm-up text.")
-    return losses
+    vocab, reads_characters = model.config.char_vocab, model.config.char_cnn is not None
+    losses = {
+        f"normalization={vocab.normalization!r}: readers must normalize the text first, or words "
+        "in another form get other vectors.": (
+            reads_characters and vocab.normalization != "none"
+        ),
+        f"truncation={vocab.truncation!r}: readers cut words of more than "
+        f"{vocab.max_characters - 2} bytes anywhere, even inside a character.": (
+            reads_characters and vocab.truncation != "byte"
+        ),
+        f"the tokenizer ({model.tokenizer.name!r}): readers split at white space, so tokenize the "
+        "text beforehand.": model.tokenizer.name != "whitespace",
+        "the warm-up text.": bool(model.warm_text),
+    }  # fmt: skip
+    return [f"the format has no place for {loss}" for loss, is_lost in losses.items() if is_lost]
 
 
 # --- reading
@@ -302,13 +288,11 @@ def _stored_name(dataset: Dataset, shapes: Mapping[str, tuple[int, ...]], path: 
     name = dataset.alias if dataset.name not in shapes and dataset.alias else dataset.name
     if shapes.get(name) == dataset.shape:
         return name
-    hint = ""
-    if any(other.startswith("rnn/") for other in shapes) or (
-        name.startswith("RNN_1/") and not any(other.startswith("RNN_1/") for other in shapes)
-    ):
-        hint = " It looks like a unidirectional model; elmokit reads bidirectional ones only."
     got = f"has shape {shapes[name]}" if name in shapes else "is missing"
-    raise FormatError(f"{path}: dataset `{name}` {got}; the options say {dataset.shape}.{hint}")
+    raise FormatError(
+        f"{path}: dataset `{name}` {got}; a biLM, of both directions, with these options has one "
+        f"of shape {dataset.shape}."
+    )
 
 
 def _read_array(arrays: ArraySource, name: str) -> np.ndarray:

@@ -92,10 +92,18 @@ def parse_options(data: Mapping[str, Any], *, source: object, shapes: Shapes) ->
         )
     lstm, cnn = options.lstm, options.char_cnn
     num_rows, table_dim = shapes["embedding" if cnn is None else "char_embed"]
+    stated_dim = None if cnn is None or cnn.embedding is None else cnn.embedding.dim
     try:
         return BiLMConfig(
             char_vocab=_char_vocab(None if cnn is None else cnn.max_characters_per_token),
-            char_cnn=None if cnn is None else _char_cnn(cnn, table_dim),
+            char_cnn=None
+            if cnn is None
+            else CharCNNConfig(
+                embedding_dim=table_dim if stated_dim is None else stated_dim,
+                filters=cnn.filters,
+                activation=cnn.activation,
+                num_highway=cnn.n_highway or 0,
+            ),
             num_words=num_rows if cnn is None else None,
             lstm=LSTMConfig(
                 num_layers=1 if lstm.n_layers is None else lstm.n_layers,
@@ -204,16 +212,6 @@ def _typed(data: Mapping[str, Any], source: object) -> _Options:
 def _char_vocab(max_characters: int | None) -> CharVocabConfig:
     length = DEFAULT_MAX_CHARACTERS if max_characters is None else max_characters
     return CharVocabConfig(max_characters=length, normalization="none", truncation="byte")
-
-
-def _char_cnn(options: _CharCNNOptions, table_dim: int) -> CharCNNConfig:
-    stated_dim = None if options.embedding is None else options.embedding.dim
-    return CharCNNConfig(
-        embedding_dim=table_dim if stated_dim is None else stated_dim,
-        filters=options.filters,
-        activation=options.activation,
-        num_highway=options.n_highway or 0,
-    )
 
 
 def _describes(options: Mapping[str, Any], config: BiLMConfig) -> bool:

@@ -17,7 +17,6 @@ with warnings.catch_warnings():
     from flair.data import Corpus, Sentence
     from flair.datasets import FlairDatapointDataset
     from flair.embeddings import StackedEmbeddings
-    from flair.embeddings.base import load_embeddings
     from flair.models import SequenceTagger
 
     from elmokit.integrations.flair import ElmoEmbeddings
@@ -42,28 +41,6 @@ def test_tokens_get_the_embedders_vectors(embedder, layers):
         found = np.stack([token.embedding.cpu().numpy() for token in sentence])
         assert np.array_equal(found, vectors)
     assert embeddings.embedding_length == embedder.dim
-
-
-def test_another_model_gives_the_same_sentence_its_own_vectors(embedder):
-    other = Embedder(toy_model(words=True))
-    sentence = Sentence(["the", "bank"])
-    for one in (embedder, other):
-        embeddings = ElmoEmbeddings(one)
-        embeddings.embed(sentence)
-        (expected,) = one.embed([["the", "bank"]], layers="average")
-        found = [token.get_embedding([embeddings.name]).cpu().numpy() for token in sentence]
-        assert np.array_equal(np.stack(found), expected)
-
-
-def test_they_are_saved_with_their_model(embedder):
-    embeddings = ElmoEmbeddings(embedder, layers="top")
-    loaded = load_embeddings(embeddings.save_embeddings())
-    one, other = flair_sentences(), flair_sentences()
-    embeddings.embed(one)
-    loaded.embed(other)
-    for a, b in zip(one, other, strict=True):
-        for x, y in zip(a, b, strict=True):
-            assert np.array_equal(x.embedding.cpu().numpy(), y.embedding.cpu().numpy())
 
 
 def test_a_tagger_learns_and_is_saved_with_them(embedder, tmp_path):
@@ -97,10 +74,3 @@ def torch_adam(module):
     import torch
 
     return torch.optim.Adam(module.parameters(), lr=0.03)
-
-
-def test_bad_input_is_refused(embedder):
-    with pytest.raises(ValueError, match="one vector per word"):
-        ElmoEmbeddings(embedder, layers="all")
-    with pytest.raises(ValueError, match="damaged"):
-        ElmoEmbeddings.from_params({"files": {"../evil": b""}, "layers": "top"})

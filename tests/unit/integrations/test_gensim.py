@@ -5,13 +5,12 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
-from elmokit.vectors.vector_files import read_vectors
 
 from ...builders.embedding_models import WORDS, random_sentences, toy_model
 
-gensim_models = pytest.importorskip("gensim.models", reason="extra `static` is not installed")
+pytest.importorskip("gensim.models", reason="extra `static` is not installed")
 
-from elmokit.integrations.gensim import keyed_vectors  # noqa: E402
+from elmokit.integrations.gensim import keyed_vectors
 
 
 @pytest.fixture(scope="module")
@@ -72,31 +71,16 @@ def test_chosen_words_are_found_as_the_model_reads_them(embedder, caplog):
     assert "'unseen'" in caplog.text
 
 
-def test_files_of_gensim_keep_the_vectors(embedder, sentences, tmp_path):
-    keyed = keyed_vectors(embedder, sentences=sentences)
-    keyed.save(str(tmp_path / "vectors.kv"))
-    keyed.save_word2vec_format(str(tmp_path / "vectors.bin"), binary=True)
-    for loaded in (
-        gensim_models.KeyedVectors.load(str(tmp_path / "vectors.kv")),
-        gensim_models.KeyedVectors.load_word2vec_format(tmp_path / "vectors.bin", binary=True),
-    ):
-        assert loaded.index_to_key == keyed.index_to_key
-        assert np.array_equal(loaded.vectors, keyed.vectors)
-        assert loaded.most_similar("river") == keyed.most_similar("river")
-    ours = read_vectors(tmp_path / "vectors.bin")
-    assert np.array_equal(ours.values[2:], keyed.vectors)
-
-
-def test_bad_input_is_refused(embedder):
-    with pytest.raises(InputError, match="`words`, `sentences`"):
-        keyed_vectors(embedder)
-    with pytest.raises(InputError, match="occurs 2 or more"):
-        keyed_vectors(embedder, sentences=[["I", "sat"]], min_count=2)
-    with pytest.raises(InputError, match="`words`, `sentences`"):
-        keyed_vectors(embedder, [])
-    with pytest.raises(InputError, match="one vector per word"):
-        keyed_vectors(embedder, WORDS, layers="all")
-    with pytest.raises(TypeError, match="`words` must be a list"):
-        keyed_vectors(embedder, "bank")
-    with pytest.raises(TypeError, match="one string"):
-        keyed_vectors(embedder, sentences="the bank")
+@pytest.mark.parametrize(
+    ("words", "options", "error", "named"),
+    [
+        (None, {}, InputError, "sentences"),
+        ([], {}, InputError, "words"),
+        (None, {"sentences": [["I", "sat"]], "min_count": 2}, InputError, "2"),
+        (WORDS, {"layers": "all"}, InputError, "layers"),
+        ("bank", {}, TypeError, "words"),
+    ],
+)
+def test_bad_input_is_refused(embedder, words, options, error, named):
+    with pytest.raises(error, match=named):
+        keyed_vectors(embedder, words, **options)

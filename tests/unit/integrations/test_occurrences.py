@@ -82,12 +82,15 @@ def test_a_failure_leaves_the_file_that_was_there(embedder, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_bad_input_is_refused(embedder, without_type_checks):
-    with pytest.raises(InputError, match="one vector per word"):
-        table(embedder, layers="all")
-    with pytest.raises(InputError, match="`rows`"):
-        table(embedder, rows=0)
-    with pytest.raises(TypeError, match=r"text 1.*list"):
-        table(embedder, ["a", ["b"]])
-    with pytest.raises(TypeError, match="`texts` must be a list"):
-        table(embedder, "one string")
+@pytest.mark.parametrize(
+    ("texts", "options", "named"),
+    [
+        (TEXTS, {"layers": "all"}, "one vector per word"),
+        (TEXTS, {"rows": 0}, "rows"),
+        (["a", ["b"]], {}, r"text 1.*list"),
+        ("one string", {}, "texts"),
+    ],
+)
+def test_bad_input_is_refused(embedder, without_type_checks, texts, options, named):
+    with pytest.raises((InputError, TypeError), match=named):
+        table(embedder, texts, **options)

@@ -20,10 +20,8 @@ def test_files_bring_the_model(words):
 
 def test_other_files_are_refused():
     files = files_of(Embedder(toy_model()))
-    with pytest.raises(FormatError, match=r"holds only .*config\.json"):
+    with pytest.raises(FormatError, match=r"config\.json"):
         embedder_of({**files, "../evil": b""})
-    with pytest.raises(FormatError, match=r"no config\.json"):
-        embedder_of({"model.safetensors": b""})
     files["model.safetensors"] = files["model.safetensors"][:-9]
     with pytest.raises(FormatError, match=r"/model\.safetensors"):
         embedder_of(files)

@@ -12,9 +12,9 @@ import torch
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
-from elmokit.weights.model_dir import PretrainedBiLM
 
-from ...builders.embedding_models import random_sentences, toy_model
+from ...builders.embedding_models import toy_model
+from ...builders.training_models import lexicon_model
 
 transformers = pytest.importorskip("transformers", reason="extra `transformers` is not installed")
 
@@ -45,11 +45,11 @@ def folder(model, tmp_path_factory):
     return save(model, tmp_path_factory.mktemp("saved"))
 
 
-def assert_equal_to_embedder(loaded, tokenizer, model, sentences=TEXTS):
-    batch = tokenizer(sentences, padding=True, return_tensors="pt")
+def assert_equal_to_embedder(loaded, tokenizer, model):
+    batch = tokenizer(TEXTS, padding=True, return_tensors="pt")
     with torch.no_grad():
         out = loaded(**batch, output_hidden_states=True)
-    for row, vectors in enumerate(Embedder(model).embed(sentences)):
+    for row, vectors in enumerate(Embedder(model).embed(TEXTS)):
         num_words = vectors.shape[1]
         found = torch.stack(out.hidden_states)[:, row, 1 : num_words + 1]
         assert np.abs(found.numpy() - vectors).max(initial=0) < 1e-6
@@ -112,19 +112,6 @@ for name, folder in {folders!r}.items():
             assert np.abs(top[row, 1 : len(vectors) + 1].numpy() - vectors).max(initial=0) < 1e-6
 
 
-def test_lists_are_words_and_padding_does_not_matter(model, folder):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    loaded = transformers.AutoModel.from_pretrained(folder)
-    sentences = random_sentences(8)
-    assert_equal_to_embedder(loaded, tokenizer, model, sentences)
-    one = tokenizer(sentences[3], is_split_into_words=True)
-    many = tokenizer(sentences, is_split_into_words=True, padding="max_length", max_length=40)
-    length = len(sentences[3]) + 2
-    assert many["input_ids"][3][:length] == one["input_ids"]
-    assert {len(row) for row in many["input_ids"]} == {40}
-    assert many["attention_mask"][3] == [1] * length + [0] * (40 - length)
-
-
 def fast_tokenizer(begin, end):
     """A tokenizer of transformers that splits at blanks and adds two boundaries."""
     tokenizers = pytest.importorskip("tokenizers", reason="`tokenizers` is not installed")
@@ -139,29 +126,10 @@ def fast_tokenizer(begin, end):
     )
 
 
-def test_options_of_the_tokenizer(model):
-    tokenizer = ElmoTokenizer.from_elmokit(model)
-    words = ["the", "bank", "of", "a", "river"]
-    cut = tokenizer(words, is_split_into_words=True, truncation=True, max_length=4,
-                    return_special_tokens_mask=True, return_length=True)  # fmt: skip
-    whole = tokenizer(words, is_split_into_words=True)
-    tokenizer.truncation_side = "left"
-    last = tokenizer(words, is_split_into_words=True, truncation=True, max_length=4)
-    assert last["input_ids"] == [whole["input_ids"][0], *whole["input_ids"][-3:]]
-    assert cut["input_ids"] == [*whole["input_ids"][:3], whole["input_ids"][-1]]
-    assert (cut["special_tokens_mask"], cut["length"]) == ([1, 0, 0, 1], 4)
-    bare = tokenizer(words, is_split_into_words=True, add_special_tokens=False)
-    assert bare["input_ids"] == whole["input_ids"][1:-1] == tokenizer.convert_tokens_to_ids(words)
-    assert tokenizer.tokenize("the bank.") == ["the", "bank", "."]
-    with pytest.raises(ValueError, match="single sentences"):
-        tokenizer("a", "b")
-
-
 @pytest.mark.parametrize(("truncation_side", "options"), [
-    ("right", {}), ("right", {"padding": True}),
     ("right", {"padding": True, "padding_side": "left"}),
     ("right", {"truncation": True, "max_length": 4}),
-    ("left", {"truncation": True, "max_length": 4}), ("right", {"add_special_tokens": False}),
+    ("left", {"truncation": True, "max_length": 4}),
     ("right", {"padding": True, "return_tensors": "np"}),
 ])  # fmt: skip
 @pytest.mark.parametrize("texts", [
@@ -194,52 +162,6 @@ def test_offsets_count_the_raw_text(model):
     assert words == ["\u201c", "The", "bank", "\u201d", ",", "e\u0301tage", "."]
 
 
-def test_a_collator_pads_what_was_tokenized_one_by_one(model):
-    tokenizer = ElmoTokenizer.from_elmokit(model)
-    collate = transformers.DataCollatorForTokenClassification(tokenizer)
-    examples = [{**tokenizer(text), "labels": [0] * len(tokenizer(text)["input_ids"])}
-                for text in TEXTS]  # fmt: skip
-    batch = collate(examples)
-    at_once = tokenizer(TEXTS, padding=True, return_tensors="pt")
-    assert torch.equal(batch["input_ids"], at_once["input_ids"])
-    assert torch.equal(batch["labels"] == -100, at_once["attention_mask"] == 0)
-
-
-@pytest.mark.parametrize("kind", [None, "np", "pt"])
-def test_one_text_is_padded_like_a_batch_of_one(model, kind):
-    tokenizer = ElmoTokenizer.from_elmokit(model)
-    one = tokenizer("the bank", return_special_tokens_mask=True)
-    if kind is not None:
-        one = transformers.BatchEncoding(dict(one), tensor_type=kind)
-    for options in ({}, {"padding": "max_length", "max_length": 6}):
-        for side in ("left", "right"):
-            padded = tokenizer.pad(one, padding_side=side, **options)
-            whole = tokenizer(
-                ["the bank"], return_special_tokens_mask=True, padding_side=side, **options
-            )
-            assert {type(value) for value in padded.values()} == {type(one["input_ids"])}
-            assert padded.keys() == whole.keys()
-            for name, values in whole.items():
-                assert np.asarray(padded[name]).tolist() == values[0], (name, side)
-    assert len(one["input_ids"]) == 4
-
-
-def test_ids_are_prepared_as_a_text_is(model):
-    tokenizer = ElmoTokenizer.from_elmokit(model)
-    ids = tokenizer.convert_tokens_to_ids(["the", "bank", "of"])
-    for options in ({}, {"truncation": True, "max_length": 4}, {"add_special_tokens": False}):
-        options |= {"return_special_tokens_mask": True}
-        prepared = tokenizer.prepare_for_model(ids, **options)
-        whole = tokenizer(["the", "bank", "of"], is_split_into_words=True, **options)
-        assert dict(prepared) == dict(whole)
-    mask = tokenizer.get_special_tokens_mask(
-        tokenizer("the bank")["input_ids"], already_has_special_tokens=True
-    )
-    assert (mask, tokenizer.num_special_tokens_to_add()) == ([1, 0, 0, 1], 2)
-    with pytest.raises(ValueError, match="single sentences"):
-        tokenizer.prepare_for_model(ids, ids)
-
-
 def test_gradients_reach_the_weights_and_change_the_vectors(model):
     loaded = ElmoModel.from_elmokit(model).train()
     batch = ElmoTokenizer.from_elmokit(model)(TEXTS[:2], padding=True, return_tensors="pt")
@@ -252,24 +174,6 @@ def test_gradients_reach_the_weights_and_change_the_vectors(model):
     with torch.no_grad():
         after = loaded.eval()(**batch).last_hidden_state
     assert after.square().mean() < before.square().mean()
-
-
-def test_it_goes_back_to_a_model_directory(folder, model, tmp_path):
-    loaded = ElmoModel.from_pretrained(folder)
-    assert isinstance(loaded.bilm, PretrainedBiLM)
-    assert loaded.bilm.warm_text == model.warm_text
-    loaded.bilm.save(tmp_path / "model")
-    again = Embedder.load(tmp_path / "model").embed(TEXTS)
-    for one, other in zip(again, Embedder(model).embed(TEXTS), strict=True):
-        assert np.array_equal(one, other)
-
-
-def test_a_new_model_has_weights_and_the_same_ones_each_time():
-    config = ElmoConfig(bilm=ElmoModel.from_elmokit(toy_model()).config.bilm)
-    one, two = ElmoModel(config), ElmoModel(config)
-    for name, weight in one.state_dict().items():
-        assert torch.equal(weight, two.state_dict()[name]), name
-    assert one.bilm.forward_layers[0].recurrent_weight.std() > 0
 
 
 def test_a_missing_weight_is_an_error(folder, tmp_path):
@@ -288,48 +192,56 @@ def test_a_missing_weight_is_an_error(folder, tmp_path):
         transformers.AutoModel.from_pretrained(tmp_path / "damaged")
 
 
+def test_a_collator_pads_what_was_tokenized_one_by_one(model):
+    tokenizer = ElmoTokenizer.from_elmokit(model)
+    collate = transformers.DataCollatorForTokenClassification(tokenizer)
+    examples = [{**tokenizer(text), "labels": [0] * len(tokenizer(text)["input_ids"])}
+                for text in TEXTS]  # fmt: skip
+    batch = collate(examples)
+    at_once = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    assert torch.equal(batch["input_ids"], at_once["input_ids"])
+    assert torch.equal(batch["labels"] == -100, at_once["attention_mask"] == 0)
+    one = tokenizer.pad(
+        tokenizer(TEXTS[3]), padding="max_length", max_length=at_once["input_ids"].shape[1]
+    )
+    assert torch.equal(torch.tensor(one["input_ids"]), at_once["input_ids"][3])
+
+
+def test_ids_are_prepared_as_a_text_is(model):
+    tokenizer, words = ElmoTokenizer.from_elmokit(model), ["the", "bank", "of"]
+    ids = tokenizer.convert_tokens_to_ids(words)
+    for options in ({}, {"truncation": True, "max_length": 4}, {"add_special_tokens": False}):
+        options |= {"return_special_tokens_mask": True, "return_length": True}
+        prepared = tokenizer.prepare_for_model(ids, **options)
+        whole = tokenizer(words, is_split_into_words=True, **options)
+        assert dict(prepared) == dict(whole)
+    mask = tokenizer.get_special_tokens_mask(
+        tokenizer("the bank")["input_ids"], already_has_special_tokens=True
+    )
+    assert (mask, tokenizer.num_special_tokens_to_add()) == ([1, 0, 0, 1], 2)
+
+
+def test_it_goes_back_to_a_model_directory(folder, model, tmp_path):
+    back = ElmoModel.from_pretrained(folder).bilm
+    assert back.warm_text == model.warm_text
+    back.save(tmp_path / "model")
+    again = Embedder.load(tmp_path / "model").embed(TEXTS)
+    for one, other in zip(again, Embedder(model).embed(TEXTS), strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_bad_input_is_refused(model):
-    loaded, tokenizer = ElmoModel.from_elmokit(model), ElmoTokenizer.from_elmokit(model)
+    elmo, tokenizer = ElmoModel.from_elmokit(model), ElmoTokenizer.from_elmokit(model)
     batch = tokenizer(TEXTS, padding=True, padding_side="left", return_tensors="pt")
     holes = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
     holes["attention_mask"][0, 2] = 0
-    for given in (batch, holes):
-        with pytest.raises(ValueError, match="Padding"):
-            loaded(**given)
+    for inputs in (batch, holes):
         with pytest.raises(ValueError, match="Padding"), torch.no_grad():
-            loaded(**given)
-    with pytest.raises(ValueError, match="return_overflowing_tokens"):
-        tokenizer("a", return_overflowing_tokens=True)
-    with pytest.raises(ValueError, match="padding=True"):
-        tokenizer(TEXTS, return_tensors="pt")
-    with pytest.raises(ValueError, match="NUL"):
-        tokenizer("a\0b")
+            elmo(**inputs)
+    for arguments in (("a", "b"), ("a\0b",)):
+        with pytest.raises(ValueError, match=r"text_pair|NUL"):
+            tokenizer(*arguments)
     with pytest.raises(ValueError, match=r"`bilm`.*lstmm"):
         ElmoConfig(bilm={"lstmm": {}})
-
-
-def test_no_token_at_all_has_the_shape_of_the_model(model):
-    tokenizer, elmo = ElmoTokenizer.from_elmokit(model), ElmoModel.from_elmokit(model)
-    options = {"add_special_tokens": False, "padding": True, "return_tensors": "pt"}
-    for texts in (["", ""], []):
-        batch = tokenizer(texts, return_special_tokens_mask=True, **options)
-        assert batch.pop("special_tokens_mask").shape == (len(texts), 0)
-        assert batch["attention_mask"].shape == (len(texts), 0)
-        top = elmo(**batch).last_hidden_state
-        assert top.shape == (len(texts), 0, elmo.config.hidden_size)
-        assert tokenizer(texts, return_length=True, **options)["length"].tolist() == [0] * len(
-            texts
-        )
-
-
-def test_a_model_with_lists_of_characters_is_refused():
-    from dataclasses import replace
-
-    from elmokit.text.lexicon import Lexicon
-
-    lexicon = Lexicon(("a", "b"), ("ab",))
-    config = replace(toy_model().config, lexicon=lexicon.config(word_dim=4))
-    model = PretrainedBiLM(config, lexicon=lexicon)
-    for convert in (ElmoModel.from_elmokit, ElmoTokenizer.from_elmokit):
-        with pytest.raises(ValueError, match="ELMoForManyLangs"):
-            convert(model)
+    with pytest.raises(ValueError, match="ELMoForManyLangs"):
+        ElmoTokenizer.from_elmokit(lexicon_model())

@@ -1,15 +1,12 @@
 """Checkpoints: whole or absent, and equal to what was saved."""
 
-import os
 from pathlib import Path
 
 import pytest
 import torch
 
 from elmokit.errors import FormatError
-from elmokit.files import atomic
 from elmokit.jobs.job import Pieces
-from elmokit.training import checkpoints as checkpoint_module
 from elmokit.training.checkpoints import (
     load_checkpoint,
     restore_optimizer,
@@ -115,37 +112,6 @@ class TestFolder:
             save(tmp_path, number, module, optimizer)
         names = sorted(path.name for path in tmp_path.iterdir())
         assert names == ["step-000000020", "step-000000100"]
-
-    @pytest.mark.parametrize("kill_at", [0, 1, 2, 3])
-    def test_a_kill_while_writing_leaves_the_one_before(
-        self, module, tmp_path, monkeypatch, kill_at
-    ):
-        optimizer = trained(module)
-        save(tmp_path, 5, module, optimizer)
-        calls = []
-
-        def dies(original):
-            def call(*arguments, **settings):
-                calls.append(1)
-                if len(calls) > kill_at:
-                    raise KeyboardInterrupt
-                return original(*arguments, **settings)
-
-            return call
-
-        with monkeypatch.context() as patch:
-            patch.setattr(checkpoint_module, "save_file", dies(checkpoint_module.save_file))
-            patch.setattr(atomic, "_force_to_disk", dies(os.fspath))
-            with pytest.raises(KeyboardInterrupt):
-                save(tmp_path, 9, module, optimizer)
-        assert latest(tmp_path) == tmp_path / "step-000000005"
-        load_checkpoint(Pieces(tmp_path))
-
-        save(tmp_path, 12, module, optimizer)
-        assert sorted(path.name for path in tmp_path.iterdir()) == [
-            "step-000000005",
-            "step-000000012",
-        ]
 
     def test_a_kill_while_the_same_step_is_replaced_hides_none(self, module, tmp_path, monkeypatch):
         optimizer = trained(module)

@@ -33,22 +33,6 @@ def test_a_fine_tuning_run_has_perplexities_before_and_after(run_dir):
     assert read_training_run(run_dir).after == {"in_domain": 90.0}
 
 
-def test_perplexities_of_two_texts_are_not_compared(run_dir):
-    report = {"mean": 300.5, "tokens": 90, "sentences": 9}
-    (run_dir / "before.json").write_text(json.dumps({"in_domain": report, "out_of_domain": report}))
-    after = {"in_domain": report, "out_of_domain": {**report, "tokens": 91}}
-    (run_dir / "after.json").write_text(json.dumps(after))
-    run = read_training_run(run_dir)
-    assert run.before == {"in_domain": 300.5}
-    assert run.after == {"in_domain": 300.5, "out_of_domain": 300.5}
-
-
-def test_a_run_that_does_not_say_its_command_is_drawn(run_dir):
-    rows = len(read_training_run(run_dir).rows)
-    (run_dir / "run.json").write_text('{"elmokit_version": "0.1"}')
-    assert len(read_training_run(run_dir).rows) == rows
-
-
 def test_a_long_log_is_thinned_but_for_its_perplexities(run_dir):
     rows = []
     for step in range(1, 5001):
@@ -86,14 +70,6 @@ def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix, 
             assert b"<!-- " + text + b" -->" in path.read_bytes()  # text is drawn as paths
 
 
-def test_a_base_model_with_infinite_perplexity_has_no_line(run_dir):
-    pytest.importorskip("matplotlib")
-    (run_dir / "before.json").write_text('{"in_domain": {"mean": null}}')
-    path = run_dir / "plot.svg"
-    assert plot_run(run_dir, path).before == {"in_domain": None}
-    assert b"<!-- before fine-tuning -->" not in path.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("log", "model", "is_running"),
     [
@@ -109,20 +85,6 @@ def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model
         (run_dir / "config.json").touch()
         set_age(run_dir / "config.json", model)
     assert read_training_run(run_dir).is_running is is_running
-
-
-@pytest.mark.parametrize(("age", "is_running"), [(0, True), (3600, False)])
-def test_before_the_first_row_a_run_goes_on_while_anything_is_written(tmp_path, age, is_running):
-    shard = tmp_path / "text/0.bin"
-    shard.parent.mkdir()
-    (tmp_path / ".elmokit-run").touch()
-    shard.touch()
-    for path in (shard.parent, tmp_path / ".elmokit-run", tmp_path):
-        set_age(path, 7200)
-    set_age(shard, age)
-    assert read_training_run(tmp_path).is_running is is_running
-    found = read_training_run(tmp_path / "gone")
-    assert (found.rows, found.is_running) == ([], False)
 
 
 def test_what_cannot_be_drawn_is_told(run_dir, tmp_path):
@@ -141,7 +103,7 @@ def test_a_task_run_is_told_with_a_command_to_copy(tmp_path, name, content):
     run_dir.mkdir()
     (run_dir / name).write_text(content)
     for refuse in (check_run_dir, lambda run: plot_run(run, run / "plot.png")):
-        with pytest.raises(InputError, match=r"elmokit train.*pretrain.*--task '.*/my run'`"):
+        with pytest.raises(InputError, match=r"elmokit train.*--task '.*/my run'`"):
             refuse(run_dir)
     assert not (run_dir / "plot.png").exists()
 

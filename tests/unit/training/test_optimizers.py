@@ -71,19 +71,7 @@ def test_follows_its_formula():
     torch.testing.assert_close(average, expected)
 
 
-def test_begins_with_the_weights_of_the_first_update():
-    average, history = averages_of(1)
-    assert torch.equal(average, history[0])
-
-
 @pytest.mark.parametrize("pause", [1, UPDATES_TOGETHER, UPDATES_TOGETHER + 3])
 def test_goes_on_bit_for_bit_from_its_state(pause):
     whole, _ = averages_of(30)
     assert torch.equal(averages_of(30, pause=pause)[0], whole)
-
-
-def test_begins_anew_with_given_weights():
-    module, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
-    average = WeightAverage(module, 0.99)
-    average.restart(other)
-    assert torch.equal(average.model.weight, other.weight)

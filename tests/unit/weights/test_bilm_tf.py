@@ -1,5 +1,5 @@
 import json
-import logging
+import re
 
 import h5py
 import numpy as np
@@ -94,62 +94,37 @@ class TestRead:
         hidden, targets = torch.randn(3, 4), torch.tensor([1, 3, 5])
         assert torch.equal(again.softmax.nll(hidden, targets), model.softmax.nll(hidden, targets))
 
-    def test_what_is_no_part_of_a_bilm_is_passed_over_and_logged(self, files, caplog):
-        change(files[1], **{"adagrad_accumulator/char_embed": np.ones(3), "global_step": 7})
-        with caplog.at_level(logging.INFO):
-            read_bilm_tf(*files)
-        assert "passed over 2 datasets" in caplog.text
 
-    def test_double_precision_is_taken_as_single_and_said(self, files, caplog):
-        bias = datasets(files[1])["CNN/b_cnn_0"].astype(np.float64)
-        change(files[1], **{"CNN/b_cnn_0": bias})
-        read_bilm_tf(*files)
-        assert "`CNN/b_cnn_0` is float64" in caplog.text
+NAN = np.full(4, np.nan, np.float32)
 
 
 class TestReadErrors:
-    def test_missing_files(self, files, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"none\.hdf5"):
-            read_bilm_tf(files[0], tmp_path / "none.hdf5")
-        with pytest.raises(FileNotFoundError, match=r"none\.json"):
-            read_bilm_tf(tmp_path / "none.json", files[1])
-        with pytest.raises(FileNotFoundError, match=r"none\.softmax"):
-            read_bilm_tf(*files, softmax=tmp_path / "none.softmax")
-
     @pytest.mark.parametrize(
-        ("name", "expected"),
+        ("name", "array", "named"),
         [
-            ("char_embed", ""),
-            ("CNN/W_cnn_1", "(1, 2, 3, 5)"),
-            ("CNN_high_0/b_transform", "(9,)"),
-            ("CNN_proj/W_proj", "(9, 4)"),
-            ("RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/B", "(32,)"),
-            ("RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0", "(8, 4)"),
+            ("char_embed", None, "char_embed"),
+            ("CNN/W_cnn_1", None, r"\(1, 2, 3, 5\)"),
+            ("CNN_high_0/b_transform", np.zeros((2, 7)), r"\(2, 7\).*\(9,\)"),
+            ("RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell/B", None, r"\(32,\)"),
+            ("RNN_1", None, r"RNN_1/.*\(8, 32\)"),  # a unidirectional model
+            ("CNN/b_cnn_0", np.zeros(4, np.int64), "int64.*float32"),
+            ("CNN/b_cnn_0", NAN, "not finite"),
+            ("CNN/b_cnn_2", np.zeros(4), "CNN/b_cnn_2"),  # layers that the options do not have
+            ("RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/B", np.zeros(4), "Cell2"),
         ],
-    )
-    def test_every_dataset_is_named_when_missing_or_misshapen(self, files, name, expected):
-        change(files[1], **{name: None})
-        with pytest.raises(FormatError, match=r"/weights\.hdf5: ") as raised:
+    )  # fmt: skip
+    def test_datasets_that_do_not_fit_are_named(self, files, name, array, named):
+        change(files[1], **{name: array})
+        with pytest.raises(FormatError, match=rf"/weights\.hdf5: .*`{name}.*") as raised:
             read_bilm_tf(*files)
-        assert f"`{name}`" in str(raised.value)
-        assert expected in str(raised.value)
+        assert re.search(named, str(raised.value))
 
-        change(files[1], **{name: np.zeros((2, 7), np.float32)})
-        with pytest.raises(FormatError, match=r"/weights\.hdf5: .*\(2, 7\)") as raised:
-            read_bilm_tf(*files)
-        assert f"`{name}`" in str(raised.value)
-        assert expected in str(raised.value)
-
-    def test_integers_are_no_weights(self, files):
-        change(files[1], **{"CNN/b_cnn_0": np.zeros(4, np.int64)})
-        with pytest.raises(FormatError, match=r"`CNN/b_cnn_0`.*int64.*float32"):
-            read_bilm_tf(*files)
-
-    @pytest.mark.parametrize("value", [np.nan, np.inf])
-    def test_weights_that_are_not_finite(self, files, value):
-        change(files[1], **{"CNN/b_cnn_0": np.full(4, value, np.float32)})
-        with pytest.raises(FormatError, match=r"`CNN/b_cnn_0`.*not finite"):
-            read_bilm_tf(*files)
+    def test_half_a_softmax(self, tmp_path):
+        model = character_model(num_words=6, softmax_config=SoftmaxConfig(kind="full"))
+        paths = written(model, tmp_path)
+        change(paths[1], **{"softmax/W": None})
+        with pytest.raises(FormatError, match="softmax/W"):
+            read_bilm_tf(*paths)
 
     def test_sizes_are_compared_with_the_file_before_memory_is_taken(self, files):
         data = json.loads(files[0].read_text())
@@ -158,47 +133,12 @@ class TestReadErrors:
         with pytest.raises(FormatError, match=r"RNN_0|CNN_proj"):
             read_bilm_tf(*files)
 
-    @pytest.mark.parametrize(
-        "name", ["CNN_high_2/W_carry", "RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/B", "CNN/b_cnn_2"]
-    )
-    def test_layers_that_the_options_do_not_have(self, files, name):
-        change(files[1], **{name: np.zeros(4, np.float32)})
-        with pytest.raises(FormatError, match=rf"`{name}`"):
-            read_bilm_tf(*files)
-
-    def test_a_unidirectional_model(self, files):
-        with h5py.File(files[1], "a") as file:
-            del file["RNN_1"]
-        with pytest.raises(FormatError, match=r"`RNN_1/.*\(8, 32\)"):
-            read_bilm_tf(*files)
-        with h5py.File(files[1], "a") as file:
-            del file["RNN_0"]
-            file["rnn/multi_rnn_cell/cell_0/lstm_cell/kernel"] = np.zeros((8, 32), np.float32)
-        with pytest.raises(FormatError, match=r"`RNN_0/.*\(8, 32\)"):
-            read_bilm_tf(*files)
-
-    def test_word_options_with_character_weights(self, files):
-        data = json.loads(files[0].read_text())
-        del data["char_cnn"]
-        files[0].write_text(json.dumps(data))
-        with pytest.raises(
-            FormatError, match=r"/weights\.hdf5: .*`embedding`.*/options\.json .*`char_cnn`"
-        ):
-            read_bilm_tf(*files)
-
     def test_a_vocabulary_of_another_model(self, tmp_path):
         model = character_model(num_words=6, softmax_config=SoftmaxConfig(kind="full"))
         paths = written(model, tmp_path)
         VOCAB.write(tmp_path / "vocab.txt")
         with pytest.raises(FormatError, match=r"vocab\.txt.* 5 .*softmax.* 6 "):
             read_bilm_tf(*paths, vocab=tmp_path / "vocab.txt")
-
-    def test_half_a_softmax(self, tmp_path):
-        model = character_model(num_words=6, softmax_config=SoftmaxConfig(kind="full"))
-        paths = written(model, tmp_path)
-        change(paths[1], **{"softmax/W": None})
-        with pytest.raises(FormatError, match=r"`softmax/W` .*missing"):
-            read_bilm_tf(*paths)
 
 
 class TestWrite:
@@ -217,15 +157,6 @@ class TestWrite:
         assert data["char_cnn"]["n_characters"] == 262
         assert data["char_cnn"]["max_characters_per_token"] == 50
         assert data["lstm"]["use_skip_connections"] is True
-
-    def test_adaptive_softmax_is_refused(self, tmp_path):
-        softmax = SoftmaxConfig(kind="adaptive", cutoffs=(2,))
-        model = character_model(word_vocab=VOCAB, softmax_config=softmax)
-        with pytest.raises(ValueError, match=r"adaptive.*model\.softmax = None"):
-            written(model, tmp_path)
-        assert not list(tmp_path.iterdir())
-        model.softmax = None
-        assert read_bilm_tf(*written(model, tmp_path)).softmax is None
 
     def test_what_is_lost_is_logged(self, tmp_path, caplog):
         config = BiLMConfig(char_cnn=CNN, lstm=LSTM)

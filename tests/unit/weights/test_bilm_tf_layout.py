@@ -47,10 +47,3 @@ def test_gates_change_places_and_rows_become_columns():
     assert read["forward_layers.0.input_weight"].T.tolist() == [["x." + c for c in ours]]
     assert read["forward_layers.0.recurrent_weight"].T.tolist() == [["m." + c for c in ours]]
     assert kernel.alias == "RNN_0/RNN/LSTMCell/W_0"
-
-
-def test_padding_gets_a_row_of_zeros_that_is_not_written():
-    config = BiLMConfig(char_cnn=None, num_words=2, lstm=CONFIG.lstm)
-    dataset = next(iter(bilm_layout(config)))
-    rows = dataset.read(np.ones((2, 4), np.float32))["token_encoder.embedding.weight"]
-    assert rows.tolist() == [[0] * 4, [1] * 4, [1] * 4]

@@ -16,7 +16,6 @@ from elmokit.weights.bilm_tf_options import (
     options_of,
     parse_options,
     parse_softmax,
-    read_options,
 )
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -84,22 +83,6 @@ def test_defaults_of_absent_keys():
     assert config.dropout == 0.1
 
 
-@pytest.mark.parametrize("key", ["lstm.cell_clip", "char_cnn.n_highway"])
-def test_null_is_the_same_as_absent(key):
-    assert parse(changed(key, None)) == parse(changed(key, ...))
-
-
-def test_word_input_takes_its_size_from_the_weights():
-    config = parse(changed("char_cnn", ...))
-    assert config.char_cnn is None
-    assert config.num_words == 9
-
-
-def test_embedding_width_comes_from_the_weights_where_absent():
-    assert parse(changed("char_cnn.embedding", ...)).char_cnn.embedding_dim == 5
-    assert parse(changed("char_cnn.embedding.dim", ...)).char_cnn.embedding_dim == 5
-
-
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
@@ -127,27 +110,12 @@ def test_impossible_options_are_named(key, value, message):
 DEEP = "[" * 99 + "]" * 99
 
 
-@pytest.mark.parametrize("text", ['{"lstm": ', "[]", "", f'{{"a": {DEEP}}}', "[" * 10**5])
-def test_a_damaged_file_is_named(tmp_path, text):
-    path = tmp_path / "options.json"
-    path.write_text(text)
-    with pytest.raises(FormatError, match=r"options\.json"):
-        read_options(path)
-
-
 def test_softmax_of_training_options():
     sampled = SoftmaxConfig(kind="sampled", num_samples=8192)
     assert parse_softmax(TINY, source="o.json") == sampled
     options = TINY | {"sample_softmax": False, "n_negative_samples_batch": 64}
     full = SoftmaxConfig(kind="full", num_samples=64)
     assert parse_softmax(options, source="o.json") == full
-
-
-@pytest.mark.parametrize("value", ["64", 0, 10**400])
-def test_impossible_samples_are_named(value):
-    options = TINY | {"n_negative_samples_batch": value}
-    with pytest.raises(FormatError, match=r"o\.json: .*`n_negative_samples_batch`"):
-        parse_softmax(options, source="o.json")
 
 
 class TestOptionsOf:
@@ -171,12 +139,6 @@ class TestOptionsOf:
         model = self.build(data, config=replace(parse(TINY), char_cnn=parse(data).char_cnn))
         assert json.dumps(options_of(model)) == json.dumps(data)
 
-    def test_a_fresh_model_gets_all_keys(self):
-        options = options_of(self.build(None, config=parse(TINY)))
-        assert set(options["lstm"]) == set(RELEASED["lstm"])
-        assert set(options["char_cnn"]) == set(RELEASED["char_cnn"])
-        assert parse(options) == parse(TINY)
-
     def test_what_no_longer_holds_is_replaced_and_the_rest_stays(self):
         data = changed("n_train_tokens", 10, base=TINY)
         config = parse(TINY)
@@ -185,13 +147,3 @@ class TestOptionsOf:
         assert options["lstm"]["cell_clip"] == 2.0
         assert options["n_train_tokens"] == 10
         assert parse(options) == config
-
-    def test_the_softmax_is_told(self):
-        softmax = SoftmaxConfig(kind="sampled", num_samples=3)
-        fresh = self.build(None, config=parse(TINY), num_words=7, softmax_config=softmax)
-        assert options_of(fresh)["n_tokens_vocab"] == 7
-        assert parse_softmax(options_of(fresh), source="fresh") == softmax
-        data = changed("n_tokens_vocab", 99, base=TINY)
-        grown = self.build(data, num_words=7, softmax_config=softmax)
-        assert options_of(grown)["n_tokens_vocab"] == 7
-        assert parse_softmax(options_of(grown), source="grown") == softmax

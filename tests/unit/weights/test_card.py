@@ -1,11 +1,7 @@
-import json
-
-import pytest
-
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -51,19 +47,3 @@ def test_task_scores_have_a_table():
         "| named entities (F1) | 71.5 ± 0.2 |\n| a\\|b | 48.25 |\n\nin percent\n"
     )
     assert "Task scores" not in PretrainedBiLM(CONFIG, training={"scores": {}}).card()
-
-
-def test_the_example_is_what_the_tokenizer_makes():
-    pytest.importorskip("kiwipiepy")
-    card = PretrainedBiLM(CONFIG, tokenizer=TokenizerConfig(name="korean")).card()
-    words = ["나", "는", "강가", "에", "앉", "었", "다", "."]
-    assert json.dumps(words, ensure_ascii=False) in card
-    assert build_tokenizer("korean").tokenize("나는 강가에 앉았다.") == words
-
-
-def test_what_is_not_known_is_said_to_be_not_stated():
-    card = PretrainedBiLM(CONFIG).card()
-    assert "language:" not in card.split("---")[1]
-    for name in ("Language", "License", "Perplexity"):
-        assert f"| {name} | not stated |" in card
-    assert "## Training\n\nNot stated." in card

@@ -6,16 +6,14 @@ import tarfile
 import zipfile
 
 import pytest
-import torch
 
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights import convert as convert_module
 from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
 from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -66,46 +64,6 @@ def test_there_and_back(original, tmp_path):
     assert there.model_hash == back.model_hash == load_model(tmp_path / "model").model_hash()
     for name in ("options.json", "weights.hdf5", "vocab.txt"):
         assert (tmp_path / "again" / name).read_bytes() == (original / name).read_bytes()
-
-
-def test_what_gets_lost_is_reported(tmp_path):
-    build(raw=False).save(tmp_path / "model")
-    report = convert(tmp_path / "model", tmp_path / "out")
-    assert len(report.losses) == 2
-    assert "plain-1" in report.losses[0]
-
-
-def test_a_difference_is_not_hidden(original, tmp_path, monkeypatch):
-    """The report is measured, not assumed."""
-
-    def damaged(path):
-        model = load_model(path)
-        with torch.no_grad():
-            model.forward_layers[0].bias += 0.5
-        return model
-
-    monkeypatch.setattr(convert_module, "load_model", damaged)
-    report = convert(original, tmp_path / "model")
-    assert not report.same_bits
-    assert report.max_difference > 1e-3
-
-
-@pytest.mark.parametrize("name", ["out.hdf5", "out.safetensors", "model.bin"])
-def test_a_folder_is_not_called_like_a_file(original, name, tmp_path):
-    build().save(tmp_path / "model")
-    for source in (tmp_path / "model", original):
-        with pytest.raises(ValueError, match=r"name of a file.*without such an ending; only ONNX"):
-            convert(source, tmp_path / name)
-    assert not (tmp_path / name).exists()
-
-
-def test_the_working_directory_is_converted(original, tmp_path, monkeypatch):
-    convert(original, tmp_path / "model")
-    for folder, target in ((original, "again"), (tmp_path / "model", "back")):
-        monkeypatch.chdir(folder)
-        convert(".", tmp_path / target)
-    assert (tmp_path / "again/config.json").is_file()
-    assert (tmp_path / "back/options.json").is_file()
 
 
 def test_nothing_of_an_older_export_stays_beside_the_new_weights(original, tmp_path):
@@ -161,14 +119,6 @@ def test_a_compressed_vocabulary_is_read_where_a_plain_one_is(original, tmp_path
         assert convert(source, tmp_path / "model", overwrite=True).vocabulary == 5
 
 
-def test_a_vocabulary_that_the_encoder_does_not_need_can_be_left_out(original, tmp_path):
-    with (original / "vocab.txt").open("a") as file:
-        file.write("bank\n")
-    with pytest.raises(FormatError, match=r"vocab\.txt.*'bank'.*--encoder-only"):
-        convert(original, tmp_path / "model")
-    assert convert(original, tmp_path / "model", encoder_only=True).vocabulary is None
-
-
 @pytest.mark.parametrize("name", ["options.json", "weights.hdf5", "vocab.txt"])
 def test_a_pointer_of_git_lfs_is_called_one(original, tmp_path, name):
     (original / name).write_text(
@@ -214,14 +164,6 @@ class TestFindingFiles:
         (original / "below" / "other.ckpt").write_bytes(foreign.table([]))
         convert(original / "b.hdf5", tmp_path / "other", options="b.json")
 
-    def test_a_missing_file_is_named(self, original, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no file other\.hdf5.*--weights"):
-            convert(original, tmp_path / "model", weights="other.hdf5")
-        (original / "options.json").unlink()
-        expected = r"no file of the options.*HDF5: weights\.hdf5.*--options"
-        with pytest.raises(FormatError, match=expected):
-            convert(original, tmp_path / "model")
-
     def test_what_is_no_model_is_said_to_be_none(self, tmp_path):
         folder = tmp_path / "folder"
         folder.mkdir()
@@ -264,28 +206,3 @@ class TestArchives:
             assert report.source.startswith(str(source))
         names = {path.name for path in tmp_path.iterdir()}
         assert names == {"original", "elmo.tar.gz", "outer.zip", "model"}, "nothing is left"
-
-    def test_errors_name_the_archive(self, original, tmp_path):
-        (original / "weights.hdf5").write_bytes((original / "weights.hdf5").read_bytes()[:-900])
-        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-            for path in original.iterdir():
-                archive.write(path, path.name)
-        with pytest.raises(FormatError, match=r"a\.zip/weights\.hdf5: .*whole HDF5") as raised:
-            convert(tmp_path / "a.zip", tmp_path / "model")
-        assert "partial" not in str(raised.value)
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "original"]
-
-
-@pytest.mark.parametrize("names", [{"softmax": "weights.hdf5"}, {"options": "a", "weights": "a"}])
-def test_outputs_of_one_name_are_refused(original, tmp_path, names):
-    convert(original, tmp_path / "model")
-    with pytest.raises(InputError, match="must differ"):
-        convert(tmp_path / "model", tmp_path / "out", **names)
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("unused", [{"name": "x"}, {"encoder_only": True}, {"vocab": "vocab.txt"}])
-def test_what_a_model_directory_has_no_use_for_is_refused(tmp_path, unused):
-    build().save(tmp_path / "model")
-    with pytest.raises(InputError, match=f"/model .*`{next(iter(unused))}`"):
-        convert(tmp_path / "model", tmp_path / "back", **unused)

@@ -2,17 +2,11 @@ import pytest
 
 from elmokit.weights.locate import (
     PACKAGED_MODELS,
-    TASK_RUNS,
     find_model,
     lasting_name,
     packaged_models,
     path_of,
 )
-
-
-def test_a_path_is_returned(tmp_path):
-    assert find_model(tmp_path) == tmp_path
-    assert find_model(str(tmp_path)) == tmp_path
 
 
 def test_home_is_expanded(tmp_path, monkeypatch):
@@ -21,10 +15,6 @@ def test_home_is_expanded(tmp_path, monkeypatch):
     assert find_model("~/model") == tmp_path / "model"
     with pytest.raises(FileNotFoundError, match="~nobody-of-this-name/model"):
         find_model("~nobody-of-this-name/model")
-
-
-def test_no_name_is_the_english_model_in_the_package():
-    assert find_model() == PACKAGED_MODELS / "en"
 
 
 def test_a_packaged_model_is_found_by_name(tmp_path, monkeypatch):
@@ -55,13 +45,6 @@ def test_an_unknown_name_lists_what_was_tried(tmp_path, monkeypatch):
     assert str(tmp_path / "small-english") in str(raised.value)
     assert "it has en, ko" in str(raised.value)
     assert "elmokit pretrain" in str(raised.value)
-
-
-def test_a_name_of_the_other_kind_is_told():
-    with pytest.raises(FileNotFoundError, match=r"no model 'pos-en' \(pos-en is a task run\)"):
-        find_model("pos-en")
-    with pytest.raises(FileNotFoundError, match=r"no task run 'en' \(en is a model\)"):
-        TASK_RUNS.find("en")
 
 
 def test_a_packaged_model_is_remembered_by_name_and_others_by_their_path(tmp_path, monkeypatch):

@@ -14,14 +14,6 @@ MIXES = TrainedMixes(
 )  # fmt: skip
 
 
-def test_there_and_back(tmp_path):
-    write_mixes(MIXES, tmp_path / "mixes.safetensors")
-    found = read_mixes(tmp_path / "mixes.safetensors")
-    assert torch.equal(found.mix_weights, MIXES.mix_weights)
-    assert torch.equal(found.gammas, MIXES.gammas)
-    assert (found.layer_norm, found.num_layers) == ("token", 3)
-
-
 def test_elmo_starts_from_them(tmp_path):
     write_mixes(MIXES, tmp_path / "m")
     model = toy_model()
@@ -58,16 +50,6 @@ def test_what_was_trained_is_kept(tmp_path):
         TrainedMixes.of(ELMo(toy_model(), layers="top"))
 
 
-def test_mixtures_of_another_model_are_refused(tmp_path):
-    mixes = TrainedMixes(mix_weights=torch.zeros(1, 5), gammas=torch.ones(1))
-    write_mixes(mixes, tmp_path / "m")
-    with pytest.raises(ValueError, match=r"layers.* 3, .* 5"):
-        ELMo(toy_model(), mixes=tmp_path / "m")
-    write_mixes(MIXES, tmp_path / "m")
-    with pytest.raises(ValueError, match=r"'top', .*'mix'"):
-        ELMo(toy_model(), mixes=tmp_path / "m", layers="top")
-
-
 @pytest.mark.parametrize(
     ("tensors", "metadata", "message"),
     [
@@ -85,8 +67,3 @@ def test_other_files_are_refused(tensors, metadata, message, tmp_path):
     save_file(tensors, tmp_path / "m", metadata=metadata)
     with pytest.raises(FormatError, match=message):
         read_mixes(tmp_path / "m")
-
-
-def test_a_missing_file_says_who_writes_it(tmp_path):
-    with pytest.raises(FormatError, match=r"mixes is missing.*elmokit convert"):
-        read_mixes(tmp_path / "mixes")

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
-from elmokit.bilm.softmax import AdaptiveSoftmax, SoftmaxConfig
+from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files import temporary
 from elmokit.text.char_vocab import CharVocabConfig
@@ -111,10 +111,6 @@ class TestPretrainedBiLM:
         decomposed = unicodedata.normalize("NFD", "강")
         assert model.encode([[decomposed]], boundaries=False).tolist() == [[word_id]]
 
-    def test_word_input_without_vocabulary_cannot_encode(self):
-        with pytest.raises(ValueError, match=r"vocab='vocab\.txt'"):
-            PretrainedBiLM(WORD_CONFIG).encode([["the"]])
-
     @pytest.mark.parametrize("config", [CONFIG, WORD_CONFIG])
     def test_strings_go_through_its_tokenizer(self, config):
         model = PretrainedBiLM(config, word_vocab=VOCAB, tokenizer=TokenizerConfig(name="simple"))
@@ -123,21 +119,6 @@ class TestPretrainedBiLM:
         assert torch.equal(model.encode(["the bank.", ["the"]]), as_words)
         with pytest.raises(TypeError, match="one string"):
             model.encode("the bank.")
-
-    def test_sizes_must_agree(self):
-        with pytest.raises(ValueError, match=r" 5 .* 9 .*`num_words` .* None"):
-            PretrainedBiLM(replace(WORD_CONFIG, num_words=9), word_vocab=VOCAB)
-        with pytest.raises(ValueError, match=r" 5 .* None .*`num_words` .* 9\b"):
-            PretrainedBiLM(CONFIG, word_vocab=VOCAB, num_words=9)
-        with pytest.raises(ValueError, match=r"`word_vocab` .*`num_words`"):
-            PretrainedBiLM(CONFIG, softmax_config=SoftmaxConfig())
-
-    def test_counts_parameters_without_softmax_and_padding_row(self):
-        sizes = [261 * 3, 3 * 4 + 4, 2 * 3 * 5 + 5, 2 * 2 * (9 * 9 + 9), 9 * 4 + 4]
-        lstm = 4 * (32 * 8 + 32 + 8 * 4)
-        model = PretrainedBiLM(CONFIG, num_words=7, softmax_config=SoftmaxConfig())
-        assert model.num_parameters() == sum(sizes) + lstm
-        assert PretrainedBiLM(WORD_CONFIG).num_parameters() == len(VOCAB) * 4 + lstm
 
 
 class TestModelHash:
@@ -161,19 +142,6 @@ class TestModelHash:
             model.backward_layers[1].bias[-1] += 1e-7
         hashes.add(model.model_hash())
         assert len(hashes) == 4
-
-    def test_the_words_of_word_input_count(self):
-        """Their rows are numbered by the vocabulary: with another one, words get other vectors."""
-        swapped = WordVocab(["<S>", "</S>", "<UNK>", "bank", "the"])
-        models = [PretrainedBiLM(WORD_CONFIG, word_vocab=one) for one in (VOCAB, swapped, None)]
-        assert len({model.model_hash() for model in models}) == 3
-
-    def test_whole_numbers_are_numbers(self, tmp_path):
-        whole = replace(CONFIG, lstm=replace(CONFIG.lstm, cell_clip=3, projection_clip=3))
-        model = PretrainedBiLM(whole)
-        model.save(tmp_path / "model")
-        assert model.model_hash() == load_model(tmp_path / "model").model_hash()
-        assert model.model_hash() in (tmp_path / "model" / "README.md").read_text("utf-8")
 
     def test_the_fingerprint_knows_warm_text_and_order_of_the_vocabulary_too(self):
         swapped = WordVocab(["<S>", "</S>", "<UNK>", "bank", "the"])
@@ -207,31 +175,6 @@ class TestSave:
         modes = {path.stat().st_mode & 0o777 for path in directory.iterdir()}
         assert len(modes) == 1, "readable by whoever may read the others"
 
-    def test_directories_of_earlier_versions_have_no_hash(self, directory):
-        path = directory / "config.json"
-        data = json.loads(path.read_text(encoding="utf-8"))
-        assert len(data.pop("weights_sha256")) == len(data.pop("vocab_sha256")) == 64
-        path.write_text(json.dumps(data), encoding="utf-8")
-        assert load_model(directory).word_vocab == VOCAB
-
-    def test_names_of_files_that_are_not_utf8_come_back(self, tmp_path):
-        training = {"text": ["/corpus/\udce9t\udce9.txt"], "language": "\udcff", "눈": "é"}
-        PretrainedBiLM(CONFIG, training=training, warm_text=("눈 .",)).save(tmp_path / "m")
-        loaded = load_model(tmp_path / "m")
-        assert loaded.training_metadata == training
-        card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
-        assert card == loaded.card()
-        assert r"/corpus/\udce9t\udce9.txt" in card
-        assert "- 눈: é" in card
-
-    def test_an_adaptive_softmax_comes_back(self, tmp_path):
-        config = SoftmaxConfig(kind="adaptive", cutoffs=(2,))
-        model = PretrainedBiLM(CONFIG, num_words=9, softmax_config=config)
-        model.save(tmp_path / "m")
-        again = load_model(tmp_path / "m")
-        assert isinstance(again.softmax, AdaptiveSoftmax)
-        assert again.model_hash() == model.model_hash()
-
     @pytest.mark.parametrize("dtype", ["float16", "int8"])
     def test_a_smaller_format_changes_nothing_but_the_file(self, directory, tmp_path, dtype):
         model = load_model(directory)
@@ -250,32 +193,6 @@ class TestSave:
             saved = sum(3 * tensor.numel() - 4 * len(tensor) for tensor in matrices)
         names = 80 * len(tensors) if dtype == "int8" else 100  # of the scales, in the header
         assert full - small == pytest.approx(saved, abs=names)
-
-    def test_digits_are_not_dropped_unasked(self, directory, tmp_path):
-        with pytest.raises(
-            ValueError,
-            match=r"`token_encoder\.char_embedding\.weight` .*float16.*round_to\('float16'\)",
-        ):
-            load_model(directory).save(tmp_path / "half", dtype="float16")
-        assert not (tmp_path / "half").exists()
-
-    def test_numbers_too_large_for_half_precision_are_refused(self, directory):
-        model = load_model(directory)
-        with torch.no_grad():
-            next(model.parameters())[0] = 7e4
-        with pytest.raises(ValueError, match=r"`token_encoder\.char_embedding.* too large"):
-            model.round_to("float16")
-
-    def test_missing_parents_are_made_and_an_empty_directory_is_taken(self, tmp_path):
-        (tmp_path / "a" / "b").mkdir(parents=True)
-        PretrainedBiLM(CONFIG).save(tmp_path / "a" / "b")
-        PretrainedBiLM(CONFIG).save(tmp_path / "c" / "d")
-        assert load_model(tmp_path / "a" / "b").config == load_model(tmp_path / "c" / "d").config
-
-    def test_what_a_file_manager_left_is_no_file_of_others(self, directory):
-        (directory / ".DS_Store").touch()
-        load_model(directory).save(directory)
-        assert not (directory / ".DS_Store").exists()
 
     def test_leftovers_of_a_killed_save_are_cleared(self, directory):
         for role in (f"{temporary._MACHINE}{'0' * 16}.partial", "previous"):
@@ -377,17 +294,6 @@ def test_a_model_directory_with_other_files_in_it_is_not_overwritten(directory):
     assert (directory / "notes.txt").exists()
 
 
-def test_an_empty_working_directory_is_filled(directory, tmp_path, monkeypatch):
-    """It may be the working directory of a shell, or a mount point."""
-    target = tmp_path / "here"
-    target.mkdir()
-    monkeypatch.chdir(target)
-    inode = target.stat().st_ino
-    load_model(directory).save(target)
-    assert target.stat().st_ino == inode
-    assert load_model(target).model_hash() == load_model(directory).model_hash()
-
-
 class TestLoadErrors:
     @pytest.mark.parametrize(
         ("path", "value"),
@@ -409,11 +315,6 @@ class TestLoadErrors:
         assert load_model(directory).word_vocab == VOCAB
         (directory / "vocab.txt").unlink()
         assert load_model(directory).word_vocab is None
-
-
-def test_packaged_models_are_loaded_by_name():
-    assert load_model("ko").tokenizer.name == "korean"
-    assert load_model().tokenizer.name == "simple"
 
 
 def test_trained_mixtures_stay_with_the_model(directory, tmp_path):

@@ -1,13 +1,11 @@
 """Models as ONNX: ONNX Runtime computes the layers that PyTorch computes."""
 
 import dataclasses
-import sys
 
 import numpy as np
 import pytest
 import torch
 
-from elmokit.errors import MissingExtraError
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.onnx_file import write_onnx
 from elmokit.weights.storage import STORAGES
@@ -75,18 +73,3 @@ def test_a_model_of_words_reads_their_ids(tmp_path):
     model = toy_model(words=True)
     write_onnx(model, tmp_path / "model.onnx")
     check(model, tmp_path / "model.onnx", np.array([[1, 4, 9, 2], [1, 2, 0, 0]]))
-
-
-def test_weights_that_are_not_finite_are_refused_in_int8(tmp_path):
-    model = toy_model()
-    with torch.no_grad():
-        model.forward_layers[0].input_weight[0, 0] = torch.nan
-    with pytest.raises(ValueError, match="finite"):
-        write_onnx(model, tmp_path / "model.onnx", dtype="int8")
-    assert not list(tmp_path.iterdir())
-
-
-def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingExtraError, match="onnx"):
-        write_onnx(toy_model(), tmp_path / "model.onnx")

@@ -38,10 +38,3 @@ def test_an_error_about_a_directory_of_a_newer_version_names_both(kind):
     assert str(raised.value) == f"wrong\n{newer_version_hint('99.1.0')}"
     for part in ("elmokit 99.1.0", f"this is {__version__}: install that version or a newer one."):
         assert part in str(raised.value)
-
-
-def test_an_error_that_has_the_hint_keeps_it_once():
-    hint = newer_version_hint("99.1.0")
-    with pytest.raises(FormatError) as raised, adding_version_hint("99.1.0"):
-        raise FormatError(f"wrong. {hint}")
-    assert str(raised.value) == f"wrong. {hint}"

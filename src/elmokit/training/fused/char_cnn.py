@@ -20,9 +20,6 @@ def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:
     """Return ``encoder(ids)``, through kernels if there are any for it.
 
     Shape: character ids (U, C), or word ids (U,) -> (U, D).
-
-    Raises:
-        ValueError: if a character id has no embedding (checked for the kernels only).
     """
     if not isinstance(encoder, CharTokenEncoder):
         return encoder(ids)
@@ -133,13 +130,9 @@ def _convolutions(kernels: TrainingKernels, weights: Sequence[Tensor], **fields:
 
 
 def _common_fields(
-    kernels: TrainingKernels,
-    ids: Tensor,
-    embedding: Tensor,
-    convolutions: Any,
-    out: Tensor,
+    kernels: TrainingKernels, ids: Tensor, embedding: Tensor, convolutions: Any, out: Tensor,
     positions: Tensor,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Return the kernel arguments that forward and backward share."""
     num_words, max_characters = ids.shape
     num_ids, embedding_dim = embedding.shape
@@ -163,7 +156,8 @@ class _Highway(torch.autograd.Function):
         gate, transform = x @ gate_weight.t(), x @ transform_weight.t()
         out = torch.empty_like(x)
         kernels.call(
-            "highway_forward", **_rows(kernels, x=x, gate=gate, transform=transform),
+            "highway_forward", type=kernels.types[x.dtype], num_rows=x.shape[0], dim=x.shape[1],
+            x=x, gate=gate, transform=transform,
             gate_bias=gate_bias, transform_bias=transform_bias, out=out,
         )  # fmt: skip
         ctx.kernels = kernels
@@ -174,22 +168,14 @@ class _Highway(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         x, gate, transform, gate_weight, transform_weight = ctx.saved_tensors
-        grad_out = grad_out.contiguous()
+        grad_out, kernels = grad_out.contiguous(), ctx.kernels
         grad_gate, grad_transform, grad_x = (torch.empty_like(x) for _ in range(3))
-        kernels = ctx.kernels
         kernels.call(
-            "highway_backward", **_rows(kernels, x=x, gate=gate, transform=transform),
+            "highway_backward", type=kernels.types[x.dtype], num_rows=x.shape[0], dim=x.shape[1],
+            x=x, gate=gate, transform=transform,
             grad_out=grad_out, grad_gate=grad_gate, grad_transform=grad_transform, grad_x=grad_x,
         )  # fmt: skip
         grad_x.addmm_(grad_gate, gate_weight).addmm_(grad_transform, transform_weight)
         grad_weights = [(grad.t() @ x).float() for grad in (grad_gate, grad_transform)]
         grad_biases = [kernels.column_sums(grad) for grad in (grad_gate, grad_transform)]
         return None, grad_x, grad_weights[0], grad_biases[0], grad_weights[1], grad_biases[1]
-
-
-def _rows(
-    kernels: TrainingKernels, *, x: Tensor, gate: Tensor, transform: Tensor
-) -> dict[str, Any]:
-    """Return the kernel arguments that forward and backward of a highway share."""
-    sizes = {"type": kernels.types[x.dtype], "num_rows": x.shape[0], "dim": x.shape[1]}
-    return {**sizes, "x": x, "gate": gate, "transform": transform}

@@ -31,50 +31,39 @@ def training_nlls(
     *,
     generators: Sequence[torch.Generator],
 ) -> list[Tensor]:
-    """Return ``softmax.training_nll`` of each direction: hidden (X, D), targets (X,) -> nats (X,).
-
-    Raises:
-        ValueError: if a target is not a word id (checked for the kernels only).
-    """
-    if (
-        not isinstance(softmax, SampledSoftmax)
-        or (available := kernels_for(softmax.weight)) is None
-    ):
+    """Return ``training_nll`` of each direction: hidden (X, D), targets (X,) -> nats (X,)."""
+    available = kernels_for(softmax.weight) if isinstance(softmax, SampledSoftmax) else None
+    if not isinstance(softmax, SampledSoftmax) or available is None:
         rows = zip(hiddens, word_ids, generators, strict=True)
         return [softmax.training_nll(hidden, ids, generator=g) for hidden, ids, g in rows]
-    with torch.autocast("cpu", enabled=False):
-        return _sampled_nlls(softmax, hiddens, word_ids, generators, *available)
-
-
-def _sampled_nlls(
-    softmax: SampledSoftmax,
-    hiddens: Sequence[Tensor],
-    word_ids: Sequence[Tensor],
-    generators: Sequence[torch.Generator],
-    kernels: TrainingKernels,
-    dtype: torch.dtype,
-) -> list[Tensor]:
+    kernels, dtype = available
     check_ids(torch.cat(list(word_ids)), lowest=1, highest=softmax.num_words, what="target ids")
     draws = [softmax.sampler.draw(softmax.num_samples, generator=g) for g in generators]
     targets = [ids - 1 for ids in word_ids]
+    # targets and candidates of both directions, gathered at once
     pieces = [
         rows for target, draw in zip(targets, draws, strict=True) for rows in (target, draw.classes)
     ]
     sizes = [len(rows) for rows in pieces]
-    weights, biases = _Gather.apply(kernels, softmax.weight, softmax.bias, torch.cat(pieces))
-    weights, biases = weights.split(sizes), biases.split(sizes)
     losses = []
-    for index, (hidden, target, draw) in enumerate(zip(hiddens, targets, draws, strict=True)):
-        hidden = hidden.float()
-        target_bias, bias = (
-            biases[k] - softmax.sampler.log_expected_count(pieces[k], draw.num_tries)
-            for k in (2 * index, 2 * index + 1)
-        )
-        target_logits = (hidden * weights[2 * index]).sum(dim=-1) + target_bias
-        place = target.new_full((softmax.num_words,), -1)
-        place[draw.classes] = torch.arange(len(draw.classes), device="cpu")
-        weight, hits = weights[2 * index + 1], place[target]
-        losses.append(_SampledLoss.apply(kernels, dtype, hidden, weight, bias, target_logits, hits))
+    with torch.autocast("cpu", enabled=False):
+        weights, biases = _Gather.apply(kernels, softmax.weight, softmax.bias, torch.cat(pieces))
+        weights, biases = weights.split(sizes), biases.split(sizes)
+        for index, (hidden, target, draw) in enumerate(zip(hiddens, targets, draws, strict=True)):
+            hidden = hidden.float()
+            # frequent words are drawn more often; taking off how often makes up for it
+            target_bias, bias = (
+                biases[k] - softmax.sampler.log_expected_count(pieces[k], draw.num_tries)
+                for k in (2 * index, 2 * index + 1)
+            )
+            target_logits = (hidden * weights[2 * index]).sum(dim=-1) + target_bias
+            # where a row's target is among the candidates: it is no negative of its own
+            place = target.new_full((softmax.num_words,), -1)
+            place[draw.classes] = torch.arange(len(draw.classes), device="cpu")
+            weight, hits = weights[2 * index + 1], place[target]
+            losses.append(
+                _SampledLoss.apply(kernels, dtype, hidden, weight, bias, target_logits, hits)
+            )
     return losses
 
 
@@ -160,11 +149,7 @@ class _SampledLoss(torch.autograd.Function):
 
 
 def exact_loss(softmax: FullSoftmax, hidden: Tensor, word_ids: Tensor) -> Tensor:
-    """Return the mean of ``softmax.nll`` in nats: hidden (X, D), targets (X,) -> ().
-
-    Raises:
-        ValueError: if a target is not a word id (checked for the kernels only).
-    """
+    """Return the mean of ``softmax.nll`` in nats: hidden (X, D), targets (X,) -> ()."""
     available = kernels_for(softmax.weight)
     if available is None:
         return softmax.nll(hidden, word_ids).mean()

@@ -5,7 +5,7 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1.
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,22 @@ import numpy as np
 import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
-from elmokit.corpus.preparation import PreparedText, VocabConfig
+from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.readers import read_sentences
-from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError, as_input_error
 from elmokit.evaluation.perplexity import perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import jsonable, read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
-from elmokit.jobs.identity import FIXED
 from elmokit.jobs.job import NOT_RESUMABLE
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.pretrain import RunOptions, start_run
-from elmokit.training.pretraining.run import TrainingResult
+from elmokit.training.pretraining.run import TrainingResult, TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
+from elmokit.training.pretraining.start import RunOptions, start_run
 from elmokit.training.pretraining.validation import stored_report
 from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS
 from elmokit.weights.locate import find_model
@@ -44,14 +42,11 @@ BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneConfig(RunConfig):
-    """A fine-tuning run, except for its model, corpus and budget."""
+    """A fine-tuning run, except for its model, corpus and budget.
 
-    text: TextConfig = field(default_factory=TextConfig, metadata=FIXED)
-    """``tokenizer`` is not used: the model's own splits the text."""
-    vocab: VocabConfig = field(default_factory=VocabConfig, metadata=FIXED)
-    """Size of a counted vocabulary."""
-    softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig, metadata=FIXED)
-    """Only for a model without a softmax."""
+    The text is split by the model's own tokenizer; ``softmax`` is for a model without one.
+    """
+
     softmax_first_share: float = 0.3
     """Share of the budget in which only a new softmax is trained, to protect the biLM."""
     train: TrainConfig = field(default_factory=lambda: TrainConfig(batch_size=16, num_epochs=1.0))
@@ -94,7 +89,9 @@ def finetune(
     base_dir = find_model(model_path)
     base = load_model(base_dir)
     _check_can_be_finetuned(config, base, base_dir, options.vocab, count_vocab=count_vocab)
-    _check_read_twice(general)
+    for path in map(Path, general):
+        if path == STANDARD_INPUT or path.is_fifo():
+            raise InputError(f"--general {path}: the text is read twice. Give a file.")
     base_hash = base.model_hash()
     with start_run(
         "finetune",
@@ -102,30 +99,29 @@ def finetune(
         corpus,
         run_dir,
         options,
-        text=replace(config.text, tokenizer=base.tokenizer),
-        vocab=config.vocab,
+        tokenizer=base.tokenizer,
         normalization=base.config.char_vocab.normalization,
         fixed_vocab=options.vocab or (None if count_vocab else base.word_vocab),
-        model={"path": model_path, "hash": base_hash},
-        other_text=general,
-    ) as started:
-        text, processes, seed = started.text, started.processes, config.train.seed
+        base={"path": model_path, "hash": base_hash},
+        general=general,
+    ) as start:
+        is_main, general_text = start.processes.is_main, (general, config.text.field)
+        seed, text = config.train.seed, start.text
         model, is_fresh = with_vocab(base, text.vocab, softmax=config.softmax, seed=seed)
         model.training_metadata = _metadata(base, base_dir.name, base_hash)
         first_share = config.softmax_first_share if is_fresh else 0.0
-        run = started.training(model, softmax_first_share=first_share)
+        run = TrainingRun(start, model, softmax_first_share=first_share)
         before, after = {}, {}
-        if processes.is_main and not is_fresh:
-            before = _before(run_dir, model, text, general, config.text.field)
-        processes.barrier()
+        if is_main and not is_fresh:
+            before = _before(run_dir / BEFORE_FILE, model, text, general_text)
+        start.processes.barrier()
         result = run.run()
-        if processes.is_main:
+        if is_main:
             after = {} if result.perplexity is None else {"in_domain": result.perplexity}
-            tuned = load_model(run_dir).to(processes.device)
-            after |= _of_general(tuned, general, config.text.field)
-            _leave_out_another_text(before, after)
+            tuned = load_model(run_dir).to(start.processes.device)
+            after |= _out_of_domain(tuned, general_text)
             write_json(run_dir / AFTER_FILE, jsonable(after))
-        processes.barrier()
+        start.processes.barrier()
     return FinetuneResult(result, before, after)
 
 
@@ -145,14 +141,13 @@ def _check_can_be_finetuned(
         )
     if base.word_vocab is None and vocab is None and not count_vocab:
         raise InputError(
-            "This model has no vocab.txt, so there is nothing to predict. If the file was lost, "
-            "put it back into the model directory; if the model never had one, give a vocabulary "
-            "(--vocab FILE) or count one from the corpus (--vocab corpus); its softmax is then "
-            "trained first."
+            f"{base_dir} has no vocab.txt, so there is nothing to predict. Put the file back, or "
+            "give a vocabulary (--vocab FILE) or count one from the corpus (--vocab corpus); its "
+            "softmax is then trained first."
         )
-    if vocab is not None or count_vocab:
-        _check_vocab(base, None if count_vocab else vocab)
     keeps_vocab = not count_vocab and vocab in (None, base.word_vocab)
+    if base.config.char_cnn is None and not keeps_vocab:
+        raise ConfigError("A word-input model reads its vocabulary, too: leave out --vocab.")
     keeps_softmax = isinstance(base.softmax, FullSoftmax) or (
         base.softmax is not None and keeps_vocab
     )
@@ -169,24 +164,6 @@ def _check_can_be_finetuned(
         )
 
 
-def _check_vocab(base: PretrainedBiLM, vocab: WordVocab | None) -> None:
-    """Check that a model can be given a vocabulary; None: one that is yet to be counted."""
-    if base.config.char_cnn is None and base.word_vocab != vocab:
-        raise ConfigError(
-            "A word-input model reads its vocabulary too, so fine-tuning cannot change it: leave "
-            "out --vocab."
-        )
-
-
-def _check_read_twice(general: Sequence[Path]) -> None:
-    for path in map(Path, general):
-        if path == STANDARD_INPUT or (path.exists() and not (path.is_file() or path.is_dir())):
-            raise InputError(
-                f"--general {path}: the text is read twice, before and after the training. Give a "
-                "file."
-            )
-
-
 def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
     """Return the training metadata that a run begins with, without the base model's task scores.
 
@@ -198,59 +175,36 @@ def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]
     return {**original, "base_model": {"name": name, "hash": base_hash}, "base": own}
 
 
+_GeneralText = tuple[Sequence[Path], str | None]
+"""Files, and the field of a table that holds the sentences."""
+
+
 def _before(
-    run_dir: Path,
-    model: PretrainedBiLM,
-    text: PreparedText,
-    general: Sequence[Path],
-    text_field: str | None,
+    path: Path, model: PretrainedBiLM, text: PreparedText, general: _GeneralText
 ) -> dict[str, PerplexityReport]:
     """Score what the run scores at its end, once; a resumed run reads the result from the file."""
-    path = run_dir / BEFORE_FILE
     if path.exists():
         saved = read_json(path, advice=NOT_RESUMABLE)
-        if general and "out_of_domain" not in saved:
-            log.warning(
-                "--general was not given when the run began: the base model is not scored on it"
-            )
-        return {
-            name: stored_report(report, source=f"{path}, {name}") for name, report in saved.items()
-        }
+        return {name: stored_report(report, source=path) for name, report in saved.items()}
     reports = {}
     if text.valid is not None:
         reports["in_domain"] = _perplexity(model, text.valid.sentences())
-    reports |= _of_general(model, general, text_field)
+    reports |= _out_of_domain(model, general)
     write_json(path, jsonable(reports))
     return reports
 
 
-def _of_general(
-    model: PretrainedBiLM, general: Sequence[Path], text_field: str | None
-) -> dict[str, PerplexityReport]:
-    if not general:
+def _out_of_domain(model: PretrainedBiLM, general: _GeneralText) -> dict[str, PerplexityReport]:
+    paths, text_field = general
+    if not paths:
         return {}
     tokenizer, form = build_tokenizer(model.tokenizer), model.config.char_vocab.normalization
-    sentences = read_sentences(list(general), tokenizer, normalization=form, text_field=text_field)
+    sentences = read_sentences(list(paths), tokenizer, normalization=form, text_field=text_field)
     return {"out_of_domain": _perplexity(model, sentences)}
 
 
 def _perplexity(model: PretrainedBiLM, sentences: Iterable[Sequence[str]]) -> PerplexityReport:
     return perplexity_of_words(TextScorer(model, precision="fp32"), sentences)
-
-
-def _leave_out_another_text(
-    before: dict[str, PerplexityReport], after: dict[str, PerplexityReport]
-) -> None:
-    """Remove the perplexity before the training if it is of other general text than that after.
-
-    Texts are told apart by their numbers of words and sentences.
-    """
-    scored = [reports["out_of_domain"] for reports in (before, after) if "out_of_domain" in reports]
-    if len({(report.tokens, report.sentences) for report in scored}) > 1:
-        log.warning(
-            "--general is another text than when the run began: the base model is not scored on it"
-        )
-        del before["out_of_domain"]
 
 
 def with_vocab(
@@ -266,7 +220,6 @@ def with_vocab(
     Returns:
         The copy, and whether its softmax is untrained.
     """
-    _check_vocab(base, vocab)
     is_same = base.word_vocab == vocab
     old = base.softmax if isinstance(base.softmax, FullSoftmax) or is_same else None
     config = softmax if old is None else base.softmax_config or softmax
@@ -297,6 +250,7 @@ def with_vocab(
 def _copy_rows(old: Any, old_vocab: WordVocab, new: Any, new_vocab: WordVocab) -> None:
     """Fill the new output layer from the old one's rows; see `with_vocab`."""
     old_ids = old_vocab.encode(new_vocab.words)  # <UNK>'s id for new words
+    # what <UNK> had is divided as Zipf's law has it: the k-th word of a vocabulary gets 1 / k
     shares_unknown = torch.from_numpy(old_ids == old_vocab.unknown_id)
     rank = torch.arange(1, len(new_vocab) + 1, dtype=torch.float64)
     zipf = torch.where(shares_unknown, 1 / rank, torch.zeros_like(rank))

@@ -1,5 +1,6 @@
 """The pre-training loss: the mean of both language models' losses on one window of text."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,29 +64,25 @@ def _rounded_up(num_tokens: int) -> int:
     return num_tokens + -num_tokens % block
 
 
-class RowDropout:
-    """Drop values of (B, T, X) tensors; successive calls within a step draw different masks.
+def row_dropout(
+    probability: float, *, seed: int, num_rows: int, first_row: int, device: torch.device
+) -> Callable[[Tensor], Tensor]:
+    """Return a dropout of (B, T, X) tensors, whose successive calls draw different masks.
 
     Masks are drawn for the ``num_rows`` of the global batch, in which this process begins at
     ``first_row``: any number of processes drops the same values. ``seed`` must be different for
     every step and direction.
     """
+    generator = torch.Generator(device).manual_seed(seed)
 
-    def __init__(
-        self, probability: float, *, seed: int, num_rows: int, first_row: int, device: torch.device
-    ) -> None:
-        self.probability = probability
-        self._num_rows = num_rows
-        self._first_row = first_row
-        self._generator = torch.Generator(device).manual_seed(seed)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Apply dropout."""
-        if self.probability == 0:
+    def drop(x: Tensor) -> Tensor:
+        if probability == 0:
             return x
-        keep = torch.empty(self._num_rows, *x.shape[1:], device=x.device, dtype=x.dtype)
-        keep.bernoulli_(1 - self.probability, generator=self._generator).div_(1 - self.probability)
-        return x * keep[self._first_row : self._first_row + x.shape[0]]
+        keep = torch.empty(num_rows, *x.shape[1:], device=x.device, dtype=x.dtype)
+        keep.bernoulli_(1 - probability, generator=generator).div_(1 - probability)
+        return x * keep[first_row : first_row + x.shape[0]]
+
+    return drop
 
 
 class BiLMLoss(nn.Module):
@@ -137,6 +134,7 @@ class BiLMLoss(nn.Module):
         if self.exact and isinstance(self.softmax, SampledSoftmax):
             pairs = zip(hiddens, word_ids, strict=True)
             return [exact_loss(self.softmax, hidden, ids) for hidden, ids in pairs]
+        # drawn on the CPU: the same candidates on every device and in every process
         seeds = [derived_seed(self.seed, step, index, 1) for index in range(2)]
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         losses = training_nlls(self.softmax, hiddens, word_ids, generators=generators)
@@ -153,7 +151,7 @@ class BiLMLoss(nn.Module):
         """Return the softmax's input (B*T, D) and the new state."""
         is_forward = direction == "forward"
         index, inputs = (0, batch.forward_inputs) if is_forward else (1, batch.backward_inputs)
-        dropout = RowDropout(
+        dropout = row_dropout(
             self.dropout,
             seed=derived_seed(self.seed, step, index, 0),
             num_rows=self.num_rows,

@@ -38,10 +38,6 @@ def pretrain_config(
 
     Without ``preset`` or ``input_kind``, the recipe's keys ``preset`` and ``input`` are used, then
     `DEFAULT_PRESET` and ``chars``. ``overrides`` are dotted ``key=value`` settings.
-
-    Raises:
-        InputError: for an unknown preset, or one that is not the recipe's.
-        ConfigError: for unknown keys or invalid values.
     """
     from elmokit.training.pretraining.pretrain import PretrainConfig
 
@@ -49,15 +45,9 @@ def pretrain_config(
     base = own.pop("preset", None)
     recipe_input = own.pop("input", "chars")
     if recipe_input not in get_args(InputKind):
-        raise ConfigError(
-            f"{recipe}: `input` must be one of {', '.join(get_args(InputKind))}, got "
-            f"{recipe_input!r}."
-        )
+        raise ConfigError(f"{recipe}: `input` must be chars or words, got {recipe_input!r}.")
     if preset is not None and base is not None and preset != base:
-        raise InputError(
-            f"The preset given is {preset!r}, but {recipe} builds on {base!r}. Give no preset, or "
-            "change the recipe's key `preset`."
-        )
+        raise InputError(f"The preset is {preset!r}, but that of {recipe} (`preset`) is {base!r}.")
     preset = preset or base or DEFAULT_PRESET
     if preset not in (names := preset_names()):
         raise InputError(f"There is no preset {preset!r}; choose one of {', '.join(names)}.")
@@ -73,11 +63,7 @@ def pretrain_config(
 def finetune_config(
     *, recipe: Path | None = None, overrides: Sequence[str] = ()
 ) -> "FinetuneConfig":
-    """Return a configuration of fine-tuning: defaults < recipe < overrides.
-
-    Raises:
-        ConfigError: for unknown keys or invalid values.
-    """
+    """Return a configuration of fine-tuning: defaults < recipe < overrides."""
     from elmokit.training.pretraining.finetune import FinetuneConfig
 
     own = {} if recipe is None else read_toml(recipe)

@@ -6,7 +6,10 @@ Fields that are `FIXED` must stay the same when a run is resumed.
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.packing import Shuffle
+from elmokit.corpus.preparation import VocabConfig
+from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError
 from elmokit.field_checks import SEEDS, check_choices, check_ranges
 from elmokit.jobs.identity import FIXED
@@ -104,6 +107,10 @@ class ValidationConfig:
 class RunConfig:
     """The settings that `pretrain` and `finetune` share."""
 
+    text: TextConfig = field(default_factory=TextConfig, metadata=FIXED)
+    vocab: VocabConfig = field(default_factory=VocabConfig, metadata=FIXED)
+    """Size of a counted vocabulary."""
+    softmax: SoftmaxConfig = field(default_factory=SoftmaxConfig, metadata=FIXED)
     train: TrainConfig = field(default_factory=TrainConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)

@@ -5,13 +5,13 @@ import logging
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import torch
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.config import from_dict
-from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.stream import WindowStream, with_more_rows
 from elmokit.errors import ConfigError
@@ -22,13 +22,11 @@ from elmokit.training.checkpoints import (
     restoring,
     save_checkpoint,
 )
-from elmokit.training.distributed import World
 from elmokit.training.loop import StepReport, StepResult, agreed_share, train
 from elmokit.training.optimizers import WeightAverage
 from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
-from elmokit.training.pretraining.run_config import RunConfig
+from elmokit.training.pretraining.start import Start
 from elmokit.training.schedules import Budget, Progress
-from elmokit.training.speed import autocast
 from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
@@ -44,16 +42,15 @@ class Updates:
 
     def __init__(
         self,
-        config: RunConfig,
-        text: PreparedText,
+        start: Start,
         model: PretrainedBiLM,
-        processes: World,
         budget: Budget,
-        *,
         checkpoint: Checkpoint | None,
-        softmax_first_share: float = 0.0,
+        *,
+        softmax_first_share: float,
     ) -> None:
-        self.config, self.text, self.processes, self.budget = config, text, processes, budget
+        config, processes = start.config, start.processes
+        self.config, self.text, self.processes, self.budget = config, start.text, processes, budget
         self.softmax_first_share = softmax_first_share
         self.model = model.to(processes.device)
         decay, seed, dropout = config.train.ema_decay, config.train.seed, model.config.dropout
@@ -104,7 +101,8 @@ class Updates:
 
     def run(self) -> Iterator[StepReport[BiLMState]]:
         """Update until the budget is spent."""
-        loss = self.processes.wrap(self.loss)
+        loss, device = self.processes.wrap(self.loss), self.processes.device
+        is_half = self.config.train.precision == "bf16"
         started = time.monotonic() - self.progress.seconds  # the time between phases counts, too
 
         def objective(batch: WindowTensors, state: BiLMState, step: int) -> StepResult[BiLMState]:
@@ -126,8 +124,7 @@ class Updates:
                     progress=self.progress,
                     started=started,
                     world=self.processes,
-                    autocast=autocast(self.config.train.precision, self.processes.device),
-                    frozen=self._frozen if self.softmax_first_share > 0 else None,
+                    autocast=partial(torch.autocast, device.type, torch.bfloat16, enabled=is_half),
                 ):
                     self.progress, self.state = report.progress, report.carry
                     if self.average is not None:
@@ -138,9 +135,13 @@ class Updates:
         """Set up each remaining phase of the run; yield its end and its number of rows."""
         assert self.model.softmax_config is not None
         exact_from = 1 - self.model.softmax_config.full_share
-        ends = sorted({*(share for share, _ in self.config.train.batch_growth), exact_from, 1.0})
+        growth = (share for share, _ in self.config.train.batch_growth)
+        ends = sorted({*growth, exact_from, self.softmax_first_share, 1.0})
         while (share := agreed_share(self.budget, self.progress, self.processes)) < 1:
             self.loss.exact = share >= exact_from
+            for name, parameter in self.model.named_parameters():
+                if not name.startswith("softmax."):
+                    parameter.requires_grad_(share >= self.softmax_first_share)
             num_rows = self._rows_at(share)
             if num_rows > self.loss.num_rows:
                 self._set_rows(self._gathered_state().with_more_rows(num_rows))
@@ -160,6 +161,7 @@ class Updates:
                 f"The checkpoint has {state.num_rows} rows, which cannot be shared evenly by "
                 f"{self.processes.size} processes. Use another number of processes."
             )
+        # rank k has the k-th part of the rows: checkpoints join the parts in this order
         num_own = state.num_rows // self.processes.size
         first = self.processes.rank * num_own
         own = state.rows(slice(first, first + num_own))
@@ -192,6 +194,7 @@ class Updates:
 
     def _batches(self, stream: WindowStream) -> Generator[WindowTensors]:
         """Yield batches on the device, read ahead; keep the stream's position after each."""
+        # the stream is ahead of the updates: each batch brings the position behind it
         word_input, device = self.model.config.char_cnn is None, self.processes.device
         prepared = (
             (WindowTensors.from_batch(batch, word_input=word_input, device=device), state)
@@ -201,10 +204,3 @@ class Updates:
             for batch, state in ready:
                 self.stream_state = state
                 yield batch
-
-    def _frozen(self, share: float) -> list[torch.nn.Parameter]:
-        """Return the biLM's parameters while only the softmax is trained."""
-        if share >= self.softmax_first_share:
-            return []
-        named = self.model.named_parameters()
-        return [parameter for name, parameter in named if not name.startswith("softmax.")]

@@ -4,14 +4,13 @@ import dataclasses
 import logging
 import math
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from elmokit.config import from_dict, known_part, parse_record
+from elmokit.config import parse_record
 from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
@@ -20,8 +19,7 @@ from elmokit.files.json_files import jsonable
 from elmokit.files.temporary import remove_whole
 from elmokit.jobs.job import NOT_RESUMABLE
 from elmokit.metrics.perplexity import PerplexityReport
-from elmokit.training.distributed import World
-from elmokit.training.pretraining.run_config import ValidationConfig
+from elmokit.training.pretraining.start import Start
 from elmokit.training.schedules import Progress
 from elmokit.training.speed import matmul_precision
 from elmokit.version import __version__
@@ -35,20 +33,6 @@ BEST = "best"
 """Folder of the best model so far, until the end of the run."""
 
 
-OnValidation = Callable[[int, int], None]
-"""Called with the number of sentences scored and in total."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Saved:
-    """Attributes of `Validation` that a checkpoint stores."""
-
-    best: float | None
-    """None before the first validation (infinity in checkpoints of earlier versions)."""
-    validations_without_best: int
-    validated_step: int
-
-
 class Validation:
     """Score held-out sentences during a run and keep the best model in ``best/``.
 
@@ -57,50 +41,44 @@ class Validation:
     metadata, and this run's are added.
     """
 
-    def __init__(
-        self,
-        config: ValidationConfig,
-        text: PreparedText,
-        model: PretrainedBiLM,
-        run_dir: Path,
-        processes: World,
-        *,
-        seed: int,
-    ) -> None:
-        self.config, self.text, self.model = config, text, model
-        self.run_dir, self.processes, self.seed = run_dir, processes, seed
-        self.sentences = _evenly_chosen(text, config.max_sentences)
+    def __init__(self, start: Start, model: PretrainedBiLM) -> None:
+        self.config, self.text, self.model = start.config.validation, start.text, model
+        self.run_dir, self.processes = start.run_dir, start.processes
+        self.seed, self.on_validation = start.config.train.seed, start.options.on_validation
+        self.sentences = _evenly_spread(start.text, self.config.max_sentences)
         self.best = math.inf
         self.validations_without_best = 0
-        self.next_validation = 1
+        self.num_due = 0
         self.validated_step = 0
         self.origin = dict(model.training_metadata)
 
     def metadata(self) -> dict[str, Any]:
         """Return the values that a checkpoint stores."""
-        stored = {one.name: getattr(self, one.name) for one in dataclasses.fields(_Saved)}
-        return stored | {"best": None if self.best == math.inf else self.best}
+        return {
+            "best": None if self.best == math.inf else self.best,
+            "validations_without_best": self.validations_without_best,
+            "validated_step": self.validated_step,
+        }
 
     def restore(self, metadata: dict[str, Any], share: float) -> None:
         """Continue from a checkpoint's metadata, with ``share`` of the current budget spent."""
-        known = known_part(_Saved, metadata)
-        if known.get("best") == math.inf:
-            known["best"] = None
-        saved = from_dict(_Saved, known, source="the checkpoint")
-        self.best = math.inf if saved.best is None else saved.best
-        self.validations_without_best = saved.validations_without_best
-        self.validated_step = saved.validated_step
-        self.next_validation = self._next_after(share)
+        best = metadata["best"]
+        self.best = math.inf if best is None else float(best)
+        self.validations_without_best = int(metadata["validations_without_best"])
+        self.validated_step = int(metadata["validated_step"])
+        self.num_due = self._num_due(share)
 
     def is_due(self, share: float) -> bool:
         """Tell whether to validate when ``share`` of the budget is spent."""
-        due = share >= self.next_validation / self.config.num_times
+        due = self._num_due(share) > self.num_due
         return self.processes.agree(due and bool(self.sentences))
+
+    def _num_due(self, share: float) -> int:
+        return int(share * self.config.num_times)
 
     def is_behind(self, progress: Progress) -> bool:
         """Tell whether the last update has not been validated."""
-        is_behind = bool(self.sentences) and self.validated_step < progress.step
-        return self.processes.agree(is_behind)
+        return bool(self.sentences) and self.validated_step < progress.step
 
     @property
     def is_out_of_patience(self) -> bool:
@@ -108,21 +86,15 @@ class Validation:
         patience = self.config.patience
         return patience is not None and self.validations_without_best >= patience
 
-    def validate(
-        self, progress: Progress, share: float, on_validation: OnValidation | None = None
-    ) -> PerplexityReport | None:
+    def validate(self, progress: Progress, share: float) -> PerplexityReport | None:
         """Score the held-out sentences; keep the best model. The report is on rank 0 only."""
-        self.next_validation = self._next_after(share)
+        self.num_due = self._num_due(share)
         self.validated_step = progress.step
         report = None
         if self.processes.is_main:
             # quick kernels keep memory for each matrix shape, and sentences have very many
             with matmul_precision("highest"):
-                report = perplexity_of_words(
-                    TextScorer(self.model, precision="fp32"),
-                    self.sentences,
-                    _counting(on_validation, len(self.sentences)),
-                )
+                report = self._score(self.model, self.sentences, len(self.sentences))
             if report.mean < self.best:
                 self.best, self.validations_without_best = report.mean, 0
                 self._save(progress, report)
@@ -133,9 +105,7 @@ class Validation:
         self.best, self.validations_without_best = float(agreed[0]), int(agreed[1])
         return report
 
-    def finish(
-        self, progress: Progress, on_validation: OnValidation | None = None
-    ) -> PerplexityReport | None:
+    def finish(self, progress: Progress) -> PerplexityReport | None:
         """Publish the best model, or the last if there is none, in the run directory.
 
         On rank 0, return its report over all held-out sentences, if there are any.
@@ -145,11 +115,11 @@ class Validation:
             best = self.run_dir / BEST
             if not best.exists() and previous_of(best).exists():
                 previous_of(best).rename(best)  # a kill came while it was replaced
-            kept = best.exists() or (self.run_dir / CONFIG_NAME).exists()
-            if not (self.sentences and kept):
+            has_model = best.exists() or (self.run_dir / CONFIG_NAME).exists()
+            if not (self.sentences and has_model):
                 self._save(progress, None)
             if best.exists():
-                self._score_best(on_validation)
+                self._score_best()
                 publish_best(self.run_dir)
             figures = read_config(self.run_dir).training["perplexity"]
             report = None if figures is None else stored_report(figures, source=self.run_dir)
@@ -161,23 +131,19 @@ class Validation:
         self.processes.barrier()
         return report
 
-    def _next_after(self, share: float) -> int:
-        """Return the number of the first validation not yet due at ``share``."""
-        number = max(1, int(share * self.config.num_times))
-        while share >= number / self.config.num_times:
-            number += 1
-        return number
+    def _score(
+        self, model: PretrainedBiLM, sentences: Iterable[Sequence[str]], total: int
+    ) -> PerplexityReport:
+        self.on_validation(0, total)
+        scorer = TextScorer(model, precision="fp32")
+        return perplexity_of_words(scorer, sentences, lambda done: self.on_validation(done, total))
 
-    def _score_best(self, on_validation: OnValidation | None) -> None:
+    def _score_best(self) -> None:
         """Record the best model's perplexity on all held-out sentences."""
         if self.text.valid is None:
             return
-        best = load_model(self.run_dir / BEST).to(self.processes.device)
-        report = perplexity_of_words(
-            TextScorer(best, precision="fp32"),
-            self.text.valid.sentences(),
-            _counting(on_validation, self.text.valid.num_sentences),
-        )
+        best, valid = load_model(self.run_dir / BEST).to(self.processes.device), self.text.valid
+        report = self._score(best, valid.sentences(), valid.num_sentences)
         best.training_metadata["perplexity"] = jsonable(report)
         best.save(self.run_dir / BEST)
 
@@ -222,16 +188,8 @@ def publish_best(run_dir: Path) -> None:
             remove_whole(directory)
 
 
-def _counting(on_validation: OnValidation | None, total: int) -> Callable[[int], None]:
-    """Tell of the start, then of the sentences done."""
-    if on_validation is None:
-        return lambda done: None
-    on_validation(0, total)
-    return lambda done: on_validation(done, total)
-
-
-def _evenly_chosen(text: PreparedText, limit: int) -> list[list[str]]:
-    """Return at most ``limit`` held-out sentences, evenly spread over the text."""
+def _evenly_spread(text: PreparedText, limit: int) -> list[list[str]]:
+    """Return at most ``limit`` held-out sentences from all over the text."""
     if text.valid is None:
         return []
     num_sentences = text.valid.num_sentences

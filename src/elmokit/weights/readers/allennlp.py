@@ -18,24 +18,27 @@ from elmokit.bilm.scalar_mix import LayerNorm
 from elmokit.errors import FormatError, InputError
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.weights.bilm_tf import build_bilm
-from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, read_options, released_options
 from elmokit.weights.mix_file import TrainedMixes
 from elmokit.weights.readers import ImportedModel
 from elmokit.weights.readers.contents import Contents, settings
-from elmokit.weights.readers.torch_arrays import TorchArrays
+from elmokit.weights.readers.original import options_or_released
+from elmokit.weights.readers.torch_arrays import Names, TorchArrays
 from elmokit.weights.readers.torch_files import read_state
 
 _MARK = "_elmo_lstm._token_embedder._char_embedding_weights"
 _TRANSFORMER = re.compile(r"(^|[._])(forward|backward)_transformer\.")
+_NAMES = Names(
+    filters="_token_embedder.char_conv_{}", highways="_token_embedder._highways._layers.{}",
+    projection="_token_embedder._projection", lstm="_elmo_lstm.",
+)  # fmt: skip
 _CACHED_WORDS = "_elmo_lstm._word_embedding.weight"
 
 
 @dataclass(frozen=True)
 class _Elmo:
-    """An `Elmo` module in a state dict."""
+    """An `Elmo` module in a state dict; ``prefix`` has the last dot, or is empty."""
 
     prefix: str
-    """With the last dot, or empty."""
 
     @property
     def name(self) -> str:
@@ -59,21 +62,20 @@ def read(contents: Contents) -> ImportedModel:
     elmo = _find_elmo(state, contents.choices.name, path)
     arrays = _arrays(state, elmo, path)
     notes = ["the parts of the task model other than its ELMo are left out"]
-    source = _options_file(contents, elmo)
-    if source is None:
-        options = released_options(arrays.shapes(), source=path)
-        notes.append(RELEASED_ASSUMED)
-    else:
-        options = read_options(source)
+    files, language = contents.of("options"), elmo.name.rpartition("_")[2]
+    # options of several ELMos go by their names
+    own = [file for file in files if file.name.rpartition(".")[2] == language]
+    options, source, assumed = options_or_released(contents, own or files, arrays)
+    notes += assumed
     if isinstance(options.get("char_cnn"), dict):
         # AllenNLP ignores the options here
         options["char_cnn"]["max_characters_per_token"] = DEFAULT_MAX_CHARACTERS
-    model = build_bilm(options, arrays, source=source or path)
+    model = build_bilm(options, arrays, source=source)
     model.mixes = _mixes(state, elmo, model.num_layers, _layer_norm(contents), path)
     for left_out in ("_projection.weight", "aligning_"):
         if any(name.startswith(f"{elmo.outer}{left_out}") for name in state):
             notes.append(f"`{elmo.outer}{left_out}*`, which follows the mixture, is left out")
-    origin = f"{contents.relative(path)}: {elmo.name}"
+    origin = f"{contents.listed([path])}: {elmo.name}"
     return ImportedModel(model=model, origin=origin, notes=tuple(notes))
 
 
@@ -103,27 +105,9 @@ def _arrays(state: Mapping[str, Tensor], elmo: _Elmo, path: Path) -> TorchArrays
     """Return the biLM of an ELMo."""
     own = {name: tensor for name, tensor in state.items() if not name.endswith(_CACHED_WORDS)}
     arrays = TorchArrays(own, f"{elmo.prefix}_elmo_lstm.", path)
-    embedder = "_token_embedder."
-    table = arrays.take(f"{embedder}_char_embedding_weights", 2)
-    arrays.add("char_embed", table[1:])
-    arrays.add_char_cnn(
-        filters=f"{embedder}char_conv_{{}}",
-        highways=f"{embedder}_highways._layers.{{}}",
-        projection=f"{embedder}_projection",
-    )
-    arrays.add_lstm("_elmo_lstm.")
-    arrays.refuse_others()
+    arrays.add("char_embed", arrays.take("_token_embedder._char_embedding_weights", 2)[1:])
+    arrays.add_bilm(_NAMES)
     return arrays
-
-
-def _options_file(contents: Contents, elmo: _Elmo) -> Path | None:
-    """Return the options that were given or archived; those of several go by the ELMo's name."""
-    files, language = contents.of("options"), elmo.name.rpartition("_")[2]
-    own = [path for path in files if path.name.rpartition(".")[2] == language]
-    path = contents.find("options", own if len(files) > 1 and own else files)
-    if path is None:
-        contents.refuse_unread()
-    return path
 
 
 def _mixes(

@@ -1,10 +1,10 @@
 """The files of a model, told apart by what is in them: names in the wild mean little."""
 
 import json
+import os
 import re
-import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -89,13 +89,14 @@ class Contents:
                 f"{self.folder} has {len(paths)} files that can be the {option}: "
                 f"{self.listed(paths)}. Choose one with --{option}."
             )
+        if not paths:
+            self.refuse_unread()  # which may be the one that is missing
         return paths[0] if paths else None
 
     def need(self, option: str, kind: FileKind) -> Path:
         """Return the file that an option names, or the only one of a kind."""
         path = self.find(option, self.of(kind))
         if path is None:
-            self.refuse_unread()
             raise FormatError(
                 f"{self.folder} has no file of the {option} ({kind}). It holds {self.summary()}. "
                 f"If it is elsewhere, give it with --{option}."
@@ -103,10 +104,7 @@ class Contents:
         return path
 
     def refuse_unread(self, *names: str) -> None:
-        """Raise the error of a file that could not be read, which may be the one that is missing.
-
-        With ``names``, only of a file of one of these names.
-        """
+        """Raise the error of a file that could not be read, or only of those with some names."""
         for path in self.of("unreadable JSON", "Git LFS pointer"):
             if not names or path.name in names:
                 settings(path)
@@ -116,28 +114,22 @@ class Contents:
 
         The file may be compressed. If only the encoder is wanted, it has to be given.
         """
-        names = [f"vocab.txt{suffix}" for suffix in ("", *COMPRESSIONS)]
-        usual = [path for path in self.kinds if path.name in names]
+        usual = [path for path in self.kinds if path.name.startswith("vocab.txt")]
         lists = usual if len(usual) == 1 else self.of("word list")
-        return self.find("vocab", [] if self.choices.encoder_only else lists)
-
-    def relative(self, path: Path) -> str:
-        """Return a path as it is seen from the folder."""
-        is_inside = path.is_relative_to(self.folder)
-        return path.relative_to(self.folder).as_posix() if is_inside else str(path)
+        if not lists or self.choices.encoder_only:
+            return self.given("vocab")
+        return self.find("vocab", lists)
 
     def listed(self, paths: Iterable[Path]) -> str:
-        """Return paths for a message."""
-        names = [self.relative(path) for path in paths]
-        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-        return ", ".join(names[:8]) + more
+        """Return paths as they are seen from the folder, for a message."""
+        names = [os.path.relpath(path, self.folder) for path in paths]
+        return ", ".join([*names[:8], *(["…"] if len(names) > 8 else [])])
 
     def summary(self) -> str:
         """Return what there is, for messages."""
-        if not self.kinds:
-            return "no files"
         groups = ((kind, self.of(kind)) for kind in get_args(FileKind))
-        return "; ".join(f"{kind}: {self.listed(paths)}" for kind, paths in groups if paths)
+        lines = [f"{kind}: {self.listed(paths)}" for kind, paths in groups if paths]
+        return "; ".join(lines) or "no files"
 
 
 def settings(path: Path) -> dict[str, Any]:
@@ -201,22 +193,19 @@ def _kinds(folder: Path, max_depth: int) -> dict[Path, FileKind]:
 def files_below(folder: Path, max_depth: int) -> list[Path]:
     """List the files of a folder and its folders, without hidden ones and linked folders."""
     paths: list[Path] = []
-    folders = [(folder, 0)]
-    while folders:
-        here, depth = folders.pop()
-        for path in sorted(here.iterdir()):
-            if path.name.startswith(".") or path.name == "__MACOSX":
-                continue
-            if path.is_dir():
-                if not path.is_symlink() and depth < max_depth:
-                    folders.append((path, depth + 1))
-            elif path.is_file():
-                paths.append(path)
+    for at, folders, names in os.walk(folder):
+        depth = len(Path(at).relative_to(folder).parts)
+        folders[:] = [
+            name for name in folders
+            if depth < max_depth and not name.startswith(".") and name != "__MACOSX"
+        ]  # fmt: skip
+        files = (Path(at, name) for name in names if not name.startswith("."))
+        paths += (path for path in files if path.is_file())
         if len(paths) > MAX_FILES:
             raise InputError(
                 f"{folder} has more than {MAX_FILES:,} files. Give the folder of one model."
             )
-    return paths
+    return sorted(paths)
 
 
 def kind_of(path: Path) -> FileKind:
@@ -229,37 +218,17 @@ def kind_of(path: Path) -> FileKind:
         return "HDF5"
     if tail == TABLE_MAGIC:
         return "TensorFlow index"
-    if _is_torch_file(path, head):
+    # the name of a zip's first record, which a truncated archive has, too
+    first_name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+    is_zip = head.startswith(b"PK\x03\x04")
+    if head.startswith(_LEGACY_TORCH_MAGIC) or (is_zip and first_name.endswith(b"/data.pkl")):
         return "PyTorch"
     refuse_lfs_pointer(path, head)
-    if path.suffix.lower() in COMPRESSIONS and (kind := _compressed_kind(path)) != "other":
-        return kind
-    if archive_kind(path) is not None:
-        return "archive"
-    return _text_kind(path, head)
-
-
-def _is_torch_file(path: Path, head: bytes) -> bool:
-    """Tell whether a file was written by ``torch.save``, in its present or older format."""
-    if head.startswith(_LEGACY_TORCH_MAGIC):
-        return True
-    if not head.startswith(b"PK\x03\x04"):
-        return False
-    # the name of the first record, which a truncated archive has, too
-    if head[30 : 30 + int.from_bytes(head[26:28], "little")].endswith(b"/data.pkl"):
-        return True
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return any(name.endswith("/data.pkl") for name in archive.namelist())
-    except Exception:  # a damaged archive raises nearly anything, and is no file of tensors
-        return False
-
-
-def _compressed_kind(path: Path) -> FileKind:
-    try:
-        return _text_kind(path, next(read_pieces(path), b""))
-    except (FormatError, MissingExtraError):  # no text, or left to its reader
-        return "other"
+    if path.suffix.lower() in COMPRESSIONS:
+        with suppress(FormatError, MissingExtraError):  # no text, or left to its reader
+            if (kind := _text_kind(path, next(read_pieces(path), b""))) != "other":
+                return kind
+    return "archive" if archive_kind(path) is not None else _text_kind(path, head)
 
 
 def _text_kind(path: Path, head: bytes) -> FileKind:

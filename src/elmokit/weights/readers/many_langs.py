@@ -25,10 +25,11 @@ from elmokit.weights.bilm_tf import build_from_arrays
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, RELEASED_CLIP, config_of_shapes
 from elmokit.weights.readers import ImportedModel
 from elmokit.weights.readers.contents import Contents, settings
-from elmokit.weights.readers.torch_arrays import TorchArrays
+from elmokit.weights.readers.torch_arrays import Names, TorchArrays
 from elmokit.weights.readers.torch_files import read_state
 
 _ENCODER_MARK = "forward_layer_0.state_linearity.weight"
+_NAMES = Names("convolutions.{}", "highways._layers.{}", "projection", lstm="")
 _CHARACTERS = "char_emb_layer.embedding.weight"
 _WORDS = "word_emb_layer.embedding.weight"
 _BLANK = "\u3000"
@@ -53,11 +54,7 @@ def read(contents: Contents) -> ImportedModel:
     embedder = _holder(contents, states, _CHARACTERS, "token_embedder.pkl")
     arrays = TorchArrays({**states[embedder], **states[encoder]}, "", embedder)
     tables = {name: arrays.take(name, 2) for name in (_CHARACTERS, _WORDS)}
-    arrays.add_char_cnn(
-        filters="convolutions.{}", highways="highways._layers.{}", projection="projection"
-    )
-    arrays.add_lstm()
-    arrays.refuse_others()
+    arrays.add_bilm(_NAMES)
     lists = {path: _read_ids(path) for path in contents.of("id list")}
     characters, words = (
         _id_list(contents, lists, specials, name, len(tables[name]))
@@ -108,9 +105,7 @@ def _id_list(
     fitting = [path for path in of_kind if _fits(lists[path], num_rows)]
     if len(fitting) == 1:
         return dict(lists[fitting[0]])
-    sizes = ", ".join(
-        f"{contents.relative(path)} has {len(lists[path]):,} lines" for path in of_kind or lists
-    )
+    sizes = ", ".join(f"{path.name} has {len(lists[path]):,} lines" for path in of_kind or lists)
     raise FormatError(
         f"{contents.folder}: {len(fitting) or 'no'} lists of ids (lines `token<tab>id`) with "
         f"{', '.join(specials)} fit `{table}`, which has {num_rows:,} rows: one list with a line "
@@ -153,8 +148,6 @@ def _ordinary(ids: dict[str, int], *, one_character: bool = False) -> tuple[str,
 
 def _options(contents: Contents) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the network's configuration: the chosen one, or that which ``config.json`` names."""
-    if (path := contents.given("options")) is not None:
-        return settings(path), ()
     contents.refuse_unread("config.json")
     tables = {path: settings(path) for path in contents.of("JSON")}
     files = [path for path, table in tables.items() if {"encoder", "token_embedder"} <= set(table)]
@@ -163,8 +156,7 @@ def _options(contents: Contents) -> tuple[dict[str, Any], tuple[str, ...]]:
         files = [path for path in files if path.name in named] or files
     path = contents.find("options", files)
     if path is not None:
-        return tables[path], ()
-    contents.refuse_unread()
+        return settings(path), ()
     clips = {"cell_clip": RELEASED_CLIP, "proj_clip": RELEASED_CLIP}
     return {"encoder": clips, "token_embedder": {}}, (RELEASED_ASSUMED,)
 

@@ -8,14 +8,13 @@ no options and no vocabulary; what its graph makes of its mixture of layers is n
 
 import re
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from elmokit.errors import FormatError
 from elmokit.files.bounded import read_bounded
 from elmokit.files.hdf5 import open_hdf5
 from elmokit.weights.bilm_tf import build_bilm, read_bilm_tf
-from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES
+from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES, ArraySource
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, read_options, released_options
 from elmokit.weights.readers import ImportedModel
 from elmokit.weights.readers.contents import Contents
@@ -52,13 +51,10 @@ def read_release(contents: Contents) -> ImportedModel:
     options = contents.need("options", "options")
     outputs = [path for path in contents.of("HDF5") if is_softmax(path)]
     others = [path for path in contents.of("HDF5") if path not in outputs]
-    weights, softmax = contents.find("weights", others), contents.given("softmax")
-    if weights is None:  # perhaps one that Git LFS has not fetched
-        contents.refuse_unread()
-        weights = contents.need("weights", "HDF5")
-    if contents.choices.encoder_only or contents.choices.weights is not None:
-        outputs = []
-    if softmax is None and len(outputs) == 1:
+    weights = contents.find("weights", others) or contents.need("weights", "HDF5")
+    softmax = contents.given("softmax")
+    is_alone = contents.choices.encoder_only or contents.choices.weights is not None
+    if softmax is None and len(outputs) == 1 and not is_alone:
         softmax = outputs[0]
     model = read_bilm_tf(options, weights, vocab=contents.vocabulary(), softmax=softmax)
     return ImportedModel(model=model, origin=contents.listed([options, weights]))
@@ -86,7 +82,7 @@ def recognizes_checkpoint(contents: Contents) -> bool:
 def read_checkpoint(contents: Contents) -> ImportedModel:
     """Read the last checkpoint, or the one that was chosen."""
     index = _index(contents)
-    variables = Variables(TensorBundle(index), with_softmax=not contents.choices.encoder_only)
+    variables = Variables(index, with_softmax=not contents.choices.encoder_only)
     options = contents.need("options", "options")
     vocab = contents.vocabulary()
     if vocab is None and (softmax := variables.shapes().get(SOFTMAX_NAMES[0])):
@@ -139,56 +135,51 @@ def recognizes_hub(contents: Contents) -> bool:
 def read_hub(contents: Contents) -> ImportedModel:
     """Read the module's biLM."""
     index = contents.need("weights", "TensorFlow index")
-    variables, notes = Variables(TensorBundle(index)), [_MIXTURE_LEFT_OUT]
-    source = contents.find("options", contents.of("options"))
-    if source is None:
-        contents.refuse_unread()
-        options = released_options(variables.shapes(), source=index)
-        notes.append(RELEASED_ASSUMED)
-    else:
-        options = read_options(source)
-    model = build_bilm(options, variables, source=source or index)
-    return ImportedModel(model=model, origin=contents.relative(index), notes=tuple(notes))
+    variables = Variables(index)
+    options, source, notes = options_or_released(contents, contents.of("options"), variables)
+    model = build_bilm(options, variables, source=source)
+    notes = (_MIXTURE_LEFT_OUT, *notes)
+    return ImportedModel(model=model, origin=contents.listed([index]), notes=notes)
+
+
+def options_or_released(
+    contents: Contents, files: list[Path], arrays: ArraySource
+) -> tuple[dict[str, Any], Path, tuple[str, ...]]:
+    """Return the options that are given or there, else those of released models, with a note."""
+    source = contents.find("options", files)
+    if source is not None:
+        return read_options(source), source, ()
+    return released_options(arrays.shapes(), source=arrays.path), arrays.path, (RELEASED_ASSUMED,)
 
 
 # --- variables
 
 
-class Variables:
+class Variables(TensorBundle):
     """An `ArraySource` of a checkpoint's variables.
 
     The scope (``lm/``) is found by the variable ``char_embed`` or ``embedding``; the slots of
     optimizers are left out, and without ``with_softmax`` the softmax.
     """
 
-    def __init__(self, bundle: TensorBundle, *, with_softmax: bool = True) -> None:
-        self.path = bundle.path
-        self._bundle = bundle
-        scope = _scope(bundle)
-        self._entries: dict[str, BundleEntry] = {}
-        for name, entry in bundle.entries.items():
-            is_slot = name.rpartition("/")[0] in bundle.entries  # such as lm/softmax/W/Adagrad
+    def __init__(self, index: Path, *, with_softmax: bool = True) -> None:
+        super().__init__(index)
+        scope = _scope(self)
+        self._variables: dict[str, BundleEntry] = {}
+        for name, entry in self.entries.items():
+            is_slot = name.rpartition("/")[0] in self.entries  # such as lm/softmax/W/Adagrad
             if name.startswith(scope) and not is_slot:
                 usual = _usual_name(name.removeprefix(scope))
                 if with_softmax or usual not in SOFTMAX_NAMES:
-                    self._entries[usual] = entry
-
-    @property
-    def num_bytes(self) -> int:
-        """Size of the data files."""
-        return self._bundle.num_bytes
+                    self._variables[usual] = entry
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of every variable in the scope."""
-        return {name: entry.shape for name, entry in self._entries.items()}
+        return {name: entry.shape for name, entry in self._variables.items()}
 
     def dataset(self, name: str) -> BundleEntry | None:
         """Return where a variable is."""
-        return self._entries.get(name)
-
-    def read(self, dataset: BundleEntry) -> np.ndarray:
-        """Read a variable."""
-        return self._bundle.read(dataset)
+        return self._variables.get(name)
 
 
 def _scope(bundle: TensorBundle) -> str:

@@ -58,15 +58,10 @@ FORMATS = (
 
 
 def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str, ImportedModel]:
-    """Find out what a source is by its contents, and read it.
+    """Find out what a source is by its contents, and read it; return the format's name, too.
 
-    Args:
-        source: A folder, one of its files, or a zip or tar archive of one.
-        choices: What the user says beyond that.
-        scratch: Folder on a disk with room for an unpacked archive.
-
-    Returns:
-        The name of the format, and the model.
+    ``source`` is a folder, one of its files, or a zip or tar archive of one; ``scratch`` a folder
+    on a disk with room for an unpacked archive.
     """
     with open_contents(source, choices, scratch=scratch) as contents:
         contents = _of_one_kind(contents)
@@ -80,9 +75,7 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
             )
         for option in ("vocab", "softmax", "name"):
             if getattr(choices, option) is not None and option not in format_.choices:
-                raise InputError(
-                    f"{source} is of the kind {format_.name!r}, which has no use for --{option}."
-                )
+                raise InputError(f"{source}: a {format_.name} has no use for --{option}.")
         imported = format_.read(contents)
         if unread := contents.of("unreadable JSON", "Git LFS pointer"):
             note = f"not read, since Git LFS pointers or no JSON: {contents.listed(unread)}"
@@ -94,7 +87,7 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
 
 def _of_one_kind(contents: Contents) -> Contents:
     """Leave out weights of other kinds than the chosen ones; refuse several without a choice."""
-    kinds = contents.kinds
+    kinds, weights = contents.kinds, contents.choices.weights
     if "PyTorch" in kinds.values():
         # AllenNLP archives the files that the ELMo was first read from
         archived = contents.folder / ARCHIVED_FILES
@@ -103,19 +96,15 @@ def _of_one_kind(contents: Contents) -> Contents:
             for path, kind in kinds.items()
             if kind not in WEIGHT_KINDS or archived not in path.parents
         }
-    if len(set(kinds.values()).intersection(WEIGHT_KINDS)) < 2:
-        return replace(contents, kinds=kinds)
-    if (weights := contents.choices.weights) is None:
-        raise FormatError(
-            f"{contents.folder} holds models of several kinds: {contents.summary()}. Choose one "
-            "with --weights."
-        )
-    # the name of a TensorFlow checkpoint is that of no file
-    wanted = kinds.get(contents.folder / weights, "TensorFlow index")
-    index = weights.with_name(weights.name + INDEX_SUFFIX)
-    if wanted == "TensorFlow index" and not (contents.folder / index).exists():
-        wanted = kind_of(contents.given("weights") or weights)
-    kinds = {
-        path: kind for path, kind in kinds.items() if kind == wanted or kind not in WEIGHT_KINDS
-    }
+    if len(set(kinds.values()).intersection(WEIGHT_KINDS)) > 1:
+        if weights is None:
+            raise FormatError(
+                f"{contents.folder} holds models of several kinds: {contents.summary()}. Choose "
+                "one with --weights."
+            )
+        # a TensorFlow checkpoint goes by a name that is that of no file
+        index = contents.folder / f"{weights}{INDEX_SUFFIX}"
+        wanted = "TensorFlow index" if index.exists() else kind_of(contents.given("weights"))  # pyright: ignore[reportArgumentType]
+        others = {*WEIGHT_KINDS} - {wanted}
+        kinds = {path: kind for path, kind in kinds.items() if kind not in others}
     return replace(contents, kinds=kinds)

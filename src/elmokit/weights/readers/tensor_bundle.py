@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -85,15 +86,16 @@ class TensorBundle:
         """Return the data file of a number."""
         return Path(f"{self.prefix}.data-{shard:05d}-of-{self.num_shards:05d}")
 
-    def read(self, entry: BundleEntry) -> np.ndarray:
+    def read(self, dataset: BundleEntry) -> np.ndarray:
         """Read a tensor and check its CRC."""
+        entry = dataset
         path, count = self.shard_path(entry.shard), math.prod(entry.shape)
         where = f"{path}: tensor `{entry.name}` of shape {entry.shape}"
         is_whole = entry.num_bytes == count * entry.dtype.itemsize and not entry.is_partitioned
         if entry.dtype == _OTHER_DTYPE or not is_whole:
             raise FormatError(
                 f"{where} is not numbers of float32 in one piece by {self.path.name}: damaged, no "
-                "weights, or cut into slices, which are not read. Save it whole with TensorFlow."
+                "weights, or cut into slices, which are not read."
             )
         size, end = self._shard_bytes(entry.shard), entry.offset + entry.num_bytes
         array = np.empty(0, entry.dtype)
@@ -112,10 +114,7 @@ class TensorBundle:
     def _shard_bytes(self, shard: int) -> int:
         path = self.shard_path(shard)
         if shard >= self.num_shards or not path.exists():
-            raise FormatError(
-                f"{path} is missing: {self.path.name} says that the checkpoint has "
-                f"{self.num_shards} data file(s), of the same name as the index. Fetch all of them."
-            )
+            raise FormatError(f"{path} is missing, which {self.path.name} belongs to: fetch it.")
         return path.stat().st_size
 
 
@@ -123,11 +122,7 @@ class TensorBundle:
 
 
 def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield keys and values in the order of the table.
-
-    Raises:
-        ValueError: if the table is damaged, truncated or compressed; says where.
-    """
+    """Yield keys and values in the order of the table; ValueError says where it is damaged."""
     if len(data) < _FOOTER_BYTES or not data.endswith(TABLE_MAGIC):
         raise ValueError("the file does not end as a table does: it is truncated or no table")
     footer = data[-_FOOTER_BYTES:]
@@ -208,36 +203,29 @@ def _num_shards(name: bytes, header: bytes) -> int:
     if not is_usual or isinstance(num_shards, bytes) or not 1 <= num_shards <= MAX_SHARDS:
         raise ValueError(
             f"its header {name!r} states {num_shards!r} data files; little-endian checkpoints of "
-            "version 2 are read, not those of big-endian machines or of version 1: load and save "
-            "it with TensorFlow (tf.train.Saver)"
+            "version 2 are read, not those of big-endian machines or of version 1"
         )
     return num_shards
 
 
 def _entry(name: str, value: bytes) -> BundleEntry:
-    numbers = {1: 0, 3: 0, 4: 0, 5: 0, 6: 0}
-    shape: tuple[int, ...] = ()
-    is_partitioned = False
-    for number, field in _fields(value):
-        if number == 2 and isinstance(field, bytes):
-            shape = tuple(_dims(field))
-        elif number == 7:
-            is_partitioned = True
-        elif number in numbers and isinstance(field, int):
-            numbers[number] = field
+    fields: dict[int, Any] = {1: 0, 2: b"", 3: 0, 4: 0, 5: 0, 6: 0}
+    fields |= {number: field for number, field in _fields(value) if number not in fields or
+               type(field) is type(fields[number])}  # fmt: skip
+    shape = []
+    for number, dim in _fields(fields[2]):
+        if number == 2 and isinstance(dim, bytes):
+            sizes = dict(_fields(dim))
+            shape.append(sizes.get(1, 0) if isinstance(sizes.get(1, 0), int) else 0)
     if len(shape) > MAX_DIMS or any(size >= 1 << 48 for size in shape):
         raise ValueError(
             f"tensor `{name}` has a shape of {len(shape)} dimensions up to {max(shape)}"
         )
-    kind, shard, offset, size, crc = numbers.values()
-    dtype = np.dtype(_DTYPES[kind]) if kind in _DTYPES else _OTHER_DTYPE
-    return BundleEntry(name, shape, dtype, shard, offset, size, crc, is_partitioned)
-
-
-def _dims(shape: bytes) -> Iterator[int]:
-    for number, dim in _fields(shape):
-        if number == 2 and isinstance(dim, bytes):
-            yield next((size for n, size in _fields(dim) if n == 1 and isinstance(size, int)), 0)
+    dtype = np.dtype(_DTYPES.get(fields[1], _OTHER_DTYPE))
+    return BundleEntry(
+        name, tuple(shape), dtype, shard=fields[3], offset=fields[4], num_bytes=fields[5],
+        crc=fields[6], is_partitioned=7 in fields,
+    )  # fmt: skip
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

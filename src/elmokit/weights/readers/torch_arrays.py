@@ -6,6 +6,7 @@ Source: AllenNLP's ``elmo.py``, ``elmo_lstm.py``, ``highway.py``.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,22 @@ from elmokit.weights.bilm_tf_layout import swap_gates
 from elmokit.weights.readers.torch_files import plain_tensor
 
 
+@dataclass(frozen=True)
+class Names:
+    """What the parts of a biLM are called; ``{}`` stands for a number."""
+
+    filters: str
+    highways: str
+    projection: str
+    lstm: str
+    """Prefix of the layers ``forward_layer_{}`` and ``backward_layer_{}``."""
+
+
 class TorchArrays:
     """An `ArraySource` of the tensors below a prefix of a state dict.
 
-    `take` takes tensors out, the ``add_…`` methods give them the original's names, and
-    `refuse_others` makes sure that none is left.
+    `take` takes tensors out, `add` gives arrays the original's names, and `add_bilm` does so with
+    all that are left of a biLM but its embeddings.
     """
 
     def __init__(self, state: Mapping[str, Tensor], prefix: str, path: Path) -> None:
@@ -73,49 +85,43 @@ class TorchArrays:
         """Add an array under the original's name."""
         self._arrays[name] = array
 
-    def add_char_cnn(self, filters: str, highways: str, projection: str) -> None:
-        """Add a character CNN but for its embedding; ``{}`` stands for the index."""
-        for i in range(self.count(f"{filters}.weight")):
-            kernel = self.take(f"{filters.format(i)}.weight", 3)  # (out, in, width)
+    def add_bilm(self, names: Names) -> None:
+        """Add character CNN and LSTMs, and refuse tensors that have no place in them."""
+        for i in range(self.count(f"{names.filters}.weight")):
+            kernel = self.take(f"{names.filters.format(i)}.weight", 3)  # (out, in, width)
             self.add(f"CNN/W_cnn_{i}", kernel.transpose(2, 1, 0)[np.newaxis])
-            self.add(f"CNN/b_cnn_{i}", self.take(f"{filters.format(i)}.bias", 1))
-        for k in range(self.count(f"{highways}.weight")):
+            self.add(f"CNN/b_cnn_{i}", self.take(f"{names.filters.format(i)}.bias", 1))
+        for k in range(self.count(f"{names.highways}.weight")):
             for part, letter, rank in (("weight", "W", 2), ("bias", "b", 1)):
-                both = self.take(f"{highways.format(k)}.{part}", rank)
+                both = self.take(f"{names.highways.format(k)}.{part}", rank)
                 transform, keep = np.array_split(both, 2)
                 # their gate is the share that is kept: 1 - sigmoid(x) = sigmoid(-x)
                 self.add(f"CNN_high_{k}/{letter}_transform", transform.T)
                 self.add(f"CNN_high_{k}/{letter}_carry", -keep.T)
-        self.add("CNN_proj/W_proj", self.take(f"{projection}.weight", 2).T)
-        self.add("CNN_proj/b_proj", self.take(f"{projection}.bias", 1))
-
-    def add_lstm(self, prefix: str = "") -> None:
-        """Add both stacks of LSTM layers."""
+        self.add("CNN_proj/W_proj", self.take(f"{names.projection}.weight", 2).T)
+        self.add("CNN_proj/b_proj", self.take(f"{names.projection}.bias", 1))
         for number, direction in enumerate(("forward", "backward")):
-            pattern = f"{prefix}{direction}_layer_{{}}.state_projection.weight"
-            for layer in range(max(1, self.count(pattern))):
-                theirs = f"{prefix}{direction}_layer_{layer}."
+            layers = f"{names.lstm}{direction}_layer_{{}}."
+            for layer in range(max(1, self.count(f"{layers}state_projection.weight"))):
                 ours = f"RNN_{number}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
-                inputs = self.take(f"{theirs}input_linearity.weight", 2)
-                recurrent = self.take(f"{theirs}state_linearity.weight", 2)
-                bias = self.take(f"{theirs}state_linearity.bias", 1)
-                if len({len(inputs), len(recurrent), len(bias)}) > 1 or len(bias) % 4:
-                    raise FormatError(
-                        f"{self.path}: the tensors `{self.prefix}{theirs}*_linearity.*` do not "
-                        "belong together: they must have four rows for each cell."
-                    )
-                bias = bias.copy()
-                bias[len(bias) // 4 : len(bias) // 2] -= np.float32(FORGET_OFFSET)
-                kernel = np.concatenate((inputs.T, recurrent.T))
-                self.add(f"{ours}W_0", swap_gates(kernel, axis=1))
-                self.add(f"{ours}B", swap_gates(bias))
-                projection = self.take(f"{theirs}state_projection.weight", 2)
-                self.add(f"{ours}W_P_0", projection.T)
-
-    def refuse_others(self) -> None:
-        """Refuse tensors that were not taken, which the network has no place for."""
+                self._add_lstm(layers.format(layer), ours)
         if self._left:
             raise FormatError(
                 f"{self.path}: tensor `{self.prefix}{min(self._left)}` has no place in the biLM "
                 "that the other tensors describe."
             )
+
+    def _add_lstm(self, theirs: str, ours: str) -> None:
+        inputs = self.take(f"{theirs}input_linearity.weight", 2)
+        recurrent = self.take(f"{theirs}state_linearity.weight", 2)
+        bias = self.take(f"{theirs}state_linearity.bias", 1)
+        if len({len(inputs), len(recurrent), len(bias)}) > 1 or len(bias) % 4:
+            raise FormatError(
+                f"{self.path}: the tensors `{self.prefix}{theirs}*_linearity.*` do not belong "
+                "together: they must have four rows for each cell."
+            )
+        bias = bias.copy()
+        bias[len(bias) // 4 : len(bias) // 2] -= np.float32(FORGET_OFFSET)
+        self.add(f"{ours}W_0", swap_gates(np.concatenate((inputs.T, recurrent.T)), axis=1))
+        self.add(f"{ours}B", swap_gates(bias))
+        self.add(f"{ours}W_P_0", self.take(f"{theirs}state_projection.weight", 2).T)

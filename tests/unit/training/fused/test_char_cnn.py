@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder, WordTokenEncoder
+from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
 from elmokit.kernels.training import kernels_for
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.training.fused import char_cnn as fused_cnn
@@ -114,22 +114,6 @@ def test_half_width_is_near():
         assert float((ours - wanted).norm()) < 0.15 * float(wanted.norm())
 
 
-def test_without_kernels_the_encoder_is_called(without_kernels, config):
-    encoder, ids = build(config), char_ids()
-    assert torch.equal(encode_tokens(encoder, ids), encoder(ids))
-
-
-def test_widths_that_do_not_fit_take_the_plain_way():
-    config = CharCNNConfig(embedding_dim=3, filters=((2, 5),), num_highway=1)
-    encoder, ids = build(config), char_ids()
-    assert torch.equal(encode_tokens(encoder, ids), encoder(ids))
-
-
-def test_rows_of_another_length_are_refused():
-    with pytest.raises(ValueError, match=rf"`char_ids` .*\b{CHARACTERS}\b.*, {CHARACTERS - 1}\)"):
-        encode_tokens(build(CONFIGS["usual"]), char_ids()[:, 1:])
-
-
 @pytest.mark.parametrize("wrong", [-1, 263])
 def test_characters_without_an_embedding_are_refused(with_kernels, wrong):
     encoder, ids = build(next(iter(CONFIGS.values()))), char_ids()
@@ -137,9 +121,3 @@ def test_characters_without_an_embedding_are_refused(with_kernels, wrong):
     highest = len(encoder.char_embedding.weight) - 1
     with pytest.raises(ValueError, match=rf"character ids .*\b0 .*\b{highest}, .* {wrong}\."):
         encode_tokens(encoder, ids)
-
-
-def test_word_input_is_looked_up():
-    encoder = WordTokenEncoder(5, output_dim=4)
-    ids = torch.tensor([1, 5, 2])
-    assert torch.equal(encode_tokens(encoder, ids), encoder(ids))

@@ -68,51 +68,6 @@ def test_values_and_gradients_equal_the_plain_layer(config):
         torch.testing.assert_close(fused, expected, rtol=1e-12, atol=1e-12)
 
 
-class Fused(torch.nn.Module):
-    """`run_fused` as a module, so that its parameters can be given from outside."""
-
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x, hidden, cell):
-        outputs, state = run_fused(self.layer, x, (hidden, cell))
-        return outputs, *state
-
-
-@pytest.mark.parametrize("name", ["no clips", "neither"])
-def test_the_gradient_is_that_of_the_function(name):
-    module = Fused(build(CONFIGS[name]))
-    x, hidden, cell = inputs(CONFIGS[name])
-    parameters = dict(module.named_parameters())
-
-    def call(x, hidden, cell, *values):
-        given = dict(zip(parameters, values, strict=True))
-        return torch.func.functional_call(module, given, (x, hidden, cell))
-
-    arguments = (x[:2, :3], hidden[:2], cell[:2], *parameters.values())
-    assert torch.autograd.gradcheck(call, arguments, fast_mode=True)
-
-
-def test_padding_takes_the_plain_way(config):
-    layer = build(config)
-    x, hidden, cell = inputs(config)
-    mask = torch.tensor([[True] * STEPS, [True, True, *[False] * 3], [True, *[False] * 4]])
-    ours, state = run_fused(layer, x, (hidden, cell), mask)
-    expected, expected_state = layer(x, (hidden, cell), mask)
-    assert torch.equal(ours, expected)
-    assert torch.equal(state[1], expected_state[1])
-
-
-def test_no_steps_leave_the_state_alone(config):
-    layer = build(config)
-    x, hidden, cell = inputs(config)
-    outputs, state = run_fused(layer, x[:, :0], (hidden, cell))
-    assert outputs.shape == (ROWS, 0, config.projection_dim)
-    assert torch.equal(state[0], hidden)
-    assert torch.equal(state[1], cell)
-
-
 def test_autocast_computes_in_half_width():
     layer = build(CONFIGS["clips"]).float()
     x, hidden, cell = (tensor.detach().float() for tensor in inputs(CONFIGS["clips"]))

@@ -114,13 +114,3 @@ def test_a_row_hardly_hangs_on_its_company(with_kernels, config):
     whole, _ = run_fused(layer, x, (hidden, cell))
     few, _ = run_fused(layer, x[:16], (hidden[:16], cell[:16]))
     torch.testing.assert_close(whole[:16], few, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [LSTMConfig(cell_dim=33, projection_dim=8), LSTMConfig(cell_dim=32, projection_dim=7)],
-    ids=["cells", "projection"],
-)
-def test_widths_that_do_not_fit_take_the_other_way(config):
-    ours = results(run_fused, config)
-    assert max(relative_errors(ours, results(plain, config))) < 5e-6

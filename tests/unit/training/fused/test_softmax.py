@@ -100,14 +100,6 @@ def test_without_kernels_and_for_other_kinds_the_softmax_is_called(without_kerne
         assert torch.equal(ours, wanted)
 
 
-def test_the_full_softmax_is_called():
-    softmax = build(0, kind=FullSoftmax)
-    for ours, wanted in zip(
-        results(training_nlls, softmax, 5), results(plain, softmax, 5), strict=True
-    ):
-        assert torch.equal(ours, wanted)
-
-
 def exact_results(run, *, autocast=False):
     softmax = SampledSoftmax(WORDS, DIM, num_samples=20)
     softmax.reset_parameters(torch.Generator().manual_seed(0))
@@ -144,18 +136,6 @@ def test_exact_at_half_width_stays_close(with_kernels):
         torch.testing.assert_close(ours, wanted, rtol=0.02, atol=0.02 * float(wanted.abs().max()))
 
 
-def test_exact_without_kernels_pytorch_computes_it(without_kernels):
-    for ours, wanted in zip(exact_results(exact_loss), exact_results(exact_plain), strict=True):
-        assert torch.equal(ours, wanted)
-
-
 def test_exact_no_bit_hangs_on_the_number_of_threads(with_kernels, on_threads):
     alone, other = (on_threads(count, lambda: exact_results(exact_loss)) for count in (1, 2))
     assert torch.equal(alone[0], other[0])
-
-
-@pytest.mark.parametrize("wrong", [0, WORDS + 1])
-def test_exact_targets_that_are_no_words_are_refused(with_kernels, wrong):
-    softmax = SampledSoftmax(WORDS, DIM, num_samples=20)
-    with pytest.raises(ValueError, match=rf"target ids .*\b1 .*\b{WORDS}, .* {wrong}\."):
-        exact_loss(softmax, torch.zeros(1, DIM), torch.tensor([wrong]))

@@ -2,7 +2,6 @@
 
 import pytest
 
-from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.config import TaskTrainConfig as TaskTrain
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig
@@ -36,15 +35,3 @@ REFUSED = [
 def test_settings_that_cannot_work_are_refused(kind, name, value):
     with pytest.raises(ValueError, match=f"`{name}` "):
         kind(**{name: value})
-
-
-@pytest.mark.parametrize("dropout", [-0.1, 1.0])
-def test_no_network_drops_everything(dropout):
-    with pytest.raises(ValueError, match="`dropout` "):
-        TaskRunConfig(task="ner", dropout=dropout)
-
-
-def test_lower_case_needs_all_labels():
-    with pytest.raises(ValueError, match=r"`lowercase_share` .*`label_share`"):
-        TaskTrain(lowercase_share=0.5, label_share=0.5)
-    assert TaskTrain(lowercase_share=1.0, label_share=1.0).lowercase_share == 1.0

@@ -79,12 +79,6 @@ def test_a_missing_vocabulary(run, tmp_path):
     assert (report.vocabulary, report.softmax) == (12, True)
 
 
-def test_a_vocabulary_of_another_model(run, tmp_path):
-    (run / "elmo-vocab.txt").write_text("<S>\n</S>\n<UNK>\na\n")
-    with pytest.raises(FormatError, match=r"4 words, but softmax .* 12 rows"):
-        convert(run, tmp_path / "model")
-
-
 def test_names_of_older_tensorflow(written, tmp_path):
     arrays, options = written
     foreign.write_checkpoint(tmp_path / "new", arrays, options)
@@ -96,10 +90,3 @@ def test_names_of_older_tensorflow(written, tmp_path):
     (tmp_path / "old" / "options.json").write_text(json.dumps(options))
     new, old = (convert(tmp_path / name, tmp_path / f"{name}-m") for name in ("new", "old"))
     assert new.model_hash == old.model_hash
-
-
-def test_a_checkpoint_of_another_model(tmp_path):
-    foreign.write_bundle(tmp_path / "run" / "m-1", {"bert/x": np.ones(2, "f4")})
-    (tmp_path / "run" / "options.json").write_text('{"lstm": {}}')
-    with pytest.raises(FormatError, match=r"expected one variable `lm/char_embed`.*none.*bert/x"):
-        convert(tmp_path / "run", tmp_path / "model")

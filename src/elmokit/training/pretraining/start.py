@@ -1,0 +1,166 @@
+"""What a training of a biLM starts from: its settings, its directory, its prepared text."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from elmokit.bilm.bilm import BiLMState
+from elmokit.corpus.preparation import (
+    PreparedText,
+    check_same_text,
+    find_text,
+    is_finished,
+    open_text,
+    prepare_text,
+    vocab_origin,
+)
+from elmokit.corpus.text_shards import OnPreparation, SentenceReader
+from elmokit.errors import InputError
+from elmokit.files.remote import as_address
+from elmokit.files.sources import STANDARD_INPUT, find_files
+from elmokit.jobs.identity import Identity
+from elmokit.jobs.job import Job, open_job
+from elmokit.metrics.perplexity import PerplexityReport
+from elmokit.text.normalization import Normalization
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.word_vocab import WordVocab
+from elmokit.text.worker_processes import ONE_PROCESS, Workers
+from elmokit.training.distributed import World, world
+from elmokit.training.loop import StepReport
+from elmokit.training.pretraining.run_config import RunConfig
+from elmokit.training.schedules import Limits
+from elmokit.weights.locate import CONFIG_NAME
+from elmokit.weights.tensor_files import check_name
+
+
+@dataclass(frozen=True)
+class TrainingEvent:
+    """One update, with its validation if there was one."""
+
+    report: StepReport[BiLMState]
+    tokens_per_second: float
+    """Since the last logged update, without validations and checkpoints."""
+    validation: PerplexityReport | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Options of one run, besides its configuration and text."""
+
+    limits: Limits = field(default_factory=Limits)
+    """How long to train."""
+    valid: Sequence[Path] = ()
+    """Validation text; none: a few sentences of the corpus are held out."""
+    vocab: WordVocab | None = None
+    """Words to predict; none: the base model's, or counted from the corpus."""
+    resume: bool = False
+    """Go on if the directory holds this run."""
+    device: str = "auto"
+    """``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own."""
+    workers: Workers = ONE_PROCESS
+    """Who tokenizes the text."""
+    reader: SentenceReader | None = None
+    """Reads the corpus and the validation text; none: they are lines of raw text."""
+    save_on_signals: bool = False
+    """On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint."""
+    on_preparation: OnPreparation | None = None
+    """Called on rank 0 from time to time while the text is prepared."""
+    on_event: Callable[[TrainingEvent], None] = lambda event: None
+    """Called on rank 0 after every update."""
+    on_validation: Callable[[int, int], None] = lambda done, total: None
+    """Called on rank 0 with the number of held-out sentences scored and in total."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a run starts from, on every rank: its directory is held and its text is ready."""
+
+    config: RunConfig
+    text: PreparedText
+    run_dir: Path
+    options: RunOptions = RunOptions()
+    processes: World = World()  # noqa: RUF009 (frozen)
+    job: Job | None = None
+    """On rank 0."""
+
+
+@contextmanager
+def start_run(
+    command: str,
+    config: RunConfig,
+    corpus: Sequence[Path],
+    run_dir: Path,
+    options: RunOptions,
+    *,
+    tokenizer: TokenizerConfig,
+    normalization: Normalization,
+    fixed_vocab: WordVocab | None,
+    base: Mapping[str, Any] | None = None,
+    general: Sequence[Path] = (),
+) -> Iterator[Start]:
+    """Hold a run directory, new or to be resumed, and prepare the text.
+
+    ``options.vocab`` is not used: the vocabulary is ``fixed_vocab``, or counted. ``base`` is the
+    path and hash of the base model and ``general`` the text that finetune scores, to be recorded.
+    """
+    inputs = {
+        **({} if base is None else {"model": base, "general": _places(general)}),
+        "corpus": _places(corpus),
+        "valid": _places(options.valid),
+        "vocab": vocab_origin(fixed_vocab),
+        "reader": None if options.reader is None else options.reader.name,
+    }
+    check_name(run_dir)
+    with world(options.device) as processes, ExitStack() as stack:
+        config.train.check_rows(processes.size)
+        if not processes.is_main:
+            processes.barrier()  # rank 0 prepares the text
+            yield Start(config, open_text(corpus, run_dir), run_dir, options, processes)
+            return
+        if general:
+            find_files(list(general))  # must be there at the end, too
+        identity = Identity(config, inputs)
+        job = stack.enter_context(
+            open_job(run_dir, command, identity, resume=options.resume, result_name=CONFIG_NAME)
+        )
+        was_begun = bool(job.record)
+        if not was_begun and not is_finished(corpus):
+            build_tokenizer(tokenizer)  # fails before any text is read
+        sources = find_text(corpus, options.valid, may_be_gone=was_begun, run_dir=run_dir)
+        if was_begun:
+            prepared = open_text(corpus, run_dir)
+            check_same_text(prepared, sources, run_dir)
+        else:
+            job.prepare()
+            prepared = prepare_text(
+                sources,
+                run_dir,
+                text=replace(config.text, tokenizer=tokenizer),
+                vocab=config.vocab,
+                normalization=normalization,
+                normalization_is_fixed=base is not None,
+                fixed_vocab=fixed_vocab,
+                on_preparation=options.on_preparation,
+                workers=options.workers,
+                reader=options.reader,
+            )
+        processes.barrier()
+        try:
+            yield Start(config, prepared, run_dir, options, processes, job)
+        except InputError as error:
+            if not job.record:
+                error.add_note(
+                    "Smaller batches: --set train.batch_size=…, --set train.unroll_steps=… What is "
+                    f"prepared of the text in {run_dir} is used again."
+                )
+            raise
+
+
+def _places(paths: Sequence[Path]) -> list[str]:
+    """Return paths or patterns as they are recorded, independent of the working directory."""
+    return [
+        as_address(path) or str(path if path == STANDARD_INPUT else path.resolve())
+        for path in paths
+    ]
