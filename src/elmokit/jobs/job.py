@@ -19,8 +19,7 @@ from typing import Any
 from elmokit.errors import FormatError
 from elmokit.files.atomic import no_room, previous_of
 from elmokit.files.json_files import read_json, write_json
-from elmokit.files.locks import held_directory
-from elmokit.files.temporary import remove_whole
+from elmokit.files.temporary import held_directory, remove_whole
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.metrics_log import METRICS_FILE
 from elmokit.version import __version__
