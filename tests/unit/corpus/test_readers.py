@@ -143,8 +143,8 @@ class TestBadLines:
             ("강가의 은행 나무\n".encode("cp949") * 3, ("line 1", "not_utf8: 3", "iconv")),
             (GOOD + "a은행\n".encode("cp949") * 9, ("line 51, byte 1:", "not_utf8: 9", "iconv")),
             ("강가의 은행\n".encode("cp949") * 10**5, ("line 1", "not_utf8: 101", "iconv")),
-            ("one line\nand more\n".encode("UTF-16LE"), ("line 1", "nul: 3", "UTF-16LE")),
-            (b"text\n" * 5 + b"\x7fELF\x80\0\n" * 20, ("line 6", "20 of 25", "nul: 20", "binary")),
+            ("one line\nand more\n".encode("UTF-16LE"), ("line 1", "nul: 3", "iconv")),
+            (b"text\n" * 5 + b"\x7fELF\x80\0\n" * 20, ("line 6", "20 of 25", "nul: 20")),
             (b"word " * 300_000, ("too_long: 1", "1048576 ")),
         ],
     )

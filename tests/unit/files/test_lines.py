@@ -57,9 +57,9 @@ def test_only_line_feeds_and_the_first_mark_are_taken_off(write, content, limit,
 @pytest.mark.parametrize(
     ("content", "parts"),
     [
-        (b"a\nb\0\n", ("line 2", "NUL", "byte 1", "UTF-16LE")),
+        (b"a\nb\0\n", ("line 2", "NUL", "byte 1", "iconv")),
         (b"a\n" + "한국어".encode("cp949"), ("line 2", "UTF-8", "byte 0", "iconv")),
-        ("no\n".encode("UTF-16LE"), ("line 1", "UTF-16LE", "iconv")),
+        ("no\n".encode("UTF-16LE"), ("line 1", "iconv")),
         (b"a\n" + 9 * b"b", ("line 2", "8 bytes")),
     ],
 )
