@@ -77,7 +77,10 @@ class ArchiveMember(RemoteFile):
     """A file in an archive; its address is that of the archive and its path inside."""
 
     stream: Any
-    num_bytes = None
+
+    @property
+    def num_bytes(self) -> None:
+        """Not known."""
 
     def open(self, mode: str = "rb") -> Any:
         """Return the stream, which is read once."""

@@ -9,14 +9,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from elmokit.errors import FormatError, InputError
-from elmokit.files.byte_stream import ByteStream
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.vectors import fasttext_file
+from elmokit.vectors.vector_files import makes_vectors
 
 log = logging.getLogger(__name__)
 
 _BACKLOG = 1024
-_HEAD_BYTES = 1 << 16
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -83,7 +81,7 @@ def load_task_run(run_dir: str | PathLike[str], *, device: str = "auto") -> Task
     if not run.reads_vectors:
         return run
     file = Path(run.metadata["vectors"]["path"])
-    if file.is_file() and fasttext_file.recognizes(ByteStream(file).ahead(_HEAD_BYTES)):
+    if file.is_file() and makes_vectors(file):
         log.warning("%s: the fastText model %s is read again for each new word", run_dir, file)
         return run
     try:
