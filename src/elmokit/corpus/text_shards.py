@@ -128,13 +128,14 @@ class TextShards:
         target: Path,
         *,
         held_out_dir: Path | None = None,
+        report: ReadReport | None = None,
     ) -> tuple[ShardSet, ShardSet | None]:
         """Write or reuse shards of files from `describe_files`, and those of held-out sentences."""
         metadata = self._metadata(sources)
         found = self._open(metadata, target, held_out_dir)
         if found is not None:
             return found
-        report = ReadReport()
+        report = ReadReport() if report is None else report
         sentences = _reported(self._read(sources, report), self.on_preparation)
         held_out: list[list[str]] = []
         if held_out_dir is not None:
