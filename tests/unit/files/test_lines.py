@@ -71,12 +71,6 @@ def test_a_bad_line_is_an_error_with_its_place(write, content, parts, monkeypatc
         assert part in str(caught.value)
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_lines_have_numbers_and_no_ends(write, ending):
-    path = write("하나\n\n둘 \n".replace("\n", ending))
-    assert list(numbered_lines(path)) == [(1, "하나"), (2, ""), (3, "둘 ")]
-
-
 @pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("xz", lzma.compress)])
 def test_compressed_text_is_whole_or_an_error(write, suffix, compress):
     path = write(compress("\ufeff하나\n\n둘 \n".encode()), name=f"a.txt.{suffix}")
