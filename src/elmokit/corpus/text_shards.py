@@ -100,9 +100,8 @@ class TextShards:
     def like(self, shards: ShardSet, *, normalization_is_fixed: bool = False) -> "TextShards":
         """Copy with tokenizer and normalization of finished shards, as far as these say them.
 
-        Raises:
-            ConfigError: if a tokenizer is given (not `AUTO`) and is not that of the shards, in a
-                version that is given, or if a fixed normalization is not theirs.
+        `ConfigError` if a tokenizer is given (not `AUTO`) and is not that of the shards, in a
+        version that is given, or if a fixed normalization is not theirs.
         """
         wanted, form = self.text.tokenizer, self.normalization
         tokenizer = shards.tokenizer or wanted

@@ -57,12 +57,10 @@ def find_files(
 ) -> list[AnyFile]:
     """Return the files that paths from the command line stand for, in the order given.
 
-    Args:
-        paths: One or several of: files, directories (all files below, sorted, without hidden ones),
-            glob patterns (sorted), addresses (``s3://…``) of the same, ``-`` for standard input.
-        missing_ok: Return an empty list, rather than raise, if anything is missing.
-        exclude: Files and directories, such as the output of the command, to leave out, unless
-            given by name themselves.
+    ``paths`` are files, directories (all files below, sorted, without hidden ones), glob patterns
+    (sorted), addresses (``s3://…``) of the same, ``-`` for standard input. ``exclude`` is left out
+    unless given by name, such as the output of the command. With ``missing_ok`` the list is empty,
+    rather than an error, if anything is missing.
     """
     files: list[AnyFile] = []
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:

@@ -194,21 +194,9 @@ def open_job(
 
     After an error the directory is as it was if nothing of the job was saved.
 
-    Args:
-        directory: Of this job alone.
-        command: The name of the command that does it.
-        identity: What must be the same when it is resumed.
-        resume: Go on if the directory holds the same job.
-        overwrite: Remove an earlier job, whatever it was.
-        pieces: What the job saves; none: checkpoints.
-        result_name: The file that tells a finished result, which only pieces let go on.
-
-    Raises:
-        FileExistsError: if the directory holds a job and neither ``resume`` nor ``overwrite`` is
-            set, a job of another command, or other files; if another process holds it.
-        NotADirectoryError: if it is a file.
-        ConfigError: if the job in it is another one; names the differences.
-        FormatError: if its record is damaged.
+    ``identity`` is what must be the same when it is resumed; ``overwrite`` removes an earlier job,
+    whatever it was. ``pieces`` are what the job saves (none: checkpoints), ``result_name`` the file
+    that tells a finished result, which only pieces let go on.
     """
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(
