@@ -252,7 +252,8 @@ class FileReader:
         self.report.skipped[line.fault] += 1
         if line.fault in _HARMLESS:
             return
-        self._first_bad = self._first_bad or f"line {self.num_lines}, byte {line.position}"
+        byte = f", byte {line.position}" if line.fault in ("not_utf8", "nul") else ""
+        self._first_bad = self._first_bad or f"line {self.num_lines}{byte}"
         num_bad = self.report.num_bad
         if num_bad > _MAX_BAD_LINES and num_bad > _MAX_BAD_SHARE * self.report.lines:
             raise self._too_bad(f"{num_bad} of the first {self.report.lines} corpus lines")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.vectors.fasttext_file import Subwords
 from elmokit.vectors.vector_files import read_vectors
 
 DIM, BUCKETS = 3, 7
@@ -101,21 +100,6 @@ def test_a_supervised_model_has_word_vectors_too(written):
     assert read_vectors(written(content)).words == WORDS
     old = read_vectors(written(model_bytes(labels=["__label__good"], kind=3, version=11)))
     np.testing.assert_array_equal(old.values[2:], matrix_of(4)[:4])  # they had no n-grams
-
-
-@pytest.mark.parametrize("word", ["a", "강", "bank", "강물이", "👍🏽", "naïve", "e\u0301", "<>"])
-@pytest.mark.parametrize("lengths", [(1, 1), (2, 3), (3, 6), (1, 12)])
-def test_ngrams_are_counted_in_characters_without_lone_borders(word, lengths):
-    shortest, longest = lengths
-    marked = f"<{word}>"
-    grams = [
-        marked[i : i + n]
-        for i in range(len(marked))
-        for n in range(shortest, min(longest, len(marked) - i) + 1)
-        if not (n == 1 and i in (0, len(marked) - 1))
-    ]
-    rows = Subwords(0, BUCKETS, shortest, longest).rows(word)
-    assert rows == [fnv1a(gram) % BUCKETS for gram in grams]
 
 
 GOOD = model_bytes()

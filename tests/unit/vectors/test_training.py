@@ -125,18 +125,6 @@ def test_an_error_in_the_thread_that_reads_ends_the_training(train, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("taken", ["v.bin", "v.bin.json"])
-def test_what_is_there_is_replaced_only_if_asked_for(train, tmp_path, taken, corpus):
-    (tmp_path / taken).write_text("precious")
-    with pytest.raises(FileExistsError, match=f"/{taken} .*--overwrite"):
-        train(tmp_path / "v.bin")
-    assert [path.name for path in tmp_path.iterdir()] == [taken]
-    train(tmp_path / "v.bin", overwrite=True, config={"epochs": 1})
-    assert (tmp_path / taken).read_bytes() != b"precious"
-    with pytest.raises(InputError, match=r"/corpus\.txt "):
-        train(corpus, overwrite=True)
-
-
 @pytest.mark.parametrize(
     ("name", "setting", "error", "message"),
     [

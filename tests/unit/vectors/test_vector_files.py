@@ -185,18 +185,6 @@ def test_damage_is_told_with_its_place(written, content, names):
     assert [name for name in names if name not in str(error.value)] == []
 
 
-def test_damage_of_words_that_are_not_wanted_does_not_matter(written):
-    check(read_vectors(written("the 1 2\nbank nan 3\n"), only=["the"]), ["the"], [[1, 2]])
-
-
-def test_files_must_exist_and_be_readable_twice(tmp_path):
-    for read in (read_vectors, VectorsReference.of):
-        with pytest.raises(FileNotFoundError, match=r"/none\.bin"):
-            read(tmp_path / "none.bin")
-    with pytest.raises(InputError, match=r"^-: .*word vectors .* twice"):
-        read_vectors("-")
-
-
 @pytest.mark.parametrize("name", ["v.bin", "v.txt", "v.vec", "v.BIN"])
 def test_what_is_written_is_read(tmp_path, name):
     write_vectors(tmp_path / name, WORDS, VALUES.astype(np.float64))
@@ -206,16 +194,6 @@ def test_what_is_written_is_read(tmp_path, name):
     assert header == b"4 3"
     expected = VALUES[0].tobytes() if name.lower() == "v.bin" else b"0.5 1.0 -3.0"
     assert first == b"the " + expected
-
-
-@pytest.mark.parametrize("suffix", [".bin", ".txt"])
-@pytest.mark.parametrize("word", ["a\tb", "\t", "\u3000", "\u00a0", "\u200b"])
-def test_words_of_odd_blanks_are_the_same_in_every_form(written, suffix, word):
-    if suffix == ".bin":
-        content = binary(["the", word], VALUES[:2])
-    else:
-        content = f"2 3\nthe 0.5 1 -3\n{word} -1 2 1e-8\n"
-    check(read_vectors(written(content, f"v{suffix}")), ["the", word], VALUES[:2])
 
 
 @pytest.mark.parametrize("name", ["v.bin", "v.txt", "v.vec", "v.npz"])
