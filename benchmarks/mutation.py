@@ -28,7 +28,7 @@ SOURCES = {
     "text": ("text/*",),
     "metrics": ("metrics/*",),
     "jobs": (
-        "jobs/*", "files/locks.py", "files/changes.py", "training/run_dir.py",
+        "jobs/*", "files/temporary.py", "files/changes.py", "training/run_dir.py",
         "training/checkpoints.py", "training/signals.py", "embed/job.py", "embed/part_store.py",
     ),
     "corpus": ("corpus/packing.py", "corpus/stream.py"),

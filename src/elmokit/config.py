@@ -38,11 +38,8 @@ def from_dict(
 ) -> T:
     """Build the dataclass ``cls`` from nested mappings.
 
-    Args:
-        cls: A dataclass; fields may be dataclasses, tuples, literals, optional values.
-        data: Field values; absent keys take the field's default.
-        source: File name of the data, for messages.
-        overrides: Settings that replace those of ``data``, as in `apply_overrides`.
+    Absent keys take the field's default. ``source`` names the data in messages; ``overrides``
+    replace settings of ``data``, as in `apply_overrides`.
     """
     import pydantic
 

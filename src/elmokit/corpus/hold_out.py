@@ -13,12 +13,8 @@ class HoldOut:
     are held, up to the limits, and blocks they displace become training sentences again. Every
     sentence is either held or yielded exactly once; the same corpus gives the same split.
 
-    Args:
-        share: Share of the corpus to hold out; at least one block of two or more.
-        max_sentences: Rounded up to a block.
-        max_words: One block may have more.
-        block_sentences: Sentences per block.
-        seed: Of the random numbers.
+    ``share`` of the corpus is held out: one block at least if there are two, and no more than
+    ``max_sentences`` (rounded up to a block) and ``max_words`` (one block may have more).
     """
 
     def __init__(

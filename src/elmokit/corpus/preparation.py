@@ -222,16 +222,11 @@ def _changed_file(
     recorded: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
 ) -> str | None:
     """Return the first file that was changed, removed or added; unrecorded values are ignored."""
-    for then, now in zip_longest(recorded, present):
-        if then is None:
-            return now["path"]
-        if now is None:
-            return then["path"]
-        if any(
-            then.get(key) is not None and now[key] is not None and then[key] != now[key]
-            for key in ("num_bytes", "sha256")
-        ):
-            return now["path"]
+    for then, now in zip_longest(recorded, present, fillvalue={}):
+        for key in ("num_bytes", "sha256"):
+            was, is_now = then.get(key, "none"), now.get(key, "none")
+            if None not in (was, is_now) and was != is_now:
+                return (now or then)["path"]
     return None
 
 

@@ -41,12 +41,7 @@ class ShardSet:
 
     @classmethod
     def open(cls, shard_dir: StrPath) -> "ShardSet":
-        """Open and verify a directory; every file is read once.
-
-        Raises:
-            FileNotFoundError: if there is no finished shard set.
-            FormatError: if the manifest or a shard is damaged.
-        """
+        """Open and verify a directory; every file is read once."""
         shards = _read_manifest(Path(shard_dir))
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
             paths = [shards.shard_dir / entry.file for entry in shards.entries]
@@ -102,17 +97,9 @@ def write_shards(
 ) -> ShardSet:
     """Write tokenized sentences as a shard directory; one shard is in memory at a time.
 
-    Args:
-        sentences: Lists of words; read once. Empty ones are skipped and counted.
-        shard_dir: Made if missing. Remains of an interrupted call are replaced.
-        tokens_per_shard: A shard is closed once it has this many words.
-        metadata: For the manifest, as JSON values; read after the last sentence, so that it may
-            contain counts made while reading.
-
-    Raises:
-        InputError: if there is no sentence with a word.
-        TypeError: if ``metadata`` cannot be written as JSON.
-        FileExistsError: if the directory has a finished set.
+    Empty sentences are skipped and counted. A shard is closed once it has ``tokens_per_shard``
+    words. ``metadata`` (JSON values, for the manifest) is read after the last sentence, so that it
+    may contain counts made while reading. Remains of an interrupted call are replaced.
     """
     if tokens_per_shard < 1:
         raise ValueError(f"`tokens_per_shard` must be at least 1, got {tokens_per_shard}.")

@@ -37,21 +37,11 @@ class WindowStream:
     sentences. Memory: a group of shards (`elmokit.corpus.packing.SHARDS_TOGETHER`) and the
     unfinished sentences.
 
-    Args:
-        shards: The sentences.
-        word_vocab: For word ids of inputs and targets.
-        char_vocab: For character rows of inputs.
-        batch_size: B, the rows of all ranks together.
-        num_steps: T.
-        seed: Of the order and of restarts.
-        shuffle: See `elmokit.corpus.packing.Shuffle`.
-        rank: Yields the rows ``[rank * B / world_size, (rank + 1) * B / world_size)``.
-        world_size: Number of ranks.
-        num_epochs: Passes over the shards; None: endless.
-        restart_share: Share of the rows, chosen by seed and window, that begin each window with a
-            new sentence and skip the rest of their last one (`WindowBatch.restarts`). A continued
-            stream may have another.
-        state: Continue after the window that this state came with.
+    ``batch_size`` (B) counts the rows of all ranks together; ``num_steps`` is T. Without
+    ``num_epochs`` the stream is endless. ``restart_share`` of the rows, chosen by seed and window,
+    begin each window with a new sentence and skip the rest of their last one
+    (`WindowBatch.restarts`); a continued stream may have another share. ``state`` continues after
+    the window that this state came with.
     """
 
     def __init__(

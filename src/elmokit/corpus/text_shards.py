@@ -100,9 +100,8 @@ class TextShards:
     def like(self, shards: ShardSet, *, normalization_is_fixed: bool = False) -> "TextShards":
         """Copy with tokenizer and normalization of finished shards, as far as these say them.
 
-        Raises:
-            ConfigError: if a tokenizer is given (not `AUTO`) and is not that of the shards, in a
-                version that is given, or if a fixed normalization is not theirs.
+        `ConfigError` if a tokenizer is given (not `AUTO`) and is not that of the shards, in a
+        version that is given, or if a fixed normalization is not theirs.
         """
         wanted, form = self.text.tokenizer, self.normalization
         tokenizer = shards.tokenizer or wanted
@@ -128,13 +127,14 @@ class TextShards:
         target: Path,
         *,
         held_out_dir: Path | None = None,
+        report: ReadReport | None = None,
     ) -> tuple[ShardSet, ShardSet | None]:
         """Write or reuse shards of files from `describe_files`, and those of held-out sentences."""
         metadata = self._metadata(sources)
         found = self._open(metadata, target, held_out_dir)
         if found is not None:
             return found
-        report = ReadReport()
+        report = ReadReport() if report is None else report
         sentences = _reported(self._read(sources, report), self.on_preparation)
         held_out: list[list[str]] = []
         if held_out_dir is not None:

@@ -14,19 +14,17 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from elmokit.errors import FormatError
-from elmokit.files.byte_stream import ByteStream
 from elmokit.files.damage import damage
 from elmokit.files.remote import AnyFile, RemoteFile
-from elmokit.files.sources import COMPRESSION_MAGIC, file_kind
+from elmokit.files.sources import compression_of, file_kind, open_stream
 
 MAX_MEMBERS = 10_000
 """Files of an archive that is unpacked."""
 MAX_GROWTH, SMALL_BYTES = 4, 1 << 26
 """Weights hardly shrink: all files together may have this many times the size of the archive, and
 in any case 64 MB."""
-_MAX_HEADER_BYTES = 1 << 18
+_MAX_READ_BYTES = 1 << 18
 """Of one header of a tar archive, of which `tarfile` reads chains; also read at a time."""
-_NO_LIMIT = 1 << 62
 
 ArchiveKind = Literal["zip", "tar"]
 
@@ -34,22 +32,19 @@ ArchiveKind = Literal["zip", "tar"]
 def archive_kind(path: Path) -> ArchiveKind | None:
     """Return what kind of archive a file is by its first bytes; None: neither zip nor tar.
 
-    Any file compressed by gzip, bzip2 or xz counts as a tar archive.
+    Any compressed file counts as a tar archive.
     """
     with path.open("rb") as file:
         head = file.read(512)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
-    return "tar" if _compression(head) or head[257:262] == b"ustar" else None
+    return "tar" if compression_of(head) or head[257:262] == b"ustar" else None
 
 
 def unpack(archive: Path, folder: Path, *, archive_bytes: int | None = None) -> None:
     """Unpack all files of a zip or tar archive into an empty folder.
 
-    Args:
-        archive: The archive.
-        folder: Where its files go.
-        archive_bytes: By which the size of the files is limited, if the archive was in another.
+    ``archive_bytes`` limits the size of the files, if the archive was in another.
     """
     size = archive.stat().st_size
     limit = max(SMALL_BYTES, MAX_GROWTH * (size if archive_bytes is None else archive_bytes))
@@ -62,10 +57,10 @@ def unpack(archive: Path, folder: Path, *, archive_bytes: int | None = None) -> 
         members = _members(archive, archive_kind(archive) or "tar", max_bytes=2 * limit)
         for number, (name, stated_bytes, stream) in enumerate(members, 1):
             target, num_bytes = (folder / name).resolve(), num_bytes + stated_bytes
-            if not target.is_relative_to(folder.resolve()):
-                raise ValueError(f"its member {name[:200]!r} leads out of the folder")
-            if stream is None:
-                raise ValueError(f"its member {name[:200]!r} is a link or a device")
+            if stream is None or not target.is_relative_to(folder.resolve()):
+                raise ValueError(
+                    f"{name[:200]!r} is a link or a device, or leads out of the folder"
+                )
             if num_bytes > limit or number > MAX_MEMBERS:
                 raise ValueError(f"more than {MAX_MEMBERS:,} files, or than {limit:,} bytes")
             # neither file may replace the other: which one counts would depend on the program
@@ -101,9 +96,10 @@ def members_of(path: AnyFile) -> Iterator[AnyFile]:
     if file_kind(path) != "archive":
         yield path
         return
-    advice = "Unpack it yourself, or fetch it again."
     kind = "zip" if path.suffix.lower() == ".zip" else "tar"
-    with damage(path, advice, what="damaged or encrypted archive"):
+    with damage(
+        path, "Unpack it yourself, or fetch it again.", what="damaged or encrypted archive"
+    ):
         for name, _, stream in _members(path, kind):
             is_hidden = any(part[0] == "." for part in {*PurePosixPath(name).parts} - {".."})
             if stream is None or is_hidden:
@@ -115,7 +111,7 @@ def members_of(path: AnyFile) -> Iterator[AnyFile]:
 
 
 def _members(
-    path: AnyFile, kind: ArchiveKind, *, max_bytes: int = _NO_LIMIT
+    path: AnyFile, kind: ArchiveKind, *, max_bytes: int = 1 << 62
 ) -> Iterator[tuple[str, int, Any]]:
     """Yield name, size and content of every file; without content links and devices.
 
@@ -134,19 +130,11 @@ def _members(
         # `for` would go through the list of members, which is emptied
         while (entry := archive.next()) is not None:
             archive.members.clear()  # kept for every file of the archive otherwise
-            if entry.isreg():
-                yield entry.name, entry.size, archive.extractfile(entry)
-            elif not entry.isdir():
-                yield entry.name, 0, None
-        while forward.read(_MAX_HEADER_BYTES):  # to the checksum of a compressed archive
+            if not entry.isdir():
+                content = archive.extractfile(entry) if entry.isreg() else None
+                yield entry.name, entry.size, content
+        while forward.read(_MAX_READ_BYTES):  # to the checksum of a compressed archive
             pass
-
-
-def _compression(head: bytes) -> str:
-    """Return the suffix for what a file begins with, or nothing."""
-    return next(
-        (suffix for magic, suffix in COMPRESSION_MAGIC.items() if head[:6].startswith(magic)), ""
-    )
 
 
 class _Forward:
@@ -154,20 +142,23 @@ class _Forward:
 
     def __init__(self, path: AnyFile, max_bytes: int) -> None:
         with path.open("rb") as file:
-            compression = _compression(file.read(6))
-        self._stream, self._max_bytes = ByteStream(path, compression=compression), max_bytes
+            compression = compression_of(file.read(10))
+        self._stream, self._at = open_stream(path, compression=compression), 0
+        self._max_bytes = max_bytes
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _MAX_HEADER_BYTES:
-            raise tarfile.ReadError(f"a header states {size:,} bytes")
-        piece = self._stream.ahead(size)
-        self.seek(self.tell() + len(piece))
+        if not 0 <= size <= _MAX_READ_BYTES or self._at + size > self._max_bytes:
+            raise tarfile.ReadError(f"a header states {size:,} bytes, or it has too many bytes")
+        piece = self._stream.read(size)
+        self._at += len(piece)
         return piece
 
     def seek(self, offset: int) -> None:
-        if not self.tell() <= offset <= self._max_bytes:
+        if not self._at <= offset <= self._max_bytes:
             raise tarfile.ReadError("its members overlap, or have too many bytes")
-        self._stream.skip(offset - self.tell(), "an archive")
+        while self._at < offset:
+            if not self.read(min(offset - self._at, _MAX_READ_BYTES)):
+                raise tarfile.ReadError("it ends in the middle of a file")
 
     def tell(self) -> int:
-        return self._stream.position
+        return self._at

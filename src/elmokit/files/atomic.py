@@ -25,12 +25,8 @@ from elmokit.files.remote import as_address, is_read
 from elmokit.files.temporary import temporary_directory, temporary_prefix
 
 StrPath = str | os.PathLike[str]
-_NO_ROOM = {
-    "No space left on device": errno.ENOSPC,
-    "File too large": errno.EFBIG,
-    "Disk quota exceeded": errno.EDQUOT,
-}
-"""System messages that mean "out of space", and their error numbers."""
+# h5py and safetensors give only the message of the system
+_NO_ROOM = {os.strerror(number): number for number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)}
 
 
 def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bool) -> None:
@@ -47,7 +43,7 @@ def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bo
 
 
 def no_room(error: BaseException) -> int | None:
-    """Return the errno of an out-of-space error; h5py and safetensors only give its message."""
+    """Return the errno of an out-of-space error, also of one that only says so."""
     number = getattr(error, "errno", None)
     if number in _NO_ROOM.values():
         return number
@@ -84,11 +80,12 @@ def named(target: StrPath) -> Iterator[None]:
         yield
     except Exception as error:
         known = getattr(error, "filename", None)
-        is_ours = known is None or str(known).startswith(temporary_prefix(Path(target)))
+        if known is not None and not str(known).startswith(temporary_prefix(Path(target))):
+            raise
         number = no_room(error)
-        if number is not None and is_ours:
+        if number is not None:
             raise OSError(number, os.strerror(number), str(target)) from error
-        if isinstance(error, OSError) and error.errno is not None and known is not None and is_ours:
+        if known is not None and isinstance(error, OSError):
             error.filename, error.filename2 = str(target), None
         raise
 
@@ -102,7 +99,14 @@ def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
             "`vocab` write to addresses; copy other results there when they are complete."
         )
     if target.is_symlink():
-        _refuse_planted(target)
+        folder = target.parent.stat()
+        is_public = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
+        owners = (os.geteuid(), folder.st_uid) if os.name == "posix" else ()
+        if is_public and owners and target.lstat().st_uid not in owners:
+            raise InputError(
+                f"{target} is a link that another user put into a folder where everybody may "
+                "write. Remove it, or write to another folder."
+            )
         target = Path(os.path.realpath(target))
     try:
         mode = os.stat(path).st_mode
@@ -119,18 +123,6 @@ def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
     return target
 
 
-def _refuse_planted(link: Path) -> None:
-    folder = link.parent.stat()
-    is_public = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
-    if os.name == "posix" and is_public and link.lstat().st_uid not in (
-        os.geteuid(), folder.st_uid
-    ):  # fmt: skip
-        raise InputError(
-            f"{link} is a link that another user put into a folder where everybody may write. "
-            "Remove it, or write to another folder."
-        )
-
-
 @contextmanager
 def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
     """Yield the path of a temporary file that replaces ``path`` on success.
@@ -140,7 +132,8 @@ def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
     """
     target = replaced_by(path)
     with _temporary_place(target) as temp_path:
-        usual = _create_file(temp_path)
+        temp_path.touch(exist_ok=False)
+        usual = temp_path.stat().st_mode & 0o777
         yield temp_path
         temp_path.chmod(usual if mode is None else mode)
         _force_to_disk(temp_path)
@@ -152,9 +145,9 @@ def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
 def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
     """Yield temporary files, by path, that together replace files on success; see `atomic_file`.
 
-    A path whose temporary file was not written is removed. After an error the old files are all
-    there. ``marker``, without which readers find nothing, goes first and comes last: a kill between
-    the renames never leaves old files beside new ones that can be read together.
+    A path whose temporary file was not written is removed. After an error while they are written
+    the old files are all there. ``marker``, without which readers find nothing, goes first and
+    comes last: a kill never leaves old files beside new ones that can be read together.
     """
     targets = {path: replaced_by(path) for path in (marker, *others)}
     with ExitStack() as stack:
@@ -162,20 +155,14 @@ def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
             path: stack.enter_context(_temporary_place(target)) for path, target in targets.items()
         }
         yield temp_paths
-        old = [(targets[path], temp_paths[path].with_name(".old")) for path in targets]
-        new = [(temp_paths[path], targets[path]) for path in reversed(targets)]
-        new = [move for move in new if move[0].exists()]
-        for temp_path, _ in new:
+        for temp_path in filter(Path.exists, temp_paths.values()):
             _force_to_disk(temp_path)
-        moved: list[tuple[Path, Path]] = []
-        try:
-            for source, destination in [move for move in old if move[0].exists()] + new:
-                source.rename(destination)
-                moved.append((destination, source))
-        except BaseException:
-            for source, destination in reversed(moved):
-                source.rename(destination)
-            raise
+        targets[marker].unlink(missing_ok=True)
+        for path in (*others, marker):
+            if temp_paths[path].exists():
+                temp_paths[path].replace(targets[path])
+            else:
+                targets[path].unlink(missing_ok=True)
         for folder in {target.parent for target in targets.values()}:
             _force_to_disk(folder)
 
@@ -194,10 +181,11 @@ def atomic_directory(
     target = replaced_by(path, directory=True)
     previous = previous_of(target)
     is_empty = target.is_dir() and not any(target.iterdir())
-    if _holds_working_directory(target) and not is_empty:
+    is_fixed = os.path.ismount(target) or _holds_working_directory(target)
+    if is_fixed and not is_empty:
         raise InputError(
-            f"{target} is or holds the working directory, which would be removed. Give another "
-            "directory, or run this from another one."
+            f"{target} is a mount point, or is or holds the working directory, so it cannot be "
+            "replaced. Give another directory, or run this from another one."
         )
     with _temporary_place(target) as temp_path:
         temp_path.mkdir()
@@ -210,7 +198,7 @@ def atomic_directory(
         _force_to_disk(temp_path)
         if keep():
             return
-        if is_empty and (os.path.ismount(target) or _holds_working_directory(target)):
+        if is_fixed:
             for written in sorted(temp_path.iterdir(), key=lambda path: path.name == last):
                 shutil.move(written, target / written.name)
             _force_to_disk(target)
@@ -250,16 +238,6 @@ def _holds_working_directory(target: Path) -> bool:
         return target.is_dir() and Path.cwd().is_relative_to(target.resolve())
     except FileNotFoundError:  # there is no working directory any more
         return False
-
-
-def _create_file(path: Path) -> int:
-    """Create an empty file where there must be none; return its mode, which the umask gave."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(path, flags, 0o666)
-    try:
-        return stat.S_IMODE(os.fstat(descriptor).st_mode)
-    finally:
-        os.close(descriptor)
 
 
 def _force_to_disk(path: Path) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 _POLYNOMIAL = 0x82F63B78
-_MAX_LANES, _MIN_LANE_BYTES = 1 << 12, 64
+_MAX_LANES, _LANE_BYTES = 1 << 12, 64
 _PIECE_BYTES = 1 << 26
 
 
@@ -19,35 +19,30 @@ def crc32c(content: bytes | np.ndarray) -> int:
     flat = values.reshape(-1).view(np.uint8)
     crc = 0xFFFFFFFF
     for start in range(0, len(flat), _PIECE_BYTES):
-        crc = _extend(crc, flat[start : start + _PIECE_BYTES])
+        piece = flat[start : start + _PIECE_BYTES]
+        # zeros in front of a message change nothing as long as the CRC is 0; the CRC so far is
+        # what the first four bytes are combined with
+        num_lanes = min(_MAX_LANES, 1 << (len(piece) // _LANE_BYTES).bit_length())
+        length = 2 * -(-len(piece) // (2 * num_lanes))
+        lanes = np.zeros(num_lanes * length, dtype=np.uint8)
+        lanes[len(lanes) - len(piece) :] = piece
+        begin = lanes[len(lanes) - len(piece) :][:4]
+        begin ^= np.array([crc], "<u4").view(np.uint8)[: len(begin)]
+        crc = _crc_of_lanes(lanes.view("<u2").reshape(num_lanes, -1)) ^ crc >> 8 * len(begin)
     return crc ^ 0xFFFFFFFF
 
 
-def _extend(crc: int, data: np.ndarray) -> int:
-    """Go on from a CRC (before the final inversion) over bytes."""
-    num_lanes = min(_MAX_LANES, 1 << max(0, (len(data) // _MIN_LANE_BYTES).bit_length() - 1))
-    length = len(data) // num_lanes // 2 * 2
-    if length:
-        lanes = data[: length * num_lanes].reshape(num_lanes, length).view("<u2")
-        table = _pair_table()
-        # only the first lane goes on from the bytes before; the others begin at zero
-        crcs = np.zeros(num_lanes, dtype=np.uint32)
-        crcs[0] = crc
-        for column in lanes.T:
-            crcs = table[(crcs ^ column) & 0xFFFF] ^ (crcs >> 16)
-        crc = _joined(crcs, length)
-    table = _byte_table()
-    for byte in data[length * num_lanes :].tobytes():
-        crc = int(table[(crc ^ byte) & 0xFF]) ^ (crc >> 8)
-    return crc
-
-
-def _joined(crcs: np.ndarray, length: int) -> int:
-    """Join the CRCs of neighboring lanes of ``length`` bytes, two by two."""
+def _crc_of_lanes(lanes: np.ndarray) -> int:
+    table = _pair_table()
+    crcs = np.zeros(len(lanes), dtype=np.uint32)
+    for column in lanes.T:
+        crcs = table[(crcs ^ column) & 0xFFFF] ^ (crcs >> 16)
     # The CRC of two lanes one after the other is that of the first, moved on by as many zero bytes
     # as the second has, plus (xor) that of the second. The matrix for twice the length is the
     # square of the one for the length.
-    shift = _shift_by(length)  # what 32 single bits become after so many zero bytes
+    shift = np.uint32(1) << np.arange(32, dtype=np.uint32)  # what 32 single bits become
+    for _ in range(lanes.shape[1]):
+        shift = table[shift & 0xFFFF] ^ (shift >> 16)
     while len(crcs) > 1:
         crcs = _apply(shift, crcs[0::2]) ^ crcs[1::2]
         shift = _apply(shift, shift)
@@ -61,27 +56,10 @@ def _apply(shift: np.ndarray, crcs: np.ndarray) -> np.ndarray:
     return result
 
 
-def _shift_by(num_bytes: int) -> np.ndarray:
-    result = np.uint32(1) << np.arange(32, dtype=np.uint32)
-    step = _byte_table()[result & 0xFF] ^ (result >> 8)  # one zero byte
-    while num_bytes:
-        if num_bytes & 1:
-            result = _apply(step, result)
-        step, num_bytes = _apply(step, step), num_bytes >> 1
-    return result
-
-
-@cache
-def _byte_table() -> np.ndarray:
-    return _zero_bits(np.arange(256, dtype=np.uint32), 8)
-
-
 @cache
 def _pair_table() -> np.ndarray:
-    return _zero_bits(np.arange(1 << 16, dtype=np.uint32), 16)
-
-
-def _zero_bits(crcs: np.ndarray, count: int) -> np.ndarray:
-    for _ in range(count):
+    """Return what two bytes become."""
+    crcs = np.arange(1 << 16, dtype=np.uint32)
+    for _ in range(16):
         crcs = np.where(crcs & 1, crcs >> 1 ^ np.uint32(_POLYNOMIAL), crcs >> 1)
     return crcs.astype(np.uint32)

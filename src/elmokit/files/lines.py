@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.files.bounded import MAX_DOCUMENT_BYTES, too_large
-from elmokit.files.remote import AnyFile
-from elmokit.files.sources import read_pieces
+from elmokit.files.sources import AnyFile, read_pieces
 from elmokit.wording import Location
 
 log = logging.getLogger(__name__)
@@ -27,26 +26,25 @@ CONVERT = "Convert it to UTF-8: iconv -f ENCODING -t UTF-8 IN > OUT"
 _UTF8_BOM = b"\xef\xbb\xbf"
 
 
+SkipReason = Literal[
+    "blank", "not_utf8", "nul", "too_long", "bad_json", "no_text", "empty_sentence"
+]
+"""Why a line of a corpus, or a record or sentence in it, has no text."""
+
+
 @dataclass(frozen=True, slots=True)
 class BadLine:
     """Why some bytes are not a line of text."""
 
-    fault: Literal["too_long", "nul", "not_utf8"]
+    fault: SkipReason
     position: int = 0
     """Byte of the line, from 0."""
 
     def __str__(self) -> str:
         if self.fault == "too_long":
-            return (
-                f"longer than {MAX_LINE_BYTES:,} bytes. A line should hold one sentence or one "
-                "example; is this the right file?"
-            )
-        if self.fault == "nul":
-            return (
-                f"a NUL byte at byte {self.position}: this is a binary file, or UTF-16. "
-                f"{CONVERT} (ENCODING is UTF-16LE or UTF-16BE)."
-            )
-        return f"not UTF-8 at byte {self.position}. {CONVERT}."
+            return f"longer than {MAX_LINE_BYTES:,} bytes. Is this the right file?"
+        what = "a NUL byte" if self.fault == "nul" else "not UTF-8"
+        return f"{what} at byte {self.position}: a binary file or another encoding. {CONVERT}."
 
 
 def raw_lines(path: AnyFile, max_line_bytes: int) -> Iterator[bytes | None]:

@@ -16,8 +16,7 @@ from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.files.cache_dir import cache_dir
-from elmokit.files.locks import LOCK_NAME, held_directory
-from elmokit.files.temporary import remove_leftovers, temporary_directory
+from elmokit.files.temporary import LOCK_NAME, held_directory, remove_leftovers, temporary_directory
 
 StrPath = str | os.PathLike[str]
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
@@ -201,12 +200,8 @@ def local_output(
     Until it has arrived, that file and what lies beside it stay in the cache folder, so that a job
     can be resumed and a failed transfer repeated.
 
-    Args:
-        target: Path or address.
-        inputs: What the output is made of.
-        overwrite: Whether it may be replaced.
-        resume: Whether a job goes on; None if there is nothing to resume, so a file that was not
-            sent is made again.
+    ``resume`` says whether a job goes on; None if there is nothing to resume, so a file that was
+    not sent is made again.
     """
     address = as_address(target)
     if address is None:

@@ -1,10 +1,12 @@
-"""Finding corpus files and reading their decompressed bytes in pieces."""
+"""Finding corpus files, and reading their decompressed bytes in pieces or as a stream."""
 
 import bz2
 import glob
 import gzip
+import io
 import lzma
 import os
+import re
 import select
 import sys
 import tarfile
@@ -38,24 +40,16 @@ _DAMAGE = (
     EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError,
     tarfile.TarError, zipfile.BadZipFile,  # in the middle of a member
 )  # fmt: skip
-COMPRESSION_MAGIC = {
-    b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"
-}  # fmt: skip
-"""How compressed files begin."""
-_MAGIC_BYTES = {
-    **{
-        magic: f"name it {suffix}" for magic, suffix in COMPRESSION_MAGIC.items() if magic != b"BZh"
-    },
-    b"BZh91AY&SY": "name it .bz2",  # less might be a word
-    b"PAR1\x15": "name it .parquet",
-    b"PK\x03\x04": "name it .zip, or extract the text of an office document",
-    b"%PDF": "a PDF document: extract its text",
-    b"\x89HDF\r\n": "an HDF5 file",
-    b"ELMOKSH1": "a shard: give the folder of the shards alone",
-    b"\xff\xfe": "UTF-16: convert it with iconv -f UTF-16 -t UTF-8 IN > OUT",
-    b"\xfe\xff": "UTF-16: convert it with iconv -f UTF-16 -t UTF-8 IN > OUT",
+_MAGIC = {
+    ".gz": rb"\x1f\x8b",
+    ".xz": rb"\xfd7zXZ\x00",
+    ".bz2": rb"BZh[1-9](?:1AY&SY|\x17rE8P)",  # less might be a word
+    ".zst": rb"\x28\xb5\x2f\xfd",
+    ".parquet": rb"PAR1\x15",
+    ".zip": rb"PK\x03\x04",
+    ".tar": rb"(?s:.{257})ustar",
 }
-"""How files begin that are no text; most would only be said not to be UTF-8."""
+"""How files begin that are no text, by the suffix that they should have."""
 
 
 def find_files(
@@ -63,12 +57,10 @@ def find_files(
 ) -> list[AnyFile]:
     """Return the files that paths from the command line stand for, in the order given.
 
-    Args:
-        paths: One or several of: files, directories (all files below, sorted, without hidden ones),
-            glob patterns (sorted), addresses (``s3://…``) of the same, ``-`` for standard input.
-        missing_ok: Return an empty list, rather than raise, if anything is missing.
-        exclude: Files and directories, such as the output of the command, to leave out, unless
-            given by name themselves.
+    ``paths`` are files, directories (all files below, sorted, without hidden ones), glob patterns
+    (sorted), addresses (``s3://…``) of the same, ``-`` for standard input. ``exclude`` is left out
+    unless given by name, such as the output of the command. With ``missing_ok`` the list is empty,
+    rather than an error, if anything is missing.
     """
     files: list[AnyFile] = []
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
@@ -193,6 +185,12 @@ def file_kind(path: AnyFile) -> FileKind:
     return "text"
 
 
+def compression_of(head: bytes) -> str:
+    """Return the one of `COMPRESSIONS` that a file which begins so has, or nothing."""
+    suffixes = (suffix for suffix in COMPRESSIONS if re.match(_MAGIC[suffix], head))
+    return next(suffixes, "")
+
+
 def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file in pieces of bounded size.
 
@@ -204,7 +202,7 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
     try:
         for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
             if num_bytes == 0 and compression is None and file_kind(path) != "archive":
-                _check_magic(path, piece)
+                _check_is_text(path, piece)
             num_bytes += len(piece)
             yield piece
         if num_bytes == 0 and suffix in (".gz", ".zst") and file_size(path) == 0:
@@ -218,6 +216,32 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
             f"{path}: damaged or truncated {suffix} file: readable up to byte {num_bytes} of "
             f"its decompressed text, then: {error}. Copy or compress the file again."
         ) from error
+
+
+def open_stream(path: AnyFile, *, compression: str | None = None) -> io.BufferedReader:
+    """Open the decompressed bytes of `read_pieces` as a file that is read forward."""
+    return io.BufferedReader(_Stream(read_pieces(path, compression=compression)), _PIECE_BYTES)
+
+
+class _Stream(io.RawIOBase):
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        size = 0
+        # until the buffer is full: `peek` then shows as much as there is
+        while size < len(buffer):
+            if not self._rest:
+                if (piece := next(self._pieces, None)) is None:
+                    break
+                self._rest = memoryview(piece)
+            step = min(len(buffer) - size, len(self._rest))
+            buffer[size : size + step] = self._rest[:step]
+            self._rest, size = self._rest[step:], size + step
+        return size
 
 
 def _pieces(path: AnyFile, suffix: str) -> Iterator[bytes]:
@@ -259,10 +283,8 @@ def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
         raise EOFError("the last frame is not complete")
 
 
-def _check_magic(path: AnyFile, piece: bytes) -> None:
+def _check_is_text(path: AnyFile, piece: bytes) -> None:
     refuse_lfs_pointer(path, piece)
-    magics = [advice for magic, advice in _MAGIC_BYTES.items() if piece.startswith(magic)]
-    if piece[257:262] == b"ustar":
-        magics.append("name it .tar")
-    if magics:
-        raise FormatError(f"{path}: expected UTF-8 text, but it begins otherwise ({magics[0]}).")
+    for suffix, magic in _MAGIC.items():
+        if re.match(magic, piece):
+            raise FormatError(f"{path}: not text, but what a {suffix} file holds: name it {suffix}")

@@ -1,16 +1,17 @@
-"""Temporary directories of one process, beside what they become or in the system's folder.
+"""Places that one process has for itself: temporary directories, locks, trusted files.
 
-Nothing can be planted in their way: the name is unpredictable, the directory must be new, and only
-its owner may enter. Each is locked while in use; what a killed process left is not, and is removed
-when the next temporary directory is made in the same place by the same machine (the locks of some
-network file systems do not reach another one).
+Nothing can be planted in the way of a temporary directory: its name is unpredictable, it must be
+new, and only its owner may enter. Each is locked while in use. What a killed process left is not,
+and the next one that is made in the same place by the same machine removes it.
 """
 
+import errno
+import functools
 import hashlib
+import logging
 import os
 import platform
 import re
-import secrets
 import shutil
 import stat
 import tempfile
@@ -18,27 +19,41 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 try:
     import fcntl
 except ImportError:  # Windows: leftovers cannot be told from directories in use, and stay
     fcntl = None
 
+log = logging.getLogger(__name__)
+
+LOCK_NAME = ".elmokit-lock"
 _MODE = 0o700
+# the locks of some network file systems do not reach another machine
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-_NAME = re.compile(rf"\..+\.{_MACHINE}[0-9a-f]{{16}}\.partial", re.DOTALL)
+_NAME = re.compile(rf"\..+\.{_MACHINE}[0-9a-z_]+\.partial", re.DOTALL)
 _MAX_NAME_BYTES = 200
 """Of a name that becomes part of a longer one; systems allow 255."""
+_NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @contextmanager
 def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
     """Yield a new directory ``.NAME.TOKEN.partial`` in ``parent``; at the end it is removed.
 
-    Leftovers of killed processes in ``parent`` are removed first: directories of such a name, of
-    the same user and machine, that no process has locked.
+    Leftovers of killed processes in ``parent`` are removed first.
     """
     remove_leftovers(parent)
-    path, descriptor = _create(temporary_prefix(parent / name))
+    prefix = os.path.basename(temporary_prefix(parent / name)) + _MACHINE
+    path, descriptor = parent, None
+    while path == parent:
+        path = Path(tempfile.mkdtemp(".partial", prefix, parent))
+        with suppress(OSError):  # a file system without locks
+            descriptor = None if fcntl is None else _lock(path)
+        # another process may have taken it for a leftover before it was locked
+        path = path if path.exists() else parent
     try:
         yield path
     finally:
@@ -62,20 +77,17 @@ def temporary_prefix(target: Path) -> str:
 
 def remove_leftovers(parent: Path) -> None:
     """Remove temporary directories that a killed process of the same user left in ``parent``."""
-    if fcntl is None:
-        return
-    for entry in os.scandir(parent):
+    for entry in os.scandir(parent) if fcntl is not None else ():
         if not (_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)):
             continue
         # the kernel ends a lock with its process, however that ended, so what can be locked is
         # in use by nobody
         with suppress(OSError):  # removed meanwhile, in use, or a file system without locks
             status = entry.stat(follow_symlinks=False)
-            if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o777 != _MODE:
-                continue
-            descriptor = _lock(entry.path)
-            shutil.rmtree(entry.path, ignore_errors=True)
-            os.close(descriptor)
+            if (status.st_uid, stat.S_IMODE(status.st_mode) & 0o777) == (os.geteuid(), _MODE):
+                descriptor = _lock(entry.path)
+                shutil.rmtree(entry.path, ignore_errors=True)
+                os.close(descriptor)
 
 
 def remove_whole(directory: Path) -> None:
@@ -84,25 +96,7 @@ def remove_whole(directory: Path) -> None:
         directory.rename(doomed / directory.name)
 
 
-def _create(prefix: str) -> tuple[Path, int | None]:
-    """Create and lock a directory; return the descriptor of the lock, None without locks."""
-    while True:
-        path = Path(f"{prefix}{_MACHINE}{secrets.token_hex(8)}.partial")
-        path.mkdir(_MODE)
-        try:
-            descriptor = None if fcntl is None else _lock(str(path))
-        except (FileNotFoundError, BlockingIOError):
-            continue  # another process took it for a leftover before it was locked
-        except OSError:
-            return path, None
-        if path.exists():
-            return path, descriptor
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _lock(path: str) -> int:
-    """Lock a directory; raise `BlockingIOError` if it is in use, `OSError` if it has no locks."""
+def _lock(path: str | Path) -> int:
     assert fcntl is not None
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -111,3 +105,87 @@ def _lock(path: str) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+@contextmanager
+def held_directory(directory: Path, *, busy: str) -> Iterator[None]:
+    """Make a directory and lock it; at the end it is removed if it is empty.
+
+    The lock ends with the process, however it ends. `FileExistsError` with the message ``busy`` if
+    another process holds it.
+    """
+    path = directory / LOCK_NAME
+    lock = FileLock(path, fallback_to_soft=False)
+    try:
+        while not lock.is_locked:
+            directory.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire(timeout=0)
+            except FileNotFoundError:
+                continue  # removed by its last holder meanwhile
+            except Timeout:
+                raise FileExistsError(busy) from None
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+                advice = "do not start a second process in it"
+                log.warning("%s cannot be locked (%s): %s", directory, error, advice)
+                break
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # where open files cannot be removed
+                path.unlink()
+            lock.release()
+    finally:  # without the lock: on NFS its file is there as long as it is open
+        with suppress(OSError):  # not empty, or held by the next
+            directory.rmdir()
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and its missing parents, to which others may not write."""
+    if not path.is_dir():
+        make_directory(path.parent)
+        path.mkdir(mode=0o755, exist_ok=True)
+
+
+def why_untrusted(path: Path) -> str | None:
+    """Say why others could have written a file or the directory ``path``; None if they could not.
+
+    Asked before code is loaded from it. It must be a regular file or directory, not a link, of
+    this user or root, that nobody else may write. In the directories above, only this user or root
+    may write, or they are sticky, like ``/tmp``; there a user's own group, and that of root, count
+    as the user. Always None where the system has no users, as on Windows.
+    """
+    if not hasattr(os, "geteuid"):
+        return None
+    if stat.S_IFMT(path.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+        return f"{path} is a link or a special file"
+    # who may write a directory above can put another tree in the place of the whole path
+    for place in (path, *path.parent.resolve().joinpath(path.name).parents):
+        status, is_above = place.stat(), place != path
+        users, groups, foreign_root = _trusted()
+        if status.st_uid not in users and not (is_above and status.st_uid == foreign_root):
+            return f"{place} belongs to user {status.st_uid}"
+        if is_above and status.st_mode & stat.S_ISVTX:
+            continue
+        is_own_group = is_above and status.st_gid in groups
+        if status.st_mode & (stat.S_IWOTH if is_own_group else _OTHERS_MAY_WRITE):
+            return f"others may write to {place} (mode {stat.S_IMODE(status.st_mode):o})"
+    return None
+
+
+@functools.cache
+def _trusted() -> tuple[set[int], set[int], int | None]:
+    """Return trusted users and groups, and who stands for root outside of a container."""
+    import grp
+    import pwd
+
+    groups, foreign_root = {0}, None
+    with suppress(KeyError):  # where a user has a group of the same name
+        groups.add(grp.getgrnam(pwd.getpwuid(os.geteuid()).pw_name).gr_gid)
+    with suppress(OSError):
+        mapping = Path("/proc/self/uid_map").read_text().split()
+        if mapping != ["0", "0", str(2**32 - 1)]:  # a container that does not know root
+            foreign_root = int(Path("/proc/sys/kernel/overflowuid").read_text())
+    return {0, os.geteuid()}, groups, foreign_root

@@ -4,11 +4,11 @@ import itertools
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.damage import damage
@@ -17,17 +17,13 @@ from elmokit.files.lines import (
     CONVERT,
     MAX_LINE_BYTES,
     BadLine,
+    SkipReason,
     csv_rows,
     decode_line,
     raw_lines,
 )
 from elmokit.files.parquet_pages import ParquetPages
-from elmokit.files.remote import AnyFile
-from elmokit.files.sources import file_kind, file_size, plain_suffix
-
-SkipReason = Literal[
-    "blank", "not_utf8", "nul", "too_long", "bad_json", "no_text", "empty_sentence"
-]
+from elmokit.files.sources import AnyFile, file_kind, file_size, plain_suffix
 
 _HARMLESS: tuple[SkipReason, ...] = ("blank", "empty_sentence")
 _MAX_BAD_LINES = 100  # beyond this number and share of all lines, reading stops at once
@@ -52,7 +48,7 @@ class ReadReport:
     files: int = 0
     """Files read to their end."""
     lines: int = 0
-    """Lines, or records of JSON lines and Parquet, including blank and bad ones."""
+    """Lines of texts and in records (of JSON lines, Parquet, tables), also blank and bad ones."""
     sentences: int = 0
     words: int = 0
     skipped: Counter[SkipReason] = field(default_factory=Counter)
@@ -87,67 +83,59 @@ class FileReader:
     def __init__(
         self, path: AnyFile, report: ReadReport, *, text_field: str | None, max_line_bytes: int
     ) -> None:
-        self.path, self.report = path, report
-        self.text_field, self.max_line_bytes = text_field or "text", max_line_bytes
-        self._kind, self._delimiter = file_kind(path), _DELIMITERS.get(plain_suffix(path))
-        self._has_named_column = text_field is not None and self._delimiter is not None
-        # a record may hold a whole book: the limit is that of the lines of its text
-        self._max_record_bytes = max(MAX_LINE_BYTES, max_line_bytes)
+        self.path, self.report, self.max_line_bytes = path, report, max_line_bytes
+        self.text_field, self._delimiter = text_field or "text", _DELIMITERS.get(plain_suffix(path))
+        if (kind := file_kind(path)) == "text" and self._delimiter and text_field:
+            kind = "table"
+        # every format gives records: the bytes of one or several lines, or what is wrong
+        self._records = {
+            "parquet": self._parquet_records, "jsonl": self._json_records,
+            "table": self._table_records, "text": self._text_records,
+        }[kind]  # fmt: skip
         self.num_lines = 0
         self.skipped: Counter[SkipReason] = Counter()
-        self._first_bad = ""  # line, and for some byte
+        self._first_bad = ""  # line and byte
         self._other_fields: list[str] = []  # of the first record without the text field
 
     def lines(self) -> Iterator[str]:
         """Yield the lines with text; raise `FormatError` for damage or too many bad lines."""
-        if self._kind == "parquet":
-            texts = self._readable(self._lines_of(self._parquet_values()))
-        elif self._kind == "jsonl":
-            texts = self._readable(self._lines_of(self._json_values()))
-        elif self._has_named_column:
-            texts = self._column_lines()
-        else:
-            texts = self._readable(self._text_lines())
-        for text in texts:
-            if not text or text.isspace():
-                self._skip("blank")
-            else:
-                yield text
+        for record in self._records():
+            if isinstance(record, BadLine):
+                self._skip(record)
+                continue
+            for raw in record.split(b"\n"):
+                text = decode_line(raw if len(raw) <= self.max_line_bytes else None)
+                if isinstance(text, BadLine):
+                    self._skip(text)
+                elif not text or text.isspace():
+                    self._skip(BadLine("blank"))
+                else:
+                    self._count()
+                    yield text
         self._check_end()
 
-    def _counted_lines(self, max_bytes: int) -> Iterator[bytes | None]:
-        for raw in raw_lines(self.path, max_bytes):
-            self._count()
-            yield raw
-
-    def _readable(self, lines: Iterable[bytes | None]) -> Iterator[str]:
-        for raw in lines:
-            text = decode_line(raw)
-            if isinstance(text, BadLine):
-                self._skip(text.fault, f", byte {text.position}" if text.position else "")
-            else:
-                yield text
-
-    def _text_lines(self) -> Iterator[bytes | None]:
-        """Yield the lines of a text; refuse JSON lines, whose braces and keys would be words."""
+    def _text_records(self) -> Iterator[bytes | BadLine]:
         is_first = True
-        for raw in self._counted_lines(self.max_line_bytes):
+        for raw in raw_lines(self.path, self.max_line_bytes):
             if is_first and raw is not None and raw.strip():
                 is_first = False
-                if self._delimiter is not None and self._delimiter.encode() in raw:
-                    log.warning(
-                        "%s is read as plain text, in whole rows. --text-field NAME (or a number "
-                        "from 1) reads one of its columns", self.path,
-                    )  # fmt: skip
-                begin = raw.lstrip()[:1]
-                is_json_file = plain_suffix(self.path) == ".json" and begin in (b"{", b"[")
-                if is_json_file or (begin == b"{" and is_json(raw, dict)):
-                    raise FormatError(f"{self.path}: JSON, not text. {_ONE_RECORD_A_LINE}")
-            yield raw
+                self._check_is_text(raw.strip())
+            yield BadLine("too_long") if raw is None else raw
 
-    def _column_lines(self) -> Iterator[str]:
-        """Yield the lines in one column of a table, by its name in the first row or its number."""
-        lines = self._readable(self._counted_lines(self.max_line_bytes))
+    def _check_is_text(self, line: bytes) -> None:
+        """Refuse JSON, whose braces and keys would be words."""
+        if self._delimiter is not None and self._delimiter.encode() in line:
+            log.warning(
+                "%s is read as plain text, in whole rows. --text-field NAME (or a number from 1) "
+                "reads one of its columns", self.path,
+            )  # fmt: skip
+        is_json_file = plain_suffix(self.path) == ".json" and line[:1] in b"{["
+        if is_json_file or (line[:1] == b"{" and is_json(line, dict)):
+            raise FormatError(f"{self.path}: JSON, not text. {_ONE_RECORD_A_LINE}")
+
+    def _table_records(self) -> Iterator[bytes | BadLine]:
+        """Yield the fields of a column, by its name in the first row or its number."""
+        lines = self._readable_lines()
         if self._delimiter == "\t":  # where quotes have no meaning
             rows = (line.split("\t") if line else [] for line in lines)
         else:
@@ -160,38 +148,39 @@ class FileReader:
         column = names.index(self.text_field)
         for row in itertools.chain([first] if is_number else [], rows):
             if len(row) > column:
-                yield from row[column].split("\n")
+                yield row[column].encode()
             else:
-                self._skip("no_text" if row else "blank")
+                yield BadLine("no_text" if row else "blank")
 
-    def _lines_of(self, values: Iterable[bytes]) -> Iterator[bytes | None]:
-        for value in values:
-            for index, line in enumerate(value.split(b"\n")):
-                if index:  # the record itself was counted
-                    self._count()
-                yield line if len(line) <= self.max_line_bytes else None
+    def _readable_lines(self) -> Iterator[str]:
+        for raw in raw_lines(self.path, self.max_line_bytes):
+            text = decode_line(raw)
+            if isinstance(text, BadLine):
+                self._skip(text)
+            else:
+                yield text
 
-    def _json_values(self) -> Iterator[bytes]:
-        for raw in self._counted_lines(self._max_record_bytes):
-            if raw is None or not raw.strip():
-                self._skip("too_long" if raw is None else "blank")
+    def _json_records(self) -> Iterator[bytes | BadLine]:
+        # a record may hold a whole book: the limit is that of the lines of its text
+        for raw in raw_lines(self.path, max(MAX_LINE_BYTES, self.max_line_bytes)):
+            line = decode_line(raw)
+            if isinstance(line, BadLine) or not line.strip():
+                yield line if isinstance(line, BadLine) else BadLine("blank")
                 continue
             try:
-                record = json.loads(raw.decode("utf-8"))
-            except UnicodeDecodeError as error:
-                self._skip("not_utf8", f", byte {error.start}")
+                record = json.loads(line)
             except (ValueError, RecursionError):
-                self._skip("bad_json")
+                yield BadLine("bad_json")
+                continue
+            fields = record if isinstance(record, dict) else {}
+            if isinstance(text := fields.get(self.text_field), str):
+                # an escaped lone surrogate passes through and then fails as UTF-8
+                yield text.encode("utf-8", "surrogatepass")
             else:
-                fields = record if isinstance(record, dict) else {}
-                if isinstance(text := fields.get(self.text_field), str):
-                    # an escaped lone surrogate passes through and then fails as UTF-8
-                    yield text.encode("utf-8", "surrogatepass")
-                else:
-                    self._other_fields = self._other_fields or [*fields]
-                    self._skip("no_text")
+                self._other_fields = self._other_fields or [*fields]
+                yield BadLine("no_text")
 
-    def _parquet_values(self) -> Iterator[bytes]:
+    def _parquet_records(self) -> Iterator[bytes | BadLine]:
         try:
             import pyarrow as arrow
             import pyarrow.parquet as parquet
@@ -207,18 +196,24 @@ class FileReader:
                 source = stack.enter_context(source.open("rb"))
             opened = parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
             file = stack.enter_context(opened)
-            self._check_column(file.schema_arrow)
+            schema = file.schema_arrow
+            self._check_has(list(schema.names))
+            stored = schema.field(self.text_field).type
+            kind = str(getattr(stored, "value_type", stored))  # that of a dictionary
+            if kind not in ("string", "large_string", "string_view"):
+                raise FormatError(
+                    f"{self.path}: column {self.text_field!r} must hold strings, got {kind}."
+                )
             for batch in self._parquet_batches(file):
                 column = batch.column(0)
                 if not arrow.types.is_dictionary(column.type):  # whose values may recur
                     column = column.cast(arrow.large_binary())
                 for value in column:
-                    self._count()
                     text = value.as_py()
-                    if text is None:
-                        self._skip("no_text")
-                    else:
-                        yield text.encode() if isinstance(text, str) else text
+                    yield (
+                        BadLine("no_text") if text is None
+                        else text.encode() if isinstance(text, str) else text
+                    )  # fmt: skip
 
     def _parquet_advice(self) -> str:
         return f"Rows before it: {self.num_lines}. Copy or write the file again."
@@ -240,15 +235,6 @@ class FileReader:
             num_rows = max(1, min(_ROWS_TOGETHER, _BATCH_BYTES // longest))
             yield from file.iter_batches(num_rows, row_groups=[group], columns=[self.text_field])
 
-    def _check_column(self, schema: Any) -> None:
-        self._check_has(list(schema.names))
-        stored = schema.field(self.text_field).type
-        kind = str(getattr(stored, "value_type", stored))  # that of a dictionary
-        if kind not in ("string", "large_string", "string_view"):
-            raise FormatError(
-                f"{self.path}: column {self.text_field!r} must hold strings, got {kind}."
-            )
-
     def _check_has(self, columns: list[str]) -> None:
         if self.text_field not in columns:
             raise FormatError(
@@ -260,12 +246,14 @@ class FileReader:
         self.num_lines += 1
         self.report.lines += 1
 
-    def _skip(self, reason: SkipReason, where: str = "") -> None:
-        self.skipped[reason] += 1
-        self.report.skipped[reason] += 1
-        if reason in _HARMLESS:
+    def _skip(self, line: BadLine) -> None:
+        self._count()
+        self.skipped[line.fault] += 1
+        self.report.skipped[line.fault] += 1
+        if line.fault in _HARMLESS:
             return
-        self._first_bad = self._first_bad or f"line {self.num_lines}{where}"
+        byte = f", byte {line.position}" if line.fault in ("not_utf8", "nul") else ""
+        self._first_bad = self._first_bad or f"line {self.num_lines}{byte}"
         num_bad = self.report.num_bad
         if num_bad > _MAX_BAD_LINES and num_bad > _MAX_BAD_SHARE * self.report.lines:
             raise self._too_bad(f"{num_bad} of the first {self.report.lines} corpus lines")
@@ -273,7 +261,7 @@ class FileReader:
     def _check_end(self) -> None:
         # a small file may be in another encoding throughout, and lie far below the limit of all
         num_lines = self.num_lines - self.skipped["blank"]
-        num_bad = sum(self.skipped[why] for why in self.skipped if why not in _HARMLESS)
+        num_bad = sum(count for why, count in self.skipped.items() if why not in _HARMLESS)
         if (
             num_bad > _MAX_BAD_SHARE_OF_FILE * num_lines
             or self.skipped["not_utf8"] > _MAX_NOT_UTF8_SHARE_OF_FILE * num_lines
@@ -282,27 +270,16 @@ class FileReader:
 
     def _too_bad(self, how_many: str) -> FormatError:
         worst = max(set(self.skipped) - {*_HARMLESS}, key=lambda why: self.skipped[why])
-        return FormatError(
-            f"{self.path}, {self._first_bad}: the first of too many bad lines: {how_many} "
-            f"cannot be read ({describe_skips(self.report.faults)}). {self._advice(worst)}"
-        )
-
-    def _advice(self, worst: SkipReason) -> str:
-        if worst == "bad_json" or plain_suffix(self.path) == ".json":
-            return _ONE_RECORD_A_LINE
-        if worst == "too_long":
-            of_records = f"; records at most {self._max_record_bytes}"
-            return (
-                f"Lines may have at most {self.max_line_bytes} bytes"
-                f"{of_records if self._kind == 'jsonl' else ''}. Put one sentence or paragraph on "
-                "each line."
-            )
-        if worst == "no_text":
-            fields = ", ".join(self._other_fields[:20]) or "no fields"
-            return (
+        fields = ", ".join(self._other_fields[:20]) or "no fields"
+        advice = {
+            "bad_json": _ONE_RECORD_A_LINE,
+            "too_long": f"A line may have {self.max_line_bytes} bytes: one sentence or paragraph.",
+            "no_text": (
                 f"Each record needs a string in the field {self.text_field!r}; the first without "
                 f"it has: {fields}. {_CHOOSE}"
-            )
-        if worst == "nul":
-            return f"It is a binary file, or UTF-16. {CONVERT} (ENCODING is UTF-16LE or UTF-16BE)."
-        return f"{CONVERT}."
+            ),
+        }.get(worst, f"{CONVERT}.")
+        return FormatError(
+            f"{self.path}, {self._first_bad}: the first of too many bad lines: {how_many} "
+            f"cannot be read ({describe_skips(self.report.faults)}). {advice}"
+        )

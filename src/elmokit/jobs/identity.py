@@ -87,10 +87,7 @@ class Identity:
         """Compare with what `record` returned when the job began; log what may differ.
 
         Inputs and settings that are newer than the record are not compared, or have their
-        defaults.
-
-        Raises:
-            ConfigError: for the differences that the job cannot be resumed with.
+        defaults. `ConfigError` for the differences that the job cannot be resumed with.
         """
         was, now = record["config"], self.record()["config"]
         if not isinstance(self.settings, Mapping):

@@ -19,8 +19,7 @@ from typing import Any
 from elmokit.errors import FormatError
 from elmokit.files.atomic import no_room, previous_of
 from elmokit.files.json_files import read_json, write_json
-from elmokit.files.locks import held_directory
-from elmokit.files.temporary import remove_whole
+from elmokit.files.temporary import held_directory, remove_whole
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.metrics_log import METRICS_FILE
 from elmokit.version import __version__
@@ -195,21 +194,9 @@ def open_job(
 
     After an error the directory is as it was if nothing of the job was saved.
 
-    Args:
-        directory: Of this job alone.
-        command: The name of the command that does it.
-        identity: What must be the same when it is resumed.
-        resume: Go on if the directory holds the same job.
-        overwrite: Remove an earlier job, whatever it was.
-        pieces: What the job saves; none: checkpoints.
-        result_name: The file that tells a finished result, which only pieces let go on.
-
-    Raises:
-        FileExistsError: if the directory holds a job and neither ``resume`` nor ``overwrite`` is
-            set, a job of another command, or other files; if another process holds it.
-        NotADirectoryError: if it is a file.
-        ConfigError: if the job in it is another one; names the differences.
-        FormatError: if its record is damaged.
+    ``identity`` is what must be the same when it is resumed; ``overwrite`` removes an earlier job,
+    whatever it was. ``pieces`` are what the job saves (none: checkpoints), ``result_name`` the file
+    that tells a finished result, which only pieces let go on.
     """
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(

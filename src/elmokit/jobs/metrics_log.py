@@ -49,11 +49,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a log, without a last line that was cut off by a kill.
-
-    Raises:
-        FormatError: if another line is damaged or has no ``step``.
-    """
+    """Return the rows of a log, without a last line that was cut off by a kill."""
     if not path.exists():
         return []
     *lines, last = path.read_bytes().split(b"\n")

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from elmokit.files.atomic import atomic_file
 from elmokit.files.cache_dir import cache_dir
-from elmokit.files.ownership import make_directory, why_untrusted
-from elmokit.files.temporary import scratch_directory
+from elmokit.files.temporary import make_directory, scratch_directory, why_untrusted
 from elmokit.kernels.interface import SOURCE_DIR, read_interface
 from elmokit.kernels.prebuilt import PREBUILT_DIR, find_prebuilt
 

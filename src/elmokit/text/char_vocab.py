@@ -124,9 +124,6 @@ class CharVocab:
         """Encode lists of words as int64 ids (B, T, C), padded with 0 to the longest.
 
         ``boundaries`` puts ``<S>`` before and ``</S>`` after every sentence.
-
-        Raises:
-            TypeError: if a sentence is a string instead of a list of words.
         """
         given = list(split_sentences(sentences, None))
         rows = self.encode_words([word for words in given for word in words])

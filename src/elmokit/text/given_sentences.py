@@ -32,12 +32,9 @@ def split_sentences(
     *,
     on_words: Callable[[list[str]], object] | None = None,
 ) -> Iterator[list[str]]:
-    """Yield the words of every sentence.
+    """Yield the words of every sentence; without ``tokenize`` strings are refused.
 
-    Args:
-        sentences: Strings or lists of words.
-        tokenize: Splits strings; none: they are refused.
-        on_words: Called with every list of words that was given, not with those of strings.
+    ``on_words`` is called with every list of words that was given, not with those of strings.
     """
     check_is_list(sentences)
     return (

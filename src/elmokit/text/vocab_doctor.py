@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 
@@ -26,9 +27,9 @@ MIN_KNOWN = 0.05
 """Share of the words with letters below which a vocabulary cannot be that of a text: a hundred
 frequent words make up half of any text in their language and spelling."""
 _MANY_UNKNOWN = 0.3
-_QUANTILES = (0.5, 0.9, 0.99, 1.0)
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
 _MIN_RANKED_WORDS = 100  # fewer say little about the order
+_NUM_EXAMPLES = 10
 
 
 def script_of(word: str) -> str:
@@ -63,14 +64,10 @@ class CorpusFit:
     rank_correlation: float
     """Spearman's correlation of line and rank by count, over the words in the corpus: 1 = sorted by
     falling count, about 0 = alphabetical."""
-    is_sorted: bool
-    """Whether counts never rise from line to line."""
     frequent_unknown: tuple[tuple[str, int], ...]
     num_truncated: int
     """Words of the corpus longer than the character limit."""
     frequent_truncated: tuple[tuple[str, int], ...]
-    bytes_per_word: dict[str, float]
-    """Mean and quantiles over the running words."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +79,10 @@ class VocabReport:
     """Including specials."""
     special_lines: dict[str, int | None]
     """Line of each special, from 1; None if missing."""
-    duplicates: tuple[tuple[str, tuple[int, ...]], ...]
-    """Words with several lines, and these lines."""
-    num_duplicates: int
     max_bytes: int
     """Bytes of a word that the model sees; ``num_truncated`` words of the vocabulary have more."""
     num_truncated: int
     truncated: tuple[str, ...]
-    bytes_per_word: dict[str, float]
-    """Mean and quantiles over the vocabulary without specials."""
-    num_not_normalized: int
-    """Words that never occur in normalized text."""
     corpus: CorpusFit | None
     errors: tuple[str, ...]
     """Why training refuses this file, if it does."""
@@ -105,7 +95,6 @@ def check_vocab(
     sentences: Iterable[Sequence[str]] | None = None,
     *,
     char_vocab: CharVocab | None = None,
-    num_examples: int = 10,
 ) -> VocabReport:
     """Examine a vocabulary file, and its fit to a tokenized corpus, which is read once.
 
@@ -118,48 +107,44 @@ def check_vocab(
         if word != NUM_LINES_MARKER:
             lines_of_word.setdefault(word, []).append(line)
     special_lines = {word: lines_of_word.get(word, [None])[0] for word in SPECIAL_WORDS}
-    repeated = [(word, tuple(lines)) for word, lines in lines_of_word.items() if len(lines) > 1]
     ordinary = [word for word in lines_of_word if word not in SPECIAL_WORDS]
     truncated = [word for word in ordinary if char_vocab.is_truncated(word)]
-    num_not_normalized = sum(normalize(word, form) != word for word in ordinary)
-
-    errors = [
-        f"{word} is missing: add the line (by convention one of the first three)."
-        for word, line in special_lines.items()
-        if line is None
-    ]
-    if repeated:
-        word, lines = repeated[0]
-        errors.append(
-            f"{counted(len(repeated), 'repeated word')}, such as {word!r} (lines "
-            f"{', '.join(map(str, lines))}): keep the first line of each."
-        )
+    repeated = [word for word, lines in lines_of_word.items() if len(lines) > 1]
+    missing = [word for word, line in special_lines.items() if line is None]
+    late = [word for word, line in special_lines.items() if line is not None and line > 3]
+    marks = [word for word in ordinary if special_words_in(word) == [word]]
+    num_foreign = sum(normalize(word, form) != word for word in ordinary)
+    errors = [f"{word} is missing: add the line (one of the first three)" for word in missing]
     warnings = []
-    if late := [word for word, line in special_lines.items() if line is not None and line > 3]:
+    if repeated:
+        numbers = ", ".join(map(str, lines_of_word[repeated[0]]))
+        errors.append(
+            f"{counted(len(repeated), 'repeated word')}, such as {repeated[0]!r} (lines "
+            f"{numbers}): keep the first line of each."
+        )
+    if late:
         warnings.append(
             f"{', '.join(late)} not among the first three lines: allowed, but the log-uniform "
-            f"sampler takes the first lines for the most frequent words."
+            "sampler takes the first lines for the most frequent words."
         )
-    if marks := [word for word in ordinary if special_words_in(word) == [word]]:
+    if marks:
         warnings.append(
             f"{', '.join(marks)}: read as ordinary words; special are {', '.join(SPECIAL_WORDS)}."
         )
-    if num_not_normalized:
+    if num_foreign:
         warnings.append(
-            f"{counted(num_not_normalized, 'vocabulary word')} cannot occur in text with "
-            f"normalization {form}: write the vocabulary again with `elmokit vocab "
-            f"--normalization {form}`, or train with the normalization of these words."
+            f"{counted(num_foreign, 'vocabulary word')} cannot occur in text with normalization "
+            f"{form}: write the vocabulary again with `elmokit vocab --normalization {form}`, or "
+            "train with the normalization of these words."
         )
-    fit = None
-    if sentences is not None:
-        fit = _fit(ordinary, sentences, char_vocab, num_examples)
+    fit = None if sentences is None else _fit(ordinary, sentences, char_vocab)
+    if fit is not None:
         if fit.letter_coverage < MIN_KNOWN:
             errors.append(unfit(1 - fit.letter_coverage, fit.frequent_unknown, lines_of_word))
         elif fit.coverage < 1 - _MANY_UNKNOWN:
-            warnings.insert(
-                0,
+            warnings.append(
                 f"{1 - fit.coverage:.0%} of the words of the text become {UNKNOWN_WORD}: are the "
-                "words of the vocabulary those of the tokenizer, in the same case?",
+                "words of the vocabulary those of the tokenizer, in the same case?"
             )
         is_ranked = len(ordinary) - fit.num_unseen >= _MIN_RANKED_WORDS
         if is_ranked and fit.rank_correlation < _MIN_RANK_CORRELATION:
@@ -170,22 +155,14 @@ def check_vocab(
             )
     return VocabReport(
         path=os.fspath(path), num_words=sum(map(len, lines_of_word.values())),
-        special_lines=special_lines,
-        duplicates=tuple(repeated[:num_examples]), num_duplicates=len(repeated),
-        max_bytes=char_vocab.max_bytes,
-        num_truncated=len(truncated), truncated=tuple(truncated[:num_examples]),
-        bytes_per_word=_byte_quantiles(Counter(map(_num_bytes, ordinary))),
-        num_not_normalized=num_not_normalized,
+        special_lines=special_lines, max_bytes=char_vocab.max_bytes,
+        num_truncated=len(truncated), truncated=tuple(truncated[:_NUM_EXAMPLES]),
         corpus=fit, errors=tuple(errors), warnings=tuple(warnings),
     )  # fmt: skip
 
 
-def _fit(
-    words: list[str], sentences: Iterable[Sequence[str]], char_vocab: CharVocab, num_examples: int
-) -> CorpusFit:
-    counts = dict.fromkeys(words, 0)
-    sizes: Counter[int] = Counter()
-    lettered: Counter[bool] = Counter()
+def _fit(words: list[str], sentences: Iterable[Sequence[str]], char_vocab: CharVocab) -> CorpusFit:
+    counts, lettered = dict.fromkeys(words, 0), Counter[bool]()  # by whether the word is known
     num_sentences = num_truncated = 0
     with WordCounter() as counter:
         for sentence in sentences:
@@ -195,16 +172,13 @@ def _fit(
                 counts[LOWER_CASE_UNKNOWN] += sentence.count(LOWER_CASE_UNKNOWN)
         num_words = counter.num_words
         for word, count in counter.totals():
-            sizes[_num_bytes(word)] += count
             lettered[word in counts] += count * has_letter(word)
             num_truncated += count * char_vocab.is_truncated(word)
             if word in counts:
                 counts[word] = count
-        # The counts may be on disk, so only the most frequent words of each kind are held.
+        # the counts may be on disk, so only the most frequent words of each kind are held
         frequent_unknown, frequent_truncated = (
-            heapq.nlargest(
-                num_examples, filter(is_kind, counter.totals()), key=lambda pair: pair[1]
-            )
+            heapq.nlargest(_NUM_EXAMPLES, filter(is_kind, counter.totals()), key=itemgetter(1))
             for is_kind in (
                 lambda pair: pair[0] not in counts,
                 lambda pair: char_vocab.is_truncated(pair[0]),
@@ -217,10 +191,8 @@ def _fit(
         letter_coverage=lettered[True] / lettered.total() if lettered.total() else 1.0,
         num_unseen=int((by_line == 0).sum()),
         rank_correlation=_rank_correlation(by_line[by_line > 0]),
-        is_sorted=bool((np.diff(by_line) <= 0).all()),
         frequent_unknown=tuple(frequent_unknown),
         num_truncated=num_truncated, frequent_truncated=tuple(frequent_truncated),
-        bytes_per_word=_byte_quantiles(sizes),
     )  # fmt: skip
 
 
@@ -234,25 +206,6 @@ def unfit(share: float, unknown: Iterable[tuple[str, int]], lines: Iterable[str]
         f"its first line for a word is {example}. A line must hold one word as the tokenizer makes "
         "it, in the same case, without count, quotes or marks. `elmokit vocab` writes such a file."
     )
-
-
-def _num_bytes(word: str) -> int:
-    return len(word.encode("utf-8", "ignore"))
-
-
-def _byte_quantiles(sizes: Counter[int]) -> dict[str, float]:
-    """Return mean and quantiles, given the count of each size."""
-    if not sizes:
-        return {}
-    values = np.array(sorted(sizes), dtype=np.int64)
-    weights = np.array([sizes[value] for value in values.tolist()], dtype=np.int64)
-    cumulative = np.cumsum(weights)
-    quantiles = {"mean": round(float(values @ weights / cumulative[-1]), 3)}
-    for quantile in _QUANTILES:
-        index = int(np.searchsorted(cumulative, quantile * cumulative[-1]))
-        name = "max" if quantile == 1.0 else f"p{quantile * 100:g}"
-        quantiles[name] = float(values[index])
-    return quantiles
 
 
 def _rank_correlation(counts: np.ndarray) -> float:

@@ -35,8 +35,7 @@ COPY_AGAIN = "The file is damaged: copy the whole directory again."
 class WordVocab:
     """Words, including specials, and their ids, in the order of the vocabulary file.
 
-    Raises:
-        ValueError: for a missing special, a repeated word, or one that cannot be a line.
+    `ValueError` for a missing special, a repeated word, or one that cannot be a line.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -76,12 +75,7 @@ class WordVocab:
         """Read a vocabulary file: UTF-8, one word per line; a line ``!!!MAXTERMID`` is skipped.
 
         ``advice`` says what to do if it is not UTF-8; by default that depends on what it looks
-        like.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            FormatError: if the file is not UTF-8, is empty, has blank or repeated lines, or lacks a
-                special word.
+        like. `FormatError` if it is damaged, has blank or repeated lines, or lacks a special.
         """
         lines = read_all_lines(path, advice=advice)
         try:

@@ -2,26 +2,32 @@
 
 The file has magic and version, settings, the dictionary, and a matrix with a row per word and per
 bucket of character n-grams. A word's vector is the mean of its own row, if any, and those of its
-n-grams. The matrix is memory-mapped; a compressed file is read once from start to end.
+n-grams. The matrix is memory-mapped; a compressed file is decompressed to a temporary one.
 
 Source: fastText 0.9.2, ``args.cc``, ``dictionary.cc``, ``densematrix.cc``, ``fasttext.cc``.
 """
 
+import os
 import struct
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.byte_stream import ByteStream
+from elmokit.files.atomic import named
+from elmokit.files.sources import COMPRESSIONS, read_pieces
+from elmokit.files.temporary import scratch_directory
 from elmokit.vectors.static_vectors import (
     MAX_DIM,
-    MAX_WORD_BYTES,
     StaticVectors,
-    WantedVectors,
+    WordRows,
+    read_exactly,
+    read_until,
     spellings,
 )
 
@@ -74,87 +80,77 @@ def recognizes(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
+def read(path: Path, only: Collection[str] | None) -> StaticVectors:
     """Read the vectors of a fastText model.
 
     ``only`` are the wanted words; those with no spelling in the dictionary get a vector from their
     n-grams, unless they hold a line feed, which no list of words can. None: all words of the
     dictionary.
     """
-    stream.take(len(MAGIC), "the magic number")
-    settings = _SETTINGS.unpack(stream.take(_SETTINGS.size, "the settings"))
-    version, dim = settings[:2]
-    model, num_buckets, min_characters, max_characters = settings[8:12]
-    if version == _VERSIONS[0] and model == _SUPERVISED:  # had no n-grams
-        max_characters = 0
-    if version not in _VERSIONS or not 0 < dim <= MAX_DIM or num_buckets < 0:
+    if path.suffix.lower() not in COMPRESSIONS:
+        return _read(path, path, only)
+    with scratch_directory("elmokit-fasttext") as folder:  # a compressed file has no way back
+        plain = folder / "model.bin"
+        with named(plain), plain.open("wb") as file:
+            file.writelines(read_pieces(path))
+        return _read(path, plain, only)
+
+
+def _read(path: Path, plain: Path, only: Collection[str] | None) -> StaticVectors:
+    with plain.open("rb") as stream:
+        take = partial(read_exactly, stream, what="the header", path=path)
+        take(len(MAGIC))
+        settings = _SETTINGS.unpack(take(_SETTINGS.size))
+        version, dim = settings[:2]
+        model, num_buckets, min_characters, max_characters = settings[8:12]
+        if version == _VERSIONS[0] and model == _SUPERVISED:  # had no n-grams
+            max_characters = 0
+        if version not in _VERSIONS or not 0 < dim <= MAX_DIM or num_buckets < 0:
+            raise FormatError(
+                f"{path}: fastText format {version} with vectors of {dim} numbers and "
+                f"{num_buckets} buckets cannot be read. Give the text form (.vec)."
+            )
+        rows = WordRows(path, only, unit="word")
+        num_words, row_of = _read_dictionary(stream, path, rows)
+        if take(1) != b"\0":
+            raise FormatError(
+                f"{path}: a quantized fastText model (.ftz) cannot be read. Give the model that "
+                "it was made from (.bin), or its text form (.vec)."
+            )
+        num_rows, width = _MATRIX.unpack(take(_MATRIX.size))
+        begin = stream.tell()
+    is_whole = plain.stat().st_size >= begin + 4 * num_rows * dim
+    if width != dim or num_rows != num_words + num_buckets or not is_whole:
         raise FormatError(
-            f"{stream.path}: fastText format {version} with vectors of {dim} numbers and "
-            f"{num_buckets} buckets cannot be read, only formats {_VERSIONS[0]} and "
-            f"{_VERSIONS[1]}. Give the text form (.vec)."
-        )
-    wanted = WantedVectors(only)
-    num_words, row_of = _read_dictionary(stream, wanted)
-    if stream.take(1, "the quantization flag") != b"\0":
-        raise FormatError(
-            f"{stream.path}: a quantized fastText model (.ftz) cannot be read. Give the model that "
-            "it was made from (.bin), or its text form (.vec)."
-        )
-    num_rows, width = _MATRIX.unpack(stream.take(_MATRIX.size, "the size of the matrix"))
-    if width != dim or num_rows != num_words + num_buckets:
-        raise FormatError(
-            f"{stream.path}, byte {stream.position - _MATRIX.size:,}: a matrix of {num_rows:,} "
-            f"rows of {width:,}, but the header has {num_words:,} words, {num_buckets:,} buckets "
-            f"and width {dim}. The file is damaged."
+            f"{path}: damaged or truncated: a matrix of {num_rows:,} rows of {width:,}, but the "
+            f"header has {num_words:,} words, {num_buckets:,} buckets and width {dim}."
         )
     subwords = Subwords(num_words, num_buckets, min_characters, max_characters)
     known = ((word, [row, *subwords.rows(word)]) for word, row in row_of.items())
     listable = sorted(word for word in set(only or ()) if "\n" not in word)
     unknown = (word for word in listable if row_of.keys().isdisjoint(spellings(word)))
-    unseen = ((word, rows) for word in unknown if (rows := subwords.rows(word)))
-    for word, vector in _means(stream, chain(known, unseen), num_rows, dim):
-        wanted.add(word, vector, str(stream.path))
-    return wanted.vectors(dim)
+    unseen = ((word, numbers) for word in unknown if (numbers := subwords.rows(word)))
+    matrix = np.memmap(plain, "<f4", mode="r", offset=begin, shape=(num_rows, dim))
+    for word, numbers in chain(known, unseen):
+        with np.errstate(all="ignore"):  # values that are not finite are refused with their word
+            mean = matrix[numbers].mean(axis=0, dtype=np.float32)
+        rows.add(word, np.asarray(mean))
+    return rows.vectors(dim)
 
 
-def _read_dictionary(stream: ByteStream, wanted: WantedVectors) -> tuple[int, dict[str, int]]:
+def _read_dictionary(
+    stream: BufferedReader, path: Path, wanted: WordRows
+) -> tuple[int, dict[str, int]]:
     """Return the number of words, and the rows of the wanted ones. Labels follow the words."""
     what = "the dictionary"
-    sizes = _DICTIONARY.unpack(stream.take(_DICTIONARY.size, what))
+    sizes = _DICTIONARY.unpack(read_exactly(stream, _DICTIONARY.size, what=what, path=path))
     num_entries, num_words, _, _, num_pruned = sizes
     row_of: dict[str, int] = {}
     for row in range(num_entries):
-        raw = stream.take_until(b"\0", MAX_WORD_BYTES, what)
-        stream.take(_ENTRY_END.size, what)
+        raw = read_until(stream, b"\0", what=what, path=path)
+        read_exactly(stream, _ENTRY_END.size, what=what, path=path)
         word = raw.decode("utf-8", "replace")  # words may be cut within a character
         if row < num_words and word not in row_of and wanted.lacks(word):
             row_of[word] = row
-    stream.skip(8 * max(num_pruned, 0), what)
+    stream.seek(8 * max(num_pruned, 0), os.SEEK_CUR)
     return num_words, row_of
-
-
-def _means(
-    stream: ByteStream, rows: Iterable[tuple[str, list[int]]], num_rows: int, dim: int
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield each word with the mean of its rows; the stream is at the start of the matrix."""
-    if stream.is_compressed:
-        rows = list(rows)
-        needed = sorted({row for _, of_word in rows for row in of_word})
-        place_of = {row: place for place, row in enumerate(needed)}
-        matrix = np.empty((len(needed), dim), dtype=np.float32)
-        # A compressed file has no way back, so rows are taken in its order.
-        following = 0
-        for place, row in enumerate(needed):
-            stream.skip(4 * dim * (row - following), "the matrix")
-            matrix[place] = np.frombuffer(stream.take(4 * dim, "the matrix"), "<f4")
-            following = row + 1
-        rows = ((word, [place_of[row] for row in of_word]) for word, of_word in rows)
-    else:
-        path = Path(stream.path)
-        if path.stat().st_size < stream.position + 4 * num_rows * dim:
-            raise stream.cut(f"the matrix of {num_rows:,} rows of {dim}")
-        matrix = np.memmap(path, "<f4", mode="r", offset=stream.position, shape=(num_rows, dim))
-    for word, of_word in rows:
-        with np.errstate(all="ignore"):  # values that are not finite are refused with their word
-            mean = matrix[of_word].mean(axis=0, dtype=np.float32)
-        yield word, np.asarray(mean)

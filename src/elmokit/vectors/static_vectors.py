@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from io import BufferedReader
 
 import numpy as np
 
@@ -18,8 +19,8 @@ UNKNOWN_ID = 1
 """Of a word without a vector; 0 is padding."""
 MAX_DIM = MAX_WORD_BYTES = 1 << 16
 """Binary files with a larger width or longer words are damaged."""
-_FEW_BAD_WORDS, _MAX_BAD_SHARE, _MAX_BAD_SHARE_OF_FILE = 100, 0.1, 0.5
-"""While a file is read, it is refused above the first two together; at its end, above the third."""
+_MAX_BAD_SHARE = 0.5
+"""Of words that are no text; a file with more is refused."""
 
 
 def spellings(word: str) -> Iterator[str]:
@@ -73,74 +74,77 @@ class StaticVectors:
         return next((self._ids[form] for form in spellings(word) if form in self._ids), UNKNOWN_ID)
 
 
-class WantedVectors:
-    """Collects the first vector of each wanted word of a file.
+class WordRows:
+    """Collects the first vector of each wanted word of a file, and counts words that are no text.
 
-    ``only`` are the wanted words, in all `spellings`; None: all.
+    ``only`` are the wanted words, in all `spellings`; None: all. ``unit`` is what positions count.
     """
 
-    def __init__(self, only: Collection[str] | None) -> None:
+    def __init__(self, path: AnyFile, only: Collection[str] | None, *, unit: str) -> None:
+        self.num_words = 0
+        self._path, self._unit = path, unit
         self._wanted = None if only is None else {form for word in only for form in spellings(word)}
         self._rows: dict[str, np.ndarray] = {}
+        self._skipped: Counter[str] = Counter()
+        self._first_skipped = 0
+
+    def decode(self, raw: bytes, position: int) -> str | None:
+        """Return the next word, None if it is empty, not UTF-8 or contains NUL or a line feed."""
+        self.num_words += 1
+        if raw and b"\0" not in raw and b"\n" not in raw:
+            with suppress(UnicodeDecodeError):
+                return raw.decode()
+        self._first_skipped = self._first_skipped or position
+        self._skipped["empty" if not raw else "not UTF-8 text"] += 1
+        return None
 
     def lacks(self, word: str) -> bool:
         """Tell whether the vector of this word is still needed."""
         return word not in self._rows and (self._wanted is None or word in self._wanted)
 
-    def add(self, word: str, row: np.ndarray, where: str) -> None:
+    def add(self, word: str, row: np.ndarray, position: int | None = None) -> None:
         """Keep a vector (S,), float32, without copying; `FormatError` if it is not finite."""
         if not np.isfinite(row).all():
+            where = "" if position is None else f", {self._unit} {position:,}"
             raise FormatError(
-                f"{where}: the vector of {word!r:.40} contains {row[~np.isfinite(row)][0]}, but "
-                "values must be finite. The file is damaged, or its training diverged."
+                f"{self._path}{where}: the vector of {word!r:.40} contains "
+                f"{row[~np.isfinite(row)][0]}. The file is damaged, or its training diverged."
             )
         self._rows[word] = row
 
     def vectors(self, dim: int) -> StaticVectors:
-        """Return the vectors in file order."""
+        """Return the vectors in file order; `FormatError` if half of the words are no text."""
+        if self._skipped:
+            counts = ", ".join(f"{fault}: {count}" for fault, count in self._skipped.most_common())
+            problem = (
+                f"{self._path}: {self._skipped.total()} of {counted(self.num_words, 'word')} "
+                f"cannot be read ({counts}), the first at {self._unit} {self._first_skipped:,}"
+            )
+            if self._skipped.total() > _MAX_BAD_SHARE * self.num_words:
+                raise FormatError(f"{problem}. The file is damaged, or its words are not UTF-8.")
+            log.warning("%s; they are skipped", problem)
         rows = list(self._rows.values())
         values = np.stack(rows) if rows else np.zeros((0, dim), dtype=np.float32)
         return StaticVectors(list(self._rows), values)
 
 
-class WordDecoder:
-    """Decodes the words of a file; skips and counts those that are not text.
+def read_until(stream: BufferedReader, end: bytes, *, what: str, path: AnyFile) -> bytes:
+    """Return the bytes before the next ``end``, which is passed over."""
+    parts = b""
+    while len(parts) <= MAX_WORD_BYTES and (ahead := stream.peek(1)):
+        border = ahead.find(end)
+        if border >= 0:
+            return parts + stream.read(border + 1)[:-1]
+        parts += stream.read(min(len(ahead), MAX_WORD_BYTES + 1))
+    raise FormatError(f"{path}: {what} has no end. The file is truncated or damaged.")
 
-    ``unit`` is what positions count, ``"line"`` or ``"byte"``; ``advice`` ends the error about a
-    file with too many such words.
-    """
 
-    def __init__(self, path: AnyFile, unit: str, advice: str) -> None:
-        self.num_words = 0
-        self._path, self._unit, self._advice = path, unit, advice
-        self._skipped: Counter[str] = Counter()
-        self._first_position = 0
-
-    def decode(self, raw: bytes, position: int) -> str | None:
-        """Return the next word, None if it is empty, not UTF-8 or contains NUL."""
-        self.num_words += 1
-        if raw and b"\0" not in raw:
-            with suppress(UnicodeDecodeError):
-                return raw.decode()
-        self._first_position = self._first_position or position
-        self._skipped["empty" if not raw else "with NUL" if b"\0" in raw else "not UTF-8"] += 1
-        if self._skipped.total() > _FEW_BAD_WORDS:
-            self._refuse_above(_MAX_BAD_SHARE)
-        return None
-
-    def finish(self) -> None:
-        """Warn about skipped words; raise `FormatError` if they are more than half of the file."""
-        self._refuse_above(_MAX_BAD_SHARE_OF_FILE)
-        if self._skipped:
-            log.warning("%s: %s; they are skipped", self._path, self._summary())
-
-    def _summary(self) -> str:
-        counts = ", ".join(f"{fault}: {count}" for fault, count in self._skipped.most_common())
-        return (
-            f"{self._skipped.total()} of {counted(self.num_words, 'word')} cannot be read "
-            f"({counts}), the first at {self._unit} {self._first_position:,}"
+def read_exactly(stream: BufferedReader, num_bytes: int, *, what: str, path: AnyFile) -> bytes:
+    """Return so many bytes; `FormatError` if the file ends before them."""
+    content = stream.read(num_bytes)
+    if len(content) < num_bytes:
+        raise FormatError(
+            f"{path}: the file ends in the middle of {what}. It is truncated, or its header is "
+            "wrong: fetch or write it again."
         )
-
-    def _refuse_above(self, max_share: float) -> None:
-        if self._skipped.total() > max_share * self.num_words:
-            raise FormatError(f"{self._path}: {self._summary()}. {self._advice}")
+    return content

@@ -5,15 +5,13 @@ two numbers, the word count and the width.
 """
 
 from collections.abc import Collection
+from pathlib import Path
 
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.byte_stream import ByteStream
 from elmokit.files.lines import MAX_LINE_BYTES, raw_lines
-from elmokit.vectors.static_vectors import StaticVectors, WantedVectors, WordDecoder
-
-_ADVICE = "Word vectors must be UTF-8; convert the file: iconv -f ENCODING -t UTF-8 IN > OUT."
+from elmokit.vectors.static_vectors import StaticVectors, WordRows
 
 
 def recognizes(head: bytes) -> bool:
@@ -21,47 +19,45 @@ def recognizes(head: bytes) -> bool:
     return True
 
 
-def read(stream: ByteStream, only: Collection[str] | None) -> StaticVectors:
+def read(path: Path, only: Collection[str] | None) -> StaticVectors:
     """Read vectors in text form; ``only`` are the wanted words, in all `spellings`, None: all.
 
-    Blank lines are ignored, words that cannot be read are skipped as by `WordDecoder`.
+    Blank lines are ignored, words that cannot be read are skipped and counted.
     """
-    file, wanted = stream.path, WantedVectors(only)
-    words = WordDecoder(file, "line", _ADVICE)
+    rows = WordRows(path, only, unit="line")
     dim = promised = None
-    for number, raw in enumerate(raw_lines(file, MAX_LINE_BYTES), 1):
+    for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
         line = (raw or b"").rstrip()
         if number == 1 and is_header(line.split()):
             promised, dim = map(int, line.split())
             continue
         if raw is not None and not line:
             continue
-        where = f"{file}, line {number}"
         try:
-            dim = _width(line, dim) if words.num_words == 0 else dim
+            dim = _width(line, dim) if rows.num_words == 0 else dim
             fields = _fields(line, dim or 0)
-            word = words.decode(fields[0], number)
+            word = rows.decode(fields[0], number)
             if word is None:
                 _numbers(fields)  # else the line is damaged, not only its word
-            elif wanted.lacks(word):
-                wanted.add(word, _numbers(fields), where)
+            elif rows.lacks(word):
+                rows.add(word, _numbers(fields), number)
         except FormatError:
             raise
         except ValueError as error:
             begin = line.split(b" ")[0].decode(errors="replace")
             raise FormatError(
-                f"{where}, after the word {begin!r:.40}: {error}. A line has a word and its "
-                "numbers, separated by blanks; is the file truncated, or its first line wrong?"
+                f"{path}, line {number}, after the word {begin!r:.40}: {error}. A line has a word "
+                "and its numbers, separated by blanks; is the file truncated, or its first line "
+                "wrong?"
             ) from error
     if not dim:
-        raise FormatError(f"{file}: no word vectors: a word and its numbers per line are needed.")
-    if promised not in (None, words.num_words):
+        raise FormatError(f"{path}: no word vectors: a word and its numbers per line are needed.")
+    if promised not in (None, rows.num_words):
         raise FormatError(
-            f"{file}: the first line promises {promised:,} words, but {words.num_words:,} follow. "
+            f"{path}: the first line promises {promised:,} words, but {rows.num_words:,} follow. "
             "The file is truncated or was concatenated; correct the first line if it is complete."
         )
-    words.finish()
-    return wanted.vectors(dim)
+    return rows.vectors(dim)
 
 
 def _width(line: bytes, promised: int | None) -> int:

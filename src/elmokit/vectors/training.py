@@ -1,37 +1,39 @@
 """Static word vectors trained by gensim (extra ``static``), compared with a biLM of the same text.
 
-Text is read, normalized and split as for pre-training, or comes from the shards of a run, so both
-see the same words. It is tokenized once, into a temporary file that gensim reads in every epoch;
-memory holds the vectors and the word counts, not the text.
+Text is read, normalized and split as for pre-training, into temporary shards, or comes from the
+shards of a run, so both see the same words. gensim reads the shards in every epoch; memory holds
+the vectors and the word counts, not the text.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from elmokit.config import to_dict
 from elmokit.corpus.preparation import SHARDS
-from elmokit.corpus.sentence_file import (
-    SentenceFile,
-    TokenizedCorpus,
-    open_corpus,
-    write_sentence_file,
-)
-from elmokit.corpus.shards import MANIFEST_NAME
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
+from elmokit.corpus.text_shards import TextConfig, TextShards
+from elmokit.errors import ConfigError, FormatError, InputError, MissingExtraError
 from elmokit.field_checks import SEEDS, check_choices, check_ranges
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.json_files import write_json
+from elmokit.files.sources import describe_files, find_files
 from elmokit.files.temporary import scratch_directory
-from elmokit.text.normalization import Normalization
+from elmokit.files.text_reader import ReadReport
+from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
+from elmokit.text.word_counter import WordCounter
 from elmokit.vectors.vector_files import check_suffix, write_vectors
 from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME, find_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
+from elmokit.wording import counted
 
 Kind = Literal["skipgram", "cbow", "fasttext"]
 OnProgress = Callable[[Literal["tokenizing", "training"], int, int | None], object]
@@ -117,14 +119,6 @@ def train_vectors(
         threads: Of gensim.
         overwrite: Replace existing files.
         on_progress: Called regularly, also from another thread.
-
-    Raises:
-        MissingExtraError: without gensim, or the library of the tokenizer.
-        FileNotFoundError: if a file or the model is missing.
-        FileExistsError: if the output exists and ``overwrite`` is not set.
-        FormatError: if the text cannot be read or no word is frequent enough.
-        ConfigError: if the shards were made with another tokenizer.
-        InputError: for an unknown suffix of the output.
     """
     check_suffix(output)
     try:
@@ -132,29 +126,26 @@ def train_vectors(
     except ImportError as error:
         raise MissingExtraError("gensim", extra="static") from error
     metadata_path = output.with_name(f"{output.name}.json")
-    text = open_corpus_of_model(list(map(Path, corpus)), model, tokenizer)
-    for path in (output, metadata_path):
-        check_target(path, inputs=text.inputs, overwrite=overwrite)
     tell = on_progress or (lambda stage, done, total: None)
-    files = text.describe()
+    paths, read = list(map(Path, corpus)), ReadReport()
+    for path in (output, metadata_path):
+        check_target(path, inputs=find_files(paths), overwrite=overwrite)
     with scratch_directory("elmokit-vectors") as folder:
-        sentences = write_sentence_file(
-            text,
-            folder / "sentences.txt",
-            max_words=MAX_SENTENCE_WORDS,
-            min_count=config.min_count,
-            on_words=lambda num_words: tell("tokenizing", num_words, text.num_words),
-        )
+        shards = corpus_shards(
+            paths, folder, model=model, tokenizer=tokenizer, report=read,
+            on_words=lambda num_words: tell("tokenizing", num_words, None),
+        )  # fmt: skip
+        sentences = _Sentences(shards, config, tell)
         started = time.monotonic()
-        trained = _train(sentences, config, threads, tell)
+        trained = _train(sentences, config, threads)
         seconds = time.monotonic() - started
     report = VectorsReport(
-        path=output, metadata_path=metadata_path,
-        words=len(sentences.counts), dim=config.dim,
-        corpus_sentences=sentences.num_sentences, corpus_words=sentences.num_words,
-        coverage=sentences.coverage,
-        skipped={str(reason): count for reason, count in text.report.skipped.items()},
-        tokenizer=text.tokenizer, normalization=text.normalization,
+        path=output, metadata_path=metadata_path, words=len(sentences.counts), dim=config.dim,
+        corpus_sentences=sum(part.num_sentences for part in shards),
+        corpus_words=sentences.num_words,
+        coverage=sum(sentences.counts.values()) / sentences.num_words,
+        skipped={str(reason): count for reason, count in read.skipped.items()},
+        tokenizer=_tokenization(shards[0])[0], normalization=_tokenization(shards[0])[1],
         seconds=seconds,
     )  # fmt: skip
     if config.kind == "fasttext" and check_suffix(output) == ".bin":
@@ -174,7 +165,7 @@ def train_vectors(
         "normalization": report.normalization,
         "model": model,
         "corpus": {
-            "files": files,
+            "files": [source for part in shards for source in part.metadata.get("sources", [])],
             "sentences": report.corpus_sentences,
             "words": report.corpus_words,
             "skipped": report.skipped,
@@ -190,50 +181,107 @@ METADATA_KEYS = ("elmokit_version", "made_by", "settings", "corpus")
 """Some of the keys of the JSON file beside vectors, by which it is known."""
 
 
-def open_corpus_of_model(
-    corpus: Sequence[Path], model: str | None, tokenizer: str | None
-) -> TokenizedCorpus:
-    """Open a corpus, with the tokenizer and normalization of a model if one is given."""
-    for folder in corpus:
-        is_run = (folder / SHARDS / MANIFEST_NAME).is_file()
-        is_model = (folder / WEIGHTS_NAME).is_file() and any(
-            (folder / name).is_file() for name in (CONFIG_NAME, RUN_CONFIG_NAME)
-        )
-        if is_run or is_model:
-            what = "training run" if is_run else "model"
+def corpus_shards(
+    corpus: Sequence[Path],
+    folder: Path,
+    *,
+    model: str | None = None,
+    tokenizer: str | None = None,
+    report: ReadReport | None = None,
+    on_words: Callable[[int], object] = lambda num_words: None,
+) -> list[ShardSet]:
+    """Return the finished shards that a corpus is, or write those of its text to a folder.
+
+    With a model, both are to have its tokenizer and normalization; ``tokenizer`` overrides it.
+    """
+    for place in corpus:
+        is_run = (place / SHARDS / MANIFEST_NAME).is_file()
+        configs = (place / CONFIG_NAME, place / RUN_CONFIG_NAME)
+        if is_run or ((place / WEIGHTS_NAME).is_file() and any(map(Path.is_file, configs))):
             raise InputError(
-                f"{folder} is a {what}, not text. Give text files, or the shards that a run was "
-                f"trained on: {folder / SHARDS}."
+                f"{place} is a {'training run' if is_run else 'model'}, not text. Give text files, "
+                f"or the shards that a run was trained on: {place / SHARDS}."
             )
-    if model is None:
-        return open_corpus(corpus, tokenizer=tokenizer)
-    config = read_config(find_model(model))
-    return open_corpus(
-        corpus,
-        tokenizer=tokenizer_for_model(config.tokenizer, tokenizer),
-        normalization=config.bilm.char_vocab.normalization,
-    )
+    wanted = None if tokenizer is None else TokenizerConfig(name=tokenizer)
+    normalization = DEFAULT_NORMALIZATION
+    if model is not None:
+        config = read_config(find_model(model))
+        wanted = tokenizer_for_model(config.tokenizer, tokenizer)
+        normalization = config.bilm.char_vocab.normalization
+    is_finished = [(place / MANIFEST_NAME).exists() for place in corpus]
+    if not any(is_finished):
+        text = TextShards(
+            TextConfig(tokenizer=wanted or TokenizerConfig(name="simple")), normalization,
+            lambda progress: on_words(progress.words),
+        )  # fmt: skip
+        return [text.make(describe_files(find_files(corpus)), folder, report=report)[0]]
+    if not all(is_finished):
+        raise ConfigError(
+            f"{corpus[is_finished.index(True)]} holds finished shards, and "
+            f"{corpus[is_finished.index(False)]} does not. Give directories of finished shards "
+            "only, or raw text only."
+        )
+    opened = [ShardSet.open(place) for place in corpus]
+    used, form = _tokenization(opened[0])
+    for shards in opened:
+        tokenizer_of, form_of = _tokenization(shards)
+        is_wanted = wanted is None or wanted.matches(tokenizer_of)
+        if not is_wanted or not tokenizer_of.matches(used) or form_of != form:
+            raise ConfigError(
+                f"The shards in {shards.shard_dir} were made with the tokenizer {tokenizer_of} and "
+                f"{form_of}, not with {f'{used} and {form}' if is_wanted else wanted}. Give shards "
+                "of one tokenizer and normalization, or the raw text."
+            )
+    return opened
+
+
+def _tokenization(shards: ShardSet) -> tuple[TokenizerConfig, Normalization]:
+    return shards.tokenizer or TokenizerConfig(), shards.metadata.get("normalization") or "NFC"
 
 
 class _Sentences:
-    """The sentences of a file, restarted at each iteration, as gensim needs them.
+    """The sentences of shards, restarted at each iteration, as gensim needs them.
 
     gensim iterates in its own thread and would hang if that died, so an error ends the iteration
-    and is kept for `check`.
+    and is kept for `check`. ``counts`` are those of the words that are frequent enough, by falling
+    count, ties in code point order.
     """
 
-    def __init__(self, text: SentenceFile, epochs: int, on_progress: OnProgress) -> None:
-        self._text, self._on_progress = text, on_progress
-        self._num_read, self._total = 0, text.num_words * epochs
+    def __init__(
+        self, shards: Sequence[ShardSet], config: VectorsConfig, on_progress: OnProgress
+    ) -> None:
+        self.shards, self._on_progress, self._epochs = shards, on_progress, config.epochs
+        self._num_read = 0
         self._error: Exception | None = None
+        with WordCounter() as counter:
+            for part in shards:
+                for shard in map(part.load, range(len(part))):
+                    of_words: Counter[str] = Counter()
+                    counts = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
+                    for word, count in zip(shard.words, counts, strict=True):
+                        for piece in _pieces(word):
+                            of_words[piece] += count
+                    counter.add_counts([*of_words], [*of_words.values()])
+            self.counts = dict(counter.most_common(min_count=config.min_count))
+            self.num_words = counter.num_words
+        if not self.counts:
+            raise FormatError(
+                f"No word occurs {config.min_count} times among the "
+                f"{counted(self.num_words, 'word')} of this corpus, so nothing is left. Give more "
+                "text or a smaller min_count."
+            )
 
     def __iter__(self) -> Iterator[list[str]]:
         try:
-            for number, words in enumerate(self._text.lines()):
+            sentences = (sentence for part in self.shards for sentence in part.sentences())
+            for number, sentence in enumerate(sentences):
+                words = [piece for word in sentence for piece in _pieces(word)]
+                for begin in range(0, len(words), MAX_SENTENCE_WORDS):
+                    yield words[begin : begin + MAX_SENTENCE_WORDS]
                 self._num_read += len(words)
                 if number % _SENTENCES_AN_EVENT == 0:
-                    self._on_progress("training", self._num_read, self._total)
-                yield words
+                    total = self.num_words * self._epochs
+                    self._on_progress("training", self._num_read, total)
         except Exception as error:
             self._error = error
 
@@ -243,7 +291,12 @@ class _Sentences:
             raise self._error
 
 
-def _train(text: SentenceFile, config: VectorsConfig, threads: int, on_progress: OnProgress) -> Any:
+def _pieces(word: str) -> list[str]:
+    """Divide a word with blanks inside (``1 000`` in treebanks), which no file of vectors has."""
+    return [piece for piece in word.split(" ") if piece] if " " in word else [word]
+
+
+def _train(sentences: _Sentences, config: VectorsConfig, threads: int) -> Any:
     from gensim.models import FastText, Word2Vec
 
     same_names = ("window", "min_count", "negative", "epochs", "seed")
@@ -257,10 +310,10 @@ def _train(text: SentenceFile, config: VectorsConfig, threads: int, on_progress:
         model = FastText(sg=1, bucket=config.buckets, **settings)
     else:
         model = Word2Vec(sg=int(config.kind == "skipgram"), **settings)
-    # gensim would count the words again, and order equal counts by chance.
-    model.build_vocab_from_freq(text.counts, corpus_count=text.num_sentences)
-    model.corpus_total_words = text.num_words
-    sentences = _Sentences(text, config.epochs, on_progress)
-    model.train(sentences, total_words=text.num_words, epochs=config.epochs)
+    # gensim would count the words again, and order equal counts by chance
+    num_sentences = sum(part.num_sentences for part in sentences.shards)
+    model.build_vocab_from_freq(sentences.counts, corpus_count=num_sentences)
+    model.corpus_total_words = sentences.num_words
+    model.train(sentences, total_words=sentences.num_words, epochs=config.epochs)
     sentences.check()
     return model

@@ -1,6 +1,6 @@
 """Files of static word vectors, recognized by content: fastText, word2vec, text (GloVe).
 
-A new format is a module with ``recognizes(head)`` and ``read(stream, only)``, and an entry in
+A new format is a module with ``recognizes(head)`` and ``read(path, only)``, and an entry in
 `FORMATS`.
 """
 
@@ -15,9 +15,8 @@ import numpy as np
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.byte_stream import ByteStream
 from elmokit.files.hashing import file_sha256
-from elmokit.files.sources import existing_file
+from elmokit.files.sources import existing_file, open_stream
 from elmokit.vectors import fasttext_file, text_file, word2vec_file
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
@@ -47,16 +46,24 @@ def read_vectors(
         InputError: for standard input or a pipe.
         FormatError: if it is truncated, damaged or of another form, with file and position.
     """
-    stream = ByteStream(_existing(path))
-    head = stream.ahead(_HEAD_BYTES)
+    file = _existing(path)
+    head = _head(file)
     if head.startswith(_PICKLE):
         raise FormatError(
-            f"{stream.path}: looks like a Python pickle, as gensim saves its models; loading one "
+            f"{file}: looks like a Python pickle, as gensim saves its models; loading one "
             "could run any code. Convert it with gensim: "
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
-    file_format = next(module for module in FORMATS if module.recognizes(head))
-    return file_format.read(stream, only)
+    return next(module for module in FORMATS if module.recognizes(head)).read(file, only)
+
+
+def _head(file: Path) -> bytes:
+    return open_stream(file).peek(_HEAD_BYTES)[:_HEAD_BYTES]
+
+
+def makes_vectors(file: Path) -> bool:
+    """Tell whether a file is a fastText model, which has vectors also of words it does not list."""
+    return fasttext_file.recognizes(_head(file))
 
 
 def read_vectors_of(path: str | os.PathLike[str], words: Iterable[str]) -> StaticVectors:
@@ -127,7 +134,7 @@ class LaterWords:
                 f"{self._file} is not the file that the run was trained with. Give that one: "
                 "TaskRun.load(…, vectors=FILE)."
             )
-        if fasttext_file.recognizes(ByteStream(self._file).ahead(_HEAD_BYTES)):
+        if makes_vectors(self._file):
             log.warning(
                 "%s also makes vectors of words that it does not list: these are not kept",
                 self._file,

@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 CHARACTERS_PER_WORD = 16
 """A text may have this many characters for each word that it may have."""
 _BACKLOG = 1024
-_HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,15 +113,14 @@ def load_task_run(run_dir: str | PathLike[str], *, device: str = "auto") -> "Tas
     it does not list. If the vectors are gone, or those of another file, a warning says so, and
     words that are new to the run get none.
     """
-    from elmokit.files.byte_stream import ByteStream
     from elmokit.tasks.runs.task_run import TaskRun
-    from elmokit.vectors import fasttext_file
+    from elmokit.vectors.vector_files import makes_vectors
 
     run = TaskRun.load(run_dir, device=device)
     if not run.reads_vectors:
         return run
     file = Path(run.metadata["vectors"]["path"])
-    if file.is_file() and fasttext_file.recognizes(ByteStream(file).ahead(_HEAD_BYTES)):
+    if file.is_file() and makes_vectors(file):
         log.warning("%s: the fastText model %s is read again for each new word", run_dir, file)
         return run
     try:

@@ -3,7 +3,6 @@
 import json
 from functools import partial
 
-import numpy as np
 import pytest
 
 from elmokit.corpus.packing import RowPacker, SentenceOrder
@@ -85,12 +84,6 @@ def test_a_new_packer_goes_on_from_a_position(make_packer, tokens_per_shard):
     assert left == rest_of(packer)
 
 
-def test_a_position_before_any_window_is_the_beginning(make_packer):
-    packer, restored = make_packer(LETTERS), make_packer(LETTERS)
-    restored.restore(packer.position())
-    assert rest_of(restored) == rest_of(packer)
-
-
 def test_sentences_of_different_shards_stand_side_by_side(make_packer):
     """A corpus of two halves that have no word in common: no stretch of it is of one half alone."""
     halves = [["a"] * 4] * 100 + [["b"] * 4] * 100
@@ -111,11 +104,6 @@ def test_groups_of_shards_are_loaded_one_by_one_and_once_an_epoch(make_packer, l
     # the group at the border of the epochs may be the same one
     assert len(loads) in (2 * num_shards, 2 * num_shards - 1, 2 * num_shards - 2)
     assert set(loads) == set(range(num_shards))
-
-
-def test_a_single_shard_is_loaded_once(make_packer, loads):
-    assert len(rest_of(make_packer(LETTERS, num_epochs=9))) > 20
-    assert loads == [0]
 
 
 @pytest.fixture(scope="module")
@@ -162,19 +150,6 @@ def test_an_order_that_changes_needs_another_state_version(ordered, pairs):
         [(0, 3), (2,), (1, 4)],
     ]
     assert order.sentences(0, 0)[:5].tolist() == [2, 10, 3, 11, 0]
-
-
-def test_sentences_of_a_group_come_in_a_permutation_of_seed_epoch_and_group(ordered, pairs):
-    order = SentenceOrder(ordered, seed=3, shuffle="sentences")
-    total = sum(ordered.entries[shard].num_sentences for shard in order.groups(2)[1])
-    expected = np.random.default_rng((3, 2, 1)).permutation(total)
-    assert np.array_equal(order.sentences(2, 1), expected)
-
-
-def test_few_shards_are_one_group(ordered):
-    order = SentenceOrder(ordered, seed=3, shuffle="sentences")
-    assert len(ordered) <= 8
-    assert order.groups(0) == order.groups(1) == [tuple(range(len(ordered)))]
 
 
 def test_without_shuffling_nothing_moves(ordered):

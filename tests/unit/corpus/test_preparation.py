@@ -16,7 +16,7 @@ from elmokit.corpus.preparation import (
     open_text,
     prepare_text,
 )
-from elmokit.corpus.shards import ShardSet, write_shards
+from elmokit.corpus.shards import write_shards
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -89,14 +89,6 @@ class TestSplit:
         assert made.valid is None
         assert not (run_dir / "shards").exists()
 
-    @pytest.mark.parametrize("beside", ["corpus", "valid"])
-    def test_finished_shards_are_not_read_as_text(self, corpus, tmp_path, beside):
-        shards = prepared(corpus, tmp_path / "earlier").shards.shard_dir
-        texts = {"corpus": [corpus], "valid": []}
-        texts[beside].append(shards)
-        with pytest.raises(InputError, match=r"earlier.shards holds finished shards"):
-            find_text(**texts)
-
     def test_text_among_finished_shards_is_not_passed_over(self, corpus, tmp_path):
         prepared(corpus, tmp_path / "first")
         shards = tmp_path / "first/shards"
@@ -120,10 +112,6 @@ class TestVocabulary:
         made = prepared(corpus, run_dir, vocab=VocabConfig(max_size=4, min_count=2))
         assert len(made.vocab) == 3 + 4
 
-    def test_a_given_vocabulary_is_stored(self, corpus, run_dir):
-        assert prepared(corpus, run_dir, fixed_vocab=VOCAB).vocab == VOCAB
-        assert WordVocab.read(run_dir / "vocab.txt") == VOCAB
-
     @pytest.mark.parametrize("line", ["{}\t12", '"{}"', "▁{}", "x{}"])
     def test_one_without_the_words_of_the_text_is_refused(self, corpus, run_dir, line):
         lines = [word if word.startswith("<") else line.format(word) for word in VOCAB.words]
@@ -132,10 +120,6 @@ class TestVocabulary:
         with pytest.raises(FormatError, match=r"--vocab.*\d+\.\d%") as raised:
             prepared(corpus, run_dir, fixed_vocab=WordVocab(lines))
         assert repr(example) in str(raised.value)
-
-    def test_an_empty_one_is_refused(self, corpus, run_dir):
-        with pytest.raises(FormatError, match=r" 9999 .*vocab\.min_count=1"):
-            prepared(corpus, run_dir, vocab=VocabConfig(min_count=9999))
 
 
 class TestAgain:
@@ -178,18 +162,6 @@ class TestAgain:
         assert "word1" in made.vocab
         assert "river" not in made.vocab
         assert made.shards.num_sentences + made.valid.num_sentences == 60
-
-    def test_held_out_sentences_come_back_where_validation_text_is_given(self, corpus, run_dir):
-        prepared(corpus, run_dir)
-        made = prepared(corpus, run_dir, valid=[corpus])
-        assert made.shards.num_sentences == made.valid.num_sentences == len(SENTENCES)
-
-    def test_other_files_stay(self, corpus, run_dir):
-        (run_dir / "valid").mkdir(parents=True)
-        (run_dir / "valid" / "mine.txt").write_text("kept")
-        prepared(corpus, run_dir)
-        prepared(corpus, run_dir, text=TextConfig(tokenizer=TEXT.tokenizer, tokens_per_shard=50))
-        assert (run_dir / "valid" / "mine.txt").read_text() == "kept"
 
     @pytest.mark.parametrize(
         "setting",
@@ -264,17 +236,6 @@ class TestOpening:
         assert words(found.valid) == words(made.valid)
         assert found.vocab == made.vocab
 
-    def test_where_nothing_was_held_out_there_is_nothing_to_open(self, run_dir, tmp_path):
-        small = write_text(tmp_path / "small.txt", SENTENCES[:3])
-        prepared(small, run_dir)
-        assert open_text([small], run_dir).valid is None
-
-    def test_a_damaged_vocabulary_is_not_to_be_converted(self, corpus, run_dir):
-        prepared(corpus, run_dir)
-        (run_dir / "vocab.txt").write_bytes(b"<S>\n</S>\n<UNK>\nriver\nb\xe1nk\n")
-        with pytest.raises(FormatError, match=r"/vocab\.txt, line 5: .*damaged: copy .* again\.$"):
-            open_text([corpus], run_dir)
-
     def test_held_out_text_that_is_lost_is_missed(self, corpus, run_dir):
         prepared(corpus, run_dir)
         (run_dir / "valid" / "manifest.json").unlink()
@@ -321,17 +282,6 @@ class TestChangedText:
         with pytest.raises(ConfigError, match=rf"/{name} .*/run .*/run/shards"):
             check()
 
-    def test_what_was_recorded_without_a_hash_is_compared_by_size(self, tree, run_dir):
-        made = prepared(tree, run_dir)
-        for source in made.shards.metadata["sources"]:
-            source["sha256"] = None
-        text = (tree / "a.txt").read_text()
-        (tree / "a.txt").write_text("x" + text[1:])
-        check_same_text(made, find_text([tree]), run_dir)
-        (tree / "a.txt").write_text("x" + text)
-        with pytest.raises(ConfigError, match=r"/a\.txt .*/run/shards"):
-            check_same_text(made, find_text([tree]), run_dir)
-
 
 class TestFinishedShards:
     @pytest.fixture
@@ -360,11 +310,6 @@ class TestFinishedShards:
         with pytest.raises(ConfigError, match=rf"{message}.*a model that reads"):
             prepared(shards.shard_dir, run_dir, text=text, **of_model)
 
-    def test_another_normalization_is_one_only_for_a_model(self, shards, run_dir):
-        prepared(shards.shard_dir, run_dir)
-        with pytest.raises(ConfigError, match=r"'none'.*'NFC'.*raw text"):
-            prepared(shards.shard_dir, run_dir, normalization_is_fixed=True)
-
     def test_shards_that_are_gone_are_named(self, shards, run_dir):
         prepared(shards.shard_dir, run_dir)
         moved = shards.shard_dir.rename(shards.shard_dir.with_name("moved"))
@@ -373,47 +318,12 @@ class TestFinishedShards:
         moved.rename(shards.shard_dir)
         assert open_text([shards.shard_dir], run_dir).shards.fingerprint == shards.fingerprint
 
-    def test_they_are_not_replaced_by_those_of_an_earlier_preparation(
-        self, shards, corpus, run_dir
-    ):
-        prepared(corpus, run_dir)
-        prepared(shards.shard_dir, run_dir)
-        shards.shard_dir.rename(shards.shard_dir.with_name("moved"))
-        with pytest.raises(FileNotFoundError, match=str(shards.shard_dir)):
-            open_text([shards.shard_dir], run_dir)
-
-    def test_that_nothing_is_held_out_is_said(self, shards, run_dir, caplog):
-        prepared(shards.shard_dir, run_dir)
-        assert "nothing is held out" in caplog.text
-
-
-def test_metadata_is_kept_with_the_shards(corpus, run_dir):
-    prepared(corpus, run_dir)
-    metadata = ShardSet.open(run_dir / "shards").metadata
-    assert metadata["tokenizer"]["name"] == "whitespace"
-    assert metadata["normalization"] == "NFC"
-    assert metadata["sources"]
-
 
 def test_warm_text_is_training_sentences_of_ordinary_length(corpus, run_dir):
     """Not held-out ones: on those the model is scored, and a user's may be private."""
     made = prepared(corpus, run_dir)
     ordinary = [" ".join(words) for words in made.shards.sentences() if len(words) >= 5]
     assert made.warm_text() == tuple(ordinary[: prepare.WARM_SENTENCES])
-
-
-@pytest.mark.parametrize(
-    ("sentence", "tokenizer", "told"),
-    [("나는 밥을 먹었다", "simple", True), ("I ate rice", "simple", False),
-     ("나는 밥을 먹었다", "whitespace", False)],
-)  # fmt: skip
-def test_korean_that_is_split_at_spaces_is_told(
-    run_dir, tmp_path, caplog, sentence, tokenizer, told
-):
-    corpus = write_text(tmp_path / "korean.txt", [sentence.split()] * 30)
-    text = TextConfig(tokenizer=TokenizerConfig(name=tokenizer), valid_sentences=2)
-    prepared(corpus, run_dir, text=text)
-    assert ("--tokenizer korean" in caplog.text) == told
 
 
 class TestWhatIsRead:
@@ -440,15 +350,3 @@ class TestWhatIsRead:
     def test_standard_input_cannot_be_both_texts(self):
         with pytest.raises(InputError, match="--valid"):
             find_text([Path("-")], [Path("-")])
-
-
-@pytest.mark.parametrize(
-    ("config", "name"),
-    [
-        (VocabConfig, "max_size"), (VocabConfig, "min_count"),
-        (TextConfig, "tokens_per_shard"), (TextConfig, "valid_sentences"),
-    ],
-)  # fmt: skip
-def test_numbers_below_one_are_refused(config, name):
-    with pytest.raises(ConfigError, match=f"`{name}`"):
-        config(**{name: 0})

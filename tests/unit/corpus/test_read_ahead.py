@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmokit.corpus import read_ahead as module
 from elmokit.corpus.read_ahead import read_ahead
 
 
@@ -79,16 +78,3 @@ def test_an_error_comes_after_the_items_before_it(fails):
     assert [next(ahead), next(ahead)] == [1, 2]
     with pytest.raises(OSError, match="gone"):
         next(ahead)
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_cannot_tell_that_it_ended_is_not_waited_for(monkeypatch):
-    """As without memory."""
-
-    def denied(reader):
-        raise MemoryError
-
-    monkeypatch.setattr(module, "CHECK_SECONDS", 0.05)
-    monkeypatch.setattr(module._Reader, "run", denied)
-    with pytest.raises(MemoryError, match="ended without a result"):
-        next(read_ahead([1], limit=5))

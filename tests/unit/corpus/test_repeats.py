@@ -1,6 +1,5 @@
 """Copies within a corpus, and between corpus and validation text, are found by their sentences."""
 
-import gzip
 import random
 
 import pytest
@@ -62,15 +61,6 @@ def test_validation_text_of_the_corpus_is_told_with_its_share(valid, share, warn
     (message,) = warnings_of(CORPUS, valid)
     assert "validation" in message
     assert share in message
-
-
-def test_compressed_copies_and_finished_shards_are_compared_too(warnings_of, tmp_path):
-    warnings_of(CORPUS, lines("others", 10))
-    copy = tmp_path / "copy.txt.gz"
-    copy.write_bytes(gzip.compress("\n".join(CORPUS[:20]).encode()))
-    shards = (tmp_path / "run" / "shards").rename(tmp_path / "finished")
-    (message,) = warnings_of.of_paths(shards, copy)
-    assert "100 %" in message
 
 
 @pytest.mark.parametrize("valid", [None, lines("others", 40)], ids=["held out", "given"])

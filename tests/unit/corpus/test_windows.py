@@ -50,12 +50,6 @@ def test_sentence_streams_run_both_ways():
     assert begins.tolist() == [0, 5, 8]
 
 
-def test_sentence_streams_of_nothing():
-    streams, begins = sentence_streams(np.empty(0, dtype=np.int32), np.array([0]))
-    assert streams.shape == (2, 0)
-    assert begins.tolist() == [0]
-
-
 def test_window_keeps_distinct_inputs_in_the_order_of_first_use(make_table, vocabs):
     table = make_table(["q", "b", "a"])  # types 2, 3, 4
     inputs = np.array([[[0, 4, 3]], [[1, 3, 4]]])
@@ -80,10 +74,3 @@ def test_window_does_not_depend_on_the_table(make_table):
     one, other = small.window(inputs, targets), large.window(translate[inputs], translate[targets])
     for name, array in vars(one).items():
         np.testing.assert_array_equal(array, getattr(other, name), err_msg=name)
-
-
-def test_dtypes_are_those_of_the_interface(make_table):
-    window = make_table(["a"]).window(np.zeros((2, 1, 2), np.int32), np.ones((2, 1, 2), np.int32))
-    dtypes = {name: array.dtype.name for name, array in vars(window).items() if array is not None}
-    assert dtypes.pop("char_ids") == "uint16"
-    assert set(dtypes.values()) == {"int64"}

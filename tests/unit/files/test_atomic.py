@@ -4,7 +4,6 @@ import errno
 import os
 import resource
 import stat
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from elmokit.files.atomic import (
     atomic_files,
     check_target,
     no_room,
-    previous_of,
     replaced_by,
     reserve,
 )
@@ -150,27 +148,6 @@ class TestWhole:
                 pytest.fail("nothing must be written")
             assert (path.stat().st_mode, path.stat().st_ino) == (before.st_mode, before.st_ino)
 
-    def test_the_temporary_place_cannot_be_planted(self, tmp_path, kind):
-        places = []
-        for _ in range(2):
-            with KINDS[kind](tmp_path / "out") as temp_path:
-                put(temp_path, "new")
-                places.append(temp_path)
-                assert stat.S_IMODE(temp_path.parent.stat().st_mode) == 0o700
-        assert places[0] != places[1]
-
-
-def test_the_longest_names_can_be_written(tmp_path):
-    with atomic_file(tmp_path / ("가" * 85)) as temp_path:
-        put(temp_path, "new")
-    assert content(tmp_path) == "new"
-
-
-def test_a_link_to_nothing_yet_is_written_through(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "new.txt")
-    write(atomic_file(tmp_path / "link"), "new")
-    assert (tmp_path / "new.txt").read_text() == "new"
-
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
 def test_a_link_that_another_user_planted_is_refused(tmp_path):
@@ -211,18 +188,11 @@ class TestMessages:
             raise PermissionError(errno.EACCES, "Permission denied", str(temp_path))
         assert raised.value.filename == str(path)
 
-    @pytest.mark.parametrize(
-        "error",
-        [
-            OSError(errno.ENOSPC, "No space left on device", "elsewhere.txt"),
-            ValueError("nothing to do with files"),
-        ],
-    )
-    def test_errors_about_something_else_stay(self, tmp_path, error):
-        with pytest.raises(type(error)) as raised, atomic_file(tmp_path / "a"):
+    def test_errors_about_something_else_stay(self, tmp_path):
+        error = OSError(errno.ENOSPC, "No space left on device", "elsewhere.txt")
+        with pytest.raises(OSError, match="elsewhere") as raised, atomic_file(tmp_path / "a"):
             raise error
         assert raised.value is error
-        assert getattr(error, "filename", "elsewhere.txt") == "elsewhere.txt"
 
 
 class TestTarget:
@@ -255,16 +225,6 @@ class TestReserve:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-    @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSPC])
-    def test_a_file_system_that_cannot_reserve_is_no_full_one(self, tmp_path, monkeypatch, number):
-        def fails(*_):
-            raise OSError(number, os.strerror(number))
-
-        monkeypatch.setattr(os, "posix_fallocate", fails)
-        is_full = number == errno.ENOSPC
-        with pytest.raises(OSError, match="No space left") if is_full else nullcontext():
-            reserve(tmp_path / "a", 100)
-
 
 class TestDirectory:
     @pytest.fixture
@@ -285,34 +245,12 @@ class TestDirectory:
         assert content(target) == "old"
         assert names(target.parent) == ["out"]
 
-    @pytest.mark.parametrize("inside", [".", "sub"])
-    def test_the_working_directory_is_not_removed(self, target, inside, monkeypatch):
-        (target / "sub").mkdir()
-        monkeypatch.chdir(target / inside)
-        with pytest.raises(InputError, match=r"/out .*working directory"), atomic_directory(target):
-            raise AssertionError("nothing may be done")
-        assert names(target) == ["a.txt", "sub"]
-
     def test_an_empty_working_directory_is_filled(self, tmp_path, monkeypatch):
         (tmp_path / "out").mkdir()
         monkeypatch.chdir(tmp_path / "out")
         with atomic_directory(tmp_path / "out", last="a.txt") as temp_path:
             put(temp_path, "new")
         assert content(Path.cwd()) == "new"
-
-    def test_a_working_directory_that_is_gone_does_not_matter(self, target, monkeypatch):
-        gone = target.parent / "gone"
-        gone.mkdir()
-        monkeypatch.chdir(gone)
-        gone.rmdir()
-        write(atomic_directory(target), "new")
-        assert content(target) == "new"
-
-    def test_what_a_kill_left_is_cleared(self, target):
-        previous_of(target).mkdir()
-        put(previous_of(target), "half")
-        write(atomic_directory(target), "new")
-        assert names(target.parent) == ["out"]
 
     def test_one_from_another_process_may_stay(self, tmp_path):
         path = tmp_path / "out"
@@ -339,45 +277,23 @@ class TestSeveralFiles:
         write(atomic_files(*paths), "fresh")
         assert contents(tmp_path) == {"marker": "fresh", "new": "fresh"}
 
-    @pytest.mark.parametrize("number", range(4))
-    def test_an_error_between_them_leaves_the_old_ones(self, paths, tmp_path, number, monkeypatch):
-        rename, calls = atomic.Path.rename, []
-
-        def fails(source, destination):
-            calls.append(source)
-            if len(calls) == number + 1:
-                raise OSError(errno.EIO, "broken")
-            return rename(source, destination)
-
-        monkeypatch.setattr(atomic.Path, "rename", fails)
-        with pytest.raises(OSError, match="broken"):
-            write(atomic_files(*paths), "fresh")
+    def test_an_error_while_they_are_written_leaves_the_old_ones(self, paths, tmp_path):
+        with pytest.raises(ValueError, match="broken"):
+            write(atomic_files(*paths), "fresh", ValueError("broken"))
         assert contents(tmp_path) == {"marker": "old", "gone": "old"}
 
-    def test_the_marker_comes_last(self, paths, monkeypatch):
-        rename, arrived = atomic.Path.rename, []
+    @pytest.mark.parametrize("name", ["new", "marker"])
+    def test_a_kill_leaves_no_marker_beside_what_is_half_new(
+        self, paths, tmp_path, name, monkeypatch
+    ):
+        replace = atomic.Path.replace
 
-        def note(source, destination):
-            arrived.append(destination.name)
-            return rename(source, destination)
+        def dies(source, destination):
+            if destination.name == name:
+                raise KeyboardInterrupt
+            return replace(source, destination)
 
-        monkeypatch.setattr(atomic.Path, "rename", note)
-        write(atomic_files(*paths), "fresh")
-        assert arrived == [".old", ".old", "new", "marker"]
-
-
-@pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
-def test_directories_that_cannot_be_forced_to_disk(tmp_path, monkeypatch, number):
-    force = os.fsync
-
-    def fails(descriptor):
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(number, os.strerror(number))
-        force(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fails)
-    is_harmless = number == errno.EINVAL
-    expected = nullcontext() if is_harmless else pytest.raises(OSError, match="Input/output")
-    with expected, atomic_file(tmp_path / "a") as temp_path:
-        temp_path.write_text("whole")
-    assert (tmp_path / "a").read_text() == "whole"
+        monkeypatch.setattr(atomic.Path, "replace", dies)
+        with pytest.raises(KeyboardInterrupt):
+            write(atomic_files(*paths), "fresh")
+        assert "marker" not in contents(tmp_path)

@@ -1,6 +1,5 @@
 """Errors of libraries about a file become one kind of error; others stay."""
 
-import errno
 from pathlib import Path
 
 import pytest
@@ -36,29 +35,9 @@ def test_other_errors_stay(error):
     assert raised.value is error
 
 
-def test_a_system_error_without_a_name_gets_it():
-    with pytest.raises(OSError, match=r"f\.h5") as raised:
-        raise_in(OSError(errno.EIO, "Input/output error"), damage(Path("f.h5"), ""))
-    assert raised.value.errno == errno.EIO
-
-
 def raise_in(error, context):
     with context:
         raise error
-
-
-def test_advice_that_takes_work_is_made_for_errors_only():
-    asked = []
-
-    def advice():
-        asked.append(1)
-        return "Mend it."
-
-    with damage(Path("f.h5"), advice):
-        pass
-    assert asked == []
-    with pytest.raises(FormatError, match=r"Mend it\.$"), damage(Path("f.h5"), advice):
-        raise KeyError("x")
 
 
 def read_corpus(path):

@@ -1,7 +1,6 @@
 """Files by address: read as local ones are, written whole or not at all."""
 
 import gzip
-import io
 import json
 
 import fsspec
@@ -10,14 +9,10 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from elmokit.corpus.readers import read_text_lines
 from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import InputError
-from elmokit.files import temporary
-from elmokit.files.atomic import atomic_file
-from elmokit.files.remote import RemoteFile, as_address, local_output
+from elmokit.files.remote import as_address, local_output
 from elmokit.files.sources import describe_files, find_files, read_pieces
-from elmokit.files.text_reader import ReadReport
 
 from ...builders.command_line import elmokit
 from ...builders.embedding_models import toy_model
@@ -98,16 +93,6 @@ def test_other_storages_are_refused(tmp_path):
             as_address(address.format(path=tmp_path))
 
 
-@pytest.mark.parametrize("command", ["vocab", "embed"])
-def test_addresses_cannot_lead_to_local_files(command, tmp_path):
-    secret, text = tmp_path / "secret", tmp_path / "names.json"
-    secret.write_text("geheim\n" * 9)
-    text.write_text(json.dumps({"version": 1, "refs": {"a": [str(secret)]}}))
-    refused = elmokit(command, f"reference://{text}", "-o", tmp_path / "out.npz", expect=2)
-    assert "s3://BUCKET/KEY" in refused.stderr
-    assert not (tmp_path / "out.npz").exists()
-
-
 def test_a_listed_name_cannot_lead_to_a_local_file(tmp_path):
     (tmp_path / "secret").write_text("geheim\n")
     MemoryFileSystem.store[f"/c/a::file://{tmp_path}/secret"] = MemoryFileSystem.open(
@@ -152,25 +137,6 @@ def test_shards_of_remote_text_are_those_of_local_text(tmp_path):
     assert shards[0] == shards[1]
 
 
-def test_parquet_is_read_and_closed(monkeypatch):
-    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    with fsspec.open("memory://t.parquet", "wb") as file:
-        parquet.write_table(pa.table({"text": ["one", "two"]}), file)
-    opened = []
-
-    def open_counted(self, mode="rb"):
-        opened.append(io.BytesIO(get(self.address)))
-        return opened[-1]
-
-    monkeypatch.setattr(RemoteFile, "open", open_counted)
-    lines = read_text_lines(find_files("memory://t.parquet"), ReadReport())
-    assert [line.text for line in lines] == ["one", "two"]
-    assert opened
-    assert all(file.closed for file in opened)
-
-
 def test_embedding_goes_there_and_back(tmp_path):
     place = "oss://mine/out"
     toy_model().save(tmp_path / "model")
@@ -186,12 +152,6 @@ def test_embedding_goes_there_and_back(tmp_path):
     assert "3 finished before" in elmokit(*remote, "--resume").stdout
     elmokit(*remote, "--overwrite")
     assert not list((tmp_path / "cache").rglob("o.*"))
-
-
-def test_a_vocabulary_is_counted_and_written():
-    put("memory://t.txt", LINES.encode())
-    elmokit("vocab", "memory://t.txt", "-o", "memory://vocab.txt")
-    assert get("memory://vocab.txt").splitlines()[:3] == [b"<S>", b"</S>", b"<UNK>"]
 
 
 @pytest.mark.parametrize("command", ["vocab", "embed"])
@@ -257,16 +217,6 @@ def test_a_failed_transfer_of_vectors_is_repeated(tmp_path, broken_line):
     assert not list((tmp_path / "cache").rglob("*.h5"))
 
 
-def test_a_vocabulary_that_was_not_sent_is_counted_again(tmp_path, broken_line):
-    put("memory://t.txt", LINES.encode())
-    command = ["vocab", "memory://t.txt", "-o", "oss://mine/v.txt"]
-    elmokit(*command, expect=1)
-    broken_line.undo()
-    put("memory://t.txt", b"other words\n")
-    elmokit(*command)
-    assert b"other" in get("oss://mine/v.txt")
-
-
 def test_what_arrives_incomplete_is_kept(monkeypatch):
     def cut(self, _, path):
         self.pipe_file(path, b"wh")
@@ -290,56 +240,6 @@ def test_two_processes_do_not_send_to_one_address():
             raise AssertionError("nothing may be done")
     assert get("memory://o.h5") == b"first"
     assert not path.parent.exists()
-
-
-def test_a_job_that_replaces_an_address_goes_on(tmp_path):
-    toy_model().save(tmp_path / "model")
-    texts = {"memory://t/a.txt": LINES.encode(), "memory://t/b.txt": b"\x89PNG\r\n"}
-    put("oss://mine/o.npz", b"of another job")
-    for address, data in texts.items():
-        put(address, data)
-    command = ["embed", "memory://t", "-o", "oss://mine/o.npz", "-m", tmp_path / "model"]
-    failed = elmokit(*command, "--overwrite", "--batch-tokens", "1", expect=2).stderr
-    assert "--resume instead of --overwrite" in failed
-    put("memory://t/b.txt", b"the bank\n")
-    done = elmokit(*command, "--resume", "--batch-tokens", "1").stdout
-    assert "finished before" in done
-    assert get("oss://mine/o.npz")[:2] == b"PK"
-
-
-def test_a_download_that_was_killed_is_made_again(monkeypatch):
-    put("memory://o.h5", b"whole")
-    fetch = MemoryFileSystem.get_file
-
-    def killed(self, address, path):
-        with open(path, "wb") as file:
-            file.write(b"wh")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(MemoryFileSystem, "get_file", killed)
-    with pytest.raises(KeyboardInterrupt), local_output("memory://o.h5", resume=True):
-        raise AssertionError("nothing may be done")
-    monkeypatch.setattr(MemoryFileSystem, "get_file", fetch)
-    with local_output("memory://o.h5", resume=True) as path:
-        assert path.read_bytes() == b"whole"
-
-
-def test_what_a_kill_left_of_a_file_that_was_being_written_is_no_obstacle():
-    put("memory://o.h5", b"whole")
-    with local_output("memory://o.h5", overwrite=True) as path:
-        path.write_bytes(b"whole")
-        left = path.parent / ".o.h5.0123456789abcdef.partial"
-        own = path.parent / f".o.h5.{temporary._MACHINE}0123456789abcdef.partial"
-    for folder in (left, own):
-        folder.mkdir(parents=True)
-        folder.chmod(temporary._MODE)
-    with local_output("memory://o.h5", resume=True) as path:
-        assert path.read_bytes() == b"whole"
-        assert not own.exists()
-    for options in ({"overwrite": True}, {"overwrite": True, "resume": False}):
-        with local_output("memory://o.h5", **options) as path:
-            path.write_bytes(b"new")
-    assert get("memory://o.h5") == b"new"
 
 
 def test_a_missing_driver_is_named(monkeypatch):
@@ -369,8 +269,3 @@ def test_what_cannot_be_written_is_refused_before_any_work(monkeypatch):
         monkeypatch.setattr(MemoryFileSystem, "info", refuse)
         match = rf"memory://t\.txt: {kind.__name__}: no credentials"
         refused_before_work(InputError, match, "memory://t.txt", overwrite=True)
-
-
-def test_other_outputs_refuse_addresses():
-    with pytest.raises(InputError, match="memory://run"), atomic_file("memory://run/x"):
-        raise AssertionError("nothing may be done")

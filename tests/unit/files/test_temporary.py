@@ -1,29 +1,36 @@
-"""Temporary directories, and what killed processes leave of them."""
+"""Places that one process has for itself, and what killed processes leave of them."""
 
+import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from elmokit.files import temporary
 from elmokit.files.temporary import (
+    held_directory,
+    make_directory,
     remove_leftovers,
     remove_whole,
-    scratch_directory,
     temporary_directory,
+    why_untrusted,
 )
 
 LEFT = f".out.h5.{temporary._MACHINE}{'0' * 16}.partial"
-OF_ANOTHER_MACHINE = f".out.h5.{'f' * 24}.partial"
 KILLED = """
-import os, signal, sys
+import sys
 from pathlib import Path
-from elmokit.files.temporary import temporary_directory
-with temporary_directory(Path(sys.argv[1]), "out.h5") as folder:
-    (folder / "half").write_text("half")
-    print(folder, flush=True)
+from elmokit.files.temporary import held_directory, temporary_directory
+folder = Path(sys.argv[1])
+with temporary_directory(folder, "out.h5") as inside, held_directory(folder / "held", busy=""):
+    (inside / "half").write_text("half")
+    print(inside, flush=True)
     sys.stdin.read()
 """
 
@@ -43,38 +50,26 @@ def test_a_directory_is_new_private_and_gone_at_the_end(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("name", "stays"),
-    [
-        (LEFT, False), (".out.h5.partial", True), (LEFT[1:], True), (".x", True),
-        (OF_ANOTHER_MACHINE, True),
-    ],
-)  # fmt: skip
-def test_leftovers_are_removed_by_the_next_one(tmp_path, name, stays):
-    place = left(tmp_path, name)
-    with temporary_directory(tmp_path, "another"):
-        assert place.exists() == stays
-
-
-def test_files_links_and_foreign_directories_are_no_leftovers(tmp_path, monkeypatch):
-    (tmp_path / LEFT).write_text("a file")
-    other = tmp_path / "other"
-    other.mkdir(0o700)
-    (other / "precious").write_text("precious")
-    (tmp_path / LEFT.replace("0" * 16, "1" * 16)).symlink_to(other)
-    open_to_all = left(tmp_path, LEFT.replace("0" * 16, "2" * 16), 0o755)
-    remove_leftovers(tmp_path)
-    assert (tmp_path / LEFT).exists()
-    assert (other / "precious").exists()
-    assert open_to_all.exists()
-    foreign = left(tmp_path, LEFT.replace("0" * 16, "3" * 16))
+def test_only_leftovers_of_this_user_and_machine_are_removed(tmp_path, monkeypatch):
+    stay = [
+        left(tmp_path, ".out.h5.partial"), left(tmp_path, LEFT[1:]),
+        left(tmp_path, f".out.h5.{'f' * 24}.partial"),  # of another machine
+        left(tmp_path, LEFT.replace("0" * 16, "2" * 16), 0o755),
+        tmp_path / LEFT.replace("0" * 16, "1" * 16),
+    ]  # fmt: skip
+    stay[-1].symlink_to(stay[1])
+    goes = left(tmp_path)
     owner = os.geteuid()
-    monkeypatch.setattr(temporary.os, "geteuid", lambda: owner + 1)
-    remove_leftovers(tmp_path)
-    assert foreign.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: owner + 1)
+        remove_leftovers(tmp_path)
+        assert goes.exists()
+    with temporary_directory(tmp_path, "another"):
+        assert not goes.exists()
+    assert all((path / "half").exists() for path in stay)
 
 
-def test_a_directory_in_use_stays_until_its_process_is_killed(tmp_path):
+def test_what_a_process_holds_is_its_own_until_it_is_killed(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -83,21 +78,28 @@ def test_a_directory_in_use_stays_until_its_process_is_killed(tmp_path):
         folder = process.stdout.readline().strip()
         remove_leftovers(tmp_path)
         assert os.listdir(folder) == ["half"]
+        busy = pytest.raises(FileExistsError, match="it is busy")
+        with busy, held_directory(tmp_path / "held", busy="it is busy"):
+            pytest.fail("two processes hold one directory")
         process.send_signal(signal.SIGKILL)
     assert os.path.exists(folder)
     remove_leftovers(tmp_path)
+    with held_directory(tmp_path / "held", busy="it is busy"):
+        assert (tmp_path / "held").is_dir()
     assert not list(tmp_path.iterdir())
 
 
-def test_where_nothing_can_be_locked_leftovers_stay(tmp_path, monkeypatch):
+def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, caplog):
     def refuse(*_):
-        raise OSError("no locks here")
+        raise OSError(errno.ENOLCK, "no locks here")
 
-    kept = left(tmp_path)
-    monkeypatch.setattr(temporary.fcntl, "flock", refuse)
+    stays = left(tmp_path)
+    monkeypatch.setattr("fcntl.flock", refuse)
     with temporary_directory(tmp_path, "a") as folder:
         assert folder.exists()
-    assert kept.exists()
+    assert stays.exists()
+    with held_directory(tmp_path / "held", busy=""):
+        assert "no locks here" in caplog.text
 
 
 def test_a_removed_directory_never_has_a_half_under_its_name(tmp_path, monkeypatch):
@@ -111,10 +113,107 @@ def test_a_removed_directory_never_has_a_half_under_its_name(tmp_path, monkeypat
     monkeypatch.setattr(temporary.shutil, "rmtree", noting)
     remove_whole(whole)
     assert removed == [(tmp_path, ["whole"], False)]
-    assert not list(tmp_path.iterdir())
 
 
-def test_scratch_space_is_in_the_folder_for_temporary_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with scratch_directory("elmokit-vocab") as folder:
-        assert folder.parent == tmp_path
+def test_a_directory_goes_where_an_open_file_keeps_its_name(tmp_path, monkeypatch):
+    """NFS renames a file that is removed while it is open, within its directory."""
+    unlink = Path.unlink
+
+    def rename(path, **_):
+        path.rename(path.with_name(".nfs0001"))
+
+    def release(lock, *arguments, **options):
+        FileLock.release(lock, *arguments, **options)
+        for left in Path(lock.lock_file).parent.glob(".nfs*"):
+            unlink(left)
+
+    monkeypatch.setattr(Path, "unlink", rename)
+    monkeypatch.setattr(temporary, "FileLock", type("Lock", (FileLock,), {"release": release}))
+    with held_directory(tmp_path / "held", busy="busy"):
+        assert (tmp_path / "held").is_dir()
+    assert not (tmp_path / "held").exists()
+
+
+def test_a_directory_that_its_holder_removes_meanwhile_is_made_again(tmp_path):
+    """Many threads stand for processes: a lock is of one open file each."""
+    failures, taken = [], []
+
+    def work():
+        for _ in range(100):
+            try:
+                with held_directory(tmp_path / "held", busy="busy"):
+                    taken.append(1)
+            except FileExistsError:
+                pass
+            except Exception as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert taken
+
+
+class TestTrust:
+    @pytest.fixture
+    def home(self, tmp_path):
+        """A directory `home/cache` with a file."""
+        folder = tmp_path / "home" / "cache"
+        folder.mkdir(parents=True, mode=0o755)
+        (folder / "file").write_text("")
+        (folder / "file").chmod(0o644)
+        return folder.parent
+
+    @pytest.mark.parametrize(
+        ("place", "mode"),
+        [
+            *(("cache/file", mode) for mode in (0o666, 0o664, 0o602)),
+            *((place, mode) for place in ("cache", "") for mode in (0o777, 0o757)),
+        ],
+    )
+    def test_what_others_may_write_is_named(self, home, place, mode):
+        assert why_untrusted(home / "cache" / "file") is None
+        (home / place).chmod(mode)
+        assert f"{home / place} (mode {mode:o})" in str(why_untrusted(home / "cache" / "file"))
+
+    def test_in_a_sticky_directory_others_replace_nothing(self, home):
+        home.chmod(0o1777)
+        assert why_untrusted(home / "cache" / "file") is None
+        assert why_untrusted(home) is not None  # but they may add to it
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+    @pytest.mark.parametrize("what", ["cache/file", "cache", ""])
+    def test_what_another_user_owns_is_not_trusted(self, home, what):
+        os.chown(home / what, 54321, -1)
+        assert "belongs to user 54321" in str(why_untrusted(home / "cache/file"))
+
+    def test_a_group_or_a_containers_root_counts_above(self, home, monkeypatch):
+        home.chmod(0o775)
+        user, group = home.stat().st_uid, home.stat().st_gid
+        for trusted, is_trusted in (
+            (({0, user}, {group}, None), True),
+            (({0, user}, {group + 1}, None), False),
+            (({user + 1}, {group}, user), False),
+        ):
+            monkeypatch.setattr(temporary, "_trusted", lambda trusted=trusted: trusted)
+            assert (why_untrusted(home / "cache" / "file") is None) == is_trusted
+
+    def test_links_are_followed_above_and_refused_below(self, home, tmp_path):
+        (tmp_path / "link").symlink_to(home)
+        assert why_untrusted(tmp_path / "link" / "cache") is None
+        (home / "link").symlink_to(home / "cache")
+        assert f"{home / 'link'} is a link" in str(why_untrusted(home / "link"))
+        home.chmod(0o777)
+        assert str(home) in str(why_untrusted(tmp_path / "link" / "cache"))
+
+    def test_new_directories_are_writable_for_the_owner_alone(self, tmp_path):
+        before = os.umask(0)
+        try:
+            make_directory(tmp_path / "a" / "b")
+        finally:
+            os.umask(before)
+        for made in (tmp_path / "a", tmp_path / "a" / "b"):
+            assert stat.S_IMODE(made.stat().st_mode) == 0o755

@@ -2,10 +2,8 @@
 
 import pytest
 
-from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
+from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.line_embedder import OwnLines
-from elmokit.embed.options import EmbedOptions
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.evaluation.surprisal import surprisal
 from elmokit.text.special_words import SpecialWordCount, special_words_in
@@ -80,12 +78,6 @@ def test_embed_tells_it_once_of_strings_and_lists_of_words(as_words, tokenizer, 
     assert "<unk> 1" in message
 
 
-def test_lines_of_files_to_embed_are_searched_too(caplog):
-    embedder = Embedder(embedding_models.toy_model())
-    assert len(list(OwnLines(embedder, EmbedOptions()).stream(MARKED))) == 3
-    assert "2 of 3 sentences" in caplog.text
-
-
 @pytest.mark.parametrize("score", [perplexity, surprisal])
 @pytest.mark.parametrize("as_words", [False, True])
 def test_scores_tell_it_once_of_strings_and_lists_of_words(score, as_words, caplog):
@@ -94,11 +86,3 @@ def test_scores_tell_it_once_of_strings_and_lists_of_words(score, as_words, capl
     if score is surprisal:
         list(scores)
     assert sum("2 of 3 sentences" in message for message in messages(caplog)) == 1
-
-
-def test_sentences_of_a_file_are_told_as_its_lines_only(tmp_path, caplog):
-    path = tmp_path / "a.txt"
-    path.write_text("\n".join(MARKED), encoding="utf-8")
-    tokenizer = build_tokenizer("whitespace")
-    list(read_sentences(path, tokenizer))
-    assert len(messages(caplog)) == 1

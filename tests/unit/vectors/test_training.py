@@ -125,18 +125,6 @@ def test_an_error_in_the_thread_that_reads_ends_the_training(train, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("taken", ["v.bin", "v.bin.json"])
-def test_what_is_there_is_replaced_only_if_asked_for(train, tmp_path, taken, corpus):
-    (tmp_path / taken).write_text("precious")
-    with pytest.raises(FileExistsError, match=f"/{taken} .*--overwrite"):
-        train(tmp_path / "v.bin")
-    assert [path.name for path in tmp_path.iterdir()] == [taken]
-    train(tmp_path / "v.bin", overwrite=True, config={"epochs": 1})
-    assert (tmp_path / taken).read_bytes() != b"precious"
-    with pytest.raises(InputError, match=r"/corpus\.txt "):
-        train(corpus, overwrite=True)
-
-
 @pytest.mark.parametrize(
     ("name", "setting", "error", "message"),
     [
@@ -177,7 +165,7 @@ def save_model(directory, *, tokenizer="whitespace", version="", normalization="
 
 
 def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path):
-    from elmokit.vectors.training import open_corpus_of_model
+    from elmokit.vectors.training import corpus_shards
 
     decomposed = unicodedata.normalize("NFD", "강물 didn't")
     path = tmp_path / "corpus.txt"
@@ -189,13 +177,51 @@ def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path):
         ({}, "simple", [*decomposed[:-7].split(), "did", "n't"], "2"),
         (simple, None, words, "1"),
         (simple, "simple", words, "1"),  # it keeps its version if it is named
+        (None, None, words, "2"),
     ):
-        model = save_model(tmp_path / f"{len(settings)}{named}", **settings)
-        text = open_corpus_of_model([path], model, named)
-        assert text.normalization == settings.get("normalization", "none")
-        assert text.tokenizer.version == version
-        assert list(text.sentences) == [expected]
-    assert list(open_corpus_of_model([path], None, None).sentences) == [words]
+        folder = tmp_path / f"{settings}{named}"
+        model = None if settings is None else save_model(folder, **settings)
+        (shards,) = corpus_shards([path], folder / "shards", model=model, tokenizer=named)
+        if settings is not None:
+            assert shards.metadata["normalization"] == settings.get("normalization", "none")
+        assert shards.tokenizer.version == version
+        assert list(shards.sentences()) == [expected]
+
+
+def test_shards_are_taken_as_they_are_if_they_agree(tmp_path, corpus):
+    from elmokit.corpus.shards import write_shards
+    from elmokit.vectors.training import corpus_shards
+
+    made = {"tokenizer": {"name": "simple", "version": "1"}, "normalization": "NFC"}
+    for name, change in {
+        "a": {}, "b": {}, "c": {"normalization": "plain-1"},
+        "d": {"tokenizer": {"name": "simple", "version": "2"}},
+    }.items():  # fmt: skip
+        write_shards([[name]], tmp_path / name, metadata=made | change)
+
+    def words(*names, tokenizer=None):
+        folders = [tmp_path / name for name in names]
+        shards = corpus_shards(folders, tmp_path / "none", tokenizer=tokenizer)
+        return [word for part in shards for (word,) in part.sentences()]
+
+    assert words("b", "a", tokenizer="simple") == ["b", "a"]
+    for names, tokenizer, message in (
+        ("ac", None, "/c .*plain-1.* NFC"), ("ad", None, "/d .*simple 2.*simple 1"),
+        ("a", "whitespace", "/a .*simple 1.*whitespace"), (["a", corpus], None, "/a .*corpus.txt"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=message):
+            words(*names, tokenizer=tokenizer)
+
+
+def test_long_sentences_and_words_with_blanks_are_divided(train, tmp_path, monkeypatch):
+    from elmokit.corpus.shards import write_shards
+    from elmokit.vectors import training
+
+    monkeypatch.setattr(training, "MAX_SENTENCE_WORDS", 3)
+    write_shards([["il", "y", "a", "1 000", "mots"]], tmp_path / "shards")
+    report = train(tmp_path / "v.txt", text=tmp_path / "shards", config={"min_count": 1})
+    assert report.corpus_words == 6
+    assert sorted(read(tmp_path / "v.txt").words) == ["000", "1", "a", "il", "mots", "y"]
 
 
 @pytest.mark.parametrize(
@@ -208,15 +234,14 @@ def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path):
     ],
 )
 def test_a_run_in_place_of_a_text_and_a_missing_model_are_told(tmp_path, corpus, files, message):
-    from elmokit.vectors.training import open_corpus_of_model
+    from elmokit.vectors.training import corpus_shards
 
     (tmp_path / "config.json").write_text("{}")  # a folder of texts may hold a file of that name
-    (tmp_path / "text.txt").write_text("the bank\n")
-    open_corpus_of_model([tmp_path], None, None)
     for file in files:
         path = tmp_path / "model" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
     model = None if files else str(tmp_path / "none")
+    places = [tmp_path / "model"] if files else [corpus]
     with pytest.raises((InputError, FileNotFoundError), match=message):
-        open_corpus_of_model([tmp_path / "model"] if files else [corpus], model, None)
+        corpus_shards(places, tmp_path / "shards", model=model)

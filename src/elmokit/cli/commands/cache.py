@@ -22,7 +22,7 @@ def cache(
         clear: Remove the entries; they are made again as needed.
     """
     from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
-    from elmokit.files.locks import LOCK_NAME
+    from elmokit.files.temporary import LOCK_NAME
     from elmokit.kernels.build import LIBRARY_PATTERN
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, size_limit
 

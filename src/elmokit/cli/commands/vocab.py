@@ -141,7 +141,6 @@ def _print(report: "VocabReport") -> None:
     )
     typer.echo(f"vocabulary     {report.path}: {counted(report.num_words, 'word')}")
     typer.echo(f"specials       {lines}")
-    typer.echo(f"bytes per word {_numbers(report.bytes_per_word)}")
     typer.echo(
         f"cut            {counted(report.num_truncated, 'word')} longer than {report.max_bytes} "
         f"bytes{_examples(report.truncated)}"
@@ -161,25 +160,17 @@ def _sizes(corpus: "BuiltVocab | CorpusFit") -> str:
 
 
 def _print_fit(fit: "CorpusFit") -> None:
-    order = (
-        "sorted by descending count" if fit.is_sorted else "not sorted by the counts in this text"
-    )
     typer.echo(f"corpus         {_sizes(fit)}")
     typer.echo(
         f"coverage       {fit.coverage:.2%}; {counted(fit.num_unseen, 'word')} not in the corpus"
     )
-    typer.echo(f"order          {order}, rank correlation {fit.rank_correlation:.2f}")
-    typer.echo(f"bytes per word {_numbers(fit.bytes_per_word)} (running words)")
+    typer.echo(f"order          rank correlation with the counts {fit.rank_correlation:.2f}")
     share = fit.num_truncated / max(fit.num_words, 1)
     typer.echo(
         f"cut            {share:.3%} of the words"
         f"{_examples([word for word, _ in fit.frequent_truncated])}"
     )
     typer.echo(f"unknown        {' '.join(f'{w} ({n})' for w, n in fit.frequent_unknown) or '-'}")
-
-
-def _numbers(quantiles: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in quantiles.items()) or "-"
 
 
 def _examples(words: "tuple[str, ...] | list[str]") -> str:

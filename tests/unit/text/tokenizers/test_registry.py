@@ -7,7 +7,6 @@ from elmokit.text.tokenizers import registry as tokenizers
 from elmokit.text.tokenizers.protocol import (
     WhitespaceTokenizer,
     cut_long_text,
-    sentences_batch,
 )
 from elmokit.text.tokenizers.registry import (
     AUTO,
@@ -30,15 +29,6 @@ def test_names_give_tokenizers():
     assert build_tokenizer(TokenizerConfig(name=AUTO)) is build_tokenizer("simple")
     with pytest.raises(ConfigError, match=r"'moses'.*whitespace, simple, english, korean"):
         build_tokenizer("moses")
-
-
-@pytest.mark.parametrize(
-    ("name", "version", "expected"),
-    [("simple", "1", True), ("simple", "", True), ("simple", "2", False), ("english", "1", False)],
-)
-def test_an_unknown_version_matches_every_one(name, version, expected):
-    own, other = TestOfAModel.OWN, TokenizerConfig(name=name, version=version)
-    assert own.matches(other) == other.matches(own) == expected
 
 
 def test_another_version_is_warned_about_once(caplog):
@@ -79,19 +69,6 @@ class TestOfAModel:
     def test_another_one_is_warned_about(self, caplog):
         assert tokenizer_for_model(self.OWN, "whitespace") == TokenizerConfig(name="whitespace")
         assert "'whitespace', but the model was trained with 'simple'" in caplog.text
-
-    def test_another_version_is_taken(self):
-        other = TokenizerConfig(name="simple", version="2")
-        assert tokenizer_for_model(self.OWN, other) == other
-
-
-def test_the_batch_path_is_used_where_there_is_one():
-    class Batch(WhitespaceTokenizer):
-        def sentences_batch(self, texts):
-            return ([["batch"]] for _ in texts)
-
-    assert list(sentences_batch(Batch(), ["a", "b"])) == [[["batch"]], [["batch"]]]
-    assert list(sentences_batch(WhitespaceTokenizer(), ["a", ""])) == [[["a"]], []]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 import time
-import unicodedata
 
 import pytest
 
@@ -84,38 +83,6 @@ def test_sentences(tokenizer, text, sentences):
     assert tokenizer.sentences(text) == [split(sentence) for sentence in sentences]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a",
-        "a-",
-        "a.",
-        "@",
-        '" ',
-        'a. " ',
-        "'x",
-        "你。",
-        ":(",
-        "1-",
-        "e\u0301",
-        "-a",
-        "a%",
-        "x. 1. ",
-    ],
-)
-def test_time_grows_with_length_only(tokenizer, text):
-    start = time.process_time()
-    tokenizer.sentences(text * 20_000 + ".")
-    assert time.process_time() - start < 3
-
-
-def test_a_full_cache_changes_nothing(monkeypatch):
-    monkeypatch.setattr("elmokit.text.tokenizers.simple._MAX_CACHED_CHUNKS", 3)
-    small, text = SimpleTokenizer(), "He didn't go. She (Mary) did. It's Mr. X's U.S. dog."
-    assert small.sentences(text) == SimpleTokenizer().sentences(text)
-    assert len(small._cache) <= 3
-
-
 def test_version_1_knows_full_width_ends_only(caplog):
     text = "你好!我们走吧?好。再见"
     assert len(SimpleTokenizer().sentences(text)) == 4
@@ -142,12 +109,6 @@ def test_typographic_text_gives_the_tokens_of_plain_text(typographic, plain):
     assert NormalizingTokenizer(tokenizer, "NFC").sentences(typographic) == tokenizer.sentences(
         typographic
     )
-
-
-@pytest.mark.parametrize("text", ["\u30ac\u30ae\u30b0", "\u00c9. Zola wrote."])
-def test_decomposed_text_gives_the_tokens_of_composed_text(text):
-    splitter = NormalizingTokenizer(SimpleTokenizer(), "NFC")
-    assert splitter.tokenize(unicodedata.normalize("NFD", text)) == splitter.tokenize(text)
 
 
 @pytest.mark.parametrize("method", ["sentences", "tokenize"])
