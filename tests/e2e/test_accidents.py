@@ -101,20 +101,6 @@ def test_what_the_system_denies_is_told_and_old_files_stay(command, denied, fold
     assert_old_files_are_whole(command, folder)
 
 
-@pytest.mark.parametrize("command", OUTPUTS)
-def test_a_clock_that_is_set_back_changes_nothing(command, folder):
-    before = (
-        "import itertools, time\nclock = itertools.count(10**9, -3600)\n"
-        "time.time = lambda: float(next(clock))"
-    )
-    returned, message = run(command, folder, before)
-    assert returned == 0, message
-    output = folder / "out" / OUTPUTS[command]
-    found = output.read_bytes()
-    elmokit(*arguments(command, folder))
-    assert output.read_bytes() == found
-
-
 def test_a_text_that_is_replaced_while_it_is_read_is_read_as_it_was(folder):
     """A file that takes the name of another does not get into its vectors."""
     text, replaced = folder / "text.txt", folder / "new.txt"

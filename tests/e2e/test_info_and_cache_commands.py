@@ -168,22 +168,6 @@ def test_what_chose_the_epoch_of_a_packaged_tagger_is_not_called_the_dev_set(fol
     assert "dev" not in tagger
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("nothing", "There is no model"), ("empty", "config.json"), ("text.txt", "text.txt, line 1")],
-)
-def test_what_is_not_ours_is_told(folder, name, message):
-    (folder / "empty").mkdir(exist_ok=True)
-    assert message in elmokit("info", folder / name, expect=2).stderr
-
-
-@pytest.mark.parametrize("name", ["notes.json", "notes.txt", "notes.csv", "notes"])
-def test_a_file_of_another_program_is_not_explained_as_vectors_alone(name, tmp_path):
-    (tmp_path / name).write_text('{"name": "value"}\nsome words here\n', encoding="utf-8")
-    message = elmokit("info", tmp_path / name, expect=2).stderr
-    assert f"{tmp_path / name} is not a file that elmokit writes" in message
-
-
 def test_of_files_of_another_program_none_is_to_be_removed(folder, tmp_path):
     import h5py
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -199,17 +198,3 @@ def test_a_second_signal_ends_it_at_once(folder, number):
         assert process.wait(20) == 128 + number
         assert process.stderr.read() == ""
         assert isinstance(asked.exception(), OSError)
-
-
-def test_what_cannot_be_served_is_refused(folder):
-    for arguments, words in (
-        (["--model", folder / "none"], "no model"),
-        (["--model", folder / "toy", "--layers", "7"], "0 .*to 2"),
-        (["--model", folder / "toy", "--layers", "all"], "average"),
-        (["--model", folder / "toy", "--pool", "first"], "mean.*max"),
-        (["--model", folder / "toy", "--task", folder / "toy"], "run"),
-        (["--model", folder / "toy", "--api-key", ""], "empty"),
-        (["--task", folder / "run", "--task", f"run={folder / 'run'}"], "Two runs"),
-    ):
-        result = elmokit("serve", "--port", "0", *arguments, expect=2)
-        assert re.search(words, result.stderr), result.stderr

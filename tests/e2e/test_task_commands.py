@@ -128,21 +128,6 @@ def test_tokenized_text_may_be_given(folder, tmp_path):
     assert split.sentences == by_words.sentences
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["train", "verse", "-o", "x"], "There is no task 'verse'; choose one of pos, ner"),
-        (["train", "pos", "-o", "x"], "--data DIR"),
-        (["train", "pos", "-o", "x", "--data", "none"], "no directory none"),
-        (["train", "pos", "-o", "x", "--data", "none"], "--train FILE and --dev FILE"),
-        (["train", "pos", "-o", "x", "--embeddings", "glove"], "--embeddings must be one of elmo,"),
-        (["evaluate", "none", "x"], "There is no task run 'none'"),
-    ],
-)
-def test_wrong_input_is_told_with_exit_code_2(arguments, message):
-    assert message in elmokit(*arguments, expect=2).stderr
-
-
 def test_damaged_data_is_told_with_its_line(folder, tmp_path):
     (tmp_path / "dev.tsv").write_text("text\tlabel\nonly a text\n", encoding="utf-8")
     done = elmokit("evaluate", folder / "run", tmp_path / "dev.tsv", expect=2)

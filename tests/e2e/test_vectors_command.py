@@ -127,26 +127,3 @@ def test_damaged_shards_are_refused_before_anything_is_written(tmp_path):
     refused = elmokit("vectors", tmp_path / "shards", "-o", tmp_path / "v.bin", expect=2).stderr
     assert "shard-00000.bin: damaged" in refused
     assert not (tmp_path / "v.bin").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["none.txt", "-o", "v.bin"], "'none.txt'"),
-        (["empty.txt", "-o", "v.bin"], "no text"),
-        (["binary.txt", "-o", "v.bin"], "UTF-16"),
-        (["few.txt", "-o", "v.bin"], " 5 times"),
-        (["few.txt", "-o", "v.npz"], "v.npz"),
-        (["few.txt", "-o", "v.bin", "--tokenizer", "moses"], "'moses'"),
-        (["few.txt", "-o", "v.bin", "--model", "none"], "model 'none'"),
-        (["few.txt", "-o", "few.txt", "--overwrite"], "few.txt"),
-    ],
-)
-def test_wrong_input_is_told_with_exit_code_2(tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty.txt").write_text("\n\n")
-    (tmp_path / "few.txt").write_text("a few words\n")
-    (tmp_path / "binary.txt").write_bytes("ein Text\n".encode("utf-16-le") * 300)
-    before = sorted(path.name for path in tmp_path.iterdir())
-    assert message in elmokit("vectors", *arguments, expect=2).stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
