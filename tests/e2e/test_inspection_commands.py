@@ -12,7 +12,6 @@ import pytest
 
 from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.evaluation.text_scorer import open_scorer
-from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
 from elmokit.weights.model_dir import load_model
 
 from ..builders.command_line import elmokit, start_elmokit
@@ -93,25 +92,6 @@ def test_json_names_what_made_it(places, command, made, tmp_path):
     assert metadata["model_hash"] == loaded.model_hash()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["perplexity", "MODEL", "TEXT"], ["tokenize", "MODEL", "TEXT"],
-        ["surprisal", "MODEL", "TEXT", "-o", "OUT.tsv"],
-        ["neighbors", "TEXT", "--word", SENTENCES[0][0], "--model", "MODEL"],
-    ],
-    ids=lambda words: words[0],
-)  # fmt: skip
-def test_json_names_the_tokenizer_that_split_the_text(places, command, tmp_path):
-    model, text = places
-    told = {"MODEL": model, "TEXT": text, "OUT.tsv": tmp_path / "out.tsv"}
-    words = (told.get(word, word) for word in command)
-    done = elmokit(*words, "--tokenizer", "simple", "--json")
-    assert json.loads(done.stdout)["metadata"]["tokenizer"] == tokenizer_metadata(
-        build_tokenizer("simple")
-    )
-
-
 def test_an_output_is_replaced_only_if_told_and_never_an_input(places, tmp_path):
     model, text = places
     out = tmp_path / "rows.tsv"
@@ -141,24 +121,6 @@ def test_tokenize_prints_tokens_and_counts(places):
     assert "3 tokens, 1 unknown" in done.stderr
 
 
-def test_tokenize_json_has_texts_and_counts(places):
-    model, text = places
-    found = json.loads(elmokit("tokenize", model, text, "--json").stdout)
-    assert [
-        [token["text"] for token in sentence]
-        for line in found["texts"]
-        for sentence in line["sentences"]
-    ] == SENTENCES
-    assert found["counts"]["tokens"] == sum(map(len, SENTENCES))
-    assert found["texts"][0]["file"] == str(text)
-
-
-def test_standard_input_is_a_text(places):
-    model, _ = places
-    done = elmokit("tokenize", model, "-", given="the river\n")
-    assert [line.split("\t")[2] for line in done.stdout.splitlines()[1:]] == ["the", "river"]
-
-
 def test_trace_tells_the_way_of_a_word(places):
     model, _ = places
     done = elmokit("trace", model, "the 강", "--word", 1, "--weights", "0.2,0.5,0.3")
@@ -166,17 +128,6 @@ def test_trace_tells_the_way_of_a_word(places):
     assert "259 235 177 150 260" in done.stdout
     shown = [line.split() for line in done.stdout.splitlines() if line[:1].isdecimal()]
     assert [row[:2] for row in shown] == [["0", "0.2000"], ["1", "0.5000"], ["2", "0.3000"]]
-
-
-def test_trace_json_has_all_numbers(places):
-    model, _ = places
-    found = json.loads(elmokit("trace", model, "the 강", "--json").stdout)
-    layers = [layer["forward"] + layer["backward"] for layer in found["layers"]]
-    mixture = [sum(column) / 3 for column in zip(*layers, strict=True)]
-    assert found["mixture"] == pytest.approx(mixture, abs=1e-6)
-    assert [len(one["values"]) for one in found["filters"]] == [4, 6]
-    assert len(found["highways"][0]["gates"]) == 10
-    assert found["norms"][0][0] == pytest.approx(sum(x * x for x in found["token"]) ** 0.5)
 
 
 def test_predict_word_shows_three_distributions(places):
