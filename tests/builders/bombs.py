@@ -81,7 +81,7 @@ def table_block(rows: list[tuple[int, bytes, bytes]]) -> bytes:
     return bytes(out) + struct.pack("<2I", 0, 1)
 
 
-def table_of(blocks: list[bytes], listed: list[int], metadata: bytes | None = None) -> bytes:
+def table_of(blocks: list[bytes], listed: list[int]) -> bytes:
     """Return a table that lists its blocks by number, any of them any number of times."""
     out = bytearray()
 
@@ -91,7 +91,7 @@ def table_of(blocks: list[bytes], listed: list[int], metadata: bytes | None = No
         return foreign.varint(start) + foreign.varint(len(content))
 
     handles = [add(block) for block in blocks]
-    last = add(metadata or table_block([]))
+    last = add(table_block([]))
     last += add(table_block([(0, b"%08d" % k, handles[at]) for k, at in enumerate(listed)]))
     return bytes(out) + last.ljust(40, b"\0") + bytes.fromhex("57fb808b247547db")
 
@@ -105,8 +105,6 @@ def variable(*shape: int) -> bytes:
 
 
 EIGHT = variable(8)
-
-
 HEADER = (0, b"", foreign.field(1, 1))
 
 
@@ -128,11 +126,6 @@ def shared_prefixes(length: int, num_keys: int) -> bytes:
 def listed_often(times: int) -> bytes:
     rows = [(0, b"%06d" % number, EIGHT) for number in range(20_000)]
     return table_of([table_block([HEADER]), table_block(rows)], [0] + [1] * times)
-
-
-def long_metadata() -> bytes:
-    rows = [(0, b"k" * 500_000, b"")] + [(500_000, b"", b"")] * 300_000
-    return table_of([table_block([HEADER])], [0], table_block(rows))
 
 
 def slow_names() -> bytes:
@@ -180,11 +173,6 @@ def numbers_of_lists() -> bytes:
     return lists + key + b"ctorch\nFloatTensor\nh\x05\x85Rs"
 
 
-def storage_of_pairs() -> bytes:
-    """The key of a storage is a tuple of pairs of pairs."""
-    return b"}X\x01\0\0\0a" + doubled(60)[1:-3] + b"X\x01\0\0\0b\x86Qs"
-
-
 def views(folder: Path, *, legacy: bool) -> None:
     """Every tensor of 90 layers is the same memory."""
     values = torch.zeros(1 << 21)
@@ -207,14 +195,6 @@ def views(folder: Path, *, legacy: bool) -> None:
 
 
 # --- archives
-
-
-def nameless(folder: Path) -> None:
-    with zipfile.ZipFile(folder / "model.zip", "w") as archive:
-        member = zipfile.ZipInfo("x")
-        member.filename = ""
-        with archive.open(member, "w") as file:
-            file.write(b"text")
 
 
 def chained_headers(folder: Path) -> None:
@@ -303,10 +283,6 @@ def one_long_row() -> dict[str, Any]:
     return {"id": pa.array([0]), "top": pa.ListArray.from_arrays([0, 1 << 16], values)}
 
 
-def many_ids() -> dict[str, Any]:
-    return {"id": pa.array(np.zeros(1 << 26, np.int64)), "top": pa.nulls(1 << 26, pa.list_(F32))}
-
-
 def one_long_word() -> dict[str, Any]:
     """A sentence of a million words, all of them the same long one."""
     words = pa.DictionaryArray.from_arrays(np.zeros(1 << 20, np.int32), ["x" * 10_000])
@@ -314,29 +290,18 @@ def one_long_word() -> dict[str, Any]:
     return {"id": pa.array([0]), "tokens": rows, "top": pa.array([[[0.0]]], pa.list_(VECTOR))}
 
 
-def repeated_text() -> dict[str, Any]:
-    words = pa.DictionaryArray.from_arrays(np.zeros(1000, np.int32), ["x" * 10_000_000])
-    return {"text": words}
-
-
 BOMBS: dict[str, Callable[[Path], object]] = {
-    "tf-one-long-prefix": tensorflow(lambda: shared_prefixes(500_000, 9_000)),
-    "tf-many-prefixes": tensorflow(lambda: shared_prefixes(60_000, 60_000)),
     "tf-short-prefixes": tensorflow(lambda: shared_prefixes(990, 45_000)),
-    "tf-block-listed-30-times": tensorflow(lambda: listed_often(30)),
     "tf-block-listed-100000-times": tensorflow(lambda: listed_often(100_000)),
-    "tf-metadata": tensorflow(long_metadata),
     "tf-names": tensorflow(slow_names),
     "tf-one-region": tensorflow(one_region),
     "torch-key-of-pairs": torch_pickle(doubled(60)),
     "torch-deep-key": torch_pickle(b"})" + b"\x85" * 500_000 + b"K\x01s"),
     "torch-numbers-of-lists": torch_pickle(numbers_of_lists()),
-    "torch-storage-of-pairs": torch_pickle(storage_of_pairs()),
     "torch-bytes": torch_pickle(b"}X\x01\0\0\0acbuiltins\nbytearray\nJ\0\0\0\x7f\x85Rs"),
     "torch-opcodes": torch_pickle(b"}X\x01\0\0\0a](" + b"N" * 6_000_000 + b"es"),
     "torch-views": lambda folder: views(folder, legacy=False),
     "torch-views-older": lambda folder: views(folder, legacy=True),
-    "zip-without-name": nameless,
     "tar-headers": chained_headers,
     "hdf5-linked-sentences": linked_sentences,
     "hdf5-linked-layers": linked_layers,
@@ -346,9 +311,7 @@ BOMBS: dict[str, Callable[[Path], object]] = {
     "npz-zeros": compressed_member,
     "parquet-dictionary": parquet_table(one_long_row),
     "parquet-zeros": parquet_table(one_long_row, use_dictionary=False, compression="zstd"),
-    "parquet-ids": parquet_table(many_ids),
     "parquet-words": parquet_table(one_long_word),
-    "parquet-text": parquet_table(repeated_text, name="text.parquet", store_schema=False),
     "parquet-page": parquet_table(
         lambda: {"text": pa.array(["x" * 1_000_000] * 600)}, name="text.parquet",
         use_dictionary=False, compression="zstd", data_page_size=1 << 30,
