@@ -19,14 +19,12 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ENVIRONMENTS_DIR = Path.home() / ".cache" / "elmokit-bench" / "environments"
-TORCH = "torch==2.13.0"
 ENVIRONMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
     # AllenNLP's declared dependencies exclude every torch of the last years: it is taken without
     # them, and the worker stands in for the few modules that its ELMo imports and never uses.
-    "allennlp": ((TORCH, "numpy", "h5py"), ("--no-deps", "allennlp==2.10.1")),
+    "allennlp": (("torch==2.13.0", "numpy", "h5py"), ("--no-deps", "allennlp==2.10.1")),
     # The last TensorFlow with Keras 2 inside, whose LSTM cells simple_elmo is built of.
     "simple_elmo": (("tensorflow-cpu==2.15.1", "simple_elmo==0.9.2"),),
-    "minilm": ((TORCH, "sentence-transformers==6.2.0"),),
 }
 """For each environment what `pip install` is given, a call each."""
 
@@ -179,7 +177,6 @@ EMBEDDERS = {
     ),
     "plain nn.LSTM stack": Program(script="plain"),
     "simple_elmo": Program(script="tensorflow_elmo", environment="simple_elmo"),
-    "MiniLM-L6": Program(script="minilm", environment="minilm", equal=False),
 }
 """What `bench_embed.py` measures, in the order of its tables."""
 TRAINERS = {
