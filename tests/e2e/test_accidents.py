@@ -102,6 +102,18 @@ def test_what_the_system_denies_is_told_and_old_files_stay(command, denied, fold
     assert_old_files_are_whole(command, folder)
 
 
+def test_a_clock_that_is_set_back_changes_nothing(folder):
+    before = (
+        "import itertools, time\nclock = itertools.count(10**9, -3600)\n"
+        "time.time = lambda: float(next(clock))"
+    )
+    returned, message = run("embed", folder, before)
+    assert returned == 0, message
+    content = (folder / "out" / "out.h5").read_bytes()
+    elmokit(*arguments("embed", folder))
+    assert (folder / "out" / "out.h5").read_bytes() == content
+
+
 def test_a_text_that_is_replaced_while_it_is_read_is_read_as_it_was(folder):
     """A file that takes the name of another does not get into its vectors."""
     text, replaced = folder / "text.txt", folder / "new.txt"
