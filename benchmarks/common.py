@@ -121,12 +121,6 @@ def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> N
     print(json.dumps(described, indent=2, ensure_ascii=False))
 
 
-def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [headers, ["---"] * len(headers), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def _command() -> str:
     """Return the command line; of folders outside the repository only the last name."""
     words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
@@ -168,4 +162,5 @@ def speed_table(found: Mapping[str, Any], compared: Sequence[str]) -> str:
                 *(f"{ratios[c]['median']:.1f}" if c in ratios else "–" for c in compared),
             ]
         )
-    return markdown_table(headers, rows)
+    lines = [headers, ["---"] * len(headers), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
