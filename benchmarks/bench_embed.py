@@ -11,26 +11,22 @@ sentences; only one works at a time, in turns (A B C A B C …), and ratios are 
 All layers are returned as arrays. Batch: sentences of one call. The clock includes text to ids, the
 network and the copies that are handed out; loading, vocabularies known before (vocab_to_cache) and
 one warm-up run are outside. Ours works without its word cache, but for the corpus in one call,
-which begins with an empty one.
-Throughput counts words and the two boundaries of each sentence. Sentences come in text order;
---sorted gives them by length to every program.
+which begins with an empty one. Throughput counts words and the two boundaries of each sentence.
 """
 
 import argparse
-import json
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from common import Spread, alternate, describe, speed_ratio, speed_table
-from peers import EMBEDDERS, ENVIRONMENTS, PeerError, Worker, close_all, make_environment
-from shapes import CACHE_DIR, model_folder
-from texts import Sentence, batches, num_tokens, read_text, take_words, text_metadata
+from common import alternate, print_result, speed_ratio, speed_table, throughputs
+from inputs import SHAPES, Sentence, model_folder, read_text, take_words, text_metadata
+from peers import EMBEDDERS, ENVIRONMENTS, PeerError, Worker, make_environment, start_all
 
 NUM_CHECKED = 8
 
@@ -41,7 +37,7 @@ class Plan:
 
     shapes: tuple[str, ...]
     sentences: dict[int, int]
-    """Batch size -> sentences of a run, on the small shape."""
+    """Batch size -> sentences of a run; the original shape gets a fourth, two batches at least."""
     corpus_words: int
     repeats: int
 
@@ -50,223 +46,145 @@ PLANS = {
     "tiny": Plan(("tiny",), {1: 2, 8: 16}, 500, 2),
     "full": Plan(("small", "original"), {1: 64, 16: 256, 64: 256}, 100_000, 5),
 }
-FEWER_ON_ORIGINAL = 4
-"""The original shape gets a fourth of the sentences, but two batches at least."""
 
 
-def num_sentences(plan: Plan, shape: str, batch: int) -> int:
-    """Return the sentences of one run of a cell."""
-    count = plan.sentences[batch]
-    return count if shape != "original" else max(count // FEWER_ON_ORIGINAL, 2 * batch)
-
-
-class Programs:
-    """The programs that run here, loaded with one shape; why the others do not."""
-
-    def __init__(self, options: argparse.Namespace, folder: Path, *, max_batch: int) -> None:
-        self.workers: dict[str, Worker] = {}
-        self.versions: dict[str, dict[str, str]] = {}
-        self.skipped: dict[str, str] = {}
-        for name, program in EMBEDDERS.items():
-            if options.only and not any(part in name for part in options.only):
-                continue
-            try:
-                worker = program.start(options.environments, threads=options.threads)
-            except FileNotFoundError as error:
-                self.skipped[name] = str(error)
-                continue
-            try:
-                loaded = worker.ask(
-                    "load",
-                    folder=str(folder),
-                    threads=options.threads,
-                    max_batch=max_batch,
-                    settings=program.settings | (dict(options.ours) if program.is_ours else {}),
-                )
-            except PeerError as error:
-                self.skipped[name] = str(error)
-                worker.close()
-                continue
-            self.workers[name], self.versions[name] = worker, loaded["versions"]
-
-    def prepare(self, calls: Sequence[Sequence[Sentence]], *, keep_words: bool = False) -> None:
-        """Hand over the sentences; whoever cannot take them is out."""
-        for name, worker in list(self.workers.items()):
-            try:
-                worker.ask("prepare", batches=calls, keep_words=keep_words)
-            except PeerError as error:
-                self.skipped[name] = str(error)
-                self.workers.pop(name).close()
-
-    def differences(self, sentences: list[Sentence]) -> dict[str, float]:
-        """Return how far each program's vectors are from ours at fp32, at the most."""
-        self.prepare([sentences])
-        found: dict[str, list[np.ndarray]] = {}
-        with tempfile.TemporaryDirectory() as folder:
-            path = str(Path(folder, "vectors.npz"))
-            for name, worker in self.workers.items():
-                if EMBEDDERS[name].equal:
-                    worker.ask("vectors", path=path)
-                    with np.load(path) as arrays:
-                        found[name] = [arrays[key] for key in arrays.files]
-        ours = found.pop("elmokit fp32", None)
-        if ours is None:
-            return {}
-        return {
-            name: max(float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True))
-            for name, theirs in found.items()
-        }
-
-
-def measure_cell(
-    programs: Programs,
+def prepare(
+    workers: dict[str, Worker],
+    skipped: dict[str, str],
     calls: Sequence[Sequence[Sentence]],
     *,
-    repeats: int,
-    only_ours: bool = False,
-) -> dict[str, Any]:
-    """Run all programs over the calls in turns."""
-    programs.prepare(calls, keep_words=only_ours)
-    runs: dict[str, Callable[[], float]] = {
-        name: worker.run
-        for name, worker in programs.workers.items()
-        if EMBEDDERS[name].is_ours or not only_ours
+    keep_words: bool = False,
+) -> None:
+    """Hand over the sentences; whoever cannot take them is out."""
+    for name, worker in list(workers.items()):
+        try:
+            worker.ask("prepare", batches=calls, keep_words=keep_words)
+        except PeerError as error:
+            skipped[name] = str(error)
+            workers.pop(name).close()
+
+
+def differences(workers: dict[str, Worker]) -> dict[str, float]:
+    """Return how far each program's vectors are from ours at fp32, at the most."""
+    vectors: dict[str, list[np.ndarray]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "vectors.npz"))
+        for name, worker in workers.items():
+            if EMBEDDERS[name].equal:
+                worker.ask("vectors", path=path)
+                with np.load(path) as arrays:
+                    vectors[name] = [arrays[key] for key in arrays.files]
+    ours = vectors.pop("elmokit fp32", None)
+    return {
+        name: max(float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True))
+        for name, theirs in (vectors.items() if ours is not None else ())
     }
-    seconds = alternate(runs, repeats=repeats)
-    return {"tokens": num_tokens(calls), **summarize(seconds, num_tokens(calls))}
 
 
 def summarize(seconds: dict[str, list[float]], tokens: int) -> dict[str, Any]:
     """Turn seconds into throughputs and ratios to every peer."""
+    speeds = throughputs(seconds, tokens)
     ours = [name for name in seconds if EMBEDDERS[name].is_ours]
     peers = [name for name in seconds if name not in ours]
     comparable = [p for p in peers if EMBEDDERS[p].equal and not EMBEDDERS[p].knows_words]
-    speeds = {
-        name: Spread.of([tokens / second for second in times]) for name, times in seconds.items()
-    }
     return {
+        "tokens": tokens,
         "seconds": seconds,
-        "tokens_per_second": {name: asdict(speed) for name, speed in speeds.items()},
-        "fastest_peer": max(comparable, key=lambda name: speeds[name].median, default=None),
+        "tokens_per_second": speeds,
+        "fastest_peer": max(comparable, key=lambda name: speeds[name]["median"], default=None),
         "ratios": {
-            name: {peer: asdict(speed_ratio(seconds[name], seconds[peer])) for peer in peers}
+            name: {peer: vars(speed_ratio(seconds[name], seconds[peer])) for peer in peers}
             for name in ours
         },
     }
 
 
-def cell_table(cell: dict[str, Any]) -> str:
-    """Return a cell as a table, a row each program."""
-    with_vocabulary = [name for name in cell["seconds"] if EMBEDDERS[name].knows_words]
-    compared = list(dict.fromkeys(["AllenNLP", cell["fastest_peer"] or "peers", *with_vocabulary]))
-    return speed_table(cell, compared)
+def measure_shape(
+    options: argparse.Namespace, plan: Plan, shape: str, text: list[Sentence]
+) -> dict[str, Any]:
+    """Measure all cells of a shape."""
+    folder = str(model_folder(shape))
+    request = {"folder": folder, "threads": options.threads, "max_batch": max(plan.sentences)}
+    workers, versions, skipped = start_all(
+        EMBEDDERS,
+        "embed",
+        options,
+        lambda program, worker: worker.ask("load", **request, settings=program.settings),
+    )
+    cells: list[dict[str, Any]] = []
 
-
-def measure(options: argparse.Namespace, text: list[Sentence]) -> dict[str, Any]:
-    """Measure all cells of the preset."""
-    plan = PLANS[options.preset]
-    results: dict[str, Any] = {"shapes": {}, "versions": {}}
-    for shape in options.shapes or plan.shapes:
-        folder = model_folder(shape, options.cache)
-        programs = Programs(options, folder, max_batch=max(plan.sentences))
-        cells = []
-        try:
-            differences = programs.differences(text[:NUM_CHECKED])
-            say(f"{shape}: differences to elmokit fp32: {differences}")
-            for batch in options.batches or plan.sentences:
-                count = options.sentences or num_sentences(plan, shape, batch)
-                chosen = ordered([text[i % len(text)] for i in range(count)], options.sorted)
-                calls = batches(chosen, batch, count)
-                cell = measure_cell(programs, calls, repeats=options.repeats)
-                name = f"{batch} sentence{'s' if batch > 1 else ''} a call ({count} in all)"
-                cells.append({"name": name, **cell})
-                say(f"{shape}, {name}\n{cell_table(cell)}")
-            if options.corpus:
-                corpus = ordered(take_words(text, plan.corpus_words), options.sorted)
-                cell = measure_cell(programs, [corpus], repeats=options.repeats, only_ours=True)
-                cells.append({"name": f"one call with {plan.corpus_words:,} words", **cell})
-                say(f"{shape}, {cells[-1]['name']}\n{cell_table(cell)}")
-            peaks = {n: worker.ask("peak")["bytes"] for n, worker in programs.workers.items()}
-        finally:
-            close_all(list(programs.workers.values()))
-        results["shapes"][shape] = {
-            "cells": cells,
-            "differences": differences,
-            "skipped": programs.skipped,
-            "peak_mb": {name: round(size / 2**20) for name, size in peaks.items()},
+    def measure(name: str, calls: list[list[Sentence]], *, is_corpus: bool = False) -> None:
+        if options.sorted:
+            ordered = sorted((one for call in calls for one in call), key=len)
+            size = len(calls[0])
+            calls = [ordered[i : i + size] for i in range(0, len(ordered), size)]
+        prepare(workers, skipped, calls, keep_words=is_corpus)
+        runs = {
+            program: lambda worker=worker: worker.ask("run")["seconds"]
+            for program, worker in workers.items()
+            if EMBEDDERS[program].is_ours or not is_corpus
         }
-        results["versions"] |= programs.versions
-    return results
+        tokens = sum(len(sentence) + 2 for call in calls for sentence in call)
+        cell = summarize(alternate(runs, repeats=options.repeats or plan.repeats), tokens)
+        cells.append({"name": name, **cell})
+        with_vocabulary = [program for program in runs if EMBEDDERS[program].knows_words]
+        compared = dict.fromkeys(["AllenNLP", cell["fastest_peer"] or "peers", *with_vocabulary])
+        print(f"{shape}, {name}\n{speed_table(cell, list(compared))}", file=sys.stderr, flush=True)
 
-
-def ordered(sentences: list[Sentence], by_length: bool) -> list[Sentence]:
-    """Return the sentences as they come, or by length."""
-    return sorted(sentences, key=len) if by_length else sentences
-
-
-def say(message: str) -> None:
-    """Tell how far we are, on stderr."""
-    print(message, file=sys.stderr, flush=True)
-
-
-def setting(text: str) -> tuple[str, Any]:
-    """Read ``NAME=JSON``."""
-    name, _, value = text.partition("=")
-    return name, json.loads(value)
-
-
-def parse_options() -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--preset", choices=PLANS, default="full")
-    parser.add_argument("--shapes", nargs="+", choices=["tiny", "small", "original"])
-    parser.add_argument("--batches", nargs="+", type=int, help="of the preset's batch sizes")
-    parser.add_argument("--sentences", type=int, help="sentences of a run")
-    parser.add_argument("--no-corpus", dest="corpus", action="store_false")
-    parser.add_argument("--only", nargs="+", help="programs whose name has one of these parts")
-    parser.add_argument(
-        "--ours",
-        nargs="+",
-        type=setting,
-        default=[],
-        metavar="NAME=JSON",
-        help="more arguments of Embedder.load",
-    )
-    parser.add_argument(
-        "--text", type=Path, help="tokenized, a sentence a line; default: demo text"
-    )
-    parser.add_argument("--sorted", action="store_true", help="sentences by length for everyone")
-    parser.add_argument("--repeats", type=int)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--cache", type=Path, default=CACHE_DIR, help="weights")
-    parser.add_argument("--environments", type=Path, default=CACHE_DIR / "environments")
-    parser.add_argument("--make-environments", action="store_true", help="make them and stop")
-    options = parser.parse_args()
-    options.repeats = options.repeats or PLANS[options.preset].repeats
-    return options
+    try:
+        prepare(workers, skipped, [text[:NUM_CHECKED]])
+        found = differences(workers)
+        for batch in options.batches or plan.sentences:
+            count = plan.sentences.get(batch, 64)
+            if shape == "original":
+                count = max(count // 4, 2 * batch)
+            count = options.sentences or count
+            chosen = [text[i % len(text)] for i in range(count)]
+            calls = [chosen[i : i + batch] for i in range(0, count, batch)]
+            measure(f"{batch} sentence{'s' if batch > 1 else ''} a call ({count} in all)", calls)
+        if options.corpus:
+            corpus = take_words(text, plan.corpus_words)
+            measure(f"one call with {plan.corpus_words:,} words", [corpus], is_corpus=True)
+        peaks = {name: worker.ask("peak")["bytes"] for name, worker in workers.items()}
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return {
+        "cells": cells,
+        "differences": found,
+        "skipped": skipped,
+        "versions": versions,
+        "peak_mb": {name: round(size / 2**20) for name, size in peaks.items()},
+    }
 
 
 def main() -> None:
     """Parse, measure, print."""
-    options = parse_options()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--preset", choices=PLANS, default="full")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES)
+    parser.add_argument("--batches", nargs="+", type=int, help="sentences of a call")
+    parser.add_argument("--sentences", type=int, help="sentences of a run")
+    parser.add_argument("--no-corpus", dest="corpus", action="store_false")
+    parser.add_argument("--only", nargs="+", help="programs whose name has one of these parts")
+    parser.add_argument("--text", type=Path, help="tokenized, a sentence a line")
+    parser.add_argument("--sorted", action="store_true", help="sentences by length for everyone")
+    parser.add_argument("--repeats", type=int)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--make-environments", action="store_true")
+    options = parser.parse_args()
     if options.make_environments:
         for name in ENVIRONMENTS:
-            say(f"{name}: {options.environments / name}")
-            make_environment(name, options.environments)
+            make_environment(name)
         return
     torch.set_num_threads(options.threads)
-    text = read_text(options.text)
-    sizes = {
-        "text": text_metadata(text, options.text),
-        "threads": options.threads,
-        "repeats": options.repeats,
-        "sorted": options.sorted,
-        "ours": dict(options.ours),
-    }
-    description = describe("embed", sizes, measure(options, text))
-    print(json.dumps(description, indent=2, ensure_ascii=False))
+    text, plan = read_text(options.text), PLANS[options.preset]
+    shapes = options.shapes or plan.shapes
+    results = {shape: measure_shape(options, plan, shape, text) for shape in shapes}
+    sizes = {"text": text_metadata(text, options.text), "threads": options.threads}
+    print_result("embed", sizes, results)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,6 @@
 
     python benchmarks/bench_memory.py embed [--preset tiny|small] [--suffix .h5|.parquet|.npz]
     python benchmarks/bench_memory.py pretrain [--preset toy|tiny] [--words N]
-    python benchmarks/bench_memory.py stream [--words N]
-
-``stream`` first fills the cache of word vectors (64 MB; it is what grows with the text at first),
-then embeds eight times so many words and measures the memory after each eighth.
 
 The text is drawn from a Zipf distribution over made-up words; new ones keep coming, as in real
 text. Weights are random, pre-training runs one epoch and predicts the 5,000 most frequent words,
@@ -25,8 +21,6 @@ from common import print_result, run_measured
 
 FACTOR = 8
 MAX_GROWTH = 1.10
-FULL_CACHE_WORDS = 100_000
-"""More distinct words than fit into 64 MB with vectors of 128 numbers."""
 VOCAB_SIZE = 5000
 SHAPES = {"tiny": (256, 64), "small": (1024, 128)}
 LETTERS = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
@@ -68,7 +62,7 @@ def embed_command(folder: Path, options: argparse.Namespace) -> Callable[[Path],
     cell_dim, projection_dim = SHAPES[options.preset]
     write_model(folder / "model", cell_dim=cell_dim, projection_dim=projection_dim)
     output = str(folder / f"out{options.suffix}")
-    arguments = ["-o", output, "-m", str(folder / "model"), "--dtype", options.dtype, "--overwrite"]
+    arguments = ["-o", output, "-m", str(folder / "model"), "--overwrite"]
     return lambda text: ["embed", str(text), *arguments, "--json"]
 
 
@@ -99,47 +93,19 @@ def measure(folder: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
     return runs
 
 
-def measure_stream(num_words: int) -> list[dict[str, Any]]:
-    """Return the memory of this process while `Embedder.embed_stream` reads on and on."""
-    import psutil
-
-    from elmokit import Embedder
-
-    with tempfile.TemporaryDirectory() as folder:
-        write_model(Path(folder) / "model", cell_dim=128, projection_dim=128)
-        embedder = Embedder.load(Path(folder) / "model", num_threads=1)
-    new_words = iter(range(10**8, 2 * 10**8))
-    for _ in embedder.embed_stream(
-        [spell(next(new_words)) for _ in range(25)] for _ in range(FULL_CACHE_WORDS // 25)
-    ):
-        pass
-    random, runs = np.random.default_rng(0), []
-    for part in range(FACTOR):
-        sentences = (random.zipf(1.25, 25) % 10**7 + 1 for _ in range(num_words // 25))
-        for _ in embedder.embed_stream([spell(int(rank)) for rank in one] for one in sentences):
-            pass
-        used = psutil.Process().memory_info().rss
-        runs.append({"words": (part + 1) * num_words, "peak_mb": round(used / 2**20, 1)})
-    return runs
-
-
 def main() -> None:
     """Parse, measure, judge, print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=["embed", "pretrain", "stream"])
+    parser.add_argument("command", choices=["embed", "pretrain"])
     parser.add_argument("--preset", default=None, help="embed: tiny, small; pretrain: toy, tiny")
     parser.add_argument("--words", type=int, default=100_000, help="of the shorter text")
     parser.add_argument("--suffix", choices=[".h5", ".parquet", ".npz"], default=".h5")
-    parser.add_argument("--dtype", choices=["float32", "float16"], default="float32")
     options = parser.parse_args()
     options.preset = options.preset or ("tiny" if options.command == "embed" else "toy")
-    if options.command == "stream":
-        runs = measure_stream(options.words)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            runs = measure(Path(folder), options)
+    with tempfile.TemporaryDirectory() as folder:
+        runs = measure(Path(folder), options)
     growth = runs[-1]["peak_mb"] / runs[0]["peak_mb"]
     passed = growth <= MAX_GROWTH
     results = {"runs": runs, "growth": round(growth, 3), "allowed": MAX_GROWTH, "passed": passed}

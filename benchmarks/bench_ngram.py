@@ -1,6 +1,6 @@
 """The sanity line of pre-training: a Kneser-Ney n-gram model on the same vocabulary and text.
 
-    python benchmarks/bench_ngram.py RUN_DIR [--order 5] [--max-words N] [--text FILE …]
+    python benchmarks/bench_ngram.py RUN_DIR [--order 5] [--text FILE …]
 
 Reads the tokenized shards and the vocabulary of a pre-training run, counts the n-grams of the
 training sentences (modified Kneser-Ney with three discounts per order, interpolated down to the
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.corpus.readers import read_sentences
-from elmokit.corpus.shards import Shard, ShardSet
+from elmokit.corpus.shards import ShardSet
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 
@@ -60,10 +60,12 @@ def sentence_stream(sentences: Iterable[np.ndarray], vocab: WordVocab) -> Stream
     return Stream(np.concatenate(pieces), begin, end)
 
 
-def shard_sentences(shard: Shard, vocab: WordVocab) -> Iterable[np.ndarray]:
-    """Yield the word ids of each sentence of a shard."""
-    ids = vocab.encode(shard.words)[shard.tokens]
-    yield from np.split(ids, shard.offsets[1:-1])
+def _sentences(shards: ShardSet, vocab: WordVocab) -> Iterable[np.ndarray]:
+    """Yield the word ids of each sentence."""
+    for index in range(len(shards)):
+        shard = shards.load(index)
+        ids = vocab.encode(shard.words)[shard.tokens]
+        yield from np.split(ids, shard.offsets[1:-1])
 
 
 @dataclass(frozen=True)
@@ -174,19 +176,11 @@ def _discounts(counts: np.ndarray) -> np.ndarray:
     return np.array([0.0, 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3]).clip(0)
 
 
-def measure(run_dir: Path, *, order: int, max_words: int | None, text: Sequence[Path]) -> dict:
+def measure(run_dir: Path, *, order: int, text: Sequence[Path]) -> dict:
     """Train and score in both directions."""
     train = ShardSet.open(run_dir / "shards")
     vocab = WordVocab.read(run_dir / "vocab.txt")
-    chosen, num_words = [], 0
-    for index, entry in enumerate(train.entries):
-        if max_words is not None and num_words >= max_words:
-            break
-        chosen.append(index)
-        num_words += entry.num_words
-    stream = sentence_stream(
-        (ids for index in chosen for ids in shard_sentences(train.load(index), vocab)), vocab
-    )
+    stream = sentence_stream(_sentences(train, vocab), vocab)
     held_out = sentence_stream(_held_out(run_dir, train, vocab, text), vocab)
     nats = {}
     for direction in ("forward", "backward"):
@@ -196,7 +190,7 @@ def measure(run_dir: Path, *, order: int, max_words: int | None, text: Sequence[
         stream, held_out = stream.reversed(), held_out.reversed()
     return {
         "model": f"interpolated modified Kneser-Ney, order {order}",
-        "training_words": num_words,
+        "training_words": train.num_words,
         "vocabulary": len(vocab),
         "targets": int((~held_out.begins).sum()),
         **{direction: float(np.exp(value)) for direction, value in nats.items()},
@@ -208,9 +202,7 @@ def _held_out(
     run_dir: Path, train: ShardSet, vocab: WordVocab, text: Sequence[Path]
 ) -> Iterable[np.ndarray]:
     if not text:
-        valid = ShardSet.open(run_dir / "valid")
-        for index in range(len(valid)):
-            yield from shard_sentences(valid.load(index), vocab)
+        yield from _sentences(ShardSet.open(run_dir / "valid"), vocab)
         return
     tokenizer = build_tokenizer(TokenizerConfig(**train.metadata["tokenizer"]))
     form = train.metadata["normalization"]
@@ -225,16 +217,10 @@ def main() -> None:
     )
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--order", type=int, default=5, choices=range(1, 7), metavar="1..6")
-    parser.add_argument("--max-words", type=int, help="train on the first shards only")
     parser.add_argument("--text", type=Path, nargs="+", default=[], help="default: RUN_DIR/valid")
     arguments = parser.parse_args()
     started = time.monotonic()
-    result = measure(
-        arguments.run_dir,
-        order=arguments.order,
-        max_words=arguments.max_words,
-        text=arguments.text,
-    )
+    result = measure(arguments.run_dir, order=arguments.order, text=arguments.text)
     metadata = {"seconds": round(time.monotonic() - started, 1), "machine": platform.machine()}
     print(json.dumps({**result, **metadata}))
 

@@ -23,16 +23,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import psutil
 from common import Spread, alternate, print_result, speed_ratio
-from texts import read_text, text_metadata
+from inputs import read_text, text_metadata
 
 NUM_CLIENTS = 64
 NUM_REQUESTS, OVERLOAD = 18, 3
@@ -53,17 +52,16 @@ for line in sys.stdin:
 """
 
 
-@dataclass
 class Answers:
-    """Statuses, and the seconds of each answer."""
+    """The seconds of each answer, by its status."""
 
-    statuses: Counter[int] = field(default_factory=Counter)
-    seconds: dict[int, list[float]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.seconds: dict[int, list[float]] = {}
 
-    def add(self, status: int, seconds: float) -> None:
-        """Note an answer."""
-        self.statuses[status] += 1
-        self.seconds.setdefault(status, []).append(seconds)
+    @property
+    def statuses(self) -> dict[int, int]:
+        """How many answers had each status."""
+        return {status: len(seconds) for status, seconds in self.seconds.items()}
 
     def percentile(self, percent: int, status: int = 200) -> float | None:
         """Return so much of the distribution of a status, in seconds."""
@@ -93,10 +91,21 @@ class Client:
             status = int(head[9:12])
         except (ConnectionError, asyncio.IncompleteReadError):
             status = 0
-        answers.add(status, time.perf_counter() - begun)
+        answers.seconds.setdefault(status, []).append(time.perf_counter() - begun)
         return status
 
-    async def in_a_row(self, texts: Sequence[str], *, num_clients: int = NUM_CLIENTS) -> Answers:
+    def run(self, clients: Sequence[Coroutine[Any, Any, None]]) -> None:
+        """Let clients ask at the same time, then close the connections, which end with the loop."""
+
+        async def work() -> None:
+            await asyncio.gather(*clients)
+            for _, writer in self._idle:
+                writer.close()
+            self._idle.clear()
+
+        asyncio.run(work())
+
+    def in_a_row(self, texts: Sequence[str], *, num_clients: int = NUM_CLIENTS) -> Answers:
         """Let some clients ask for all texts, each one after the other."""
         answers, rest = Answers(), iter(texts)
 
@@ -104,53 +113,49 @@ class Client:
             for text in rest:
                 await self.ask([text], answers)
 
-        await asyncio.gather(*(client() for _ in range(num_clients)))
-        self.close()
+        self.run([client() for _ in range(num_clients)])
         return answers
 
-    async def at_random(self, texts: Sequence[str], per_second: float, seconds: float) -> Answers:
+    def at_random(self, texts: Sequence[str], per_second: float, seconds: float) -> Answers:
         """Begin requests at a rate, whether others are answered or not."""
         answers, due = Answers(), random.Random(1)
-        started = at = time.perf_counter()
-        requests: list[asyncio.Task[int]] = []
-        for text in itertools.cycle(texts):
-            at += due.expovariate(per_second)
-            if at > started + seconds:
-                break
-            if (left := at - time.perf_counter()) > 0 or len(requests) % 8 == 0:
-                await asyncio.sleep(max(left, 0))
-            requests.append(asyncio.create_task(self.ask([text], answers, at)))
-        await asyncio.gather(*requests)
-        self.close()
+
+        async def clients() -> None:
+            started = at = time.perf_counter()
+            requests: list[asyncio.Task[int]] = []
+            for text in itertools.cycle(texts):
+                at += due.expovariate(per_second)
+                if at > started + seconds:
+                    break
+                if (left := at - time.perf_counter()) > 0 or len(requests) % 8 == 0:
+                    await asyncio.sleep(max(left, 0))
+                requests.append(asyncio.create_task(self.ask([text], answers, at)))
+            await asyncio.gather(*requests)
+
+        self.run([clients()])
         return answers
 
-    async def at_once(self, requests: Sequence[Sequence[str]]) -> Answers:
+    def at_once(self, requests: Sequence[Sequence[str]]) -> Answers:
         """Begin all requests at the same time."""
         answers = Answers()
-        await asyncio.gather(*(self.ask(texts, answers) for texts in requests))
-        self.close()
+
+        async def client(texts: Sequence[str]) -> None:
+            await self.ask(texts, answers)
+
+        self.run([client(texts) for texts in requests])
         return answers
 
-    async def for_a_while(self, sizes: Sequence[str], seconds: float) -> list[Answers]:
+    def for_a_while(self, texts: Sequence[str], seconds: float) -> list[Answers]:
         """Let one client for each text ask for it again and again."""
-        until = time.perf_counter() + seconds
+        until, every = time.perf_counter() + seconds, [Answers() for _ in texts]
 
-        async def client(text: str) -> Answers:
-            answers = Answers()
+        async def client(text: str, answers: Answers) -> None:
             while time.perf_counter() < until:
                 if await self.ask([text], answers) != 200:
                     await asyncio.sleep(0.1)
-            return answers
 
-        every = await asyncio.gather(*map(client, sizes))
-        self.close()
+        self.run(list(map(client, texts, every)))
         return every
-
-    def close(self) -> None:
-        """Close all connections, which belong to the event loop that ends."""
-        for _, writer in self._idle:
-            writer.close()
-        self._idle.clear()
 
 
 @contextmanager
@@ -187,7 +192,7 @@ def capacity(options: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any
 
         def clients() -> float:
             before, begun = sum(process.cpu_times()[:2]), time.perf_counter()
-            answers = asyncio.run(client.in_a_row(texts))
+            answers = client.in_a_row(texts)
             seconds = time.perf_counter() - begun
             assert answers.statuses == {200: len(texts)}, answers.statuses
             processor["server"].append(sum(process.cpu_times()[:2]) - before)
@@ -202,14 +207,12 @@ def capacity(options: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any
             "capacity_per_second": per_second,
             "share_of_one_call": asdict(speed_ratio(clock["server"], clock["one call"])),
             "share_of_one_call_processor": asdict(ratio),
-            "one_client_p50_seconds": asyncio.run(
-                client.in_a_row(texts[:200], num_clients=1)
-            ).percentile(50),
+            "one_client_p50_seconds": client.in_a_row(texts[:200], num_clients=1).percentile(50),
         }
         for name, times in (("half", 0.5), ("four_times", 4.0)):
-            answers = asyncio.run(client.at_random(texts, times * per_second, options.seconds))
+            answers = client.at_random(texts, times * per_second, options.seconds)
             results[name] = {
-                "statuses": dict(answers.statuses),
+                "statuses": answers.statuses,
                 "p50_seconds": answers.percentile(50),
                 "p99_seconds": answers.percentile(99),
             }
@@ -222,11 +225,11 @@ def goodput(model: str, words: Iterator[str], rate: float, limit: float) -> dict
     requests = [texts_of(words, num_words) for _ in range(NUM_REQUESTS)]
     settings = ("--timeout", str(limit), "--max-texts", "100000", "--max-words", "100000")
     with served(model, *settings) as (_, client):
-        answers = asyncio.run(client.at_once(requests))
+        answers = client.at_once(requests)
     return {
         "words_a_request": num_words,
         "limit_seconds": limit,
-        "statuses": dict(answers.statuses),
+        "statuses": answers.statuses,
         "latest_answer_seconds": answers.percentile(100),
         "median_refusal_seconds": answers.percentile(50, 503),
     }
@@ -237,7 +240,7 @@ def fairness(model: str, words: Iterator[str], seconds: float) -> dict[str, Any]
     sizes = [LONG_WORDS] * NUM_LONG_CLIENTS + [SHORT_WORDS] * NUM_SHORT_CLIENTS
     texts = [" ".join(itertools.islice(words, size)) for size in sizes]
     with served(model, "--max-words", "100000") as (_, client):
-        every = asyncio.run(client.for_a_while(texts, seconds))
+        every = client.for_a_while(texts, seconds)
     results = {}
     for name, part in (("long", every[:NUM_LONG_CLIENTS]), ("short", every[NUM_LONG_CLIENTS:])):
         answered = sorted(itertools.chain(*(one.seconds.get(200, ()) for one in part)))
@@ -259,7 +262,7 @@ def words_per_second(model: str, words: Iterator[str]) -> float:
     """Return how fast the server computes one large request, after a first one."""
     with served(model, "--max-texts", "100000", "--max-words", "100000") as (_, client):
         for num_words in (2000, 20_000):
-            answers = asyncio.run(client.at_once([texts_of(words, num_words)]))
+            answers = client.at_once([texts_of(words, num_words)])
     return 20_000 / answers.seconds[200][0]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from common import Spread, alternate, print_result, run_measured
-from shapes import CACHE_DIR, SHAPES, model_folder
+from inputs import SHAPES, model_folder
 
 PRECISIONS = ("fp32", "bf16", "int8")
 LOAD = """
@@ -72,12 +72,11 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["tiny", "original"])
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=["fp32"])
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--cache", type=Path, default=CACHE_DIR, help="weights")
     options = parser.parse_args()
     if options.model is not None:
         models = {options.model.name: options.model}
     else:
-        models = {shape: model_folder(shape, options.cache) / "model" for shape in options.shapes}
+        models = {shape: model_folder(shape) / "model" for shape in options.shapes}
     program = str(Path(sys.executable).with_name("elmokit"))
     loadings = {
         f"{name} {precision}": Loading(model, precision)

@@ -19,18 +19,18 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from common import Spread, alternate, describe, speed_ratio, speed_table
-from peers import TRAINERS, PeerError, Program, Worker, close_all
-from shapes import CACHE_DIR
-from texts import Sentence, read_text, text_metadata
+from common import alternate, print_result, speed_ratio, speed_table, throughputs
+from inputs import Sentence, read_text, text_metadata
+from peers import TRAINERS, Program, Worker, start_all
 
 from elmokit import CharVocab, WordVocab
 from elmokit.corpus.shards import write_shards
@@ -112,17 +112,13 @@ def write_task(folder: Path, text: Sequence[Sentence], plan: Plan, config: Pretr
 
 def bilm_tf_windows(windows: Sequence[WindowBatch]) -> dict[str, np.ndarray]:
     """Return windows (windows, B, T, …) with the original's ids, which begin at 0."""
-    chars = [window.char_ids.astype(np.int32) - 1 for window in windows]
-    return {
-        "forward_chars": np.stack(
-            [c[w.forward_inputs] for c, w in zip(chars, windows, strict=True)]
-        ),
-        "backward_chars": np.stack(
-            [c[w.backward_inputs] for c, w in zip(chars, windows, strict=True)]
-        ),
-        "forward_targets": np.stack([w.forward_targets - 1 for w in windows]),
-        "backward_targets": np.stack([w.backward_targets - 1 for w in windows]),
-    }
+    arrays = {}
+    for direction in ("forward", "backward"):
+        inputs = [w.char_ids[getattr(w, f"{direction}_inputs")].astype("i4") for w in windows]
+        arrays[f"{direction}_chars"] = np.stack(inputs) - 1
+        targets = [getattr(window, f"{direction}_targets") for window in windows]
+        arrays[f"{direction}_targets"] = np.stack(targets) - 1
+    return arrays
 
 
 def bilm_tf_options(plan: Plan, config: PretrainConfig) -> dict[str, Any]:
@@ -157,37 +153,6 @@ def bilm_tf_options(plan: Plan, config: PretrainConfig) -> dict[str, Any]:
     }
 
 
-def start(
-    program: Program, options: argparse.Namespace, folder: Path, plan: Plan, *, dropout: float
-) -> tuple[Worker, dict[str, Any]]:
-    """Start a program and let it make its first update.
-
-    Raises:
-        FileNotFoundError, PeerError: if it cannot.
-    """
-    worker = program.start(options.environments, threads=options.threads)
-    request: dict[str, Any] = {"folder": str(folder), "threads": options.threads}
-    if program.environment is None:
-        overrides = [*plan.overrides, f"model.dropout={dropout}"]
-        request |= {"preset": plan.preset, "overrides": overrides, **program.settings}
-    try:
-        return worker, worker.ask("load", **request)
-    except PeerError:
-        worker.close()
-        raise
-
-
-def first_losses(options: argparse.Namespace, folder: Path, plan: Plan) -> dict[str, float]:
-    """Return the losses of the first window without dropout, which must be the same for all."""
-    losses = {}
-    for name, program in TRAINERS.items():
-        if program.equal:
-            worker, loaded = start(program, options, folder, plan, dropout=0.0)
-            worker.close()
-            losses[name] = loaded["loss"]
-    return losses
-
-
 def measure_shape(
     options: argparse.Namespace, text: Sequence[Sentence], name: str, folder: Path
 ) -> dict[str, Any]:
@@ -195,97 +160,75 @@ def measure_shape(
     plan = PLANS[name]
     config = pretrain_config(plan.preset, overrides=plan.overrides)
     write_task(folder, text, plan, config)
-    losses = first_losses(options, folder, plan)
-    workers: dict[str, Worker] = {}
-    versions, skipped = {}, {}
+
+    def load(program: Program, worker: Worker, *, dropout: float) -> dict[str, Any]:
+        """Let a program make its first update."""
+        request: dict[str, Any] = {"folder": str(folder), "threads": options.threads}
+        if program.environment is None:
+            overrides = [*plan.overrides, f"model.dropout={dropout}"]
+            request |= {"preset": plan.preset, "overrides": overrides, **program.settings}
+        return worker.ask("load", **request)
+
+    losses = {}  # of the first window without dropout, which must be the same for all
+    for program_name, program in TRAINERS.items():
+        if program.equal:
+            worker = program.start("train", options)
+            losses[program_name] = load(program, worker, dropout=0.0)["loss"]
+            worker.close()
+    workers, versions, skipped = start_all(
+        TRAINERS, "train", options, partial(load, dropout=config.model.dropout)
+    )
     try:
-        for program_name, program in TRAINERS.items():
-            if options.only and not any(part in program_name for part in options.only):
-                continue
-            try:
-                worker, loaded = start(program, options, folder, plan, dropout=config.model.dropout)
-            except (FileNotFoundError, PeerError) as error:
-                skipped[program_name] = str(error)
-            else:
-                workers[program_name], versions[program_name] = worker, loaded["versions"]
-        runs: dict[str, Callable[[], float]] = {
+        runs = {
             key: lambda worker=worker: worker.ask("run", steps=plan.steps)["seconds"]
             for key, worker in workers.items()
         }
         seconds = alternate(runs, repeats=options.repeats)
     finally:
-        close_all(list(workers.values()))
+        for worker in workers.values():
+            worker.close()
     tokens = plan.batch_size * config.train.unroll_steps * plan.steps
+    ours = [name for name in seconds if TRAINERS[name].is_ours]
+    against = [name for name in seconds if name not in ours or name == OURS_FIRST]
     return {
         "settings": {"dropout": config.model.dropout, **asdict(plan)},
         "first_losses": losses,
         "skipped": skipped,
         "versions": versions,
-        **summarize(seconds, tokens),
-    }
-
-
-def summarize(seconds: dict[str, list[float]], tokens: int) -> dict[str, Any]:
-    """Turn seconds into throughputs and ratios to peers and to fp32."""
-    ours = [name for name in seconds if TRAINERS[name].is_ours]
-    others = [name for name in seconds if name not in ours]
-    return {
         "seconds": seconds,
-        "tokens_per_second": {
-            name: asdict(Spread.of([tokens / second for second in times]))
-            for name, times in seconds.items()
-        },
+        "tokens_per_second": throughputs(seconds, tokens),
         "ratios": {
             name: {
-                other: asdict(speed_ratio(seconds[name], seconds[other]))
-                for other in [*others, OURS_FIRST]
-                if other in seconds and other != name
+                other: vars(speed_ratio(seconds[name], seconds[other]))
+                for other in against
+                if other != name
             }
             for name in ours
         },
     }
 
 
-def shape_table(found: dict[str, Any]) -> str:
-    """Return a shape as a table, a row each program."""
-    compared = [*TABLE_PEERS, OURS_FIRST]
-    return speed_table(found, compared)
-
-
-def parse_options() -> argparse.Namespace:
-    """Parse the command line."""
+def main() -> None:
+    """Parse, measure, print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--preset", choices=PRESETS, default="full")
     parser.add_argument("--shapes", nargs="+", choices=PLANS)
-    parser.add_argument(
-        "--text", type=Path, help="tokenized, a sentence a line; default: demo text"
-    )
+    parser.add_argument("--text", type=Path, help="tokenized, a sentence a line")
     parser.add_argument("--only", nargs="+", help="programs whose name has one of these parts")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--environments", type=Path, default=CACHE_DIR / "environments")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Parse, measure, print."""
-    options = parse_options()
+    options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    text = read_text(options.text)
-    results = {}
+    text, results = read_text(options.text), {}
     for shape in options.shapes or PRESETS[options.preset]:
         with tempfile.TemporaryDirectory() as folder:
             results[shape] = measure_shape(options, text, shape, Path(folder))
-        print(f"{shape}\n{shape_table(results[shape])}", file=sys.stderr, flush=True)
-    sizes = {
-        "text": text_metadata(text, options.text),
-        "threads": options.threads,
-        "repeats": options.repeats,
-    }
-    description = describe("train", sizes, results)
-    print(json.dumps(description, indent=2, ensure_ascii=False))
+        table = speed_table(results[shape], [*TABLE_PEERS, OURS_FIRST])
+        print(f"{shape}\n{table}", file=sys.stderr, flush=True)
+    sizes = {"text": text_metadata(text, options.text), "threads": options.threads}
+    print_result("train", sizes, results)
 
 
 if __name__ == "__main__":

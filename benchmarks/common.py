@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,14 @@ def speed_ratio(seconds: Sequence[float], of_other: Sequence[float]) -> Spread:
     return Spread.of([theirs / own for own, theirs in zip(seconds, of_other, strict=True)])
 
 
+def throughputs(seconds: Mapping[str, Sequence[float]], tokens: int) -> dict[str, dict[str, float]]:
+    """Return the tokens a second of every program, with their spread."""
+    return {
+        name: asdict(Spread.of([tokens / second for second in times]))
+        for name, times in seconds.items()
+    }
+
+
 @dataclass(frozen=True)
 class Measured:
     """A finished child process."""
@@ -90,13 +98,13 @@ def run_measured(command: list[str]) -> Measured:
     return Measured(time.perf_counter() - start, usage.ru_maxrss * unit, stdout)
 
 
-def describe(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> dict[str, Any]:
-    """Return what ran, on what, and what came out; JSON-able."""
+def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> None:
+    """Print one JSON object: what ran, on what, and what came out."""
     import torch
 
     import elmokit
 
-    return {
+    described = {
         "benchmark": name,
         "command": _command(),
         "date": date.today().isoformat(),
@@ -110,17 +118,7 @@ def describe(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> dict[
         "sizes": sizes,
         "results": results,
     }
-
-
-def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> None:
-    """Print one JSON object: what ran, on what, and what came out."""
-    print(json.dumps(describe(name, sizes, results), indent=2, ensure_ascii=False))
-
-
-def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [headers, ["---"] * len(headers), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    print(json.dumps(described, indent=2, ensure_ascii=False))
 
 
 def _command() -> str:
@@ -164,4 +162,5 @@ def speed_table(found: Mapping[str, Any], compared: Sequence[str]) -> str:
                 *(f"{ratios[c]['median']:.1f}" if c in ratios else "–" for c in compared),
             ]
         )
-    return markdown_table(headers, rows)
+    lines = [headers, ["---"] * len(headers), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -126,27 +126,18 @@ def embed(place: Place) -> Answers:
     for language, sentences in SENTENCES.items():
         for precision in ("fp32", "bf16", "int8"):
             embedder = elmokit.Embedder.load(language, precision=precision, num_threads=1)
+            name = f"{language} {precision}"
             for layers in ("all", "top", "average", 0, 1):
-                yield (
-                    f"{language} {precision} {layers}",
-                    digest(embedder.embed(sentences, layers=layers)),
-                )
+                yield f"{name} {layers}", digest(embedder.embed(sentences, layers=layers))
             for state in ("carry", "warm"):
-                yield (
-                    f"{language} {precision} {state}",
-                    digest(embedder.embed(sentences, state=state)),
-                )
+                yield f"{name} {state}", digest(embedder.embed(sentences, state=state))
             for pooling in ("mean", "max"):
-                yield (
-                    f"{language} {precision} {pooling}",
-                    digest(embedder.embed_sentences(sentences, pooling=pooling)),
-                )
+                vectors = embedder.embed_sentences(sentences, pooling=pooling)
+                yield f"{name} {pooling}", digest(vectors)
         elmo = elmokit.ELMo(language, num_mixes=2, dropout=0.0).eval()
         words = [sentence.split() for sentence in sentences]
-        yield (
-            f"{language} ELMo",
-            digest([m.detach().numpy() for m in elmo(elmo.encode(words)).mixes]),
-        )
+        mixes = elmo(elmo.encode(words)).mixes
+        yield f"{language} ELMo", digest([mix.detach().numpy() for mix in mixes])
     for suffix, layout in (("h5", "elmokit"), ("h5", "allennlp"), ("h5", "bilm-tf"),
                            ("npz", "elmokit"), ("parquet", "elmokit")):  # fmt: skip
         output = place.directory / f"{layout}.{suffix}"
@@ -169,9 +160,10 @@ def scores(place: Place) -> Answers:
     """Perplexity, surprisal and predicted words."""
     for language, path in DEMO.items():
         for state in ("warm", "reset"):
+            options = ("--state", state, "--precision", "fp32")
             yield (
                 f"perplexity {language} {state}",
-                place.facts("perplexity", language, path, "--state", state, "--precision", "fp32"),
+                place.facts("perplexity", language, path, *options),
             )
         sentence = SENTENCES[language][0]
         yield (
@@ -188,10 +180,8 @@ def looking(place: Place) -> Answers:
         yield f"tokenize {language}", place.facts("tokenize", language, "-t", sentence)
         yield f"trace {language}", place.facts("trace", language, sentence, "--word", "2")
         word = {"en": "bank", "ko": "배"}[language]
-        yield (
-            f"neighbors {language}",
-            place.facts("neighbors", path, "--word", word, "-m", language, "-k", "5"),
-        )
+        options = ("--word", word, "-m", language, "-k", "5")
+        yield f"neighbors {language}", place.facts("neighbors", path, *options)
         yield f"info {language}", place.facts("info", language)
     yield "vocab", place.facts("vocab", DEMO["en"], "-o", "vocab.txt")
     yield "vocab words", (place.directory / "vocab.txt").read_text(encoding="utf-8")
@@ -218,18 +208,8 @@ def pretraining(place: Place) -> Answers:
     place.stop(*pretrain, "stopped", when=(place.directory / "stopped/metrics.jsonl").exists)
     place.run(*pretrain, "stopped", "--resume")
     yield "pretrain resumed", place.weights("stopped")
-    finetune = (
-        "finetune",
-        "model",
-        DEMO["ko"],
-        "--vocab",
-        "corpus",
-        "--epochs",
-        "2",
-        "--threads",
-        "1",
-        "-o",
-    )
+    finetune = ("finetune", "model", DEMO["ko"], "--vocab", "corpus", "--epochs", "2")
+    finetune = (*finetune, "--threads", "1", "-o")
     place.run(*finetune, "tuned")
     yield "finetune losses", place.losses("tuned")
     yield "finetune weights", place.weights("tuned")

@@ -51,22 +51,21 @@ class Job:
     arguments: Sequence[object]
     output: str
     """Added with ``-o``."""
-    again: Sequence[str]
-    """Options of a second start."""
     result: Callable[[Path], Signature]
     whole_with: str = ""
     """Below the output: if this file is there, the result must be whole."""
+    again: str = "--resume"
+    """Option of a second start."""
     grows: bool = False
     """Whether that file grows: of a killed command, what it has must be right."""
 
 
 @dataclass
 class Outcome:
-    """What came of a command's kills."""
+    """What came of a command's kills; seconds are those of the run that was not killed."""
 
     name: str
     seconds: float
-    """Of the run that was not killed."""
     kills: int = 0
     trials: int = 0
     findings: list[str] = field(default_factory=list)
@@ -136,22 +135,22 @@ def jobs(folder: Path) -> list[Job]:
     if run(["pretrain", other, "-o", base, *toy], folder / "log") != 0:
         raise SystemExit((folder / "log").read_text())
     embed = ("embed", text, "--model", folder / "toy")
-    resume, overwrite = ("--resume",), ("--overwrite",)
     learn = ("--layer-cache", folder / "layers")
     task = ("train", "sentiment", "--data", folder, "--model", folder / "toy", *learn)
     tables = ("experiment", "figure1", "--tasks", "ner", "--seeds", 1, "--data", data,
               "--model", folder / "toy", "--vectors", static, *learn, *SMALL)  # fmt: skip
+    vectors = ("vectors", text, "--dim", 8, "--min-count", 2)
     return [
-        Job("pretrain", ("pretrain", text, *toy), "run", resume, pretrained, "model.safetensors"),
-        Job("finetune", ("finetune", base, text, "--epochs", 1, *often), "run", resume, pretrained,
+        Job("pretrain", ("pretrain", text, *toy), "run", pretrained, "model.safetensors"),
+        Job("finetune", ("finetune", base, text, "--epochs", 1, *often), "run", pretrained,
             "model.safetensors"),
-        *(Job(f"embed{suffix}", embed, f"out{suffix}", resume, embedded)
+        *(Job(f"embed{suffix}", embed, f"out{suffix}", embedded)
           for suffix in (".h5", ".parquet", ".npz")),
-        Job("train", (*task, "--set", "train.epochs=3"), "run", resume, trained),
-        Job("experiment", tables, "figure1", resume, results, "results.json", grows=True),
-        Job("vectors", ("vectors", text, "--dim", 8, "--min-count", 2), "v.bin", overwrite,
-            word_vectors),
-        Job("vocab", ("vocab", text), "vocab.txt", overwrite, lambda path: {"": digest(path)}),
+        Job("train", (*task, "--set", "train.epochs=3"), "run", trained),
+        Job("experiment", tables, "figure1", results, "results.json", grows=True),
+        Job("vectors", vectors, "v.bin", word_vectors, again="--overwrite"),
+        Job("vocab", ("vocab", text), "vocab.txt", lambda path: {"": digest(path)},
+            again="--overwrite"),
     ]  # fmt: skip
 
 
@@ -235,7 +234,7 @@ def attack(job: Job, folder: Path, rng: random.Random, num_kills: int) -> Outcom
             spared = in_a_row >= MAX_KILLS_IN_A_ROW
             after = None if spared else rng.uniform(0, 1.1 * outcome.seconds)
             code = run(arguments, log, after=after)
-            arguments = [*job.arguments, "-o", output, *job.again]
+            arguments = [*job.arguments, "-o", output, job.again]
             if code == -signal.SIGKILL:
                 outcome.kills, in_a_row = outcome.kills + 1, in_a_row + 1
                 if (output / job.whole_with).is_file() and not job.name.startswith("vectors"):
@@ -272,7 +271,6 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=45, help="over all commands")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", metavar="NAME")
-    parser.add_argument("--json", type=Path, help="also write every command here when it is done")
     options = parser.parse_args()
     from elmokit.cli import COMMANDS
 
@@ -285,9 +283,7 @@ def main() -> None:
     torch.set_num_threads(1)
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="elmokit-kills-") as name:
-        chosen = [
-            job for job in jobs(Path(name)) if options.only is None or job.name in options.only
-        ]
+        chosen = [job for job in jobs(Path(name)) if job.name in (options.only or job.name)]
         for job in chosen:
             folder = Path(name) / f"kills-{job.name}"
             folder.mkdir()
@@ -295,8 +291,6 @@ def main() -> None:
             outcome = attack(job, folder, rng, -(-options.kills // len(chosen)))
             outcomes.append(outcome)
             print(json.dumps(asdict(outcome)), file=sys.stderr, flush=True)
-            if options.json is not None:
-                options.json.write_text(json.dumps([asdict(one) for one in outcomes], indent=1))
     results = {
         "kills": sum(one.kills for one in outcomes),
         "findings": sum(len(one.findings) for one in outcomes),

@@ -25,7 +25,7 @@ from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file, check_target
-from elmokit.files.sources import COMPRESSIONS, find_files
+from elmokit.files.sources import find_files
 from elmokit.tasks.classification import NliTask, SentimentTask
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.sampling import paragraphs_of, records_of
@@ -100,20 +100,11 @@ def measure(
     corpus: Sequence[str], task: str, data: Path, *, num_characters: int = 60,
     rest: Path | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Count what the corpus has of a data file, and write the examples that it has nothing of.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        FormatError: if one is damaged.
-        InputError: if the data are of no format that can be measured, or ``rest`` of another.
-    """
-    ending = _ending(data)
-    if ending not in TASKS[task]:
+    """Count what the corpus has of a data file, and write the examples that it has nothing of."""
+    if not set(TASKS[task]) & set(data.suffixes):
         raise InputError(f"{data}: give data of {task} that end in {' or '.join(TASKS[task])}.")
     if rest is not None:
         check_target(rest, inputs=[data], overwrite=True)
-        if rest.suffix != ending:
-            raise InputError(f"{rest} must end in {ending}, as {data} does, without compression.")
     divided = paragraphs_of(data) if task == "qa" else records_of(data)
     texts = texts_of(task, data, divided.units)
     by_text = {text: probes_of(text, num_characters) for text in texts}
@@ -136,10 +127,6 @@ def measure(
         "probes": len(probes), "probes_found": len(search.found),
         "corpus": counts,
     }  # fmt: skip
-
-
-def _ending(path: Path) -> str:
-    return Path(path.stem).suffix if path.suffix in COMPRESSIONS else path.suffix
 
 
 def _lines(corpus: Sequence[str], counts: dict[str, int]) -> Iterator[str]:

@@ -28,7 +28,7 @@ import numpy as np
 from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.config import from_dict
 from elmokit.corpus.readers import read_sentences
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.experiments.definitions import EXPERIMENTS
 from elmokit.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
@@ -39,7 +39,7 @@ from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, HELD_OUT, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import TaskResult, train_task
+from elmokit.tasks.runs.train_task import train_task
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.locate import PACKAGED_MODELS, PACKAGED_RUNS
@@ -67,58 +67,11 @@ DOCUMENTS = {
 SOURCES = {"en": "table1", "ko": "korean"}
 """The experiment that compares ELMo with static vectors in a language."""
 CONDITION_TABLES = ("table2", "table3", "controls")
-WORDS = {
-    "en": {
-        "en": "English", "ko": "Korean", "header": (
-            "Static vectors", "With ELMo", "Error reduction", "*p* (Holm)", "10 % of the labels",
-            "Error reduction",
-        ),
-        "dev": "dev", "accuracy": "accuracy", "span F1": "span F1",
-    },
-    "ko": {
-        "en": "영어", "ko": "한국어", "header": (
-            "정적 벡터", "ELMo 추가", "오류 감소율", "*p*(Holm)", "레이블 10 %만 사용",
-            "오류 감소율",
-        ),
-        "dev": "개발 데이터", "accuracy": "정확도", "span F1": "개체명 F1",
-    },
-}  # fmt: skip
-LABELS = {
-    "ner-en-uner-ewt": (
-        "named entity recognition, UNER-EWT (span F1)",
-        "개체명 인식, UNER-EWT (F1)",
-    ),
-    "srl-en-propbank-ewt": (
-        "semantic role labeling, PropBank-EWT (F1)",
-        "의미역 결정, PropBank-EWT (F1)",
-    ),
-    "sst-5": ("sentiment analysis, SST-5 (accuracy)", "감성 분석, SST-5 (정확도)"),
-    "nli-snli-sample": (
-        "natural language inference, SNLI (accuracy)",
-        "자연어 추론, SNLI (정확도)",
-    ),
-    "squad-v1.1": ("question answering, SQuAD (F1)", "질의응답, SQuAD (F1)"),
-    "coref-en-litbank": (
-        "coreference resolution, LitBank (average F1)",
-        "상호참조 해결, LitBank (평균 F1)",
-    ),
-    "ud-ko-kaist": ("part-of-speech tagging, Kaist (accuracy)", "품사 태깅, Kaist (정확도)"),
-    "ner-ko-kmou": ("named entity recognition, KMOU (span F1)", "개체명 인식, KMOU (F1)"),
-    "nsmc-rebuilt-ko": ("sentiment analysis, NSMC (accuracy)", "감성 분석, NSMC (정확도)"),
-    "nli-klue-ko": ("natural language inference, KLUE (accuracy)", "자연어 추론, KLUE (정확도)"),
-    "korquad-v1.0": (
-        "question answering, KorQuAD (character F1)",
-        "질의응답, KorQuAD (글자 단위 F1)",
-    ),
-}
+NAMES = tomllib.loads((Path(__file__).parent / "published.toml").read_text("utf-8"))
+LABELS, WORDS = NAMES["labels"], NAMES["words"]
 SEED_MARKS = {"1": " †", "2": " ‡"}
 """What stands after p where a condition has few seeds; the documents explain the marks."""
 MISSING_SEEDS = re.compile(r" \(\d+ of \d+ seeds\)")
-FOREIGN_PATH = re.compile(r"[\s\"'`=(\[:,](?:/[\w.-]+/[\w.-]|~/)")
-"""Absolute paths; a slash within words or before one is none."""
-
-
-# Models and taggers in the package.
 
 
 def publish_model(options: argparse.Namespace) -> Path:
@@ -129,7 +82,7 @@ def publish_model(options: argparse.Namespace) -> Path:
     tokenizer = build_tokenizer(model.tokenizer)
     report = perplexity(model, read_sentences(options.valid, tokenizer, normalization=form))
     model.training_metadata = {
-        "language": options.language or options.name,
+        "language": options.name,
         "license": options.license,
         "text": options.text,
         "trained": options.trained,
@@ -157,53 +110,25 @@ def size_of(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.iterdir())
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggerRecipe:
-    """What a tagger is made of."""
-
-    model: str
-    """Name of the packaged biLM."""
-    held_out: int
-    """Sentences of the training set that choose the epoch."""
-    block: int = 100
-    """Consecutive sentences that stay together, so that documents mostly do."""
-    run: TaskRunConfig
-    """The task model and its training."""
-    vectors: str = ""
-    """What the static vectors of ``--vectors`` are, for the card; empty: none."""
-    num_vectors: int = 0
-    """So many vectors are read, the most frequent words first, and ship with the tagger."""
-    vector_dim: int = 0
-    """Dimensions that a truncated SVD leaves; 0: the vectors as they are."""
-    further: str = ""
-    """What the training file of ``--further`` is; it is trained on, too, and never held out."""
-    card: dict[str, Any]
-    """Facts for `run_card`: ``language``, ``license``, ``data``, ``limits``, …"""
-
-
-def read_recipe(name: str) -> TaggerRecipe:
-    """Read the recipe of a tagger."""
-    path = RECIPES / f"{name}.toml"
-    return from_dict(TaggerRecipe, tomllib.loads(path.read_text("utf-8")), source=str(path))
-
-
 def publish_tagger(options: argparse.Namespace) -> Path:
     """Train, or go on, round, score and write a tagger; return its directory."""
-    name, recipe = options.name, read_recipe(options.name)
-    for option, wanted in (("vectors", recipe.vectors), ("further", recipe.further)):
-        if bool(wanted) != (getattr(options, option) is not None):
-            raise InputError(f"--{option}: {RECIPES / name}.toml says {wanted or 'none'!r}.")
-    task = find_task(recipe.run.task)
-    source, dev = (find_split(options.data, split, task.suffixes) for split in ("train", "dev"))
+    name = options.name
+    recipe = tomllib.loads((RECIPES / f"{name}.toml").read_text("utf-8"))
+    for option in ("vectors", "further"):
+        if bool(recipe.get(option)) != (getattr(options, option) is not None):
+            raise InputError(f"--{option}: {RECIPES / name}.toml says {recipe.get(option)!r}.")
+    config = from_dict(TaskRunConfig, recipe["run"], source=name)
     directory = options.work / name
     directory.mkdir(parents=True, exist_ok=True)
+    suffixes = find_task(config.task).suffixes
+    source, dev = (find_split(options.data, split, suffixes) for split in ("train", "dev"))
     vectors = first_vectors(recipe, options.vectors, directory)
-    parts = divide(recipe, source, directory, options.further)
+    parts = divide(config.task, recipe, source, directory, options.further)
     result = train_task(
-        recipe.run,
+        config,
         *parts,
         directory / "run",
-        model=recipe.model,
+        model=recipe["model"],
         vectors=vectors,
         cache_dir=directory / "layers",
         resume=True,
@@ -216,76 +141,76 @@ def publish_tagger(options: argparse.Namespace) -> Path:
         run.metadata["vectors"] |= {"path": vectors.name}
     run.round_to("int8")
     run.metadata["data"] |= {"train": "train", "dev": HELD_OUT}
-    run.metadata["card"] = tagger_facts(name, recipe, result, run, dev)
-    return save_if_small(run, PACKAGED_RUNS / name, MAX_TAGGER_BYTES)
-
-
-def divide(
-    recipe: TaggerRecipe, source: Path, directory: Path, further: Path | None
-) -> tuple[Path, Path]:
-    """Write the training set in two parts; random blocks make the second, ``held_out`` long."""
-    task = find_task(recipe.run.task)
-    corpus = task.divide(source)
-    numbers = range(len(corpus.units))
-    blocks = [numbers[start : start + recipe.block] for start in numbers[:: recipe.block]]
-    random.Random(0).shuffle(blocks)
-    order = [number for block in blocks for number in block]
-    train, held_out = directory / "train.txt", directory / f"{HELD_OUT}.txt"
-    parts = {train: order[recipe.held_out :], held_out: order[: recipe.held_out]}
-    for path, part in parts.items():
-        units = [corpus.units[index] for index in sorted(part)]
-        if further is not None and path == train:
-            units += task.divide(further).units
-        write_bytes(path, corpus.join(units).encode())
-    return train, held_out
-
-
-def first_vectors(recipe: TaggerRecipe, source: Path | None, directory: Path) -> Path | None:
-    """Write the vectors that the tagger has, once: the training knows the file by its hash."""
-    target = directory / "vectors.bin"
-    if source is None or target.exists():
-        return None if source is None else target
-    vectors = read_vectors(source).first(recipe.num_vectors)
-    values = vectors.values[2:]
-    if recipe.vector_dim:
-        components = np.linalg.svd(values, full_matrices=False).Vh[: recipe.vector_dim]
-        values = values @ components.T
-    write_vectors(target, vectors.words, values)
-    return target
-
-
-def tagger_facts(
-    name: str, recipe: TaggerRecipe, result: TaskResult, run: TaskRun, dev: Path
-) -> dict[str, Any]:
-    """Score the dev set and return the facts of the card."""
-    score = run.evaluate(dev)
-    details = "".join(f", {key} {value:.2f}" for key, value in score.details.items())
-    if recipe.run.train.lowercase_share:
-        details += f"; all of it in lower case {run.evaluate(dev, lowercase=True).value:.2f}"
+    score, best = run.evaluate(dev), result.best
+    lowercase = ""
+    if config.train.lowercase_share:
+        lower = run.evaluate(dev, lowercase=True).value
+        lowercase = f"; all of it in lower case {lower:.2f}"
+    chosen = "the epoch" if "settings" in recipe["card"] else "settings and epoch"
     seen = ", except that its errors led to the training in lower case"
-    except_for = seen if "lower case" in recipe.card else ""
-    epochs = f"epoch {result.best.epoch} of {result.num_epochs}"
-    chosen = "the epoch" if "settings" in recipe.card else "settings and epoch"
-    return {
+    except_for = seen if "lower case" in recipe["card"] else ""
+    run.metadata["card"] = {
         "name": name,
-        **recipe.card,
-        **({"vectors": recipe.vectors} if recipe.vectors else {}),
-        **({"further training data": recipe.further} if recipe.further else {}),
-        "trained": f"{epochs}, {result.seconds / 60:.0f} minutes on one thread of a busy processor",
-        "held out": f"{recipe.held_out:,} sentences of the training set, used to choose {chosen}: "
-        f"{result.best.dev.metric} {result.best.dev.value:.2f}",
-        "made by": f"`python recipes/publish.py tagger {name} --data {dev.parent.name}"
-        f"{' --vectors FILE' if recipe.vectors else ''}"
-        f"{' --further FILE' if recipe.further else ''} --work runs`",
+        **recipe["card"],
+        **({"vectors": recipe["vectors"]} if vectors else {}),
+        **({"further training data": recipe["further"]} if options.further else {}),
+        "trained": f"epoch {best.epoch} of {result.num_epochs}, {result.seconds / 60:.0f} minutes "
+        "on one thread of a busy processor",
+        "held out": f"{recipe['held_out']:,} sentences of the training set, used to choose "
+        f"{chosen}: {best.dev.metric} {best.dev.value:.2f}",
+        "made by": f"`python recipes/publish.py tagger {name} --data {options.data.name}"
+        f"{' --vectors FILE' if vectors else ''}{' --further FILE' if options.further else ''}"
+        " --work runs`",
         "score": score.value,
         "scored": f"The dev set ({dev.name}, {len(score.counts):,} sentences), not used to choose "
         f"settings or epoch{except_for}, with the weights in this directory: "
-        f"**{score.metric} {score.value:.2f}**{details}. In percent.",
+        f"**{score.metric} {score.value:.2f}**{lowercase}. In percent.",
         "scores": {
             label: {key: getattr(part, key) for key in ("precision", "recall", "f1", "gold")}
             for label, part in score.by_label.items()
         },
     }
+    return save_if_small(run, PACKAGED_RUNS / name, MAX_TAGGER_BYTES)
+
+
+def divide(
+    task: str, recipe: dict[str, Any], source: Path, directory: Path, further: Path | None
+) -> list[Path]:
+    """Write the training set in two parts; random blocks make the second, ``held_out`` long.
+
+    Consecutive sentences stay together in blocks, so that documents mostly do.
+    """
+    corpus, size = find_task(task).divide(source), recipe.get("block", 100)
+    numbers = range(len(corpus.units))
+    blocks = [numbers[start : start + size] for start in numbers[::size]]
+    random.Random(0).shuffle(blocks)
+    order = [number for block in blocks for number in block]
+    more = find_task(task).divide(further).units if further is not None else []
+    paths = []
+    for name, part, others in (
+        ("train", order[recipe["held_out"] :], more),
+        (HELD_OUT, order[: recipe["held_out"]], []),
+    ):
+        units = [corpus.units[index] for index in sorted(part)]
+        paths.append(directory / f"{name}.txt")
+        write_bytes(paths[-1], corpus.join([*units, *others]).encode())
+    return paths
+
+
+def first_vectors(recipe: dict[str, Any], source: Path | None, directory: Path) -> Path | None:
+    """Write the vectors that the tagger has, once: the training knows the file by its hash.
+
+    The most frequent words come first; a truncated SVD leaves ``vector_dim`` dimensions.
+    """
+    target = directory / "vectors.bin"
+    if source is None or target.exists():
+        return None if source is None else target
+    vectors = read_vectors(source).first(recipe["num_vectors"])
+    values = vectors.values[2:]
+    if dim := recipe.get("vector_dim"):
+        values = values @ np.linalg.svd(values, full_matrices=False).Vh[:dim].T
+    write_vectors(target, vectors.words, values)
+    return target
 
 
 # Scores in the documents and on the cards.
@@ -310,11 +235,6 @@ def publish_results(folder: Path) -> list[str]:
             ".md": f"{title}\n{rest}",
             ".json": (folder / name / RESULTS_FILE).read_text("utf-8"),
         }
-        for suffix, text in pages.items():
-            if place := FOREIGN_PATH.search(text):
-                raise FormatError(
-                    f"{name}{suffix} names this machine: {text[place.start() :][:60]!r}."
-                )
         for suffix, text in pages.items():
             write_bytes(PAGES / f"{name}{suffix}", text.encode())
     for language in SOURCES:
@@ -356,7 +276,7 @@ def scores_table(results: dict[str, Any], language: str, written_in: str) -> str
         reduction, p, seeds = against.get((dataset, "100 %"), nothing)
         few = by_row.get((dataset, "10 %"), nothing)
         lines.append((
-            LABELS[dataset][written_in == "ko"],
+            LABELS[dataset][written_in],
             *with_best_bold(pair),
             reduction,
             p + SEED_MARKS.get(seeds, ""),
@@ -374,7 +294,7 @@ def conditions_table(results: dict[str, Any]) -> str:
     for dataset, *cells in columns_of(table, "data", *conditions):
         scores = tuple(MISSING_SEEDS.sub("", cell) for cell in cells)
         if set(scores) != {NOTHING}:
-            lines.append((LABELS[dataset][0], *with_best_bold(scores)))
+            lines.append((LABELS[dataset]["en"], *with_best_bold(scores)))
     return as_table(lines)
 
 
@@ -458,7 +378,7 @@ def card_scores(results: dict[str, Any]) -> dict[str, Any]:
         if labels == "100 %" and NOTHING not in pair:
             static, elmo = (MISSING_SEEDS.sub("", cell) for cell in pair)
             text = f"{elmo} (static word vectors: {static}), {seeds[dataset, 1.0]} seeds"
-            scores[LABELS[dataset][0]] = text
+            scores[LABELS[dataset]["en"]] = text
     made = results["made"]
     note = (
         "In percent, of small task models trained on mostly reduced training sets; mean and "
@@ -475,8 +395,8 @@ def write_bytes(path: Path, content: bytes) -> None:
         temp_path.write_bytes(content)
 
 
-def parse() -> argparse.Namespace:
-    """Parse the command line."""
+def main() -> None:
+    """Publish, fill the tables of the documents, and say what is there now."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -484,7 +404,6 @@ def parse() -> argparse.Namespace:
     model = commands.add_parser("model")
     model.add_argument("model", type=Path, help="model directory")
     model.add_argument("name", help="what `--model` calls it, a language code")
-    model.add_argument("--language", help="default: the name")
     model.add_argument("--trained", required=True, help="how, in words: stages, time, machine")
     model.add_argument("--license", required=True, help="of the text, hence of the weights")
     model.add_argument("--text", required=True, help="what it was trained on")
@@ -498,12 +417,7 @@ def parse() -> argparse.Namespace:
     tagger.add_argument("--further", type=Path, help="more training data, if the recipe has any")
     results = commands.add_parser("results")
     results.add_argument("experiments", type=Path, help="with a folder for each experiment")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Publish, fill the tables of the documents, and say what is there now."""
-    options = parse()
+    options = parser.parse_args()
     if options.command == "results":
         print("published:", *publish_results(options.experiments))
     else:

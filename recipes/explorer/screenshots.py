@@ -3,16 +3,15 @@
     python recipes/explorer/screenshots.py SHOTS [--run DIR] [--task RUN] [--docs DIR]
 
 Serves the packaged models with `elmokit explore` (the panel on training needs a run, that on tasks
-a task model) and writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png, a contact sheet for every language
-and theme, and with `--docs` the small set that the guide shows. Prints what a reader would not see:
-errors in the console, and panels wider than the screen. Needs a Chromium, Playwright and Pillow.
+a task model) and writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png, and with `--docs` the small set that
+the guide shows. Prints what a reader would not see: errors in the console, and panels wider than
+the screen. Needs a Chromium, Playwright and Pillow.
 """
 
 import argparse
 import shutil
 import subprocess
 import sys
-from itertools import accumulate
 from pathlib import Path
 
 from PIL import Image, ImageOps
@@ -27,8 +26,6 @@ THEMES = ("light", "dark")
 LANGUAGES = ("en", "ko")
 MARGIN = 16
 """Around a picture of the guide, in pixels."""
-SHEET_SHARE = 0.5
-"""Size of a panel on a contact sheet."""
 IN_THE_GUIDE = (
     ("follow", "ko", "light", 360), ("predict", "en", "dark", 820), ("map", "en", "light", 1440),
     ("map", "ko", "light", 1440), ("surprise", "ko", "light", 1440),
@@ -57,9 +54,6 @@ def main() -> None:
         photograph(url, options.shots)
     finally:
         server.terminate()
-    for language in LANGUAGES:
-        for theme in THEMES:
-            write_sheet(options.shots, language, theme)
     if options.docs:
         for panel, language, theme, width in IN_THE_GUIDE:
             image = Image.open(options.shots / f"{panel}-{language}-{theme}-{width}.png")
@@ -97,22 +91,6 @@ def photograph(url: str, shots: Path) -> None:
                         page.locator(place).screenshot(path=file)
             page.close()
         browser.close()
-
-
-def write_sheet(shots: Path, language: str, theme: str) -> None:
-    """Paste all panels of a language and theme side by side: a column a width."""
-    rows = [
-        [Image.open(shots / f"{name}-{language}-{theme}-{width}.png") for width in WIDTHS]
-        for name in ("head", *PANELS)
-    ]
-    rows = [[ImageOps.scale(one, SHEET_SHARE) for one in row] for row in rows]
-    left = list(accumulate((image.width + 8 for image in rows[1]), initial=0))
-    top = list(accumulate((max(one.height for one in row) + 8 for row in rows), initial=0))
-    sheet = Image.new("RGB", (left[-1], top[-1]), "gray")
-    for row, y in zip(rows, top, strict=False):
-        for image, x in zip(row, left, strict=False):
-            sheet.paste(image, (x, y))
-    sheet.save(shots / f"sheet-{language}-{theme}.png", optimize=True)
 
 
 if __name__ == "__main__":

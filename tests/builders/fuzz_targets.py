@@ -1,6 +1,8 @@
 """Every kind of file that elmokit reads, for `damaged_files`: a function, a line in `TARGETS`."""
 
 import json
+import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,10 +34,13 @@ from elmokit.training.pretraining.pretrain import PretrainConfig
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.readers.contents import Choices
+from elmokit.weights.readers.registry import read_foreign
 
+from ..parity.oracles import case, read_datasets
+from . import foreign_models as foreign
 from .damaged_files import Target
 from .embedding_models import WORDS, toy_model
-from .fuzz_foreign_targets import FOREIGN_TARGETS
 from .fuzz_text_targets import TEXT_TARGETS
 
 
@@ -199,11 +204,50 @@ def senses(folder: Path) -> Target:
     return Target("senses", folder, read)
 
 
+def imported(kind: str) -> Callable[[Path], Target]:
+    """A foreign model: all of its files, or the archive, damaged at any place."""
+
+    def make(folder: Path) -> Target:
+        inputs = case("variant_maxchars20")
+        arrays = read_datasets(inputs.directory / "weights.hdf5")
+        options = json.loads(inputs.options_path.read_text())
+        source, weights = folder, {}
+        if kind == "checkpoint":
+            foreign.write_checkpoint(folder, arrays, options, words=6, num_shards=2)
+            weights = {"model.ckpt-1250.index": 6}
+        elif kind == "many-langs":
+            foreign.write_many_langs(folder, arrays, options)
+            weights = {"encoder.pkl": 3, "token_embedder.pkl": 3}
+        elif kind == "torch":
+            source = foreign.write_archive(
+                folder.with_name("a.tar.gz"),
+                foreign.task_state({"elmo": arrays}, [([0.0] * 3, 1.0)]),
+            )
+            with tarfile.open(source) as archive:
+                archive.extractall(folder, filter="data")
+            source, weights = folder, {"weights.th": 6}
+        elif kind == "zip":
+            foreign.write_hub_module(folder.with_name("hub"), arrays)
+            source = folder / "hub.zip"
+            with zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED) as archive:
+                for path in sorted(folder.with_name("hub").rglob("*.*")):
+                    archive.write(path, path.name)
+        else:
+            state = foreign.task_state({"elmo": arrays}, [])
+            source = foreign.write_archive(folder / "model.tar.gz", state)
+        scratch = folder.with_name("scratch")
+        read = lambda: read_foreign(source, Choices(), scratch=scratch)  # noqa: E731
+        return Target(f"{kind} of other software", folder, read, weights)
+
+    return make
+
+
 TARGETS = {
     "model": model_dir, "original": original, "shards": shards, "shard": shard_file,
     "task": task_run, "vectors-txt": vectors(".txt"), "vectors-bin": vectors(".bin"),
     "h5": embedded(".h5"), "npz": embedded(".npz"), "parquet": embedded(".parquet"),
     "parts": parts, "checkpoint": checkpoint, "run": run_record, "senses": senses,
     "model-older": older_model_dir, "results": results, **TEXT_TARGETS,
-    **FOREIGN_TARGETS,
+    **{f"foreign-{kind}": imported(kind)
+       for kind in ("checkpoint", "torch", "many-langs", "zip", "tar")},
 }  # fmt: skip

@@ -3,13 +3,10 @@
 import gzip
 import json
 
-import h5py
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import elmokit
-from elmokit.cli import app
 from elmokit.embed import job, merge
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError, InputError
@@ -71,15 +68,6 @@ def test_ids_are_the_keys_in_every_format(kind, suffix, embedder, tmp_path):
         assert sentences.metadata["keys"] == (fields.get("id_field") or "FASTA")
 
 
-def test_other_programs_find_the_ids(embedder, tmp_path):
-    text = write(tmp_path / "a.fasta", FASTA)
-    for suffix in (".h5", ".npz"):
-        embed_files(embedder, text, tmp_path / f"out{suffix}", layers="top")
-    with h5py.File(tmp_path / "out.h5", locking=False) as file:
-        assert file["sp|P1|A_1"].shape == (10, 16)
-    assert np.load(tmp_path / "out.npz")["10"].shape == (3, 16)
-
-
 def test_shards_are_merged_by_record(suffix, embedder, tmp_path):
     text = write(tmp_path / "a.fasta", FASTA)
     shards = [tmp_path / f"{k}{suffix}" for k in range(2)]
@@ -136,19 +124,3 @@ def test_wrong_ids_are_told_with_their_place(name, content, fields, match, embed
     with pytest.raises((FormatError, InputError), match=match):
         embed_files(embedder, text, tmp_path / "out.h5", **fields)
     assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_texts_with_and_without_ids_are_not_mixed(embedder, tmp_path):
-    texts = [write(tmp_path / "a.fa", FASTA), write(tmp_path / "b.txt", "the river\n")]
-    with pytest.raises(InputError, match=r"b\.txt.*all files"):
-        embed_files(embedder, texts, tmp_path / "out.npz")
-
-
-@pytest.mark.e2e
-def test_the_command_takes_the_fields(tmp_path):
-    toy_model().save(tmp_path / "model")
-    text, output = write(tmp_path / "a.tsv", TABLES[".tsv"][0]), tmp_path / "out.npz"
-    arguments = ["embed", text, "-o", output, "-m", tmp_path / "model", "--id-field", "name"]
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == 0, result.output
-    assert elmokit.open_vectors(output).keys() == list(SEQUENCES)

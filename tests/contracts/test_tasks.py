@@ -1,10 +1,8 @@
 """What every task must do: learn four examples, be saved and loaded, and answer the same."""
 
-import io
 import itertools
 import json
 import re
-from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
@@ -19,14 +17,12 @@ from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.networks.crf import allowed_transitions
 from elmokit.tasks.registry import TASKS, find_task
-from elmokit.tasks.runs import train_task as module
 from elmokit.tasks.runs.config import TaskRunConfig, build_network
 from elmokit.tasks.runs.examples import Examples, predict
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.text.tokenizers.registry import build_tokenizer
-from elmokit.weights.model_dir import load_model
 
 from ..builders.squad_data import paragraph
 from ..builders.task_models import saved_toy_model
@@ -170,34 +166,6 @@ def run_task(
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_standard_input_is_read_whole_or_refused(task, tmp_path, monkeypatch):
-    suffix, text = FILES[task]
-    path = tmp_path / f"data.{suffix}"
-    path.write_text(text, encoding="utf-8")
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    expected = find_task(task).read(path, training=True, tokenize=str.split)
-    refusals = []
-    try:
-        found = find_task(task).read(Path("-"), training=True, tokenize=str.split)
-    except InputError as error:
-        refusals.append(str(error))
-    if refusals:
-        assert "read twice" in refusals[0]
-        return
-    named = [str(example).replace(repr(path), repr(Path("-"))) for example in expected]
-    assert list(map(str, found)) == named
-
-
-def test_every_task_is_checked():
-    assert FILES.keys() == TASKS.keys()
-    for name, entry in TASKS.items():
-        task = find_task(name)
-        assert task.name == name
-        assert entry.summary
-        assert task.score([], []).metric == task.metric
-
-
-@pytest.mark.parametrize("task", TASKS)
 def test_the_score_follows_from_the_counts(task, data):
     found = find_task(task)
     examples = found.read(find_split(data, "dev"), training=False, tokenize=str.split)
@@ -330,18 +298,6 @@ def test_a_task_is_trained_on_a_gpu_and_answers_on_the_cpu(task, data, tmp_path,
         assert run.evaluate(find_split(data, "dev")).value == 100
 
 
-@pytest.mark.parametrize("task", ["pos"])
-def test_the_device_is_chosen_checked_and_told(task, data, tmp_path, model_dir, caplog):
-    with caplog.at_level("INFO"):
-        run_task(task, data, tmp_path / "run", model_dir, epochs=1)
-        TaskRun.load(tmp_path / "run", device="cpu")
-    kind = "cuda" if torch.cuda.is_available() else "cpu"
-    assert f"computes on {kind}" in caplog.text
-    with pytest.raises(ValueError, match=r"'tpu'.*'auto', 'cpu', 'cuda'"):
-        run_task(task, data, tmp_path / "other", model_dir, epochs=1, device="tpu")
-    assert not (tmp_path / "other").exists()
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_the_same_seed_gives_the_same_model(task, data, tmp_path, model_dir):
     from safetensors.torch import load_file
@@ -395,35 +351,6 @@ def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
 
 
 @pytest.mark.parametrize("task", ["pos"])
-def test_another_bilm_is_refused(task, data, tmp_path, model_dir):
-    run_task(task, data, tmp_path / "run", model_dir, epochs=1)
-    other = load_model(model_dir)
-    other.reset_parameters(torch.Generator().manual_seed(9))
-    other.save(tmp_path / "other")
-    with pytest.raises(FormatError, match=rf"/other .*/run .*{other.model_hash()[:12]}.*--model"):
-        TaskRun.load(tmp_path / "run", model=str(tmp_path / "other"))
-
-
-@pytest.mark.parametrize("task", ["pos"])
-def test_a_run_is_never_overwritten(task, data, tmp_path, model_dir):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "notes.txt").touch()
-    with pytest.raises(FileExistsError, match=r"notes\.txt"):
-        run_task(task, data, tmp_path / "run", model_dir)
-
-
-@pytest.mark.parametrize("task", ["pos"])
-@pytest.mark.parametrize(("embeddings", "vectors"), [("static", None), ("none", "v.txt")])
-def test_word_vectors_are_given_where_they_are_read(task, embeddings, vectors, data, tmp_path):
-    with pytest.raises(InputError, match=rf"embeddings='{embeddings}'.*--vectors"):
-        run_task(
-            task, data, tmp_path / "run", None, embeddings=embeddings,
-            vectors=vectors and tmp_path / vectors,
-        )  # fmt: skip
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("task", ["pos"])
 def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("the 1 2\nocean 3 4\n", encoding="utf-8")
@@ -454,23 +381,6 @@ def test_raw_text_that_the_task_cannot_read_is_told_with_its_number(
         list(run.predict([["*a*", 7]]))
 
 
-@pytest.mark.parametrize("task", ["pos"])
-def test_the_best_model_so_far_outlives_a_stop(task, data, tmp_path, model_dir, monkeypatch):
-    def stop_after_two(self, on_step):
-        for report in run(self, on_step):
-            if report.epoch == 3:
-                raise KeyboardInterrupt
-            yield report
-
-    run = TaskTraining.run
-    monkeypatch.setattr(TaskTraining, "run", stop_after_two)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        run_task(task, data, tmp_path / "run", model_dir, epochs=5)
-    assert "--resume" in caught.value.__notes__[0]
-    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
-    assert TaskRun.load(tmp_path / "run").labels
-
-
 @pytest.mark.parametrize(
     ("task", "text", "prediction"),
     [
@@ -492,34 +402,3 @@ def test_a_text_is_shown_as_it_was_given(task, text, prediction):
         assert "".join(part[one["start"] : one["end"]] for one in answer[tokens]) == "".join(
             part.split()
         )
-
-
-@pytest.mark.parametrize(
-    ("task", "text", "message"),
-    [
-        ("srl", "The dog bit the man.", r"'The dog bit the man\.'"),
-        ("srl", "The *dog* *bit* him.", r"'The \*dog\* \*bit\* him\.'"),
-        ("srl", "A dog " * 50, r"'A dog [A dog]+\.\.\.'\."),
-        ("nli", "I sat.", r"nli.* 2 .* 1: 'I sat\.'"),
-        ("qa", "Who? " * 50, r"qa.* 2 .* 1: 'Who\? .+\.\.\.'\.$"),
-    ],
-)  # fmt: skip
-def test_a_text_that_is_no_example_is_shown_cut_where_it_is_long(task, text, message):
-    with pytest.raises(InputError, match=message) as caught:
-        find_task(task).from_text(text, build_tokenizer("simple"))
-    assert len(str(caught.value)) < 200
-
-
-@pytest.mark.parametrize("task", ["pos"])
-def test_nothing_is_called_safe_that_was_not_written(task, data, tmp_path, model_dir, monkeypatch):
-    def full_disk(*_):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "write_best", full_disk)
-        with pytest.raises(OSError, match="No space") as caught:
-            run_task(task, data, tmp_path / "run", model_dir, epochs=1)
-    notes = " ".join(caught.value.__notes__)
-    assert "model" not in notes
-    assert "--resume" in notes
-    assert run_task(task, data, tmp_path / "run", model_dir, epochs=1, resume=True).is_complete

@@ -3,6 +3,8 @@
 import copy
 import os
 import pickle
+import subprocess
+import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -19,8 +21,6 @@ from elmokit.text.tokenizers.protocol import (
     sentences_batch,
 )
 from elmokit.text.tokenizers.registry import TOKENIZERS, TokenizerConfig, build_tokenizer
-
-from ..builders.command_line import start_python
 
 LIBRARIES = {"english": ("pysbd", "sacremoses"), "korean": ("kiwipiepy",)}
 TEXTS = [
@@ -62,27 +62,18 @@ def test_it_is_a_tokenizer_with_name_and_version(tokenizer):
     assert build_tokenizer(config) is tokenizer
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_tokens_are_never_empty_and_hold_no_white_space(tokenizer, text):
-    check_tokens(tokenizer.tokenize(text))
-    for sentence in tokenizer.sentences(text):
-        assert sentence
-        check_tokens(sentence)
-
-
-def test_blank_text_has_no_sentence(tokenizer):
-    for text in ("", " ", "\n", "\t\r\n \u3000"):
-        assert tokenizer.tokenize(text) == []
-        assert tokenizer.sentences(text) == []
+def test_tokens_are_never_empty_and_hold_no_white_space(tokenizer):
+    for text in TEXTS:
+        check_tokens(tokenizer.tokenize(text))
+        for sentence in tokenizer.sentences(text):
+            assert sentence
+            check_tokens(sentence)
+    for blank in ("", " ", "\n", "\t\r\n \u3000"):
+        assert tokenizer.tokenize(blank) == tokenizer.sentences(blank) == []
 
 
 def test_a_line_break_ends_a_sentence(tokenizer):
     assert len(tokenizer.sentences("one thing\nand another\r\n\nlast")) == 3
-
-
-def test_the_same_text_gives_the_same_tokens(tokenizer):
-    first = [tokenizer.sentences(text) for text in TEXTS]
-    assert [tokenizer.sentences(text) for text in TEXTS] == first
 
 
 def test_many_texts_at_once_give_the_same(tokenizer):
@@ -90,7 +81,6 @@ def test_many_texts_at_once_give_the_same(tokenizer):
 
 
 @given(text=any_text)
-@settings(max_examples=50)
 def test_any_text_is_survived(tokenizer, text):
     check_tokens(tokenizer.tokenize(text))
     for sentence in tokenizer.sentences(text):
@@ -99,22 +89,12 @@ def test_any_text_is_survived(tokenizer, text):
 
 
 @given(text=any_text | st.text("'\"`,. ا\u200d👍", max_size=20))
-@settings(max_examples=50)
 def test_tokens_are_normalized_as_what_is_scored(tokenizer, text):
     normalizing = NormalizingTokenizer(tokenizer, "plain-1")
     batch = list(normalized_sentences(tokenizer, [text], "plain-1"))
     assert batch == [normalizing.sentences(text)]
     for tokens in (normalizing.tokenize(text), *batch[0]):
         assert [normalize(token, "plain-1") for token in tokens] == tokens
-
-
-def test_quotes_that_a_tokenizer_makes_are_normalized():
-    for library in LIBRARIES["english"]:
-        pytest.importorskip(library)
-    text = "He said ''''hi''''."
-    assert "''" in build_tokenizer("english").tokenize(normalize(text, "plain-1"))
-    tokens = NormalizingTokenizer(build_tokenizer("english"), "plain-1").tokenize(text)
-    assert "''" not in tokens
 
 
 @given(text=any_text)
@@ -140,7 +120,7 @@ def test_copies_are_equal_and_say_what_they_are(tokenizer):
 
 
 def test_threads_get_what_one_alone_gets(tokenizer):
-    texts = [f"Dr. Kim went to the U.S. {n} times. 나는 {n}번 갔다! 눈이 온다." for n in range(60)]
+    texts = [f"Dr. Kim went to the U.S. {n} times. 나는 {n}번 갔다! 눈이 온다." for n in range(20)]
     expected = [tokenizer.sentences(text) for text in texts]
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(lambda _: [tokenizer.sentences(text) for text in texts], range(8)):
@@ -165,4 +145,5 @@ def test_a_forked_process_goes_on_and_ends():
         "    sys.exit(split() != before)\n"
         "sys.exit(os.waitpid(child, 0)[1] != 0)\n"
     )
-    assert start_python(f"import warnings; warnings.simplefilter('ignore')\n{code}").wait(120) == 0
+    code = f"import warnings; warnings.simplefilter('ignore')\n{code}"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0

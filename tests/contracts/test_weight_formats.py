@@ -144,15 +144,6 @@ def test_a_model_comes_back_as_it_was(storage, kind, tmp_path):
         assert torch.equal(model(ids).layers, again(ids).layers)
 
 
-def test_a_model_replaces_an_older_one(storage, tmp_path):
-    storage.write(build(), tmp_path / "m")
-    newer = build(word_vocab=VOCAB)
-    newer.reset_parameters(torch.Generator().manual_seed(6))
-    storage.write(newer, tmp_path / "m")
-    assert storage.read(tmp_path / "m").model_hash() == newer.model_hash()
-    assert not [path.name for path in tmp_path.rglob(".*")], "nothing is left aside"
-
-
 def test_an_interrupted_write_leaves_the_older_model_whole(storage, tmp_path, monkeypatch):
     old = build()
     storage.write(old, tmp_path / "m")
@@ -170,7 +161,7 @@ def test_an_interrupted_write_leaves_the_older_model_whole(storage, tmp_path, mo
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_a_truncated_file_is_named_with_what_was_expected(storage, share, tmp_path):
     storage.write(build(), tmp_path / "m")
     path = tmp_path / "m" / storage.weights_name
@@ -181,23 +172,14 @@ def test_a_truncated_file_is_named_with_what_was_expected(storage, share, tmp_pa
         assert part in str(raised.value).replace("Expected", "expected")
 
 
-def test_a_missing_tensor_is_named_with_its_shape(storage, tmp_path):
+@pytest.mark.parametrize("shape", [None, (7, 9)])
+def test_a_missing_tensor_or_a_wrong_shape_is_named(storage, shape, tmp_path):
     storage.write(build(), tmp_path / "m")
     path = tmp_path / "m" / storage.weights_name
-    storage.replace(path, storage.tensor, None)
-    with pytest.raises(FormatError, match=storage.weights_name) as raised:
+    storage.replace(path, storage.tensor, shape)
+    with pytest.raises(FormatError) as raised:
         storage.read(tmp_path / "m")
-    for part in (str(path), storage.tensor, str(storage.shape)):
-        assert part in str(raised.value)
-
-
-def test_a_wrong_shape_is_named_with_the_expected_one(storage, tmp_path):
-    storage.write(build(), tmp_path / "m")
-    path = tmp_path / "m" / storage.weights_name
-    storage.replace(path, storage.tensor, (7, 9))
-    with pytest.raises(FormatError, match=r"\(7, 9\)") as raised:
-        storage.read(tmp_path / "m")
-    for part in (str(path), storage.tensor, str(storage.shape)):
+    for part in (str(path), storage.tensor, str(storage.shape), str(shape or "")):
         assert part in str(raised.value)
 
 

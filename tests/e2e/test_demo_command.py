@@ -26,7 +26,3 @@ def test_models_of_both_languages_show_their_neighbors(tmp_path, monkeypatch):
     assert found["words"]
     assert set(found["words"]) <= set(demo._read_probes("ko"))
     assert all(0 <= share <= 1 for share in found["words"].values())
-
-
-def test_an_unknown_language_has_exit_code_2():
-    assert "'fr'" in elmokit("demo", "--language", "fr", expect=2).stderr

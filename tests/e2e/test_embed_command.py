@@ -48,43 +48,6 @@ def test_json_report_and_vectors(model, tmp_path):
         assert np.abs(array - expected[key]).max(initial=0) <= 2e-6
 
 
-def test_plain_report_names_what_was_done(model, tmp_path):
-    (tmp_path / "t.txt").write_text("one two\n")
-    done = embed(tmp_path / "t.txt", "-o", tmp_path / "o.npz", "-m", model, "--layers", "0")
-    assert "sentences   1\nwords       2\n" in done.stdout
-    assert "layer 0, 128 dimensions, float32, state reset, precision fp32" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ([], "t.txt, line 2: not UTF-8"),
-        (["--shard", "4/4"], "0 <= i < N"),
-        (["--shard", "one"], "--shard takes i/N"),
-        (["--layers", "bottom"], "`layers` must be"),
-        (["--precision", "int4"], "must be one of fp32, bf16, int8, got 'int4'"),
-        (["--tokenizer", "nltk"], "nltk"),
-        (["--engine", "spark"], "--engine must be local or ray, got 'spark'"),
-        (["--address", "auto"], "add --engine ray"),
-        (["--workers", "2"], "add --engine ray"),
-        (["--engine", "ray", "--device", "cuda"], "give Ray workers GPUs with --gpus"),
-    ],
-)
-def test_wrong_input_is_one_message_and_exit_code_2(model, tmp_path, options, message):
-    (tmp_path / "t.txt").write_bytes(b"fine\n\xff\xfe\n")
-    bad = embed(tmp_path / "t.txt", "-o", tmp_path / "o.h5", "-m", model, *options, expect=2)
-    assert message in bad.stderr
-    assert not (tmp_path / "o.h5").exists()
-
-
-@pytest.mark.parametrize("engine", ["local", "ray"])
-def test_an_output_that_is_there_is_found_before_any_work(tmp_path, engine):
-    (tmp_path / "t.txt").write_text("one\n")
-    (tmp_path / "o.h5").write_bytes(b"old")
-    arguments = (tmp_path / "t.txt", "-o", tmp_path / "o.h5", "-m", "none", "--engine", engine)
-    assert "exists already" in embed(*arguments, expect=2).stderr
-
-
 KILL_POINTS = {
     "before the first part is whole": "event == 'os.rename' and 'part-' in given[0]",
     "after three parts": (

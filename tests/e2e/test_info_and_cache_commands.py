@@ -78,15 +78,6 @@ def test_facts_of_each_kind(folder, name, expected):
     assert expected["kind"] in shown
 
 
-def test_an_embedding_file_names_the_model_that_made_it(folder):
-    model, vectors = json.loads(
-        elmokit("info", folder / "model", folder / "out.npz", "--json").stdout
-    )["items"]
-    assert vectors["model_hash"] == model["hash"]
-    assert vectors["tokenizer"] == model["tokenizer"]
-    assert (vectors["version"], model["version"]) == (model["version"], vectors["version"])
-
-
 def test_an_onnx_file_names_its_model(folder):
     pytest.importorskip("onnx")
     elmokit("convert", folder / "model", folder / "model.onnx")
@@ -156,46 +147,6 @@ def test_scores_and_layer_weights_name_run_and_model(folder):
     assert (weights["model_hash"], weights["elmokit_version"]) == (model["hash"], run["version"])
 
 
-def test_a_packaged_model_by_name():
-    shown = elmokit("info", "ko").stdout
-    assert "korean" in shown
-    assert "6,002,960" in shown
-
-
-def test_what_chose_the_epoch_of_a_packaged_tagger_is_not_called_the_dev_set(folder):
-    tagger, own = json.loads(elmokit("info", "pos-en", folder / "run", "--json").stdout)["items"]
-    assert tagger["held_out"]["metric"] == own["dev"]["metric"] == "accuracy"
-    assert "dev" not in tagger
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("nothing", "There is no model"), ("empty", "config.json"), ("text.txt", "text.txt, line 1")],
-)
-def test_what_is_not_ours_is_told(folder, name, message):
-    (folder / "empty").mkdir(exist_ok=True)
-    assert message in elmokit("info", folder / name, expect=2).stderr
-
-
-@pytest.mark.parametrize("name", ["notes.json", "notes.txt", "notes.csv", "notes"])
-def test_a_file_of_another_program_is_not_explained_as_vectors_alone(name, tmp_path):
-    (tmp_path / name).write_text('{"name": "value"}\nsome words here\n', encoding="utf-8")
-    message = elmokit("info", tmp_path / name, expect=2).stderr
-    assert f"{tmp_path / name} is not a file that elmokit writes" in message
-
-
-def test_of_files_of_another_program_none_is_to_be_removed(folder, tmp_path):
-    import h5py
-
-    with h5py.File(tmp_path / "weights.hdf5", "w") as file:
-        file["a"] = [1.0]
-    message = elmokit("info", tmp_path / "weights.hdf5", expect=2).stderr
-    assert "elmokit convert" in message
-    assert "Remove" not in message
-    weights = folder / "model/model.safetensors"
-    assert f"elmokit info {folder / 'model'}" in elmokit("info", weights, expect=2).stderr
-
-
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_several_those_that_can_be_described_are(folder, order):
     names = [folder / "model", folder / "text.txt"][::order]
@@ -241,8 +192,3 @@ class TestCache:
         assert str(cache / "layers") in shown
         assert os.listdir(cache / "layers") == []
         assert os.listdir(cache / "native") == ["notes.txt"]
-
-    def test_a_wrong_limit_is_told(self, cache, monkeypatch):
-        for wrong in ("much", "-1", "nan", "inf"):
-            monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", wrong)
-            assert "ELMOKIT_LAYER_CACHE_GB" in elmokit("cache", expect=2).stderr

@@ -3,9 +3,7 @@
 import csv
 import io
 import json
-import os
 import signal
-import socket
 import subprocess
 import urllib.request
 from urllib.parse import urlsplit
@@ -14,7 +12,6 @@ import pytest
 
 from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.evaluation.text_scorer import open_scorer
-from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
 from elmokit.weights.model_dir import load_model
 
 from ..builders.command_line import elmokit, start_elmokit
@@ -95,25 +92,6 @@ def test_json_names_what_made_it(places, command, made, tmp_path):
     assert metadata["model_hash"] == loaded.model_hash()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["perplexity", "MODEL", "TEXT"], ["tokenize", "MODEL", "TEXT"],
-        ["surprisal", "MODEL", "TEXT", "-o", "OUT.tsv"],
-        ["neighbors", "TEXT", "--word", SENTENCES[0][0], "--model", "MODEL"],
-    ],
-    ids=lambda words: words[0],
-)  # fmt: skip
-def test_json_names_the_tokenizer_that_split_the_text(places, command, tmp_path):
-    model, text = places
-    told = {"MODEL": model, "TEXT": text, "OUT.tsv": tmp_path / "out.tsv"}
-    words = (told.get(word, word) for word in command)
-    done = elmokit(*words, "--tokenizer", "simple", "--json")
-    assert json.loads(done.stdout)["metadata"]["tokenizer"] == tokenizer_metadata(
-        build_tokenizer("simple")
-    )
-
-
 def test_an_output_is_replaced_only_if_told_and_never_an_input(places, tmp_path):
     model, text = places
     out = tmp_path / "rows.tsv"
@@ -143,46 +121,6 @@ def test_tokenize_prints_tokens_and_counts(places):
     assert "3 tokens, 1 unknown" in done.stderr
 
 
-def test_tokenize_json_has_texts_and_counts(places):
-    model, text = places
-    found = json.loads(elmokit("tokenize", model, text, "--json").stdout)
-    assert [
-        [token["text"] for token in sentence]
-        for line in found["texts"]
-        for sentence in line["sentences"]
-    ] == SENTENCES
-    assert found["counts"]["tokens"] == sum(map(len, SENTENCES))
-    assert found["texts"][0]["file"] == str(text)
-
-
-def test_standard_input_is_a_text(places):
-    model, _ = places
-    done = elmokit("tokenize", model, "-", given="the river\n")
-    assert [line.split("\t")[2] for line in done.stdout.splitlines()[1:]] == ["the", "river"]
-
-
-@pytest.mark.parametrize("command", ["tokenize", "surprisal"])
-def test_a_text_is_given_in_one_way(places, command):
-    model, text = places
-    assert "neither" in elmokit(command, model, expect=2).stderr
-    assert "both" in elmokit(command, model, text, "--text", "the", expect=2).stderr
-    assert "NUL" in elmokit(command, model, "--text", "a\0b", expect=2).stderr
-
-
-@pytest.mark.parametrize("text", [b"", b"\n\n", b"\xff\xfeT\0h\0e\0", "\u200b".encode()])
-def test_surprisal_of_what_is_no_text_writes_nothing(places, tmp_path, text):
-    (tmp_path / "text.txt").write_bytes(text)
-    assert elmokit("surprisal", places[0], tmp_path / "text.txt", expect=2).stdout == ""
-    elmokit("surprisal", places[0], tmp_path / "text.txt", "-o", tmp_path / "x.tsv", expect=2)
-    assert not (tmp_path / "x.tsv").exists()
-
-
-def test_a_model_without_softmax_has_no_surprisal(tmp_path):
-    toy_model(vocab=None, softmax=None).save(tmp_path / "model")
-    done = elmokit("surprisal", tmp_path / "model", "--text", "the", expect=2)
-    assert "softmax" in done.stderr
-
-
 def test_trace_tells_the_way_of_a_word(places):
     model, _ = places
     done = elmokit("trace", model, "the 강", "--word", 1, "--weights", "0.2,0.5,0.3")
@@ -190,23 +128,6 @@ def test_trace_tells_the_way_of_a_word(places):
     assert "259 235 177 150 260" in done.stdout
     shown = [line.split() for line in done.stdout.splitlines() if line[:1].isdecimal()]
     assert [row[:2] for row in shown] == [["0", "0.2000"], ["1", "0.5000"], ["2", "0.3000"]]
-
-
-def test_trace_json_has_all_numbers(places):
-    model, _ = places
-    found = json.loads(elmokit("trace", model, "the 강", "--json").stdout)
-    layers = [layer["forward"] + layer["backward"] for layer in found["layers"]]
-    mixture = [sum(column) / 3 for column in zip(*layers, strict=True)]
-    assert found["mixture"] == pytest.approx(mixture, abs=1e-6)
-    assert [len(one["values"]) for one in found["filters"]] == [4, 6]
-    assert len(found["highways"][0]["gates"]) == 10
-    assert found["norms"][0][0] == pytest.approx(sum(x * x for x in found["token"]) ** 0.5)
-
-
-def test_trace_says_what_words_there_are(places):
-    model, _ = places
-    assert "0:the 1:강" in elmokit("trace", model, "the 강", "--word", 7, expect=2).stderr
-    assert "0.2;1" in elmokit("trace", model, "the", "--weights", "0.2;1", expect=2).stderr
 
 
 def test_predict_word_shows_three_distributions(places):
@@ -264,26 +185,6 @@ def test_explore_serves_until_it_is_interrupted(places, tmp_path):
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 0
     assert errors == ""
-
-
-def test_explore_tells_what_is_wrong_before_it_serves(places, tmp_path):
-    model, _ = places
-    assert "nowhere" in elmokit("explore", "-m", "nowhere", expect=2).stderr
-    assert "training run" in elmokit("explore", "-m", model, "--run", tmp_path, expect=2).stderr
-    missing = tmp_path / "missing.txt"
-    assert "missing.txt" in elmokit("explore", "-m", model, "--corpus", missing, expect=2).stderr
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    told = elmokit("explore", "-m", model, "-m", "ko", "--corpus", pipe, expect=2).stderr
-    assert "not standard input or a pipe" in told
-    site = ("--export", tmp_path / "site", "--weights", "int4")
-    assert "int6, int8, stored" in elmokit("explore", "-m", model, *site, expect=2).stderr
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        assert "--port" in elmokit("explore", "-m", model, "--port", port, expect=2).stderr
-    assert "Cannot listen" in elmokit("explore", "-m", model, "--host", "1.2.3.4", expect=2).stderr
 
 
 def test_plot_draws_a_run(tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -133,11 +132,10 @@ def test_other_machines_without_a_key_are_warned_of(folder):
         assert "--api-key" in process.stderr.read()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_after_the_answer(folder, number):
+def test_a_signal_ends_it_after_the_answer_and_nothing_sent_is_printed(folder):
     process, url = start("--model", folder / "toy")
     key = {"Authorization": f"Bearer {KEY}"}
-    texts = ["the bank of a river " * 80] * 200
+    texts = ["the bank of a river " * 80, "Zyxwv! <s>", "Zyxwv" * 40, "쀓 쀓 쀓"] * 50
 
     def ask():
         body = json.dumps({"inputs": texts}).encode()
@@ -152,26 +150,13 @@ def test_a_signal_ends_it_after_the_answer(folder, number):
     with process, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask)
         until(has_arrived)
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         assert len(asked.result()) == 200
         assert process.wait(30) == 0
         assert process.stderr.read() == ""
 
 
-def test_nothing_that_clients_send_is_printed(folder):
-    process, url = start("--model", folder / "toy")
-    body = json.dumps({"inputs": [["Zyxwv!", "<s>", "Zyxwv" * 40, "쀓 쀓 쀓"]] * 200}).encode()
-    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-    with process:
-        for path in ("embed", "embed_all"):
-            urllib.request.urlopen(urllib.request.Request(f"{url}{path}", body, headers)).close()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
-        assert process.stderr.read() == ""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_ends_it_at_once(folder, number):
+def test_a_second_signal_ends_it_at_once(folder):
     process, url = start(
         "--model", folder / "toy",
         before="import time, elmokit.web.api.batcher, elmokit.web.api.computations\n"
@@ -193,23 +178,9 @@ def test_a_second_signal_ends_it_at_once(folder, number):
     with process, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask)
         assert process.stdout.readline() == "computing\n"
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         until(has_stopped_listening)
-        process.send_signal(number)
-        assert process.wait(20) == 128 + number
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 128 + signal.SIGINT
         assert process.stderr.read() == ""
         assert isinstance(asked.exception(), OSError)
-
-
-def test_what_cannot_be_served_is_refused(folder):
-    for arguments, words in (
-        (["--model", folder / "none"], "no model"),
-        (["--model", folder / "toy", "--layers", "7"], "0 .*to 2"),
-        (["--model", folder / "toy", "--layers", "all"], "average"),
-        (["--model", folder / "toy", "--pool", "first"], "mean.*max"),
-        (["--model", folder / "toy", "--task", folder / "toy"], "run"),
-        (["--model", folder / "toy", "--api-key", ""], "empty"),
-        (["--task", folder / "run", "--task", f"run={folder / 'run'}"], "Two runs"),
-    ):
-        result = elmokit("serve", "--port", "0", *arguments, expect=2)
-        assert re.search(words, result.stderr), result.stderr

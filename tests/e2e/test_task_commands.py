@@ -9,8 +9,6 @@ import time
 import pytest
 
 from elmokit.files.hashing import file_sha256
-from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ..builders.command_line import elmokit, start_elmokit
 from ..builders.task_models import toy_model
@@ -108,41 +106,6 @@ def test_a_training_stopped_by_ctrl_c_says_how_to_go_on_and_does(folder, tmp_pat
     assert "--resume" in elmokit(*arguments, expect=2).stderr
 
 
-def test_tokenized_text_may_be_given(folder, tmp_path):
-    other = tmp_path / "model"
-    toy_model(tokenizer=TokenizerConfig(name="simple")).save(other)
-    run = tmp_path / "run"
-    elmokit(
-        "train", "sentiment", "--data", folder / "data", "--model", other, "-o", run,
-        "--layer-cache", tmp_path / "layers", "--set", "train.epochs=1",
-    )  # fmt: skip
-    given = "by the river."
-    own = TaskRun.load(str(run))
-    ((by_words, _),) = own.predict([given.split()])
-    ((by_rules, _),) = own.predict([given])
-    assert (by_words.sentences[0][-1], by_rules.sentences[0][-1]) == ("river.", ".")
-    done = elmokit("predict", run, "-", "--tokenizer", "whitespace", given=given)
-    assert "'whitespace'" in done.stderr
-    assert "'simple'" in done.stderr
-    ((split, _),) = own.predict([given], tokenizer="whitespace")
-    assert split.sentences == by_words.sentences
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["train", "verse", "-o", "x"], "There is no task 'verse'; choose one of pos, ner"),
-        (["train", "pos", "-o", "x"], "--data DIR"),
-        (["train", "pos", "-o", "x", "--data", "none"], "no directory none"),
-        (["train", "pos", "-o", "x", "--data", "none"], "--train FILE and --dev FILE"),
-        (["train", "pos", "-o", "x", "--embeddings", "glove"], "--embeddings must be one of elmo,"),
-        (["evaluate", "none", "x"], "There is no task run 'none'"),
-    ],
-)
-def test_wrong_input_is_told_with_exit_code_2(arguments, message):
-    assert message in elmokit(*arguments, expect=2).stderr
-
-
 def test_damaged_data_is_told_with_its_line(folder, tmp_path):
     (tmp_path / "dev.tsv").write_text("text\tlabel\nonly a text\n", encoding="utf-8")
     done = elmokit("evaluate", folder / "run", tmp_path / "dev.tsv", expect=2)
@@ -154,19 +117,6 @@ def test_damaged_data_is_told_with_its_line(folder, tmp_path):
     for options in ([], ["--json"]):
         done = elmokit("predict", folder / "run", tmp_path / "long.txt", *options, expect=2)
         assert f"{tmp_path / 'long.txt'}, line 2: " in done.stderr
-
-
-def test_a_bilm_that_learned_with_the_task_answers_from_its_run(folder, tmp_path):
-    elmokit(
-        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
-        "-o", tmp_path / "run", "--layer-cache", tmp_path / "layers", "--epochs", "1",
-        "--set", "train.finetune_bilm=true", "--set", "inputs.positions=output",
-        "--set", "hidden_dims=[12]",
-    )  # fmt: skip
-    assert json.loads((tmp_path / "run" / "task.json").read_text("utf-8"))["bilm"]["finetuned"]
-    answer = elmokit("predict", tmp_path / "run", "-", given="by the river\n").stdout
-    assert answer in ("good\tby the river\n", "bad\tby the river\n")
-    assert not (tmp_path / "layers").exists()
 
 
 def test_a_test_set_is_scored_at_the_end(folder, tmp_path):

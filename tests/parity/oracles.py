@@ -72,6 +72,25 @@ class Case:
         with np.load(self.directory / "expected.npz") as arrays:
             return dict(arrays)
 
+    def check_layers(self, layers: dict[int, np.ndarray]) -> None:
+        """Compare all sentences with the references, layer by layer."""
+        assert layers.keys() == set(range(len(self.sentences)))
+        worst = np.zeros(len(self.tolerance))
+        for index, ours in layers.items():
+            for reference in ("layers", "tf_layers"):
+                values = self.expected.get(f"{reference}_{index:03d}")
+                if values is not None and values.shape[1]:
+                    assert values.shape == ours.shape
+                    worst = np.maximum(worst, np.abs(values - ours).max(axis=(1, 2)))
+        assert (worst <= self.tolerance).all(), f"largest differences {worst}"
+
+    def check_state(self, number: int, state: BiLMState) -> None:
+        """Compare the state after a batch, where the reference stores one."""
+        for letter, ours in (("h", state.hidden), ("c", state.cell)):
+            reference = self.expected.get(f"{letter}_{number:02d}")
+            if reference is not None:
+                assert np.abs(both_directions(ours) - reference).max() <= self.state_tolerance
+
     def weights_path(self, scratch: Path) -> Path:
         """The stored weights; where there are none, write them into ``scratch``."""
         stored = self.directory / "weights.hdf5"

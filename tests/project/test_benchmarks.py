@@ -1,68 +1,134 @@
-"""The benchmarks' harness: schedule, ratios, tables, counted work; peers and network not needed."""
+"""What benchmarks compute themselves: ratios, n-gram models, overlap of data and corpus."""
 
 import importlib
+import json
+import math
 import sys
+from collections import Counter, defaultdict
 
+import numpy as np
 import pytest
 
-MODULES = (
-    "common", "shapes", "texts", "peers", "peers.client", "peers.environments",
-    "bench_embed", "bench_train",
-)  # fmt: skip
+BEGIN, END, NUM_IDS = 1, 2, 9
+LONG = "The quick brown fox jumps over the lazy dog, and the dog does not mind it at all today."
+"""87 characters: a probe of 60, and a rest."""
+KNOWN, PARTLY, NEW = "Known text, whole.", f"{LONG[:70]} but otherwise", "Nobody has seen this."
 
 
 @pytest.fixture(scope="module")
-def harness(pytestconfig):
+def benchmark(pytestconfig):
     """Import modules of `benchmarks/` as its programs do."""
     folder = str(pytestconfig.rootpath / "benchmarks")
+    before = set(sys.modules)
     sys.path.insert(0, folder)
     yield importlib.import_module
     sys.path.remove(folder)
-    for name in MODULES:
-        sys.modules.pop(name, None)
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
+            del sys.modules[name]
 
 
-def test_programs_take_turns_and_warm_ups_do_not_count(harness):
-    ran = []
+def test_programs_take_turns_and_ratios_are_taken_within_a_turn(benchmark):
+    common, ran = benchmark("common"), []
+    seconds = {"a": iter([9, 1, 10, 1]), "b": iter([9, 2, 30, 4])}
 
-    def program(name, seconds):
-        times = iter(seconds)
+    def program(name):
+        return lambda: (ran.append(name), next(seconds[name]))[1]
 
-        def run():
-            ran.append(name)
-            return next(times)
-
-        return run
-
-    found = harness("common").alternate(
-        {"a": program("a", [9, 1, 2]), "b": program("b", [9, 3, 4])}, repeats=2, warm_ups=1
-    )
-    assert ran == ["a", "b"] * 3
-    assert found == {"a": [1, 2], "b": [3, 4]}
-
-
-def test_ratios_are_taken_within_a_turn(harness):
-    common = harness("common")
-    ratio = common.speed_ratio([1.0, 10.0, 1.0], [2.0, 30.0, 4.0])
+    times = common.alternate({name: program(name) for name in seconds}, repeats=3, warm_ups=1)
+    assert ran == ["a", "b"] * 4
+    ratio = common.speed_ratio(times["a"], times["b"])
     assert (ratio.low, ratio.median, ratio.high) == (2.0, 3.0, 4.0)
 
 
-def test_embedding_cells_compare_with_the_fastest_peer_of_equal_vectors(harness):
-    bench = harness("bench_embed")
+def test_embedding_is_compared_with_the_fastest_peer_of_equal_vectors(benchmark):
     seconds = {
-        "elmokit fp32": [1.0, 1.0],
-        "AllenNLP": [10.0, 12.0],
-        "AllenNLP + vocab_to_cache": [2.0, 2.0],
-        "simple_elmo": [4.0, 4.0],
-        "MiniLM-L6": [0.1, 0.1],
-    }
-    cell = bench.summarize(seconds, tokens=100)
+        "elmokit fp32": [1.0, 1.0], "AllenNLP": [10.0, 12.0],
+        "AllenNLP + vocab_to_cache": [2.0, 2.0], "simple_elmo": [4.0, 4.0],
+    }  # fmt: skip
+    cell = benchmark("bench_embed").summarize(seconds, tokens=100)
     assert cell["fastest_peer"] == "simple_elmo"
     assert cell["ratios"]["elmokit fp32"]["AllenNLP"]["median"] == 11.0
     assert cell["tokens_per_second"]["AllenNLP"]["high"] == 10.0
-    table = bench.cell_table(cell).splitlines()
-    assert table[0] == (
-        "| program | tokens/s | lowest–highest | × AllenNLP | × simple_elmo "
-        "| × AllenNLP + vocab_to_cache |"
-    )
-    assert table[2] == "| elmokit fp32 | 100 | 100–100 | 11.0 | 4.0 | 2.0 |"
+
+
+def stream_of(ngrams, sentences):
+    ids = np.concatenate([[BEGIN, *sentence, END] for sentence in sentences])
+    return ngrams.Stream(ids, BEGIN, END)
+
+
+def probability_by_hand(sentences, order, history, word):
+    """Kneser-Ney with dictionaries, one n-gram at a time (Chen and Goodman 1998)."""
+    raw = [Counter() for _ in range(order + 1)]
+    for sentence in sentences:
+        marked = (BEGIN, *sentence, END)
+        for n in range(1, order + 1):
+            raw[n].update(marked[i : i + n] for i in range(len(marked) - n + 1))
+    probability = 1 / (NUM_IDS - 2)
+    for n in range(1, order + 1):
+        counts = dict(raw[n])
+        if n < order:
+            before = defaultdict(set)
+            for gram in raw[n + 1]:
+                before[gram[1:]].add(gram[0])
+            counts = {g: c if g[0] == BEGIN else len(before[g]) for g, c in raw[n].items()}
+        if n == 1:
+            counts.pop((BEGIN,))
+        tally = Counter(counts.values())
+        n1, n2, n3, n4 = (max(1, tally[k]) for k in (1, 2, 3, 4))
+        y = n1 / (n1 + 2 * n2)
+        cuts = [0, *(max(0, k - (k + 1) * y * b / a) for k, a, b in
+                     ((1, n1, n2), (2, n2, n3), (3, n3, n4)))]  # fmt: skip
+        context = tuple(history[-(n - 1) :]) if n > 1 else ()
+        own = {gram[-1]: count for gram, count in counts.items() if gram[:-1] == context}
+        if len(context) < n - 1 or not own:
+            break
+        total, count = sum(own.values()), own.get(word, 0)
+        rest = sum(cuts[min(c, 3)] for c in own.values()) / total
+        probability = (count - cuts[min(count, 3)]) / total + rest * probability
+    return probability
+
+
+@pytest.mark.parametrize("order", [1, 2, 5])
+def test_probabilities_of_n_grams_are_those_counted_by_hand(benchmark, order):
+    ngrams, generator = benchmark("bench_ngram"), np.random.default_rng(5)
+    weights = np.array([8, 5, 3, 2, 1, 1]) / 20
+    lengths = generator.integers(1, 8, 60)
+    sentences = [generator.choice(np.arange(3, NUM_IDS), size, p=weights) for size in lengths]
+    model = ngrams.KneserNey(stream_of(ngrams, sentences[:50]), NUM_IDS, order)
+    expected = []
+    for sentence in sentences[50:]:
+        marked = [BEGIN, *sentence, END]
+        expected += [
+            math.log(probability_by_hand(sentences[:50], order, marked[:i], marked[i]))
+            for i in range(1, len(marked))
+        ]
+    log_probs = model.log_probs(stream_of(ngrams, sentences[50:]))
+    assert log_probs == pytest.approx(expected, abs=1e-12)
+    turned = stream_of(ngrams, sentences).reversed()
+    by_hand = stream_of(ngrams, [sentence[::-1] for sentence in reversed(sentences)])
+    assert np.array_equal(turned.ids, by_hand.ids)
+    assert np.array_equal(turned.positions, by_hand.positions)
+
+
+def test_texts_of_a_data_set_are_found_in_a_corpus_across_lines(benchmark, tmp_path):
+    """However they are written; what is very short must be a whole line."""
+    first, second = LONG[:40].rsplit(" ", 1)
+    lines = ["Other words.", f"before {first}", f"{second}{LONG[40:]}", f"So: {KNOWN} Yes.", "good"]
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def pairs(*premises):
+        rows = ({"premise": p, "hypothesis": KNOWN, "label": "neutral"} for p in premises)
+        return "".join(json.dumps(row) + "\n" for row in rows)
+
+    data, rest = tmp_path / "dev.jsonl", tmp_path / "rest.jsonl"
+    premises = [LONG, "Known  text, whole.", PARTLY, NEW, NEW, "words", "good", KNOWN.upper()]
+    data.write_text(pairs(*premises), encoding="utf-8")
+    counts = benchmark("overlap").measure([str(corpus)], "nli", data, rest=rest)
+    assert (counts["examples"], counts["examples_found"]) == (8, 4)
+    assert (counts["texts"], counts["texts_found"]) == (7, 4)
+    assert (counts["short_texts"], counts["short_texts_found"]) == (5, 2)
+    assert (counts["probes"], counts["probes_found"]) == (6, 3)  # LONG and PARTLY begin alike
+    assert counts["corpus"]["lines"] == 5
+    assert rest.read_text(encoding="utf-8") == pairs(NEW, NEW, "words", KNOWN.upper())

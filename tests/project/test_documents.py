@@ -1,4 +1,4 @@
-"""README and docs tell the truth: their Python runs, their commands and links exist.
+"""README and docs tell the truth: their Python runs, their commands, links and settings exist.
 
 All Python blocks of a page run in order in one namespace, in a folder that holds `model` (a tiny
 model directory), `options.json`, `weights.hdf5` and `vocab.txt` (the same model in the original's
@@ -6,18 +6,23 @@ format) and a few small texts. A block after `<!-- not run: reason -->` is skipp
 run if their code is not that of the English page. Lessons run in an empty folder.
 """
 
+import importlib
+import importlib.util
 import logging
 import re
 import shlex
 import subprocess
 from contextlib import redirect_stdout
 from io import StringIO
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("README*.md"), *DOCS.rglob("*.md")])
 FENCE = re.compile(
     r"^(?P<note><!-- [^\n]* -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -28,13 +33,23 @@ NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[-+]?\d+)?")
 PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
-def blocks(page, *languages):
-    text = (ROOT / page).read_text(encoding="utf-8")
+def read(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page, *languages, all_blocks=False):
     return [
         match["code"]
-        for match in FENCE.finditer(text)
-        if match["language"] in languages and "not run" not in (match["note"] or "")
+        for match in FENCE.finditer(read(page))
+        if match["language"] in languages and (all_blocks or "not run" not in (match["note"] or ""))
     ]
+
+
+def anchors(text):
+    """Anchors of the headings, as GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", title.lower()) for title in titles]
+    return {title.strip().replace(" ", "-") for title in plain}
 
 
 def commands_of(page):
@@ -63,16 +78,9 @@ def pages_that_run():
         is_lesson = "/course/" in page
         english = page.replace("docs/ko/", "docs/")
         is_copy = english != page and without_comments(page) == without_comments(english)
-        if blocks(page, "python") and not is_copy:
+        is_quickstart = page.endswith("quickstart.md")
+        if blocks(page, "python") and not is_copy and not is_quickstart:
             yield pytest.param(page, marks=[pytest.mark.e2e] if is_lesson else [])
-
-
-@pytest.mark.parametrize("page", list(pages_that_run()))
-@pytest.mark.usefixtures("without_type_checks")
-def test_python_runs_without_a_warning(page, workplace, tmp_path, monkeypatch, caplog):
-    monkeypatch.chdir(tmp_path if "/course/" in page else workplace)
-    run_python(page)
-    assert warnings_in(caplog) == []
 
 
 def run_python(page):
@@ -95,7 +103,15 @@ def assert_alike(printed, shown):
 
 
 def warnings_in(caplog):
-    return [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("page", list(pages_that_run()))
+@pytest.mark.usefixtures("without_type_checks")
+def test_python_runs_without_a_warning(page, workplace, tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path if "/course/" in page else workplace)
+    run_python(page)
+    assert warnings_in(caplog) == []
 
 
 @pytest.mark.e2e
@@ -110,9 +126,8 @@ def test_the_quickstart_runs_without_a_warning(page, language, tmp_path, monkeyp
     if language == "ko":
         pytest.importorskip("kiwipiepy")
     page = f"docs/{page}.md"
-    demo = (ROOT / f"src/elmokit/data/demo/{language}.txt").read_text(encoding="utf-8")
-    lines = demo.splitlines(keepends=True)
-    parts = {"corpus": lines[:2200], "heldout": lines[-240:], "text": lines[-240:]}
+    lines = read(f"src/elmokit/data/demo/{language}.txt").splitlines(keepends=True)
+    parts = {"corpus": lines[:1200], "heldout": lines[-100:], "text": lines[-100:]}
     for name, part in parts.items():
         (tmp_path / f"{name}.txt").write_text("".join(part), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -126,14 +141,15 @@ def test_the_quickstart_runs_without_a_warning(page, language, tmp_path, monkeyp
     assert warnings_in(caplog) == []
 
 
-@pytest.mark.parametrize("page", [page for page in PAGE_NAMES if list(commands_of(page))])
-def test_commands_and_their_options_exist(page):
+def test_commands_and_their_options_exist():
     import typer
 
     from elmokit.cli import app
 
     group = typer.main.get_command(app)
-    for words in commands_of(page):
+    commands = [words for page in PAGE_NAMES for words in commands_of(page)]
+    assert len(commands) > 100
+    for words in commands:
         if not words or words[0].startswith("-"):
             continue
         assert words[0] in group.commands, words
@@ -144,108 +160,103 @@ def test_commands_and_their_options_exist(page):
         assert used <= known, f"elmokit {' '.join(words)}"
 
 
-@pytest.mark.parametrize("page", PAGE_NAMES)
-def test_links_lead_somewhere(page):
-    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#\s]+)", text):
-        if not re.match(r"[a-z]+:", target):
-            found = ((ROOT / page).parent / target).resolve()
-            assert found.exists(), target
-            if page.startswith("docs/"):
-                assert found.is_relative_to(ROOT / "docs"), f"{target} is not on the site"
+@pytest.mark.parametrize("page", [*PAGE_NAMES, "CHANGELOG.md", "SECURITY.md"])
+def test_links_and_anchors_lead_somewhere(page):
+    path = ROOT / page
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(#[^)\s]*)?\)", FENCE.sub("", read(page))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        linked = (path.parent / target).resolve() if target else path
+        assert linked.exists(), target
+        if page.startswith("docs/"):
+            assert linked.is_relative_to(DOCS), f"{target} is not on the site"
+        if anchor and linked.suffix == ".md":
+            assert anchor[1:].lower() in anchors(linked.read_text("utf-8")), f"{target}{anchor}"
 
 
-def test_every_page_is_in_the_navigation():
-    """The navigation names every page of docs/ and nothing else."""
-    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    listed = re.findall(r"([\w/-]+\.md)", config.split("nav:")[1])
-    docs = ROOT / "docs"
-    there = [str(page.relative_to(docs)) for page in PAGES if page.is_relative_to(docs)]
-    assert sorted(listed) == sorted(there)
-
-
-def test_the_reference_names_modules_that_exist():
-    import importlib
-
-    names = [
-        name
-        for page in sorted((ROOT / "docs/reference").glob("*.md"))
-        for name in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE)
-    ]
+def test_navigation_and_reference_name_what_there_is():
+    navigation = read("mkdocs.yml").split("nav:")[1]
+    there = [str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS)]
+    assert sorted(re.findall(r"([\w/-]+\.md)", navigation)) == sorted(there)
+    pages = [page.read_text("utf-8") for page in sorted((DOCS / "reference").glob("*.md"))]
+    names = [name for page in pages for name in re.findall(r"^::: (\S+)", page, re.MULTILINE)]
     assert len(names) == len(set(names)) > 10
     for name in names:
         assert importlib.import_module(name).__doc__
 
 
-def test_both_readmes_say_the_same_commands():
-    english, korean = (ROOT / name for name in ("README.md", "README.ko.md"))
-
-    def code(page):
-        found = [
-            re.sub(r"#.*", "", block) for block in blocks(page.name, "bash") if "elmokit" in block
-        ]
-        korean_only = r" --tokenizer korean"  # which the models of the Korean pages need
-        return [re.sub(korean_only, "", re.sub(r"\s+", " ", block)) for block in found]
-
-    assert code(english) == code(korean)
-    titles = [
-        re.findall(r"^#+ ", page.read_text("utf-8"), re.MULTILINE) for page in (english, korean)
-    ]
+def test_both_readmes_say_the_same_commands_which_need_nothing_before_them():
+    titles, codes = [], []
+    for page in ("README.md", "README.ko.md"):
+        text = read(page)
+        demo, test = (marked_command(text, name) for name in ("demo", "test"))
+        for command in (demo, test):
+            assert "\n" not in command
+            assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -c ")
+        assert demo.endswith("&& .venv/bin/elmokit demo")
+        code = [block for block in blocks(page, "bash") if "elmokit" in block]
+        plain = re.sub(r"#.*| --tokenizer korean", "", "\n".join(code))  # which Korean models need
+        codes.append(plain.split())
+        titles.append(re.findall(r"^#+ ", text, re.MULTILINE))
+    assert codes[0] == codes[1]
     assert titles[0] == titles[1]
-
-
-@pytest.mark.parametrize("page", ["README.md", "README.ko.md"])
-def test_the_two_commands_need_nothing_before_them(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    demo, test = (marked_command(text, name) for name in ("demo", "test"))
-    assert text.count("<!-- command:") == 2
-    for command in (demo, test):
-        assert "\n" not in command
-        assert command.startswith(
-            "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt"
-        )
-    assert demo.endswith("&& .venv/bin/elmokit demo")
-    assert ".venv/bin/pytest" in test
-
-
-def test_ci_runs_the_test_command_of_the_readme():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    printed = subprocess.run(
-        [ROOT / ".ci/run", "--print"], capture_output=True, text=True, check=True
-    )
-    assert printed.stdout.strip() == marked_command(readme, "test")
+    printed = subprocess.run([ROOT / ".ci/run", "--print"], capture_output=True, text=True)
+    assert printed.stdout.strip() == test
 
 
 def doors(index):
     """The rows of the table of an index page: what, command, page."""
-    text = (ROOT / index).read_text(encoding="utf-8")
-    table = re.search(r"<!-- doors: begin -->\n(.*?)<!-- doors: end -->", text, re.DOTALL)[1]
+    table = re.search(r"<!-- doors: begin -->\n(.*?)<!-- doors: end -->", read(index), re.DOTALL)[1]
     return [re.split(r" *\| *", line.strip("| ")) for line in table.splitlines()[2:]]
 
 
 def test_every_door_has_a_page_in_both_languages_with_an_example():
     english, korean = doors("docs/index.md"), doors("docs/ko/index.md")
     assert [row[1] for row in english] == [row[1] for row in korean]
-    assert len(english) == 16
-    for folder, row in [
-        *(("docs", row) for row in english),
-        *(("docs/ko", row) for row in korean),
-    ]:
-        page, _, anchor = re.search(r"\(([^)]+)\)", row[2])[1].partition("#")
-        text = (ROOT / folder / page).read_text(encoding="utf-8")
-        assert FENCE.search(text), page
-        titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-        plain = {re.sub(r"[^\w\- ]", "", one.lower()).strip().replace(" ", "-") for one in titles}
-        assert not anchor or anchor in plain, row[2]
+    for folder, rows in (("docs", english), ("docs/ko", korean)):
+        for row in rows:
+            page = re.search(r"\(([^)#]+)", row[2])[1]
+            assert FENCE.search(read(f"{folder}/{page}")), page
 
 
 def test_the_trust_page_names_tests_that_there_are():
-    page = (ROOT / "docs/results/trust.md").read_text(encoding="utf-8")
-    named = re.findall(
-        r"`((?:unit|e2e|contracts|project|properties)/[\w/]+\.py)((?:::\w+)*)`", page
-    )
-    assert len(named) > 30
+    folders = "unit|e2e|contracts|project|properties"
+    named = re.findall(rf"`((?:{folders})/[\w/]+\.py)((?:::\w+)*)`", read("docs/results/trust.md"))
+    assert len(named) > 20
     for path, names in named:
-        text = (ROOT / "tests" / path).read_text(encoding="utf-8")
+        text = read(f"tests/{path}")
         for name in filter(None, names.split("::")):
             assert re.search(rf"(?:def|class) {name}\b", text), (path, name)
+
+
+def settings_of(config, prefix=""):
+    """The settings of a configuration and of all dataclasses in it, with dots."""
+    for name, kind in get_type_hints(config).items():
+        if name in {field.name for field in fields(config)}:
+            yield prefix + name
+            for inner in filter(is_dataclass, (kind, *get_args(kind))):
+                yield from settings_of(inner, f"{prefix}{name}.")
+
+
+def test_every_setting_of_the_glossary_exists():
+    from elmokit.tasks.runs.config import TaskRunConfig
+    from elmokit.training.pretraining.pretrain import PretrainConfig
+
+    section = read("docs/glossary.md").split("## Settings")[1]
+    tables = re.split(r"^\| Setting .*$", section, flags=re.MULTILINE)[1:]
+    for config, table in zip((PretrainConfig, TaskRunConfig), tables, strict=True):
+        listed = re.findall(r"^\| `([\w.]+)` \|", table, re.MULTILINE)
+        assert len(listed) > 10
+        assert sorted(set(listed) - set(settings_of(config))) == []
+
+
+def test_the_notebooks_are_those_of_the_lessons():
+    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "recipes/notebooks.py")
+    recipe = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(recipe)
+    made = dict(recipe.notebooks())
+    assert set(made) == set(recipe.NOTEBOOKS.rglob("*.ipynb"))
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, f"run recipes/notebooks.py: {path.name}"
+        for target in re.findall(r"\]\(([^)#:]+\.md)", text):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"

@@ -5,7 +5,6 @@ the patch does nothing, and the test passes without testing.
 """
 
 import ast
-import functools
 import re
 from pathlib import Path
 
@@ -15,16 +14,18 @@ PACKAGE = TESTS.parent / "src/elmokit"
 
 def sources():
     """Dotted name of each module -> its text."""
+    paths = {
+        path: path.relative_to(PACKAGE.parent).with_suffix("") for path in PACKAGE.rglob("*.py")
+    }
     return {
-        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(
-            ".__init__"
-        ): path.read_text(encoding="utf-8")
-        for path in PACKAGE.rglob("*.py")
+        ".".join(name.parts).removesuffix(".__init__"): path.read_text(encoding="utf-8")
+        for path, name in paths.items()
     }
 
 
-def patches(tree, modules):
+def patches(text):
     """Yield line, module and name of every `setattr` on a module of the package."""
+    tree = ast.parse(text)
     aliases = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(tree)
@@ -32,28 +33,18 @@ def patches(tree, modules):
         for alias in node.names
     }
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr"):
-            continue
-        match node.args:
-            case [ast.Constant(value=str(target)), *_]:
-                module, _, name = target.rpartition(".")
-            case [ast.Name(id=alias), ast.Constant(value=str(name)), *_]:
-                module = aliases.get(alias, "")
-            case _:
-                continue
-        if module in modules:
-            yield node.lineno, module, name
-
-
-@functools.cache
-def names_read(source):
-    nodes = ast.walk(ast.parse(source))
-    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr":
+            match node.args:
+                case [ast.Constant(value=str(target)), *_]:
+                    yield (node.lineno, *target.rpartition(".")[::2])
+                case [ast.Name(id=alias), ast.Constant(value=str(name)), *_]:
+                    yield node.lineno, aliases.get(alias, ""), name
 
 
 def is_looked_up(module, name, modules):
     """Whether the module itself reads the name, or others read it as its attribute, late."""
-    if name in names_read(modules[module]):
+    nodes = ast.walk(ast.parse(modules[module]))
+    if any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id == name for n in nodes):
         return True
     last = module.rpartition(".")[2]
     late = re.compile(rf"\b{last}\.{name}\b|^ +from {re.escape(module)} import .*\b{name}\b", re.M)
@@ -61,13 +52,12 @@ def is_looked_up(module, name, modules):
 
 
 def test_every_patch_reaches_what_it_replaces():
-    modules, found, idle = sources(), 0, []
-    for path in sorted(TESTS.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text) if "setattr" in text else ast.Module()
-        for line, module, name in patches(tree, modules):
-            found += 1
-            if not is_looked_up(module, name, modules):
-                idle.append(f"{path.relative_to(TESTS)}:{line}: nothing reads {name} in {module}")
-    assert found
+    modules = sources()
+    idle = [
+        f"{path.relative_to(TESTS)}:{line}: nothing reads {name} in {module}"
+        for path in sorted(TESTS.rglob("*.py"))
+        if "setattr" in (text := path.read_text(encoding="utf-8"))
+        for line, module, name in patches(text)
+        if module in modules and not is_looked_up(module, name, modules)
+    ]
     assert idle == []

@@ -1,17 +1,17 @@
-"""The tables of scores in README, docs and cards are those that the experiments wrote."""
+"""Scores and speeds in README, docs and cards are those that experiments and benchmarks wrote."""
 
 import importlib
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
 
-ROOT = Path(__file__).parents[2]
-PAGES = ROOT / "docs/results/experiments"
+from .test_documents import DOCS, ROOT, read
+
+OURS = ("elmokit fp32", "elmokit bf16", "elmokit int8")
 
 
 @pytest.fixture
@@ -20,59 +20,64 @@ def publish(monkeypatch):
     return importlib.import_module("publish")
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        "README.md",
-        "README.ko.md",
-        "docs/results/experiments.md",
-        "docs/ko/results/index.md",
-        "docs/guides/taggers.md",
-        "docs/ko/guides/taggers.md",
-    ],
-)
-def test_tables_have_the_published_numbers(publish, document):
-    text = (ROOT / document).read_text("utf-8")
-    assert "begin -->" in text
-    assert publish.with_tables(document) == text
+def test_tables_of_scores_have_the_published_numbers(publish):
+    for document in publish.DOCUMENTS:
+        text = read(document)
+        assert "begin -->" in text
+        assert publish.with_tables(document) == text, document
 
 
 def test_every_page_has_its_numbers_and_a_model_of_the_package_or_says_which(publish):
-    shipped = [load_model(PACKAGED_MODELS / name).model_hash() for name in publish.SOURCES]
-    overview = (PAGES.parent / "experiments.md").read_text("utf-8")
-    pages = sorted(PAGES.glob("*.md"))
+    models = {name: load_model(PACKAGED_MODELS / name) for name in publish.SOURCES}
+    hashes = [model.model_hash() for model in models.values()]
+    overview = read("docs/results/experiments.md")
+    pages = sorted((DOCS / "results/experiments").glob("*.md"))
     assert len(pages) >= 6
     for page in pages:
         results = json.loads(page.with_suffix(".json").read_text("utf-8"))
-        is_shipped = any(publish.is_made_with(results, one) for one in shipped)
+        is_shipped = any(publish.is_made_with(results, one) for one in hashes)
         assert is_shipped or f"`{results['made']['biLM'].split()[-1]}`" in overview
         assert f"- command: {results['made']['command']}" in page.read_text("utf-8")
-        assert not publish.FOREIGN_PATH.search(page.read_text("utf-8"))
+    for name, model in models.items():
+        scores = publish.card_scores(publish.read_published(publish.SOURCES[name]))["scores"]
+        card = (PACKAGED_MODELS / name / "README.md").read_text("utf-8")
+        assert list(model.training_metadata["scores"]) == list(scores)
+        assert all(text.split(",")[0] in card for text in scores.values())
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
-def test_cards_have_the_published_scores_of_their_model(publish, language):
-    results = publish.read_published(publish.SOURCES[language])
-    model = load_model(PACKAGED_MODELS / language)
-    card = (PACKAGED_MODELS / language / "README.md").read_text("utf-8")
-    scores = publish.card_scores(results)["scores"]
-    assert publish.is_made_with(results, model.model_hash())
-    assert list(model.training_metadata["scores"]) == list(scores)
-    for task, text in scores.items():
-        assert re.search(re.escape(text.split(",")[0]), card), task
+def cells(line):
+    return [cell.strip() for cell in line.strip("| \n").split("|")]
 
 
-@pytest.mark.parametrize("document", ["docs/results/experiments.md", "docs/ko/results/index.md"])
-def test_what_few_seeds_leave_out_and_what_was_decided_late_stands_below_each_table(document):
-    text = (ROOT / document).read_text("utf-8")
-    late = {
-        "en": "Not everything was settled before the runs",
-        "ko": "실행 전에 정하지는 않았습니다",
-    }
-    sentence = late["ko" if "/ko/" in document else "en"]
-    for language, mark in (("en", "‡"), ("ko", "†")):
-        table, rest = text.split(f"scores {language}: begin -->")[1].split("<!--", 1)
-        below = rest.split("##")[0].split("begin -->")[0]
-        assert mark in table
-        assert f"\n{mark} " in below
-        assert sentence in below
+def measured(shape, batch):
+    """The rows of a cell of the EPYC run, by program: the named columns."""
+    page = read(f"benchmarks/results/embed-{shape}_amd-epyc-2-cores_2026-11.md")
+    section = re.search(rf"## {shape}, {batch} sentences? a call .*?\n\n(.*?)\n\n", page, re.DOTALL)
+    header, _, *rows = map(cells, section[1].splitlines())
+    return {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+
+
+def test_speeds_are_compared_with_the_fastest_alternative_as_measured():
+    table = re.search(
+        r"\| Shape, sentences per call \| Fastest.*?\n\n", read("docs/results/speed.md"), re.DOTALL
+    )
+    rows = [cells(line) for line in table[0].strip().splitlines()[2:]]
+    assert [row[0] for row in rows] == [
+        f"{shape}, {n}" for shape in ("small", "original") for n in (1, 16, 64)
+    ]
+    for cell, name, tokens, *ratios in rows:
+        programs = measured(*cell.split(", "))
+        others = {
+            program: int(columns["tokens/s"].replace(",", ""))
+            for program, columns in programs.items()
+            if program not in (*OURS, "MiniLM-L6")  # whose vectors are others
+        }
+        fastest = max(others, key=others.get)
+        said = fastest.replace("+ vocab_to_cache", "with its vocabulary cache")
+        assert (name, tokens) == (said, f"{others[fastest]:,}")
+        assert ratios == [f"{programs[one][f'× {fastest}']}×" for one in OURS]
+    small = next(row for row in rows if row[0] == "small, 64")
+    for readme in ("README.md", "README.ko.md"):
+        text = " ".join(read(readme).split())
+        assert all(ratio.rstrip("×") in text for ratio in small[3:5])
+        assert small[1].split()[0] in text

@@ -1,7 +1,11 @@
-"""What is in the repository: nothing big, nothing of one machine, everything the package needs."""
+"""The repository: nothing big, nothing of one machine, all pinned, imports in one direction."""
 
 import re
+import shutil
 import subprocess
+import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +17,14 @@ MACHINE_PATH = re.compile(
     + r")/\w"
 )
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".json", ".yml", ".yaml", ".sh", ".cfg", ""}
+WRITTEN_SUFFIXES = {".py", ".md", ".toml", ".js", ".css", ".html", ".yml", ".c", ".h", ".sh"}
+RUN_LINTER = "from importlinter.cli import lint_imports_command as run; run(['--no-cache'])"
+
+
+def python(code, *, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -21,102 +33,144 @@ def tracked_files(pytestconfig):
     root = pytestconfig.rootpath
     if not (root / ".git").exists():
         pytest.skip("not a git checkout")
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        check=True,
-    )
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(command, cwd=root, capture_output=True, check=True)
     paths = [root / name for name in listing.stdout.decode().split("\0") if name]
     return [path for path in paths if path.is_file()]
 
 
 def test_no_file_is_large(tracked_files):
-    """What is in the package has limits in test_packaged_models.py and test_packaged_taggers.py."""
-    sizes = {
-        str(path): path.stat().st_size
-        for path in tracked_files
-        if not re.search("data/(models|taggers)/", path.as_posix())
-    }
-    assert {path: size for path, size in sizes.items() if size > MAX_BYTES} == {}
+    """Models and taggers have limits of their own, in test_packaged_models.py."""
+    others = [path for path in tracked_files if not re.search("data/(models|taggers)/", str(path))]
+    assert [path for path in others if path.stat().st_size > MAX_BYTES] == []
 
 
-def test_no_file_names_a_path_of_one_machine(tracked_files):
-    found = [
+def test_no_file_names_a_path_of_one_machine_or_an_index(tracked_files, repository_dir):
+    faults = [
         f"{path}:{number}: {line.strip()}"
         for path in tracked_files
         if path.suffix in TEXT_SUFFIXES
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
         if MACHINE_PATH.search(line)
     ]
-    assert found == []
-
-
-def test_no_lock_file_ties_the_repository_to_hosts(tracked_files, repository_dir):
+    assert faults == []
     assert "uv.lock" not in {path.name for path in tracked_files}
     assert "[tool.uv" not in (repository_dir / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_no_module_postpones_annotations(tracked_files):
+def test_files_end_with_one_newline_and_no_module_postpones_annotations(tracked_files):
     """Postponed annotations are strings, which the shape checks cannot use."""
     line = "from __future__ import " + "annotations"
-    python_files = [path for path in tracked_files if path.suffix == ".py"]
-    assert [path for path in python_files if line in path.read_text(encoding="utf-8")] == []
+    for path in tracked_files:
+        if path.suffix in WRITTEN_SUFFIXES and (text := path.read_bytes()):
+            assert text == text.rstrip() + b"\n", path
+            assert path.suffix != ".py" or line.encode() not in text, path
 
 
-def test_the_constraints_pin_torch_and_every_dependency(repository_dir):
-    import tomllib
-
+def test_every_dependency_is_pinned_and_has_its_licence_on_the_page(repository_dir):
     constraints = (repository_dir / "constraints.txt").read_text(encoding="utf-8")
-    pinned = {
-        line.split("==")[0].lower().replace("_", "-")
-        for line in constraints.splitlines()
-        if "==" in line
+    pins = {
+        (name.lower().replace("_", "-"), version)
+        for name, version in re.findall(r"^([\w.-]+)==(\S+)", constraints, re.MULTILINE)
     }
-    assert "torch==2.13.0" in constraints.splitlines()
-    project = tomllib.loads((repository_dir / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = project["project"]["optional-dependencies"]
-    wanted = [
-        *project["project"]["dependencies"],
-        *(item for items in extras.values() for item in items),
-    ]
-    names = {re.split(r"[\[>=<]", item)[0] for item in wanted} - {"elmokit"}
-    assert names - pinned == set()
-
-
-def test_the_package_data_is_part_of_the_package(repository_dir):
-    from importlib.resources import files
-
-    data = files("elmokit") / "data"
-    assert data.is_dir()
-    assert any(data.iterdir())
-
-
-def test_the_page_of_licences_names_every_pinned_package(repository_dir):
-    pins = re.findall(
-        r"^([\w.-]+)==(\S+)", (repository_dir / "constraints.txt").read_text(), re.MULTILINE
-    )
+    project = tomllib.loads((repository_dir / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = {re.split(r"[\[>=<]", name)[0] for names in wanted for name in names} - {"elmokit"}
+    assert names - {name for name, _ in pins} == set()
     page = (repository_dir / "docs/reference/dependencies.md").read_text(encoding="utf-8")
-    rows = set(re.findall(r"^\| ([\w.-]+) \| (\S+) \| \S", page, re.MULTILINE))
-    wanted = {(name.lower().replace("_", "-"), version) for name, version in pins}
-    found = {(name.lower().replace("_", "-"), version) for name, version in rows}
-    assert wanted - found - {pin for pin in wanted if pin[0] == "torch"} == set()
-
-
-def test_the_page_of_licences_names_what_is_vendored(repository_dir):
+    rows = {
+        (name.lower().replace("_", "-"), version)
+        for name, version in re.findall(r"^\| ([\w.-]+) \| (\S+) \| \S", page, re.MULTILINE)
+    }
+    assert {pin for pin in pins - rows if pin[0] != "torch"} == set()
     vendor = repository_dir / "src/elmokit/web/page/static/vendor"
-    page = (repository_dir / "docs/reference/dependencies.md").read_text(encoding="utf-8")
-    prose = page.split("<!-- licences: begin -->")[0].lower()
     libraries = [folder for folder in vendor.iterdir() if folder.is_dir()]
     assert len(libraries) >= 2
     for folder in libraries:
         assert (folder / "LICENSE").is_file()
-        assert folder.name in prose
-    assert str(vendor.relative_to(repository_dir)) in prose
+        assert folder.name in page.split("<!-- licences: begin -->")[0].lower()
 
 
-def test_text_files_end_with_one_newline(tracked_files):
-    suffixes = {".py", ".md", ".toml", ".js", ".css", ".html", ".yml", ".c", ".h", ".sh"}
-    written = [path for path in tracked_files if path.suffix in suffixes]
-    texts = {path: path.read_bytes() for path in written}
-    assert [path for path, text in texts.items() if text and text != text.rstrip() + b"\n"] == []
+def test_import_contracts_are_kept(repository_dir):
+    result = python(RUN_LINTER, cwd=repository_dir)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"[1-9] kept, 0 broken", result.stdout)
+
+
+def test_importing_loads_little():
+    """The package loads no library, the network no files."""
+    code = "import sys, elmokit; print({'torch', 'numpy', 'h5py', 'typer'} & set(sys.modules))"
+    assert python(code).stdout.strip() == "set()"
+    code = "import elmokit.bilm.lstmp, sys; print(*(m for m in sys.modules if 'elmokit.' in m))"
+    own = {"elmokit.version", "elmokit.bilm", "elmokit.bilm.lstmp"}  # the first is the package's
+    loaded = set(python(code).stdout.split()) - own
+    assert loaded <= {"elmokit.errors", "elmokit.field_checks", "elmokit.wording"}
+
+
+def test_public_names_are_there_for_python_and_for_readers():
+    """The TYPE_CHECKING block, the table of modules and __all__ are three views of one list."""
+    import ast
+
+    import elmokit
+
+    for name in elmokit.__all__:
+        assert getattr(elmokit, name) is not None
+    with pytest.raises(AttributeError, match="'Elmo'"):
+        elmokit.Elmo  # noqa: B018
+    tree = ast.parse(Path(elmokit.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    for_readers = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert for_readers == elmokit._MODULE_OF
+    assert set(for_readers) == set(elmokit.__all__) <= set(dir(elmokit))
+
+
+def test_annotations_are_checked_while_testing():
+    """jaxtyping's import hook is in place, also in the worker processes of pytest-xdist."""
+    import jaxtyping
+
+    from elmokit.config import apply_overrides
+
+    with pytest.raises(jaxtyping.TypeCheckError):
+        apply_overrides({}, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    ["ruff check --no-cache", "ruff format --check --no-cache", "codespell"],
+)
+def test_the_tools_find_nothing(repository_dir, command):
+    """Types are checked by pre-commit and `.ci/run`: it takes longer than most tests together."""
+    tool, *arguments = command.split()
+    program = shutil.which(tool, path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip(f'{tool} is not installed: pip install -e ".[test]"')
+    result = subprocess.run(
+        [program, *arguments], cwd=repository_dir, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, (result.stdout + result.stderr)[-5000:]
+
+
+@pytest.mark.parametrize("kind", ["pretrain", "finetune"])
+def test_every_preset_and_recipe_is_a_configuration(repository_dir, kind, tmp_path):
+    from elmokit.config import from_dict, to_dict
+    from elmokit.errors import ConfigError
+    from elmokit.training.pretraining import presets
+    from elmokit.training.pretraining.pretrain import PretrainConfig
+
+    build = presets.pretrain_config if kind == "pretrain" else presets.finetune_config
+    recipes = sorted((repository_dir / "recipes" / kind).glob("*.toml"))
+    assert recipes
+    for recipe in recipes:
+        assert build(recipe=recipe) != build()
+    for preset in presets.preset_names() if kind == "pretrain" else ():
+        config = build(preset)
+        assert from_dict(PretrainConfig, to_dict(config)) == config
+    (tmp_path / "mine.toml").write_text("[train]\nbatch_sise = 32\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine\.toml.*`train\.batch_sise`.*`batch_size`"):
+        build(recipe=tmp_path / "mine.toml")

@@ -1,25 +1,58 @@
-"""Ours: `elmokit.training.pretraining.pretrain`, whole: data preparation, objective, update, log.
+"""Ours: `Embedder` and `pretrain` whole, as users call them.
 
-It waits for requests between two updates, in the callback that every caller of `pretrain` has.
+`pretrain` waits for requests between two updates, in the callback that every caller of it has.
 """
 
+import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
-from protocol import open_channel, versions
+from protocol import EmbeddingProgram, open_channel, serve_embedding, versions
 
-from elmokit import WordVocab
+from elmokit import Embedder, WordVocab
 from elmokit.training.pretraining.presets import pretrain_config
 from elmokit.training.pretraining.pretrain import RunOptions, pretrain
 from elmokit.training.pretraining.run import TrainingEvent
 from elmokit.training.schedules import Limits
 
+WARM_UP = 128
+"""Sentences that make a new embedder do what it does on first use."""
 ENDLESS = 10**11
 
 
-def main() -> None:
+class Elmokit(EmbeddingProgram):
+    """One `Embedder.embed` a batch; with its word cache, empty at first, where that is allowed."""
+
+    packages = ("elmokit", "torch", "numpy")
+    embedder: Embedder | None
+
+    def load(self, *, folder: str, threads: int, max_batch: int, settings: dict[str, Any]) -> None:
+        """Load the weights."""
+        self.arguments = {"num_threads": threads, **settings}
+        self.model = Path(folder, "model")
+        self.caches = False
+        self.embedder = Embedder.load(self.model, word_cache=False, **self.arguments)
+
+    def begin_run(self, first_batch: list[list[str]]) -> None:
+        """Forget earlier runs."""
+        if not self.keep_words and not self.caches:
+            return
+        self.embedder = None  # before the next one takes its memory
+        self.caches = self.keep_words
+        self.embedder = Embedder.load(self.model, word_cache=self.caches, **self.arguments)
+        self.embedder.embed([["a"] * len(words) for words in first_batch[:WARM_UP]])
+
+    def embed(self, sentences: list[list[str]]) -> list[np.ndarray]:
+        """Embed one batch."""
+        assert self.embedder is not None
+        return self.embedder.embed(sentences)
+
+
+def train() -> None:
     """Train until nobody asks any more."""
     requests, answer = open_channel()
     request = next(requests)
@@ -64,4 +97,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "embed":
+        serve_embedding(Elmokit())
+    else:
+        train()
