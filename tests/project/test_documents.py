@@ -13,8 +13,8 @@ import re
 import shlex
 import subprocess
 from contextlib import redirect_stdout
-from io import StringIO
 from dataclasses import fields, is_dataclass
+from io import StringIO
 from pathlib import Path
 from typing import get_args, get_type_hints
 
