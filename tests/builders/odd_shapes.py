@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from elmokit.bilm.char_cnn import PADDING_ID, CharCNNConfig, CharTokenEncoder
+from elmokit.bilm.char_cnn import CharTokenEncoder
+from elmokit.bilm.config import PADDING_ID, CharCNNConfig
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.softmax import SampledSoftmax
 from elmokit.kernels import build, interface, library

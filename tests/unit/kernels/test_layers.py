@@ -3,7 +3,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from elmokit.bilm.char_cnn import PADDING_ID, CharCNNConfig, CharTokenEncoder, Highway
+from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
+from elmokit.bilm.config import PADDING_ID, CharCNNConfig
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.kernels.buffers import (
     MAX_INT8_INNER,
