@@ -19,11 +19,12 @@ import torch
 from common import print_result
 
 from elmokit import load_model
-from elmokit.bilm.bilm import BiLMState, Direction
+from elmokit.bilm.config import Direction
 from elmokit.corpus.readers import read_sentences
 from elmokit.inference.divergence import amplified
 from elmokit.inference.engine import Engine
 from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.state import LSTMState
 from elmokit.inference.torch_backend import ModuleNetwork
 from elmokit.text.tokenizers.registry import build_tokenizer
 
@@ -39,23 +40,25 @@ MACHINE_LIKE = {
 }
 
 
-def lyapunov(
-    engine: Engine, vectors: torch.Tensor, rows: np.ndarray, direction: Direction
-) -> float:
+def lyapunov(engine: Engine, vectors: np.ndarray, rows: np.ndarray, direction: Direction) -> float:
     """Return the mean growth of a disturbance of the state, in nats a token (Benettin's method)."""
-    zeros = BiLMState.zeros(engine.network.config.lstm, 2).direction(direction)
-    hidden, cell = (values.clone() for values in zeros)
-    generator = torch.Generator().manual_seed(0)
-    shift = [torch.randn(values[:, 0].shape, generator=generator) for values in (hidden, cell)]
+    zeros = LSTMState.zeros(engine.network.config.lstm, 2).direction(direction)
+    hidden, cell = (values.copy() for values in zeros)
+    generator = np.random.default_rng(0)
+    shift = [
+        generator.standard_normal(values[:, 0].shape, dtype=np.float32) for values in (hidden, cell)
+    ]
     growth = []
     chunks = [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
     for chunk in chunks if direction == "forward" else chunks[::-1]:
-        distance = math.sqrt(sum(float(values.double().square().sum()) for values in shift))
+        distance = math.sqrt(
+            sum(float(np.square(values, dtype=np.float64).sum()) for values in shift)
+        )
         growth.append(math.log(distance / DISTANCE))
         for values, change in zip((hidden, cell), shift, strict=True):
             values[:, 1] = values[:, 0] + change * (DISTANCE / distance)
         state = engine.read(direction, vectors, [chunk, chunk], (hidden, cell))
-        hidden, cell = (values.clone() for values in state)
+        hidden, cell = (values.copy() for values in state)
         shift = [values[:, 1] - values[:, 0] for values in (hidden, cell)]
     return float(np.mean(growth[10:])) / CHUNK  # the first ones turn into the fastest direction
 
@@ -64,7 +67,7 @@ def measure(name: str, natural: list[str]) -> Iterator[tuple[str, dict[str, floa
     """Yield the figures of one model, text by text."""
     model = load_model(name)
     bilm = FrozenBiLM(model)
-    plain = Engine(ModuleNetwork(model, use_bf16=False, device=torch.device("cpu")))
+    plain = Engine(ModuleNetwork(model.config, model.arrays(), use_bf16=False, device="cpu"))
     for text, words in {"natural text": natural, **MACHINE_LIKE}.items():
         vectors, tokens = bilm.encode([words])
         (rows,) = tokens.sentences
@@ -75,7 +78,7 @@ def measure(name: str, natural: list[str]) -> Iterator[tuple[str, dict[str, floa
                 "words": len(words),
                 "largest_value": float(np.abs(ours).max()),
                 "kernels_against_pytorch": float(np.abs(ours - theirs).max()),
-                "change_by_1e-6": amplified(bilm.engine, vectors[torch.from_numpy(rows)]),
+                "change_by_1e-6": amplified(bilm.engine, vectors[rows]),
                 **{
                     f"lyapunov_{direction}": lyapunov(bilm.engine, vectors, rows, direction)
                     for direction in get_args(Direction)

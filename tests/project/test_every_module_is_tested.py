@@ -43,7 +43,7 @@ COVERED_BY = {
     "contracts/test_embedding_files.py": "embed/options embed/formats/*",
     "contracts/test_keyed_embeddings.py": "embed/keyed_lines",
     "unit/integrations/test_transformers.py": "integrations/transformers_tokenizer",
-    "unit/embed/test_embedder.py": "embed/streaming",
+    "unit/embed/test_embedder.py": "embed/streaming inference/state",
     "unit/embed/test_job.py": "embed/line_embedder",
     # Parts of one computation: a wrong one gives the whole another result.
     "unit/corpus/test_preparation.py": "corpus/text_shards",
@@ -60,7 +60,9 @@ COVERED_BY = {
     "unit/inference/test_engine.py": (
         "inference/kernel_backend inference/results inference/torch_backend"
     ),
-    "unit/kernels/test_layers.py": "kernels/buffers kernels/inference",
+    "unit/kernels/test_layers.py": "kernels/buffers kernels/inference kernels/packed_matrix",
+    "unit/weights/test_model_dir.py": "weights/arrays weights/stored_bilm",
+    "unit/bilm/test_config.py": "bilm/lstm_config",
     "unit/kernels/test_training.py": "kernels/library",
     "unit/tasks/runs/test_task_run.py": "tasks/inputs/task_bilm",
     "unit/tasks/runs/test_training.py": "tasks/runs/examples",

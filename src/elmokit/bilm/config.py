@@ -8,24 +8,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from elmokit.bilm.lstm_config import (
+    FORGET_OFFSET as FORGET_OFFSET,
+)
+from elmokit.bilm.lstm_config import (
+    MAX_DIM,
+    MAX_LAYERS,
+    LSTMConfig,
+)
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_choices, check_ranges
 from elmokit.text import lexicon as lexicons
 from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS, CharVocabConfig
 from elmokit.text.lexicon import LexiconConfig
 
-MAX_LAYERS, MAX_DIM = 100, 1 << 16
-"""Bounds of every configuration; no network of this kind comes near them."""
 MAX_CLUSTERS = 100
 """The most clusters of an adaptive softmax."""
 MAX_WORDS = 2**31 - 2
 """The largest vocabulary: word ids are int32 in places."""
 MAX_DROPOUT = 0.999999
-CLIPS = (1e-6, 1e6)
-"""The clips that a configuration may have."""
 PADDING_ID = CHAR_PADDING + 1
 """The padding character in id tensors; its embedding is trained. Id 0 is a padded token."""
-FORGET_OFFSET = 1.0  # added to the forget gate at run time; stored biases exclude it
 
 Direction = Literal["forward", "backward"]
 Shape = tuple[int, ...]
@@ -79,38 +82,6 @@ class CharCNNConfig:
     def num_filters(self) -> int:
         """F, the width of the concatenated convolutions."""
         return sum(count for _, count in self.filters)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LSTMConfig:
-    """Shape of the two LSTM stacks. The defaults are those of the released original model."""
-
-    num_layers: int = 2
-    """N, layers in each direction."""
-    cell_dim: int = 4096
-    """H, the gates' inner width."""
-    projection_dim: int = 512
-    """D, the width of one direction; if equal to ``cell_dim``, there is no projection."""
-    cell_clip: float | None = 3.0
-    """Bound on the absolute value of the cell; none: no clipping."""
-    projection_clip: float | None = 3.0
-    """Bound on the absolute value of the projected output; no effect without a projection."""
-    skip_connections: bool = True
-    """Add a layer's input to its output, from the second layer on."""
-
-    def __post_init__(self) -> None:
-        check_ranges(
-            self,
-            num_layers=(1, MAX_LAYERS),
-            cell_dim=(1, MAX_DIM),
-            cell_clip=CLIPS,
-            projection_clip=CLIPS,
-        )
-        check_ranges(self, projection_dim=(1, self.cell_dim))
-        for name in ("cell_clip", "projection_clip"):
-            if (value := getattr(self, name)) is not None:
-                # the hash of a model must not depend on whether a file says 3 or 3.0
-                object.__setattr__(self, name, float(value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +139,12 @@ class BiLMConfig:
                 "which pre-training sets from the vocabulary"
             )
         check_ranges(self, num_words=(0, MAX_WORDS), dropout=(0.0, MAX_DROPOUT))
+        widest = 0 if self.char_cnn is None else max(width for width, _ in self.char_cnn.filters)
+        if widest > self.char_vocab.max_characters:
+            raise ConfigError(
+                f"A filter of width {widest} is wider than max_characters="
+                f"{self.char_vocab.max_characters}; use narrower filters or longer rows."
+            )
 
 
 def padding_id(lexicon: LexiconConfig | None) -> int:

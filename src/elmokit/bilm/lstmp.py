@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.config import FORGET_OFFSET, LSTMConfig
+from elmokit.bilm.lstm_config import FORGET_OFFSET, LSTMConfig
 
 
 class LSTMWeights(NamedTuple):

@@ -13,13 +13,13 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.line_embedder import EmbeddedLine, OwnLines, splitter_for
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.streaming import BATCHES_PER_BUFFER
 from elmokit.errors import ElmokitError, InputError, MissingExtraError
 from elmokit.inference.precision import check_precision
+from elmokit.inference.state import LSTMState
 from elmokit.integrations.arrow_table import TableEmbedder
 from elmokit.jobs.identity import changes
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -152,7 +152,7 @@ class RayLines:
         return dict(self._metadata)
 
     def stream(
-        self, lines: Iterable[str], *, initial_state: BiLMState | None = None
+        self, lines: Iterable[str], *, initial_state: LSTMState | None = None
     ) -> Generator[EmbeddedLine, None, None]:
         """Yield words and vectors of the lines, in order; some blocks are read ahead."""
         # not a Ray data set, which would be made of all lines at once; this holds some blocks

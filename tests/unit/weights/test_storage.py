@@ -1,9 +1,12 @@
 """Stored number formats: what they hold exactly, and how far rounding moves a weight."""
 
+from typing import get_args
+
 import pytest
 import torch
 
-from elmokit.weights.storage import SCALE, STORAGES, pack, round_to, unpack
+from elmokit.weights.arrays import SCALE, Storage
+from elmokit.weights.storage import pack, round_to, unpack
 
 
 @pytest.fixture
@@ -15,7 +18,7 @@ def weight():
     return rows
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", get_args(Storage))
 def test_rounded_weights_come_back_bit_for_bit(weight, storage):
     rounded = round_to(weight, storage)
     assert torch.equal(round_to(rounded, storage), rounded)
@@ -53,7 +56,7 @@ def test_numbers_beyond_the_format_are_refused(weight, storage, value):
         round_to(weight, storage)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", get_args(Storage))
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_of_a_training_that_diverged_are_called_that(weight, storage, value):
     weight[0, 0] = value
