@@ -1,17 +1,19 @@
 """Small models for the tests of `elmokit.embed`."""
 
+from types import SimpleNamespace
+
 import h5py
 import numpy as np
 import torch
 
-from elmokit.bilm.bilm import BiLMConfig, BiLMState
-from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.config import BiLMConfig, CharCNNConfig, LSTMConfig
 from elmokit.embed import job
 from elmokit.embed.options import EmbedOptions
 from elmokit.inference.batching import find_distinct_tokens
 from elmokit.inference.engine import Engine
 from elmokit.inference.precision import build_network
+from elmokit.inference.state import LSTMState
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -65,16 +67,22 @@ def plain_layers(
     return layers, out.state
 
 
-def run_engine(model: PretrainedBiLM, sentences: list[list[str]], **options):
-    """The answer of the engine."""
-    network = build_network(
-        model, precision=options.pop("precision", "fp32"), device=torch.device("cpu")
-    )
+def network_of(model: PretrainedBiLM, precision="fp32"):
+    """The network of a model on the CPU."""
+    return build_network(model.config, model.arrays(), precision=precision, device="cpu")
+
+
+def run_engine(
+    model: PretrainedBiLM, sentences: list[list[str]], *, precision="fp32", state=None, **options
+):
+    """The answer of the engine, with the state of the modules."""
     tokens = find_distinct_tokens(sentences)
-    engine = Engine(network)
-    return engine.run(
-        engine.encode_tokens(model.encode_words(tokens.words).numpy()), tokens.sentences, **options
-    )
+    engine = Engine(network_of(model, precision))
+    vectors = engine.encode_tokens(model.ids_of_words(tokens.words))
+    before = None if state is None else LSTMState.of(state)
+    out = engine.run(vectors, tokens.sentences, state=before, **options)
+    after = BiLMState(torch.from_numpy(out.state.hidden), torch.from_numpy(out.state.cell))
+    return SimpleNamespace(vectors=out.vectors, state=after)
 
 
 def read_hdf5(path) -> dict[int, np.ndarray]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.cli.descriptions import describe
 from elmokit.corpus.shards import ShardSet, write_shards
@@ -19,6 +18,7 @@ from elmokit.embed.formats.registry import read_metadata
 from elmokit.embed.job import embed_files
 from elmokit.embed.part_store import PartStore
 from elmokit.embed.vector_sequence import open_vectors
+from elmokit.inference.state import LSTMState
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Pieces, open_job
 from elmokit.jobs.metrics_log import read_log
@@ -150,7 +150,9 @@ def embedded(suffix: str) -> Callable[[Path], Target]:
 def parts(folder: Path) -> Target:
     store = PartStore(folder)
     block = Block([0, 1], ["a b", ""], [["a", "b"], []], [np.ones((2, 2, 4)), np.ones((2, 0, 4))])
-    store.add(0, block, BiLMState(torch.ones(1, 2, 1, 4), torch.ones(1, 2, 1, 8)))
+    store.add(
+        0, block, LSTMState(np.ones((1, 2, 1, 4), np.float32), np.ones((1, 2, 1, 8), np.float32))
+    )
 
     def read() -> None:
         _ = list(store.texts()), list(store.blocks()), store.last_state()

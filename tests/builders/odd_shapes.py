@@ -11,19 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tensor_layers import PackedCharCNN, PackedLinear, PackedLogSumExp, PackedLSTM
 
-from elmokit.bilm.char_cnn import PADDING_ID, CharCNNConfig, CharTokenEncoder
+from elmokit.bilm.char_cnn import CharTokenEncoder
+from elmokit.bilm.config import PADDING_ID, CharCNNConfig
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.softmax import SampledSoftmax
 from elmokit.kernels import build, interface, library
 from elmokit.kernels.inference import load_kernels
-from elmokit.kernels.layers import (
-    PackedCharCNN,
-    PackedLinear,
-    PackedLogSumExp,
-    PackedLSTM,
-    ScratchBuffers,
-)
+from elmokit.kernels.layers import ScratchBuffers
 from elmokit.kernels.training import load_training_kernels
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.lstm import run_fused

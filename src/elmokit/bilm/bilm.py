@@ -3,56 +3,22 @@
 `BiLM` keeps no LSTM state: callers pass a `BiLMState` in and get the new one back.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder, WordTokenEncoder
-from elmokit.bilm.lstmp import LSTMP, LSTMConfig
+from elmokit.bilm.char_cnn import CharTokenEncoder, WordTokenEncoder
+from elmokit.bilm.config import BiLMConfig, Direction, LSTMConfig
+from elmokit.bilm.lstmp import LSTMP
 from elmokit.bilm.masking import lengths_of, mask_of, reverse_sequences
-from elmokit.errors import ConfigError
-from elmokit.field_checks import check_ranges
-from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-from elmokit.text.lexicon import LexiconConfig
+from elmokit.text.char_vocab import CharVocab
 
-MAX_WORDS = 2**31 - 2
-"""The largest vocabulary: word ids are int32 in places."""
-MAX_DROPOUT = 0.999999
-Direction = Literal["forward", "backward"]
 DirectionState = tuple[Tensor, Tensor]
 """(hidden (N, B, D), cell (N, B, H)) of one direction."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BiLMConfig:
-    """Everything that determines a biLM's parameters and numbers; by default the original model."""
-
-    char_vocab: CharVocabConfig = field(default_factory=CharVocabConfig)
-    """Characters per token, normalization and truncation."""
-    char_cnn: CharCNNConfig | None = field(default_factory=CharCNNConfig)
-    """The character encoder; none for word-input models."""
-    num_words: int | None = None
-    """V, for word-input models only. 0: pre-training sets it from the vocabulary."""
-    lexicon: LexiconConfig | None = None
-    """Characters and words by lists instead of bytes: imported models of ELMoForManyLangs."""
-    lstm: LSTMConfig = field(default_factory=LSTMConfig)
-    """The LSTM stacks."""
-    dropout: float = 0.1
-    """Share of values dropped in training at each LSTM layer's input and at the top output."""
-
-    def __post_init__(self) -> None:
-        reads_words = self.num_words is not None
-        if (self.char_cnn is None) != reads_words or (self.lexicon is not None and reads_words):
-            raise ConfigError(
-                "set either `char_cnn` (character input, with or without `lexicon`) or `num_words` "
-                "(word input), not both or neither; for word input, char_cnn=none and num_words=0, "
-                "which pre-training sets from the vocabulary"
-            )
-        check_ranges(self, num_words=(0, MAX_WORDS), dropout=(0.0, MAX_DROPOUT))
 
 
 @dataclass(frozen=True)

@@ -1,57 +1,15 @@
 """The token layer: a character CNN with highways, or a word embedding in word-input models."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.lstmp import MAX_DIM, MAX_LAYERS
-from elmokit.errors import ConfigError
-from elmokit.field_checks import check_choices, check_ranges
-from elmokit.text import lexicon as lexicons
-from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS
+from elmokit.bilm.config import CharCNNConfig, padding_id
+from elmokit.text.char_vocab import NUM_CHARS
 from elmokit.text.lexicon import LexiconConfig
-
-PADDING_ID = CHAR_PADDING + 1
-"""The padding character in id tensors; its embedding is trained. Id 0 is a padded token."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CharCNNConfig:
-    """Shape of the character encoder. The defaults are those of the released models."""
-
-    embedding_dim: int = 16
-    """Width of one character's embedding."""
-    filters: tuple[tuple[int, int], ...] = (
-        (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
-    )  # fmt: skip
-    """(width in characters, number of filters), in order of concatenation."""
-    activation: Literal["relu", "tanh"] = "relu"
-    """Applied after the maximum over positions."""
-    num_highway: int = 2
-    """Highway layers after the convolutions; 0 for none."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self, embedding_dim=(1, MAX_DIM), num_highway=(0, MAX_LAYERS))
-        check_choices(self)
-        is_valid = 0 < len(self.filters) <= MAX_LAYERS and all(
-            1 <= width <= MAX_CHARACTERS and count >= 1 for width, count in self.filters
-        )
-        if not is_valid or self.num_filters > MAX_DIM:
-            raise ConfigError(
-                f"`filters` must be 1 to {MAX_LAYERS} pairs (width, count) with widths from 1 to "
-                f"{MAX_CHARACTERS} and counts from 1, at most {MAX_DIM:,} together, "
-                f"got {str(self.filters)[:200]}"
-            )
-
-    @property
-    def num_filters(self) -> int:
-        """F, the width of the concatenated convolutions."""
-        return sum(count for _, count in self.filters)
 
 
 class Highway(nn.Module):
@@ -119,7 +77,7 @@ class CharTokenEncoder(nn.Module):
             )
         self.config = config
         self.max_characters = max_characters
-        self.padding_id = PADDING_ID if lexicon is None else lexicons.PADDING
+        self.padding_id = padding_id(lexicon)
         num_chars = NUM_CHARS if lexicon is None else lexicon.character_rows
         self.char_embedding = nn.Embedding(num_chars, config.embedding_dim, padding_idx=0)
         self.word_embedding: nn.Embedding | None = None

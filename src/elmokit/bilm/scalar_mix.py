@@ -1,30 +1,14 @@
 """The task-specific mixtures of biLM layers."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.bilm.config import LayerChoice, LayerNorm
 from elmokit.field_checks import check_choice
-
-LayerNorm = Literal["none", "token", "batch", "batch_with_boundaries"]
-"""How layers are normalized before mixing, without gain or bias.
-
-``token``: over the features of each position (the usual layer norm).
-``batch``: one mean and variance per layer over all real tokens of the batch, as in bilm-tf.
-``batch_with_boundaries``: the same with sentence boundaries, as in AllenNLP. The batch-wide norms
-make a sentence's vectors depend on its batch; they exist for parity.
-"""
-
-LayerChoice = Literal["mix", "average", "top", "layer0"]
-"""The layers of a mixture.
-
-``mix``: all, with learned weights. ``average``: all, weighted equally. ``top``: the last one.
-``layer0``: the token layer. The scale gamma is always learned.
-"""
 
 NORM_EPSILON = 1e-12
 

@@ -5,7 +5,6 @@ a target): word id ``w`` is class ``w - 1``, row ``w - 1`` of the weights.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -13,11 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.errors import ConfigError
-from elmokit.field_checks import check_choices, check_ranges
+from elmokit.bilm.config import SoftmaxConfig, cutoffs_of, has_sample, shrinkage
 
-MAX_CLUSTERS = 100
-"""The most clusters of an adaptive softmax."""
 MAX_LOGITS = 1 << 20
 """Logits that the exact loss holds at once."""
 MIN_ROWS = 32
@@ -29,35 +25,6 @@ Ids = Int[Tensor, " X"]
 """Word ids of the targets."""
 Nats = Float[Tensor, " X"]
 """Loss of each target."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SoftmaxConfig:
-    """The softmax that a model is trained with. Evaluation is always exact."""
-
-    kind: Literal["full", "sampled", "adaptive"] = "sampled"
-    """``sampled`` becomes ``full`` if the vocabulary is at most twice the sample."""
-    num_samples: int = 8192
-    """K, negative words drawn for each direction and step."""
-    full_share: float = 0.0
-    """Sampled: last share of the training budget in which all words are candidates, so that rare
-    words are scored as in evaluation. Updates then take longer."""
-    cutoffs: tuple[int, ...] = ()
-    """Adaptive: first classes of the rarer clusters; empty: at 1/20 and 1/4 of the vocabulary."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self, num_samples=(1, 2**31 - 2), full_share=(0.0, 1.0))
-        check_choices(self)
-        is_increasing = list(self.cutoffs) == sorted(set(self.cutoffs))
-        if (
-            len(self.cutoffs) > MAX_CLUSTERS
-            or not is_increasing
-            or min(self.cutoffs, default=1) < 1
-        ):
-            raise ConfigError(
-                f"`cutoffs` must be at most {MAX_CLUSTERS} increasing numbers of classes, each at "
-                f"least 1, got {str(self.cutoffs)[:200]}"
-            )
 
 
 @dataclass(frozen=True)
@@ -203,10 +170,8 @@ class AdaptiveSoftmax(nn.Module):
     def __init__(self, num_words: int, dim: int, *, cutoffs: tuple[int, ...]) -> None:
         super().__init__()
         self.num_words = num_words
-        # each cluster has `shrink` times fewer dimensions than the one before; the last has one
-        shrink = min(4.0, dim ** (1 / len(cutoffs)) * (1 - 1e-9))
         self.clusters = nn.AdaptiveLogSoftmaxWithLoss(
-            dim, num_words, list(cutoffs), div_value=shrink, head_bias=True
+            dim, num_words, list(cutoffs), div_value=shrinkage(dim, len(cutoffs)), head_bias=True
         )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -243,12 +208,10 @@ Softmax = FullSoftmax | AdaptiveSoftmax
 def build_softmax(config: SoftmaxConfig, num_words: int, dim: int) -> Softmax:
     """Build the output layer for a vocabulary of ``num_words`` lines.
 
-    ``sampled`` gives a full softmax if the sample would be half the vocabulary or more: finding so
-    many distinct words costs more than it saves.
+    ``sampled`` gives a full softmax unless `has_sample`.
     """
     if config.kind == "adaptive":
-        default = tuple(sorted({max(1, num_words // 20), max(2, num_words // 4)}))
-        return AdaptiveSoftmax(num_words, dim, cutoffs=config.cutoffs or default)
-    if config.kind == "sampled" and 2 * config.num_samples < num_words:
+        return AdaptiveSoftmax(num_words, dim, cutoffs=cutoffs_of(config, num_words))
+    if has_sample(config, num_words):
         return SampledSoftmax(num_words, dim, num_samples=config.num_samples)
     return FullSoftmax(num_words, dim)

@@ -10,31 +10,29 @@ from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.embed.formats.registry import HDF5_SUFFIXES, read_any_metadata, suffixes
 from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.surprisal_files import read_shape
-from elmokit.experiments.report import RESULTS_FILE
 from elmokit.files.damage import damage
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
 from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE
-from elmokit.tasks.runs.run_dir import (
-    CONFIG_FILE,
-    HELD_OUT,
-    WEIGHTS_FILE,
-    read_metadata,
-    run_hash,
-)
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.training import METADATA_KEYS
 from elmokit.vectors.vector_files import read_vectors
-from elmokit.web.page.export import CATALOG_NAME
-from elmokit.weights.convert import OPTIONS_NAME
-from elmokit.weights.locate import CONFIG_NAME, TASK_RUNS, find_model, packaged_models
-from elmokit.weights.model_dir import load_model
+from elmokit.weights.locate import (
+    CONFIG_NAME,
+    OPTIONS_NAME,
+    RUN_CONFIG_NAME,
+    TASK_RUNS,
+    find_model,
+    packaged_models,
+)
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
-from elmokit.weights.onnx_file import read_onnx_metadata
 from elmokit.weights.result_metadata import EMBEDDINGS, FileKind
+from elmokit.weights.stored_bilm import read_bilm
 from elmokit.wording import quoted
 
 Description = dict[str, Any]
+RESULTS_FILE, CATALOG_NAME = "results.json", "explorer.json"
+"""Marks of experiments and explorer pages, whose own modules import PyTorch."""
 SURPRISAL: FileKind = "surprisal"
 WEIGHTS: FileKind = "model weights"
 _ADVICE = "Copy the whole directory again."
@@ -71,6 +69,8 @@ def _described_file(path: Path) -> Description:
     if suffix in suffixes():
         return _file(path, read_any_metadata(path, advice=_NOT_OURS))
     if suffix == ".onnx":
+        from elmokit.weights.onnx_file import read_onnx_metadata
+
         return _file(path, {"kind": "ONNX model", **read_onnx_metadata(path)})
     if suffix in (".tsv", ".jsonl") and (table := read_shape(path)) is not None:
         return _file(path, {"kind": SURPRISAL, "rows": table.num_rows, "columns": table.columns})
@@ -132,7 +132,7 @@ def _vocabulary(path: Path) -> Description:
 
 
 def _model(directory: Path) -> Description:
-    config, model = read_config(directory), load_model(directory)
+    config, model = read_config(directory), read_bilm(directory)
     return {
         "kind": "model",
         "version": config.elmokit_version,
@@ -140,7 +140,7 @@ def _model(directory: Path) -> Description:
         "layers": model.num_layers,
         "dim": model.output_dim,
         "parameters": model.num_parameters(),
-        "target_words": None if model.softmax is None else model.softmax.num_words,
+        "target_words": model.num_target_words,
         "bytes": (directory / WEIGHTS_NAME).stat().st_size,
         "tokenizer": to_dict(model.tokenizer),
         "normalization": model.config.char_vocab.normalization,
@@ -159,6 +159,8 @@ def _training_run(directory: Path) -> Description:
 
 
 def _task_run(directory: Path) -> Description:
+    from elmokit.tasks.runs.run_dir import HELD_OUT, WEIGHTS_FILE, read_metadata, run_hash
+
     metadata = read_metadata(directory)
     if (metadata.get("data") or {}).get("dev") == HELD_OUT:  # the card has the score of the dev set
         metadata = {"held_out" if key == "dev" else key: metadata[key] for key in metadata}
@@ -227,7 +229,7 @@ def _original(directory: Path) -> Description:
 
 
 DIRECTORIES: dict[str, Callable[[Path], Description]] = {
-    CONFIG_NAME: _model, CONFIG_FILE: _task_run, RESULTS_FILE: _experiment,
+    CONFIG_NAME: _model, RUN_CONFIG_NAME: _task_run, RESULTS_FILE: _experiment,
     MANIFEST_NAME: _shards, RUN_FILE: _training_run, CATALOG_NAME: _explorer,
     OPTIONS_NAME: _original,
 }  # fmt: skip

@@ -37,7 +37,7 @@ _at_start: ProcessorTimes | None = None
 
 
 def prepare_threads() -> None:
-    """Prepare for `choose_threads`; called before torch is imported, which takes a while anyway.
+    """Prepare for `choose_threads`; called before imports, which take a while anyway.
 
     OpenMP threads will sleep after a short wait, or at once where other processes want our cores
     already, unless the user set how they wait.
@@ -55,12 +55,13 @@ def prepare_threads() -> None:
 def choose_threads(threads: int | None) -> None:
     """Set the number of CPU threads: ``threads``, or a default.
 
-    The default is PyTorch's, or fewer where a cgroup allows fewer, or where other processes used
+    The default is the number of cores, or fewer
+    where a cgroup allows fewer, or where other processes used
     cores since `prepare_threads`. ``OMP_NUM_THREADS`` overrides it.
     """
-    import torch
+    from elmokit.kernels.threads import get_num_threads, set_num_threads
 
-    usual = torch.get_num_threads()
+    usual = get_num_threads()
     if threads is None and not any(name in os.environ for name in _NUMBER):
         limits = {
             "the container's limit": cgroup_cores(),
@@ -76,7 +77,7 @@ def choose_threads(threads: int | None) -> None:
         if threads < usual:
             log.info("%d of %d CPU threads: %s (--threads decides)", threads, usual, why)
     if threads is not None and threads != usual:
-        torch.set_num_threads(threads)
+        set_num_threads(threads)
 
 
 def free_cores(since: ProcessorTimes) -> float | None:

@@ -11,8 +11,6 @@ from itertools import islice
 from os import PathLike
 from typing import get_args
 
-import torch
-
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError, InputError
@@ -21,7 +19,9 @@ from elmokit.files.remote import AnyFile
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.precision import Precision
 from elmokit.kernels.build import origin
+from elmokit.kernels.threads import get_num_threads
 from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
+from elmokit.weights.stored_bilm import read_bilm
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ def bench(
     text_files = [] if text is None else sources.find_files(text)
     if pipes := [path for path in text_files if sources.is_read_once(path)]:
         raise InputError(f"{pipes[0]} can be read only once; the text is read twice. Give files.")
-    loaded = Embedder.load(model, device="cpu", word_cache=False).model
+    loaded = read_bilm(model)
     splitter = build_tokenizer(tokenizer_for_model(loaded.tokenizer, tokenizer))
     form = loaded.config.char_vocab.normalization
     with as_file(files("elmokit").joinpath("data/demo/en.txt")) as demo:
@@ -100,7 +100,7 @@ def bench(
             speeds.append(Speed(precision, size, _tokens_per_second(embedder, batches, seconds)))
             on_progress(len(speeds))
     corpus = _estimate(text_files, sentences, speeds) if text_files else None
-    return BenchReport(str(model), torch.get_num_threads(), origin("inference"), speeds, corpus)
+    return BenchReport(str(model), get_num_threads(), origin("inference"), speeds, corpus)
 
 
 def _tokens_per_second(

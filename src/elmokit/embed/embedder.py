@@ -4,15 +4,13 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.pooling import check_pooling, pool
 from elmokit.embed.spans import embed_spans
 from elmokit.embed.streaming import (
@@ -25,16 +23,24 @@ from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import FormatError, InputError
 from elmokit.inference.batching import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.precision import Precision, check_precision, pick_device
+from elmokit.inference.precision import (
+    Precision,
+    check_precision,
+    find_device,
+    import_torch,
+    pick_device,
+)
 from elmokit.inference.results import Layers, check_layers
+from elmokit.inference.state import LSTMState
 from elmokit.inference.warm_state import warm_metadata, warm_state, warm_text
+from elmokit.kernels.threads import set_num_threads
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.locate import find_model, lasting_name
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.result_metadata import result_metadata
+from elmokit.weights.stored_bilm import LoadedBiLM, StoredBiLM, read_bilm
 
 
 class ModelSource(NamedTuple):
@@ -60,29 +66,30 @@ class Embedder:
 
     def __init__(
         self,
-        model: PretrainedBiLM,
+        model: LoadedBiLM,
         *,
-        device: str | torch.device = "auto",
+        device: Any = "auto",
         precision: Precision | str = "fp32",
         word_cache: bool = True,
     ) -> None:
-        if not isinstance(model, PretrainedBiLM):
+        if not isinstance(model, LoadedBiLM):
             raise TypeError(
                 f"`Embedder` takes a loaded model, got {type(model).__name__}. Directories and "
                 "names are for Embedder.load(…)."
             )
-        self._model: PretrainedBiLM | None = model
+        self._model: LoadedBiLM | None = model
         self._source: ModelSource | None = None
         self._device, self._word_cache = str(device), word_cache
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
         self.normalization: Normalization = model.config.char_vocab.normalization
         self._stored_text = model.warm_text
+        stored = model.stored()
         with ThreadPoolExecutor(1) as pool:  # hashed while the weights are packed
-            model_hash = pool.submit(model.model_hash)
+            model_hash = pool.submit(stored.model_hash)
             self._bilm = FrozenBiLM(
-                model,
-                device=pick_device(device),
+                stored,
+                device=find_device(device),
                 precision=check_precision(precision),
                 word_cache=word_cache,
             )
@@ -100,7 +107,7 @@ class Embedder:
     @classmethod
     def load(
         cls,
-        model: str | PathLike[str] | PretrainedBiLM | None = None,
+        model: str | PathLike[str] | LoadedBiLM | None = None,
         *,
         device: str = "auto",
         precision: Precision | str = "fp32",
@@ -125,12 +132,12 @@ class Embedder:
         if num_threads is not None:
             if num_threads < 1:
                 raise InputError(f"`num_threads` must be at least 1, got {num_threads}.")
-            torch.set_num_threads(num_threads)
+            set_num_threads(num_threads)
         options: Any = {"device": device, "precision": precision, "word_cache": word_cache}
-        if isinstance(model, PretrainedBiLM):
+        if isinstance(model, LoadedBiLM):
             return cls(model, **options)
         model_dir = find_model(model)
-        embedder = cls(load_model(model_dir), **options)
+        embedder = cls(read_bilm(model_dir), **options)
         embedder._source = ModelSource(model_dir.absolute(), embedder._fingerprint)
         embedder._model = None  # the engine has its own weights: these would only take up memory
         return embedder
@@ -158,28 +165,35 @@ class Embedder:
     def __repr__(self) -> str:
         source = self._source
         name = "a model in memory" if source is None else repr(lasting_name(source.model_dir))
+        device = self._bilm.network.device
         return (
             f"Embedder({name}: {self.num_layers} layers of {self.dim}, {self.precision} on "
-            f"{self.device}, tokenizer {self.tokenizer_config}, normalization {self.normalization})"
+            f"{device}, tokenizer {self.tokenizer_config}, normalization {self.normalization})"
         )
 
     @property
-    def model(self) -> PretrainedBiLM:
-        """The model, reloaded from its directory on first access; `FormatError` if that changed."""
+    def model(self) -> Any:
+        """The `PretrainedBiLM`, reloaded from its directory on first access, which takes PyTorch.
+
+        Raises:
+            FormatError: if the directory has changed.
+        """
         if self._model is None:
-            self._model = self._reload()
+            assert self._source is not None
+            self._model = self._unchanged(_modules().load_model(self._source.model_dir))
+        if isinstance(self._model, StoredBiLM):
+            self._model = _modules().PretrainedBiLM.of(self._model)
         return self._model
 
-    def _reload(self) -> PretrainedBiLM:
+    def _unchanged(self, model: LoadedBiLM) -> LoadedBiLM:
         assert self._source is not None
-        model = load_model(self._source.model_dir)
         _check_unchanged(self._source, model.fingerprint())
         return model
 
     @property
-    def device(self) -> torch.device:
-        """Where vectors are computed."""
-        return self._bilm.network.device
+    def device(self) -> Any:
+        """The `torch.device` where vectors are computed."""
+        return pick_device(self._bilm.network.device)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -270,15 +284,16 @@ class Embedder:
         sentences: Sequence[GivenSentence],
         *,
         layers: Layers | str = "all",
-        state: BiLMState | None = None,
-    ) -> tuple[list[np.ndarray], BiLMState]:
+        state: Any = None,
+    ) -> tuple[list[np.ndarray], LSTMState]:
         """Embed a batch whose row *k* continues from row *k* of ``state``, as the original does.
 
         Return the vectors of each sentence, and the state for the next call. Rows of ``state``
-        beyond the batch stay unchanged; new rows start at zero, as all do by default. Raise what
-        `embed` raises, and `ValueError` if ``state`` belongs to another model.
+        beyond the batch stay unchanged; new rows start at zero, as all do by default. A `BiLMState`
+        may be given, too. Raise what `embed` raises, and `ValueError` if ``state`` belongs to
+        another model.
         """
-        if not isinstance(state, BiLMState | None):
+        if state is not None and not hasattr(state, "hidden"):
             raise InputError(
                 f"`state` of embed_batch is what its last call returned, or None for zeros, got "
                 f"{state!r}. Names such as 'warm' are for `embed`."
@@ -286,8 +301,9 @@ class Embedder:
         which = check_layers(layers, self.num_layers)
         words = self._tokenized(sentences, on_words=self._checks.add)
         vectors, tokens = self._encode(list(words))
-        out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=state)
-        return out.vectors, BiLMState(out.state.hidden.clone(), out.state.cell.clone())
+        before = None if state is None else LSTMState.of(state)
+        out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=before)
+        return out.vectors, out.state
 
     def stream_with_states(
         self,
@@ -296,9 +312,9 @@ class Embedder:
         layers: Layers | str = "all",
         state: StatePolicy | str = "reset",
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
-        initial_state: BiLMState | None = None,
+        initial_state: LSTMState | None = None,
         check_words: bool = True,
-    ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
+    ) -> Iterator[tuple[np.ndarray, LSTMState | None]]:
         """Like `embed_stream`, but yield (vectors, state after the sentence) so a job can resume.
 
         The state is None unless ``state`` is ``"carry"``; ``initial_state`` (one row) then is the
@@ -337,7 +353,6 @@ class Embedder:
             "dtype": "float32",
             "num_layers": self.num_layers,
             "dim": self.dim,
-            "torch_version": str(torch.__version__),
         }
         if state == "warm":
             metadata |= warm_metadata(warm_text(self._stored_text))
@@ -349,8 +364,8 @@ class Embedder:
         layers: Layers,
         policy: StatePolicy,
         batch_tokens: int,
-        state: BiLMState | None,
-    ) -> Iterator[tuple[np.ndarray, BiLMState | None]]:
+        state: LSTMState | None,
+    ) -> Iterator[tuple[np.ndarray, LSTMState | None]]:
         stream = VectorStream(self._bilm.engine, self._encode, layers, batch_tokens)
         if policy == "carry":
             yield from stream.carried(sentences, state)
@@ -367,20 +382,29 @@ class Embedder:
 
         return split_sentences(sentences, tokenize, on_words=on_words)
 
-    def _encode(self, sentences: list[list[str]]) -> tuple[Tensor, DistinctTokens]:
+    def _encode(self, sentences: list[list[str]]) -> tuple[np.ndarray, DistinctTokens]:
         vectors, tokens = self._bilm.encode(sentences)
         self._checks.tell(tokens)
         return vectors, tokens
 
     @cached_property
-    def _warm_state(self) -> BiLMState:
-        model = self._reload() if self._model is None else self._model  # not to be kept for this
+    def _warm_state(self) -> LSTMState:
+        model = self._model
+        if model is None:  # read again, as it is not kept for this
+            assert self._source is not None
+            model = self._unchanged(read_bilm(self._source.model_dir))
         return warm_state(FrozenBiLM(model), warm_text(self._stored_text))
+
+
+def _modules() -> Any:
+    """Return `elmokit.weights.model_dir`, which nothing else here needs: it imports PyTorch."""
+    import_torch()
+    return import_module("elmokit.weights.model_dir")
 
 
 def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
     """Make an embedder of what `Embedder.__reduce__` returns."""
-    if isinstance(source, PretrainedBiLM):
+    if isinstance(source, LoadedBiLM):
         return Embedder(source, **options)
     embedder = Embedder.load(source[0], **options)
     if isinstance(source, ModelSource):  # elmokit 0.1 pickled another tuple

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.block import Block
 from elmokit.embed.formats.registry import (
@@ -38,6 +37,7 @@ from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.hashing import text_sha256
 from elmokit.files.sources import Paths, is_read_once
 from elmokit.files.temporary import remove_leftovers
+from elmokit.inference.state import LSTMState
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Job, open_job
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -283,7 +283,7 @@ class _Embedding:
         stream = self.embedder.stream(lines(), initial_state=self.parts.last_state())
         total_bytes, words_before = self.text.total_bytes, self.num_words
         rows: list[_Row] = []
-        last: tuple[int, BiLMState | None] = (0, None)  # rows so far and the state after them
+        last: tuple[int, LSTMState | None] = (0, None)  # rows so far and the state after them
         num_bytes = 0
         with closing(stream), self.parts.writer() as writer:
             try:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.pooling import SIF, pool
 from elmokit.inference.batching import NUM_BOUNDARIES
+from elmokit.inference.state import LSTMState
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import (
@@ -32,7 +32,7 @@ class EmbeddedLine(NamedTuple):
     vectors: np.ndarray
     """(L, W, 2D) or (W, 2D), pooled (L, 2D) or (2D,), in the dtype of the file; for SIF, which
     needs all lines, not pooled yet and float32."""
-    state: BiLMState | None
+    state: LSTMState | None
     """After the line, with the policy ``carry``."""
 
 
@@ -55,7 +55,7 @@ class LineEmbedder(Protocol):
         ...
 
     def stream(
-        self, lines: Iterable[str], *, initial_state: BiLMState | None
+        self, lines: Iterable[str], *, initial_state: LSTMState | None
     ) -> Generator[EmbeddedLine, None, None]:
         """Yield words and vectors of the lines, in order; reads some ahead."""
         ...
@@ -104,7 +104,7 @@ class OwnLines:
         }
 
     def stream(
-        self, lines: Iterable[str], *, initial_state: BiLMState | None = None
+        self, lines: Iterable[str], *, initial_state: LSTMState | None = None
     ) -> Generator[EmbeddedLine, None, None]:
         """Yield words and vectors of the lines, in order; a thread reads and splits them ahead."""
         options, dtype, splitter = self.options, np.dtype(self.options.dtype), self.splitter

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.formats.block import Block
 from elmokit.errors import FormatError
 from elmokit.files.arrays import Archive, open_archive
 from elmokit.files.atomic import atomic_file
 from elmokit.files.damage import damage
+from elmokit.inference.state import LSTMState
 from elmokit.jobs.job import Pieces
 
 logger = logging.getLogger(__name__)
@@ -55,7 +54,7 @@ class PartStore(Pieces):
         """Number of finished sentences."""
         return 0 if self.latest is None else _range_of(self.latest)[1]
 
-    def add(self, first: int, block: Block, state: BiLMState | None) -> None:
+    def add(self, first: int, block: Block, state: LSTMState | None) -> None:
         """Store a block whose first sentence is number ``first``, and the state after it."""
         texts = json.dumps([block.texts, block.tokens])
         arrays: dict[str, np.ndarray] = {
@@ -65,8 +64,8 @@ class PartStore(Pieces):
             "sentences": np.frombuffer(texts.encode("ascii"), dtype=np.uint8),
         }
         if state is not None:
-            arrays["hidden"] = state.hidden.cpu().numpy()
-            arrays["cell"] = state.cell.cpu().numpy()
+            arrays["hidden"] = state.hidden
+            arrays["cell"] = state.cell
         end = first + len(block.indices)
         if not self.folder.is_dir():  # or it would be made again, without what was in it
             raise self.removed(0, first)
@@ -118,14 +117,14 @@ class PartStore(Pieces):
             "Run the command again with --resume: it embeds them."
         )
 
-    def last_state(self) -> BiLMState | None:
+    def last_state(self) -> LSTMState | None:
         """Return the LSTM state after the last finished sentence, if states are kept."""
         if self.latest is None:
             return None
         with _opened(self.latest) as file:
             if "hidden" not in file:
                 return None
-            return BiLMState(torch.from_numpy(file["hidden"]), torch.from_numpy(file["cell"]))
+            return LSTMState(file["hidden"], file["cell"])
 
 
 class PartWriter:
@@ -137,7 +136,7 @@ class PartWriter:
         self.end = store.num_sentences
         """Number of the next sentence."""
 
-    def add(self, block: Block, state: BiLMState | None) -> None:
+    def add(self, block: Block, state: LSTMState | None) -> None:
         """Start to write a block once the previous one is on disk, or raise its `OSError`."""
         self.wait()
         if block.indices:

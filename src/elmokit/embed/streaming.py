@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.field_checks import check_choice
 from elmokit.inference.batching import DistinctTokens, batch_by_length, fill_buffers
 from elmokit.inference.engine import Engine
 from elmokit.inference.results import Layers
+from elmokit.inference.state import LSTMState
 
 StatePolicy = Literal["reset", "carry", "warm"]
 """What a sentence starts from: zeros, the end of the previous sentence, or one fixed warm state."""
@@ -34,14 +32,14 @@ class VectorStream:
     """Turns sentences of words into vectors, in the same order."""
 
     engine: Engine
-    encode: Callable[[list[list[str]]], tuple[Tensor, DistinctTokens]]
+    encode: Callable[[list[list[str]]], tuple[np.ndarray, DistinctTokens]]
     """As `FrozenBiLM.encode`."""
     layers: Layers
     batch_tokens: int
 
     def carried(
-        self, sentences: Iterable[list[str]], state: BiLMState | None
-    ) -> Iterator[tuple[np.ndarray, BiLMState]]:
+        self, sentences: Iterable[list[str]], state: LSTMState | None
+    ) -> Iterator[tuple[np.ndarray, LSTMState]]:
         """Yield vectors and the state after each sentence, from which the next one starts."""
         for buffer in self._buffers(sentences):
             vectors, tokens = self.encode(buffer)
@@ -51,7 +49,7 @@ class VectorStream:
                 yield out.vectors[0], state
 
     def separate(
-        self, sentences: Iterable[list[str]], start: BiLMState | None
+        self, sentences: Iterable[list[str]], start: LSTMState | None
     ) -> Iterator[np.ndarray]:
         """Yield vectors of sentences that all start from one state (one row), or zeros."""
         for buffer in self._buffers(sentences):
@@ -62,7 +60,7 @@ class VectorStream:
     def _buffers(self, sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
         return fill_buffers(sentences, max_tokens=self.batch_tokens * BATCHES_PER_BUFFER)
 
-    def _of_buffer(self, buffer: list[list[str]], start: BiLMState | None) -> list[np.ndarray]:
+    def _of_buffer(self, buffer: list[list[str]], start: LSTMState | None) -> list[np.ndarray]:
         vectors, tokens = self.encode(buffer)
         lstm = self.engine.network.config.lstm
         leading = (lstm.num_layers + 1,) if self.layers == "all" else ()
@@ -71,10 +69,7 @@ class VectorStream:
         filled = [i for i, words in enumerate(buffer) if words]
         lengths = [len(tokens.sentences[i]) for i in filled]
         for batch in batch_by_length(lengths, max_tokens=self.batch_tokens):
-            state = None
-            if start is not None:
-                rows = torch.zeros(len(batch), dtype=torch.int64, device=start.hidden.device)
-                state = start.rows(rows)
+            state = None if start is None else start.repeated(len(batch))
             sentences = [tokens.sentences[filled[i]] for i in batch]
             out = self.engine.run(vectors, sentences, layers=self.layers, state=state)
             for i, array in zip(batch, out.vectors, strict=True):

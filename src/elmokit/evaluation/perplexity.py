@@ -18,7 +18,7 @@ from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentences
 from elmokit.text.special_words import watched
 from elmokit.text.tokenizers.protocol import Tokenizer
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ MUCH_UNKNOWN = 0.3
 
 
 def perplexity(
-    model: PretrainedBiLM | str | PathLike[str],
+    model: LoadedBiLM | str | PathLike[str],
     sentences: Iterable[GivenSentence],
     *,
     batch_size: int = 64,
@@ -51,8 +51,7 @@ def perplexity(
         ValueError: for an unknown option, a model without vocabulary or softmax, or no text.
         TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
     """
-    if not isinstance(model, PretrainedBiLM):
-        model = load_model(model)
+    model = open_bilm(model)
     check_is_list(sentences)
     scorer = TextScorer(model, batch_size=batch_size, state=state, precision=precision)
     words = split_sentences(watched(sentences), model.tokenize)

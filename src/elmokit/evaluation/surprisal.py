@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import NamedTuple
 
-from elmokit.bilm.bilm import Direction
+from elmokit.bilm.config import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
 from elmokit.evaluation.perplexity import count
 from elmokit.evaluation.text_scorer import (
@@ -25,7 +25,7 @@ from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
 from elmokit.text.special_words import watched
 from elmokit.text.tokenizers.protocol import Tokenizer
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 from elmokit.wording import printable
 
 _BITS = 1 / math.log(2)
@@ -166,7 +166,7 @@ class _Figures(NamedTuple):
 
 
 def surprisal(
-    model: PretrainedBiLM | str | PathLike[str],
+    model: LoadedBiLM | str | PathLike[str],
     sentences: Iterable[GivenSentence],
     *,
     top: int = 0,
@@ -195,7 +195,7 @@ def surprisal(
         TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
     """
     check_is_list(sentences)
-    loaded = model if isinstance(model, PretrainedBiLM) else load_model(model)
+    loaded = open_bilm(model)
 
     def sourced() -> Iterator[_Sourced]:
         for i, sentence in enumerate(watched(sentences)):

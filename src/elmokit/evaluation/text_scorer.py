@@ -6,21 +6,20 @@ predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is boun
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Integer
-from torch import Tensor
 
-from elmokit.bilm.bilm import BiLMState, Direction
+from elmokit.bilm.config import Direction
 from elmokit.errors import InputError
 from elmokit.field_checks import check_choice
 from elmokit.inference.batching import DistinctTokens, batch_by_length, fill_buffers
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.precision import pick_device
+from elmokit.inference.precision import find_device
+from elmokit.inference.state import LSTMState
 from elmokit.inference.target_scores import DistributionTable, TargetScores, WordDistributions
 from elmokit.inference.warm_state import (
     inputs_of,
@@ -38,7 +37,7 @@ from elmokit.text.tokenizers.registry import (
     tokenizer_metadata,
 )
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.stored_bilm import LoadedBiLM, read_bilm
 
 BATCH_TOKENS = 8192
 """Most positions computed together; a longer sentence goes alone."""
@@ -76,39 +75,40 @@ class TextScorer:
             ``auto`` uses it on CPUs where it is faster than fp32.
         top: Measure the distributions, too, and name this many of the likeliest words.
         hashed: Hash the model, for `metadata`.
+        device: Where to compute; default: where the model is.
     """
 
     def __init__(
         self,
-        model: PretrainedBiLM,
+        model: LoadedBiLM,
         *,
         batch_size: int = 64,
         state: StartState | str = "warm",
         precision: ScoringPrecision | str = "auto",
         top: int | None = None,
         hashed: bool = False,
+        device: str | None = None,
     ) -> None:
+        model = model.stored()
+        device = model.device if device is None else device
         self.vocab = scoring_vocab(model)
         check_choice(state, StartState, name="state")
         check_choice(precision, ScoringPrecision, name="precision")
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
-        is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(model))
+        is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(device))
         self.precision: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
-        assert model.softmax is not None
-        self.softmax, self.state = model.softmax, state
-        if any(weight.dtype != torch.float32 for weight in self.softmax.parameters()):
-            self.softmax = deepcopy(self.softmax).float()
-        self.bilm = FrozenBiLM(model, precision=self.precision)
+        self.state = state
+        self.bilm = FrozenBiLM(model, precision=self.precision, device=device)
         self._metadata = None
         if hashed:
             self._metadata = model.metadata() | {"state": state, "precision": self.precision}
-        self._scores = TargetScores(self.softmax, precision=self.precision)
+        self.scores = TargetScores(model, precision=self.precision, device=device)
         self._top = top
         self._distributions = None if top is None else self._named(top)
         self._batch_size = batch_size
         self.form: Normalization = model.config.char_vocab.normalization
-        self.start = BiLMState.zeros(model.config.lstm, 1, device=self.bilm.network.device)
+        self.start = LSTMState.zeros(model.config.lstm, 1)
         if state == "warm":
             text = warm_text(model.warm_text)
             self.start = warm_state(self.bilm, text)
@@ -133,7 +133,7 @@ class TextScorer:
         return other
 
     def _named(self, top: int) -> WordDistributions:
-        return WordDistributions(self.softmax, self._scores, num_top=top)
+        return WordDistributions(self.scores, num_top=top)
 
     def score(
         self,
@@ -178,7 +178,7 @@ class TextScorer:
     def _read(
         self,
         direction: Direction,
-        words: tuple[Tensor, Integer[np.ndarray, " U"]],
+        words: tuple[np.ndarray, Integer[np.ndarray, " U"]],
         sentences: Sequence[np.ndarray],
         first_target: Integer[np.ndarray, " B"],
         scored: ScoredSentences,
@@ -195,18 +195,17 @@ class TextScorer:
         first = np.cumsum(lengths) - lengths
         shift = 0 if direction == "forward" else -1  # backward, position 0 predicts <S>: the end
 
-        def score(outputs: Tensor, sentence: np.ndarray, position: np.ndarray) -> None:
-            targets = torch.from_numpy(ids[first[sentence] + position]).to(outputs.device)
+        def score(outputs: np.ndarray, sentence: np.ndarray, position: np.ndarray) -> None:
+            targets = ids[first[sentence] + position]
             rows = first_target[sentence] + (position + shift) % lengths[sentence]
             if self._distributions is None:
-                nats = self._scores.nll(outputs, targets)
+                nats = self.scores.nll(outputs, targets)
             else:
                 table = scored.distributions[direction]
                 nats = self._distributions.measure(outputs, targets, rows, into=table)
-            scored.nats[direction][rows] = nats.cpu().numpy()
+            scored.nats[direction][rows] = nats
 
-        device = self.start.hidden.device
-        state = self.start.rows(torch.zeros(len(sentences), dtype=torch.int64, device=device))
+        state = self.start.repeated(len(sentences))
         self.bilm.engine.read(direction, vectors, inputs, state.direction(direction), on_top=score)
 
 
@@ -224,21 +223,22 @@ def open_scorer(
 
     The other arguments are those of `TextScorer`.
     """
-    model = load_model(model_path).to(pick_device(device))
+    model = read_bilm(model_path)
     scorer = TextScorer(
-        model, batch_size=batch_size, state=state, precision=precision, top=top, hashed=True
-    )
+        model, batch_size=batch_size, state=state, precision=precision, top=top, hashed=True,
+        device=find_device(device),
+    )  # fmt: skip
     return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
 
 
-def _has_quick_bf16(model: PretrainedBiLM) -> bool:
-    kernels = load_kernels() if next(model.parameters()).device.type == "cpu" else None
+def _has_quick_bf16(device: str) -> bool:
+    kernels = load_kernels() if device == "cpu" else None
     return kernels is not None and kernels.has_quick_bf16
 
 
-def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
+def scoring_vocab(model: LoadedBiLM) -> WordVocab:
     """Return the vocabulary, or raise `InputError` if the model has no vocabulary or softmax."""
-    if model.softmax is None:
+    if model.num_target_words is None:
         raise InputError(
             "This model has no softmax over words, so it has no perplexity (released weight files "
             "come without one). Train one on your text with `elmokit finetune MODEL CORPUS --vocab "
@@ -247,7 +247,7 @@ def scoring_vocab(model: PretrainedBiLM) -> WordVocab:
         )
     if model.word_vocab is None:
         raise InputError(
-            f"This model has a softmax over {model.softmax.num_words} words, but no vocabulary for "
+            f"This model has a softmax over {model.num_target_words} words, but no vocabulary for "
             "it: put its vocab.txt into the model directory, or convert it again with `elmokit "
             "convert … --vocab VOCAB`."
         )

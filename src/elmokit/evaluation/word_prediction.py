@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import get_args
 
-import torch
+import numpy as np
 from jaxtyping import Float
-from torch import Tensor
 
-from elmokit.bilm.bilm import Direction
-from elmokit.bilm.softmax import LogUniformSampler
+from elmokit.bilm.config import Direction
 from elmokit.errors import InputError
 from elmokit.evaluation.surprisal import WordProbability
 from elmokit.evaluation.text_scorer import StartState, TextScorer
+from elmokit.inference.target_scores import likeliest, log_softmax
 from elmokit.inference.warm_state import inputs_of
 from elmokit.text.given_sentences import GivenSentence, split_sentence
 from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 from elmokit.wording import counted
 
 
@@ -59,7 +58,7 @@ class WordPrediction:
 
 
 def predict_word(
-    model: PretrainedBiLM | str | PathLike[str],
+    model: LoadedBiLM | str | PathLike[str],
     sentence: GivenSentence,
     *,
     index: int | None = None,
@@ -83,7 +82,7 @@ def predict_word(
             vocabulary or softmax.
         TypeError: if ``sentence`` is neither a string nor a list of words.
     """
-    model = model if isinstance(model, PretrainedBiLM) else load_model(model)
+    model = open_bilm(model)
     scorer = TextScorer(model, state=state, precision="fp32")
     words = split_sentence(sentence, model.tokenize, where="`sentence`")
     return predict_of_words(scorer, words, index=index, insert=insert, top=top)
@@ -133,45 +132,41 @@ def _check_index(index: int, num_words: int, *, insert: bool) -> None:
         )
 
 
-@torch.inference_mode()
 def _expected(
     scorer: TextScorer, before: Sequence[str], after: Sequence[str]
-) -> list[Float[Tensor, " V"]]:
+) -> list[Float[np.ndarray, " V"]]:
     """Return log-probabilities: forward after ``before``, backward before ``after``."""
     bilm = scorer.bilm
     vectors, tokens = bilm.encode([before, after])
     expected = []
     for direction, sentence in zip(get_args(Direction), tokens.sentences, strict=True):
         read = inputs_of(direction, sentence)
-        tops: list[Tensor] = []
+        tops: list[np.ndarray] = []
         bilm.engine.read(
             direction, vectors, [read], scorer.start.direction(direction),
-            on_top=lambda outputs, sentence, position, tops=tops: tops.append(outputs[-1:].clone()),
+            on_top=lambda outputs, sentence, position, tops=tops: tops.append(outputs[-1:].copy()),
         )  # fmt: skip
-        expected.append(scorer.softmax.scores(tops[-1].float())[0].log_softmax(dim=0).cpu())
+        expected.append(scorer.scores.log_probs(tops[-1])[0])
     return expected
 
 
-def _joined(forward: Tensor, backward: Tensor) -> Float[Tensor, " V"]:
-    num_words = len(forward)
-    frequency = LogUniformSampler(num_words).log_expected_count(
-        torch.arange(num_words, device=forward.device), 1
-    )
-    return (forward + backward - frequency).log_softmax(dim=0)
+def _joined(forward: np.ndarray, backward: np.ndarray) -> Float[np.ndarray, " V"]:
+    ranks = np.arange(1, len(forward) + 1)
+    # Zipf's law, as the sampled softmax draws words: but for a constant, ln P(word).
+    frequency = np.log(np.log1p(1 / ranks)).astype(np.float32)
+    return log_softmax(forward + backward - frequency)
 
 
 def _described(
-    log_probs: Float[Tensor, " V"], row: int | None, vocab: WordVocab, top: int
+    log_probs: Float[np.ndarray, " V"], row: int | None, vocab: WordVocab, top: int
 ) -> PredictedWords:
-    likeliest = log_probs.topk(top)
+    probs = np.exp(log_probs)
     return PredictedWords(
-        entropy=-float((log_probs.exp() * log_probs).sum()) / math.log(2),
+        entropy=-float((probs * log_probs).sum()) / math.log(2),
         rank=None if row is None else 1 + int((log_probs > log_probs[row]).sum()),
-        probability=None if row is None else float(log_probs[row].exp()),
+        probability=None if row is None else float(probs[row]),
         top=tuple(
-            WordProbability(vocab.words[i], p)
-            for i, p in zip(
-                likeliest.indices.tolist(), likeliest.values.exp().tolist(), strict=True
-            )
+            WordProbability(vocab.words[i], float(probs[i]))
+            for i in likeliest(log_probs[None], top)[0]
         ),
     )

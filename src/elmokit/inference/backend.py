@@ -3,12 +3,11 @@
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from jaxtyping import Float, Integer
-from torch import Tensor
 
-from elmokit.bilm.bilm import BiLMConfig, Direction, DirectionState
+from elmokit.bilm.config import BiLMConfig, Direction
 from elmokit.inference.results import OutputSlots
+from elmokit.inference.state import DirectionState
 from elmokit.kernels.library import Kind
 
 Precision = Kind
@@ -24,7 +23,7 @@ class Reader(Protocol):
         index: Integer[np.ndarray, " P"],
         num_rows: Integer[np.ndarray, " S"],
         slots: OutputSlots | None,
-    ) -> Float[Tensor, "P D"]:
+    ) -> Float[np.ndarray, "P D"]:
         """Read some steps; store the outputs of every layer and return those of the last.
 
         Skip connections are added.
@@ -46,14 +45,14 @@ class Network(Protocol):
     """A biLM ready for inference, in some precision on some device."""
 
     config: BiLMConfig
-    device: torch.device
+    device: str
     precision: Precision
     computed_by: str
     """Name of the implementation; results of two of them differ in the last bits."""
     max_positions: int
     """Approximate number of positions to read at a time; bounds the memory."""
 
-    def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[Tensor, "U D"]:
+    def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[np.ndarray, "U D"]:
         """Run the token layer over character ids (U, C) or word ids (U,).
 
         A token's vector does not depend on the others, to the last bit.
@@ -61,7 +60,7 @@ class Network(Protocol):
         ...
 
     def start(
-        self, direction: Direction, vectors: Float[Tensor, "U D"], state: DirectionState
+        self, direction: Direction, vectors: Float[np.ndarray, "U D"], state: DirectionState
     ) -> Reader:
         """Return a reader of sentences made of rows of ``vectors``, from a state of B rows."""
         ...

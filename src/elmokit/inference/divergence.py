@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
-import torch
 from jaxtyping import Float, Integer
-from torch import Tensor
-from torch.nn import functional
 
-from elmokit.bilm.bilm import BiLMState, Direction
+from elmokit.bilm.config import Direction
 from elmokit.inference.engine import Engine
+from elmokit.inference.state import LSTMState
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +43,7 @@ class DivergenceCheck:
         self._num_read = self._num_tried = 0
 
     def check(
-        self, vectors: Float[Tensor, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
+        self, vectors: Float[np.ndarray, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
     ) -> None:
         """Look at sentences, given as rows of ``vectors``, and warn of the first that diverges."""
         if not self._is_open:
@@ -59,7 +57,7 @@ class DivergenceCheck:
             if self._num_tried + len(tried) > FREE_TOKENS + TRIED_SHARE * self._num_read:
                 continue
             self._num_tried += len(tried)
-            difference = amplified(self._engine, vectors[_index(tried, vectors)])
+            difference = amplified(self._engine, vectors[tried])
             if difference > MAX_DIFFERENCE:
                 self._is_open = False
                 log.warning(
@@ -72,34 +70,30 @@ class DivergenceCheck:
                 return
 
 
-def amplified(engine: Engine, inputs: Float[Tensor, "T D"]) -> float:
+def amplified(engine: Engine, inputs: Float[np.ndarray, "T D"]) -> float:
     """Return the largest change of the top layer if the token vectors change by about 1e-6."""
-    noise = torch.randn(inputs.shape, generator=torch.Generator().manual_seed(0))
-    changed = inputs * (1 + RELATIVE_CHANGE * noise.to(inputs.device))
-    both = torch.cat((inputs, changed))
+    noise = np.random.default_rng(0).standard_normal(inputs.shape, dtype=np.float32)
+    both = np.concatenate((inputs, inputs * (1 + np.float32(RELATIVE_CHANGE) * noise)))
     sentences = list(np.arange(len(both)).reshape(2, -1))
-    state = BiLMState.zeros(engine.network.config.lstm, 2, device=inputs.device)
+    state = LSTMState.zeros(engine.network.config.lstm, 2)
     largest = 0.0
 
-    def compare(outputs: Tensor, sentence: np.ndarray, position: np.ndarray) -> None:
+    def compare(outputs: np.ndarray, sentence: np.ndarray, position: np.ndarray) -> None:
         nonlocal largest
-        of_inputs, of_changed = (outputs[_index(np.flatnonzero(sentence == k), outputs)]
-                                 for k in (0, 1))  # fmt: skip
-        largest = max(largest, float((of_inputs - of_changed).abs().max()))
+        difference = outputs[sentence == 0] - outputs[sentence == 1]
+        largest = max(largest, float(np.abs(difference).max()))
 
     for direction in get_args(Direction):
         engine.read(direction, both, sentences, state.direction(direction), on_top=compare)
     return largest
 
 
-def _machine_like(vectors: Tensor, rows: np.ndarray) -> int | None:
+def _machine_like(vectors: np.ndarray, rows: np.ndarray) -> int | None:
     """Return where the first stretch of similar token vectors begins, if there is one."""
     num_blocks = len(rows) // BLOCK
-    directions = functional.normalize(vectors[_index(rows[: num_blocks * BLOCK], vectors)], dim=-1)
-    means = directions.unflatten(0, (num_blocks, BLOCK)).mean(dim=1)
-    similar = torch.nonzero(means.square().sum(dim=-1) > MIN_LIKENESS)
+    stretch = vectors[rows[: num_blocks * BLOCK]]
+    norms = np.linalg.norm(stretch, axis=-1, keepdims=True)
+    directions = stretch / np.maximum(norms, 1e-12)
+    means = directions.reshape(num_blocks, BLOCK, -1).mean(axis=1)
+    similar = np.flatnonzero(np.square(means).sum(axis=-1) > MIN_LIKENESS)
     return BLOCK * int(similar[0]) if len(similar) else None
-
-
-def _index(rows: np.ndarray, values: Tensor) -> Tensor:
-    return torch.from_numpy(rows).to(values.device)

@@ -13,11 +13,14 @@ from elmokit.bilm.bilm import BiLM, BiLMOutput, BiLMState
 from elmokit.bilm.masking import lengths_of, mask_of
 from elmokit.bilm.scalar_mix import LayerChoice, LayerMixes, LayerNorm
 from elmokit.errors import InputError
-from elmokit.inference.frozen_bilm import PackedWeights
-from elmokit.kernels.forking import use_one_thread_after_a_fork
+from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.state import LSTMState
+from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.threads import use_one_thread_after_a_fork
 from elmokit.text.given_sentences import GivenSentence
 from elmokit.weights.mix_file import read_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.stored_bilm import StoredBiLM
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,7 @@ class ELMo(LayerMixes):
         ids = self._add_boundaries(ids, lengths_of(mask))
         frozen = None if self.trainable_bilm else self._packed.of(self.bilm)
         if frozen is not None:
-            return frozen.run(ids, state=state), mask
+            return run_frozen(frozen, ids, state=state), mask
         with torch.set_grad_enabled(self.trainable_bilm and torch.is_grad_enabled()):
             if self.trainable_bilm and not self.bilm._forward_hooks:
                 return run_modules(self.bilm, ids, state=state), mask
@@ -228,3 +231,73 @@ def _drop_softmax(module: torch.nn.Module, state: dict[str, Any], prefix: str, *
     """Leave out the softmax that earlier versions saved with the biLM."""
     for name in [name for name in state if name.startswith(f"{prefix}bilm.softmax.")]:
         del state[name]
+
+
+def run_frozen(frozen: FrozenBiLM, ids: Tensor, *, state: BiLMState | None = None) -> BiLMOutput:
+    """Return what `BiLM.forward` returns, without gradients.
+
+    ``ids`` are on the CPU and fit the model (`BiLM.check_inputs`); they have boundaries, and
+    padding only at the end.
+    """
+    mask = mask_of(ids)
+    lengths = lengths_of(mask).tolist()
+    before = None if state is None else LSTMState.of(state)
+    out = frozen.run_ids(ids[mask].numpy(), lengths, before)
+    lstm = frozen.network.config.lstm
+    layers = torch.zeros(
+        lstm.num_layers + 1, *mask.shape, 2 * lstm.projection_dim, dtype=torch.float32,
+        device="cpu",
+    )  # fmt: skip
+    for row, array in enumerate(out.vectors):
+        layers[:, row, : array.shape[1]] = torch.from_numpy(array)
+    after = BiLMState(torch.from_numpy(out.state.hidden), torch.from_numpy(out.state.cell))
+    return BiLMOutput(layers, mask, after.rows(slice(0, len(ids))))
+
+
+class PackedWeights:
+    """Keeps a biLM's weights packed for the kernels, and packs them again after a change.
+
+    A change through ``weight.data`` or NumPy, which PyTorch does not count, is noticed if it
+    reaches a whole tensor. Copies and pickles hold no weights; they pack their own.
+    """
+
+    def __init__(self) -> None:
+        self._packed: tuple[FrozenBiLM, object] | None = None
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return PackedWeights, ()
+
+    def of(self, bilm: BiLM) -> FrozenBiLM | None:
+        """Return the biLM with packed weights; none where it must run as plain modules.
+
+        Other devices and types of numbers, graphs that are being compiled or traced, and modules
+        with forward hooks run as they are.
+        """
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
+            return None
+        modules = list(bilm.modules())
+        weights = [w for module in modules for w in module._parameters.values() if w is not None]
+        is_plain = all(w.is_cpu and w.dtype == torch.float32 for w in weights) and not any(
+            module._forward_hooks or module._forward_pre_hooks for module in modules
+        )
+        if not is_plain or load_kernels() is None:  # which says so
+            return None
+        # PyTorch counts changes in place; the sample finds those made around it
+        version = [
+            (w.data_ptr(), 0 if w.is_inference() else w._version, _sample(w)) for w in weights
+        ]
+        if self._packed is None or self._packed[1] != version:
+            self._packed = FrozenBiLM(_stored(bilm), word_cache=True), version
+        return self._packed[0]
+
+
+def _sample(weight: Tensor) -> bytes:
+    """Return some 64 values from all over a tensor; the odd step leaves no columns aside."""
+    return weight.detach().numpy().flat[:: weight.numel() // 64 | 1].tobytes()
+
+
+def _stored(bilm: BiLM) -> StoredBiLM:
+    if isinstance(bilm, PretrainedBiLM):
+        return bilm.stored()
+    arrays = {name: tensor.detach().numpy() for name, tensor in bilm.state_dict().items()}
+    return StoredBiLM(bilm.config, arrays, char_vocab=bilm.char_vocab)

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-import torch
 from jaxtyping import Float, Integer
-from torch import Tensor
 
-from elmokit.bilm.bilm import BiLMState, Direction, DirectionState
+from elmokit.bilm.config import Direction
 from elmokit.inference.backend import Network
 from elmokit.inference.results import Layers, OutputSlots, Results
+from elmokit.inference.state import DirectionState, LSTMState
 
-OnOutputs = Callable[[Tensor, np.ndarray, np.ndarray], None]
+OnOutputs = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 """(outputs (P, D), sentence of each row (P,), its position in that sentence (P,))."""
 
 
@@ -29,7 +28,7 @@ class EngineOutput:
 
     vectors: list[np.ndarray]
     """For each sentence float32 (L, W, 2D), or (W, 2D) if not all layers are wanted."""
-    state: BiLMState
+    state: LSTMState
     """LSTM state after each sentence; rows beyond the batch are unchanged."""
 
 
@@ -53,19 +52,17 @@ class Engine:
     def __init__(self, network: Network) -> None:
         self.network = network
 
-    @torch.inference_mode()
-    def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[Tensor, "U D"]:
+    def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[np.ndarray, "U D"]:
         """Return the token layer of distinct tokens."""
         return self.network.encode_tokens(ids)
 
-    @torch.inference_mode()
     def run(
         self,
-        vectors: Float[Tensor, "U D"],
+        vectors: Float[np.ndarray, "U D"],
         sentences: Sequence[Integer[np.ndarray, " _"]],
         *,
         layers: Layers = "all",
-        state: BiLMState | None = None,
+        state: LSTMState | None = None,
         boundaries: bool = False,
     ) -> EngineOutput:
         """Read sentences in both directions.
@@ -84,20 +81,19 @@ class Engine:
         num_layers, dim = lstm.num_layers + 1, lstm.projection_dim
         results = Results(lengths, layers, num_layers=num_layers, dim=dim, boundaries=boundaries)
         results.add_token_layer(vectors, sentences)
-        hidden, cell = state.hidden.clone(), state.cell.clone()
+        hidden, cell = state.hidden, state.cell
         rows = slice(0, len(sentences))
         for index, direction in enumerate(get_args(Direction)):
             before = hidden[:, index, rows], cell[:, index, rows]
             hidden[:, index, rows], cell[:, index, rows] = self.read(
                 direction, vectors, sentences, before, results=results
             )
-        return EngineOutput(results.arrays, BiLMState(hidden, cell))
+        return EngineOutput(results.arrays, LSTMState(hidden, cell))
 
-    @torch.inference_mode()
     def read(
         self,
         direction: Direction,
-        vectors: Float[Tensor, "U D"],
+        vectors: Float[np.ndarray, "U D"],
         sentences: Sequence[Integer[np.ndarray, " _"]],
         state: DirectionState,
         *,
@@ -117,10 +113,9 @@ class Engine:
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         # by falling length, so that the running sentences of every step are the first rows
         order = np.argsort(-lengths, kind="stable")
-        rows = torch.from_numpy(order).to(self.network.device)
         is_single = len(sentences) == 1  # nothing to reorder, which would take 4 % of the time
         if not is_single:
-            state = state[0].index_select(1, rows), state[1].index_select(1, rows)
+            state = state[0][:, order], state[1][:, order]
         reader = self.network.start(direction, vectors, state)
         lengths = lengths[order]
         tokens = np.concatenate([np.zeros(0, dtype=np.int64), *(sentences[i] for i in order)])
@@ -139,25 +134,22 @@ class Engine:
         hidden, cell = reader.state()
         if is_single:
             return hidden, cell
-        return (
-            torch.empty_like(hidden).index_copy_(1, rows, hidden),
-            torch.empty_like(cell).index_copy_(1, rows, cell),
-        )
+        back = np.argsort(order)
+        return hidden[:, back], cell[:, back]
 
-    def _grown(self, state: BiLMState | None, num_rows: int) -> BiLMState:
-        """Return ``state`` with at least ``num_rows`` rows, the new ones zero."""
-        lstm, device = self.network.config.lstm, self.network.device
+    def _grown(self, state: LSTMState | None, num_rows: int) -> LSTMState:
+        """Return a copy of ``state`` with at least ``num_rows`` rows, the new ones zero."""
+        lstm = self.network.config.lstm
         if state is None:
-            return BiLMState.zeros(lstm, num_rows, device=device)
+            return LSTMState.zeros(lstm, num_rows)
         expected = (lstm.num_layers, 2, lstm.projection_dim, lstm.cell_dim)
-        got = (*state.hidden.shape[:2], state.hidden.shape[-1], state.cell.shape[-1])
-        if got != expected:
+        actual = (*state.hidden.shape[:2], state.hidden.shape[-1], state.cell.shape[-1])
+        if actual != expected:
             raise ValueError(
                 "`state` is from another model: it must have (layers, directions, projection, "
-                f"cell) {expected}, got {got}. Pass a state that this model returned."
+                f"cell) {expected}, got {actual}. Pass a state that this model returned."
             )
-        state = BiLMState(state.hidden.to(device).float(), state.cell.to(device).float())
-        return state if state.num_rows >= num_rows else state.with_more_rows(num_rows)
+        return state.with_more_rows(num_rows)
 
 
 def _cut(lengths: np.ndarray, max_positions: int) -> Iterator[_Chunk]:

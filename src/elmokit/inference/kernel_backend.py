@@ -1,22 +1,27 @@
 """The network through compiled CPU kernels (`elmokit.kernels`), with weights packed once."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import get_args
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional
 
-from elmokit.bilm.bilm import BiLM, Direction, DirectionState
-from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
-from elmokit.bilm.lstmp import LSTMP, LSTMWeights
+from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
 from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
-from elmokit.kernels.buffers import fp32_empty
+from elmokit.inference.state import DirectionState
 from elmokit.kernels.inference import Kernels
-from elmokit.kernels.layers import PackedCharCNN, PackedLinear, PackedLSTM, ScratchBuffers
+from elmokit.kernels.layers import (
+    PackedCharCNN,
+    PackedLinear,
+    PackedLSTM,
+    ScratchBuffers,
+    fp32_empty,
+)
 from elmokit.kernels.library import Kind
 
+Arrays = Mapping[str, np.ndarray]
+_ENCODER = "token_encoder."
+_HIGHWAY_PARTS = ("transform", "carry")
 WORDS_PER_CHUNK = 1024
 """Words in one call of the token layer; bounds its memory."""
 MAX_POSITIONS = 2**13
@@ -24,92 +29,99 @@ MAX_POSITIONS = 2**13
 
 
 class PackedNetwork:
-    """A `Network` with weights packed for the kernels; ``model`` may be on any device."""
+    """A `Network` with weights packed for the kernels; ``arrays`` are a biLM's parameters."""
 
-    def __init__(self, model: BiLM, *, precision: Kind, kernels: Kernels) -> None:
-        self.config = model.config
-        self.device = torch.device("cpu")
+    device = "cpu"
+
+    def __init__(
+        self, config: BiLMConfig, arrays: Arrays, *, precision: Kind, kernels: Kernels
+    ) -> None:
+        self.config = config
         self.precision: Precision = precision
         unit = " and the matrix unit" if kernels.has_matrix_unit and precision != "fp32" else ""
         self.computed_by = f"kernels of {kernels.vector_length} values{unit}"
         self.max_positions = MAX_POSITIONS
         self._buffers = ScratchBuffers()
-        with torch.no_grad():
-            encoder = model.token_encoder
-            self._encode = (
-                _PackedTokenEncoder(encoder, kernels, precision)
-                if isinstance(encoder, CharTokenEncoder)
-                else _word_table(_values(encoder.get_parameter("embedding.weight")))
-            )
-            stacks = {"forward": model.forward_layers, "backward": model.backward_layers}
-            self._stacks = {
-                name: [_pack_layer(kernels, layer, precision, self._buffers) for layer in stack]
-                for name, stack in stacks.items()
-            }
+        self._words = self._characters = None
+        if config.char_cnn is None:
+            self._words = arrays["token_encoder.embedding.weight"].copy()
+        else:
+            self._characters = _PackedTokenEncoder(config, arrays, kernels, precision)
+        self._stacks = {
+            direction: [
+                self._pack_layer(arrays, f"{direction}_layers.{layer}", kernels)
+                for layer in range(config.lstm.num_layers)
+            ]
+            for direction in get_args(Direction)
+        }
 
-    def encode_tokens(self, ids: np.ndarray) -> Tensor:
+    def _pack_layer(self, arrays: Arrays, name: str, kernels: Kernels) -> PackedLSTM:
+        bias = arrays[f"{name}.bias"].copy()
+        forget = slice(self.config.lstm.cell_dim, 2 * self.config.lstm.cell_dim)
+        bias[forget] += np.float32(FORGET_OFFSET)
+        weights = (
+            arrays[f"{name}.input_weight"], arrays[f"{name}.recurrent_weight"], bias,
+            arrays.get(f"{name}.projection_weight"),
+        )  # fmt: skip
+        return PackedLSTM(
+            kernels, weights, self.config.lstm, kind=self.precision, buffers=self._buffers
+        )
+
+    def encode_tokens(self, ids: np.ndarray) -> np.ndarray:
         """Run the token layer."""
-        return self._encode(ids)
+        if self._words is not None:
+            return self._words[ids]
+        assert self._characters is not None
+        return self._characters(ids)
 
     def start(
-        self, direction: Direction, vectors: Tensor, state: DirectionState
+        self, direction: Direction, vectors: np.ndarray, state: DirectionState
     ) -> "_PackedReader":
         """Return a reader."""
         skip = self.config.lstm.skip_connections
         return _PackedReader(self._stacks[direction], skip, vectors, state)
 
 
-def _values(tensor: Tensor) -> Tensor:
-    return tensor.detach().to("cpu", torch.float32).contiguous()
-
-
-def _pack_layer(
-    kernels: Kernels, layer: torch.nn.Module, kind: Kind, buffers: ScratchBuffers
-) -> PackedLSTM:
-    assert isinstance(layer, LSTMP)
-    weights = (None if weight is None else _values(weight) for weight in layer.weights())
-    return PackedLSTM(kernels, LSTMWeights(*weights), layer.config, kind=kind, buffers=buffers)  # pyright: ignore[reportArgumentType]
-
-
-def _word_table(table: Tensor) -> Callable[[np.ndarray], Tensor]:
-    return lambda ids: functional.embedding(torch.from_numpy(ids.astype(np.int64)), table)
-
-
 class _PackedTokenEncoder:
     """Character CNN, highways and projection, before which a word's vector may be put."""
 
-    def __init__(self, encoder: CharTokenEncoder, kernels: Kernels, kind: Kind) -> None:
+    def __init__(self, config: BiLMConfig, arrays: Arrays, kernels: Kernels, kind: Kind) -> None:
+        cnn = config.char_cnn
+        assert cnn is not None
+        weights = {
+            name.removeprefix(_ENCODER): array
+            for name, array in arrays.items()
+            if name.startswith(_ENCODER)
+        }
+        self._max_characters = config.char_vocab.max_characters
+        self._padding_id = padding_id(config.lexicon)
         self._cnn = PackedCharCNN(
             kernels,
-            _values(encoder.char_embedding.weight),
+            weights["char_embedding.weight"],
             [
-                (_values(conv.get_parameter("weight")), _values(conv.get_parameter("bias")))
-                for conv in encoder.convolutions
+                (weights[f"convolutions.{n}.weight"], weights[f"convolutions.{n}.bias"])
+                for n in range(len(cnn.filters))
             ],
-            max_characters=encoder.max_characters,
-            activation=encoder.config.activation,
-            padding_id=encoder.padding_id,
+            max_characters=self._max_characters,
+            activation=cnn.activation,
+            padding_id=self._padding_id,
             kind=kind,
         )
         self._layers: list[PackedLinear] = []
-        for highway in encoder.highways:
-            assert isinstance(highway, Highway)
-            both = (highway.transform, highway.carry)
-            weight = torch.stack([_values(linear.weight) for linear in both])
-            bias = torch.stack([_values(linear.bias) for linear in both])
+        for n in range(cnn.num_highway):
+            weight, bias = (
+                np.stack([weights[f"highways.{n}.{part}.{name}"] for part in _HIGHWAY_PARTS])
+                for name in ("weight", "bias")
+            )
             self._layers.append(PackedLinear(kernels, weight, bias, kind))
-        if encoder.projection is not None:
-            last = encoder.projection
-            weight, bias = _values(last.weight), _values(last.bias)
-            self._layers.append(PackedLinear(kernels, weight, bias, kind))
-        self._words = None
-        if encoder.word_embedding is not None:
-            self._words = _word_table(_values(encoder.word_embedding.weight))
-        self._max_characters, self._padding_id = encoder.max_characters, encoder.padding_id
+        if (weight := weights.get("projection.weight")) is not None:
+            self._layers.append(PackedLinear(kernels, weight, weights["projection.bias"], kind))
+        table = weights.get("word_embedding.weight")
+        self._words = None if table is None else table.copy()
         self._buffers = ScratchBuffers()
-        self._dim = self._layers[-1].columns if self._layers else encoder.config.num_filters
+        self._dim = self._layers[-1].columns if self._layers else cnn.num_filters
 
-    def __call__(self, char_ids: np.ndarray) -> Tensor:
+    def __call__(self, char_ids: np.ndarray) -> np.ndarray:
         word_ids = char_ids[:, -1]  # with a lexicon
         char_ids = char_ids[:, : self._max_characters]
         lengths = (char_ids != self._padding_id).sum(axis=1)
@@ -121,7 +133,7 @@ class _PackedTokenEncoder:
             x = self._cnn(char_ids[chunk], lengths[chunk], x)
             for n, layer in enumerate(self._layers, start=1):
                 if self._words is not None and n == len(self._layers):
-                    x = torch.cat((self._words(word_ids[chunk]), x), dim=1)
+                    x = np.concatenate((self._words[word_ids[chunk]], x), axis=1)
                 x = layer(x, self._buffers.take(f"filters {n % 2}", rows, layer.columns))
             vectors[chunk] = x
         return vectors
@@ -131,16 +143,18 @@ class _PackedReader:
     """A `Reader`: one direction's stack and its state."""
 
     def __init__(
-        self, stack: list[PackedLSTM], skip: bool, vectors: Tensor, state: DirectionState
+        self, stack: list[PackedLSTM], skip: bool, vectors: np.ndarray, state: DirectionState
     ) -> None:
         self._stack, self._skip, self._vectors = stack, skip, vectors
-        self._hidden = state[0].clone(memory_format=torch.contiguous_format)  # (N, B, D)
+        self._hidden = np.array(state[0], order="C")  # a copy (N, B, D)
         self._cells = [layer.pack_cell(cell) for layer, cell in zip(stack, state[1], strict=True)]
 
-    def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None) -> Tensor:
+    def read(
+        self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
+    ) -> np.ndarray:
         """Read some steps; the kernel writes results straight to their place."""
         counts = np.ascontiguousarray(num_rows, dtype=np.int64)
-        x = torch.from_numpy(self._vectors.numpy()[index])  # (P, D)
+        x = self._vectors[index]  # (P, D)
         for n, layer in enumerate(self._stack):
             x = layer(
                 x,
@@ -157,4 +171,4 @@ class _PackedReader:
     def state(self) -> DirectionState:
         """Return hidden and cell."""
         pairs = zip(self._stack, self._cells, strict=True)
-        return self._hidden, torch.stack([layer.unpack_cell(cell) for layer, cell in pairs])
+        return self._hidden, np.stack([layer.unpack_cell(cell) for layer, cell in pairs])

@@ -7,18 +7,22 @@ integers) and in PyTorch's bf16 (rounded at the end).
 """
 
 import logging
-from typing import cast
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, cast
 
-import torch
+import numpy as np
 
-from elmokit.bilm.bilm import BiLM
-from elmokit.errors import InputError
+from elmokit.bilm.config import BiLMConfig
+from elmokit.errors import InputError, MissingExtraError
 from elmokit.field_checks import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
-from elmokit.inference.torch_backend import ModuleNetwork
-from elmokit.kernels.forking import use_one_thread_after_a_fork
 from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.threads import use_one_thread_after_a_fork
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +32,22 @@ def check_precision(precision: str) -> Precision:
     return cast(Precision, check_choice(precision, Precision, name="precision"))
 
 
-def pick_device(device: str | torch.device) -> torch.device:
-    """Return the torch device a user chose; ``auto`` is CUDA if available.
+def find_device(device: object) -> str:
+    """Return the name of the device that a user chose; ``auto`` is CUDA if available.
 
     Raises:
         InputError: if PyTorch does not know or does not have the device.
+        MissingExtraError: if it is not there at all, and the device is not the CPU.
     """
+    name = str(device)
+    if name == "cpu" or (name == "auto" and not _may_have_cuda()):
+        return "cpu"
+    return str(pick_device(name))
+
+
+def pick_device(device: Any) -> Any:
+    """Return the ``torch.device`` for `find_device`, which names the errors."""
+    torch = import_torch()
     num_gpus = torch.cuda.device_count()
     name = str(device)
     if name == "auto":
@@ -45,7 +59,7 @@ def pick_device(device: str | torch.device) -> torch.device:
         else:
             is_there = torch.empty(0, device=picked).numel() == 0
     except (RuntimeError, AssertionError, NotImplementedError, ImportError):
-        is_there, picked = False, torch.device("cpu")
+        is_there, picked = False, None
     if not is_there:
         raise InputError(
             f"device={name!r}: PyTorch cannot compute there; it sees {num_gpus} CUDA device(s) "
@@ -54,16 +68,42 @@ def pick_device(device: str | torch.device) -> torch.device:
     return picked
 
 
-def build_network(model: BiLM, *, precision: Precision, device: torch.device) -> Network:
+def import_torch() -> Any:
+    """Return PyTorch, which nothing here imports that only needs the CPU's kernels."""
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        raise MissingExtraError("PyTorch", extra="train") from error
+
+
+def _may_have_cuda() -> bool:
+    """Return whether PyTorch might see a GPU: asking it takes a second if it is not imported."""
+    if sys.modules.get("torch") is not None:
+        return True
+    has_driver = os.path.exists("/proc/driver/nvidia") or os.name == "nt"
+    return has_driver and "torch" not in sys.modules and find_spec("torch") is not None
+
+
+def build_network(
+    config: BiLMConfig, arrays: Mapping[str, np.ndarray], *, precision: Precision, device: str
+) -> Network:
     """Build a network of compiled kernels on the CPU, else of PyTorch, where int8 becomes bf16."""
     use_one_thread_after_a_fork()
-    kernels = load_kernels() if device.type == "cpu" else None
+    kernels = load_kernels() if device == "cpu" else None
     if kernels is not None:
-        network = PackedNetwork(model, precision=precision, kernels=kernels)
+        network = PackedNetwork(config, arrays, precision=precision, kernels=kernels)
         quick = "" if precision in kernels.quick_kinds else ", without instructions of its own"
         log.debug("%s through compiled %s%s", precision, network.computed_by, quick)
         return network
     if precision == "int8":
         log.warning("int8 needs the compiled kernels and the CPU: computing in bf16")
     log.debug("%s through PyTorch on %s", "fp32" if precision == "fp32" else "bf16", device)
-    return ModuleNetwork(model, use_bf16=precision != "fp32", device=device)
+    return torch_backend().ModuleNetwork(
+        config, arrays, use_bf16=precision != "fp32", device=device
+    )
+
+
+def torch_backend() -> Any:
+    """Return `elmokit.inference.torch_backend`, which only this imports: it needs PyTorch."""
+    import_torch()
+    return import_module("elmokit.inference.torch_backend")

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
-import torch
 from jaxtyping import Float, Integer
-from torch import Tensor
 
 from elmokit.errors import InputError
 from elmokit.field_checks import is_number
@@ -85,17 +83,16 @@ class Results:
             place[...] = values
 
     def add_token_layer(
-        self, vectors: Float[Tensor, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
+        self, vectors: Float[np.ndarray, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
     ) -> None:
         """Store the token layer, if wanted, in both halves."""
         if not self.wants(0):
             return
-        table = vectors.cpu().numpy()
         piece = 4096  # of a long sentence at a time
         for sentence, tokens in enumerate(sentences):
             words = tokens[self.margin : len(tokens) - self.margin]
             for start in range(0, len(words), piece):
-                values = table[words[start : start + piece]]
+                values = vectors[words[start : start + piece]]
                 for half in (0, 1):
                     self.add(sentence, 0, half, start, values)
 
@@ -125,7 +122,7 @@ class OutputSlots:
         is_word = (self.word >= 0) & (self.word < num_words)
         return np.where(is_word, addresses, 0)
 
-    def add(self, layer: int, values: Float[Tensor, "P_ D"]) -> None:
+    def add(self, layer: int, values: Float[np.ndarray, "P_ D"]) -> None:
         """Store ``values`` in ``layer``; rows beyond P are ignored."""
         if not self.results.wants(layer):
             return
@@ -135,7 +132,7 @@ class OutputSlots:
         order = order[self.word[order] < self.results.num_words[self.sentence[order]]]
         if not len(order):
             return
-        sorted_values = values[torch.from_numpy(order).to(values.device)].float().cpu().numpy()
+        sorted_values = values[order]
         cuts = np.flatnonzero(np.diff(self.sentence[order])) + 1
         for piece, index in zip(np.split(sorted_values, cuts), np.split(order, cuts), strict=True):
             sentence, start = int(self.sentence[index[0]]), int(self.word[index[0]])

@@ -8,20 +8,22 @@ In bf16 the products with rare words have bf16 factors and fp32 sums; the target
 products with frequent words, which hold most of the probability, are fp32.
 """
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int, Integer
-from torch import Tensor
 
-from elmokit.bilm.softmax import FullSoftmax, Softmax
+from elmokit.bilm.config import cutoffs_of
 from elmokit.errors import InputError
+from elmokit.inference.precision import torch_backend
 from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import PackedLogSumExp
 from elmokit.kernels.library import Kind
+from elmokit.weights.stored_bilm import LoadedBiLM
 
 FREQUENT_WORDS = 1024
 """Words, by rank in the vocabulary, whose products are always fp32."""
@@ -30,103 +32,155 @@ MAX_SCORES = 1 << 22
 
 
 class TargetScores:
-    """Negative log-likelihoods under the whole softmax, with its current weights, which are fp32.
+    """Negative log-likelihoods under the whole softmax of a model.
 
-    They are packed again whenever the weights change; changes in place through ``weight.data`` are
-    not noticed. Without compiled kernels, on other devices and for an adaptive one, ``softmax``
-    computes them itself in fp32; else ``precision`` is that of the products with rare words.
+    Without compiled kernels and on other devices PyTorch computes them in fp32; ``precision`` is
+    that of the kernels' products with rare words.
     """
 
-    def __init__(self, softmax: Softmax, *, precision: Kind = "fp32") -> None:
-        self._softmax = softmax
-        self._precision: Kind = precision
-        self._kernels = load_kernels() if isinstance(softmax, FullSoftmax) else None
-        self._version: object = None
-        self._packed: list[PackedLogSumExp] = []
-
-    @property
-    def _parts(self) -> list[PackedLogSumExp]:
-        """The current weights, packed; none if the softmax computes by itself."""
-        kernels, softmax = self._kernels, self._softmax
-        if kernels is None or not isinstance(softmax, FullSoftmax) or not softmax.weight.is_cpu:
-            return []
-        version = [
-            (w.data_ptr(), 0 if w.is_inference() else w._version)
-            for w in (softmax.weight, softmax.bias)
-        ]
-        if version != self._version:
-            weight, bias = softmax.weight.detach().float(), softmax.bias.detach().float()
-            pieces: tuple[tuple[Kind, slice], ...] = (
-                ("fp32", slice(0, FREQUENT_WORDS)),
-                (self._precision, slice(FREQUENT_WORDS, None)),
+    def __init__(
+        self, model: LoadedBiLM, *, precision: Kind = "fp32", device: str | None = None
+    ) -> None:
+        stored = model.stored()
+        config, num_words = stored.softmax_config, stored.num_target_words
+        assert config is not None
+        assert num_words is not None
+        self.num_words = num_words
+        self._parts: list[PackedLogSumExp] = []
+        self._clusters = self._modules = None
+        device = stored.device if device is None else device
+        kernels = load_kernels() if device == "cpu" else None
+        if kernels is None:
+            dim = stored.config.lstm.projection_dim
+            self._modules = torch_backend().ModuleSoftmax(
+                config, stored.arrays(), dim, num_words=num_words, device=device
             )
-            self._packed = [
-                PackedLogSumExp(kernels, weight[words], bias[words], kind)
-                for kind, words in pieces
-                if len(bias[words])
-            ]
-            self._version = version
-        return self._packed
+            return
+        if config.kind == "adaptive":
+            ends = (*cutoffs_of(config, num_words), num_words)
+            self._clusters = _Clusters(stored.arrays(), ends)
+            return
+        self._weight = stored.arrays()["softmax.weight"]
+        self._bias = stored.arrays()["softmax.bias"]
+        pieces: tuple[tuple[Kind, slice], ...] = (
+            ("fp32", slice(0, FREQUENT_WORDS)),
+            (precision, slice(FREQUENT_WORDS, None)),
+        )
+        self._parts = [
+            PackedLogSumExp(kernels, self._weight[words], self._bias[words], kind)
+            for kind, words in pieces
+            if len(self._bias[words])
+        ]
 
     @property
     def measures(self) -> bool:
         """Whether `measure` can be called: with compiled kernels."""
         return bool(self._parts)
 
-    @torch.inference_mode()
-    def nll(self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]) -> Float[Tensor, " X"]:
+    def nll(
+        self, hidden: Float[np.ndarray, "X D"], word_ids: Int[np.ndarray, " X"]
+    ) -> Float[np.ndarray, " X"]:
         """Return the loss of every target in nats; the other rows do not affect it."""
-        hidden, parts = hidden.float(), self._parts
-        if not parts:
-            return self._softmax.nll(hidden, word_ids.to(hidden.device))
-        hidden = hidden.contiguous()
+        if not self._parts:
+            return (self._modules or self._clusters).nll(hidden, word_ids)  # pyright: ignore[reportOptionalMemberAccess]
+        hidden = np.ascontiguousarray(hidden)
         targets = self._of_targets(hidden, word_ids)
-        totals = [
-            part(hidden, targets, columns) for part, columns in self._columns(parts, word_ids)
-        ]
-        return _not_negative(torch.stack(totals).logsumexp(dim=0) - targets)
+        totals = [part(hidden, targets, columns) for part, columns in self._columns(word_ids)]
+        return _not_negative(_log_sum_exp(np.stack(totals), axis=0) - targets)
 
-    @torch.inference_mode()
     def measure(
-        self, hidden: Float[Tensor, "X D"], word_ids: Int[Tensor, " X"]
-    ) -> tuple[Float[Tensor, " X"], Float[Tensor, " X"], Int[Tensor, " X"]]:
+        self, hidden: Float[np.ndarray, "X D"], word_ids: Int[np.ndarray, " X"]
+    ) -> tuple[Float[np.ndarray, " X"], Float[np.ndarray, " X"], Int[np.ndarray, " X"]]:
         """Return loss (as `nll`), entropy in nats, and rank of every target.
 
         In bf16, words that are nearly as likely as the target may be counted on the wrong side.
         """
-        hidden = hidden.float().contiguous()
+        hidden = np.ascontiguousarray(hidden)
         targets = self._of_targets(hidden, word_ids)
         measures = [
-            part.with_others(hidden, targets, columns)
-            for part, columns in self._columns(self._parts, word_ids)
+            part.with_others(hidden, targets, columns) for part, columns in self._columns(word_ids)
         ]
-        totals, means, above = (torch.stack(values) for values in zip(*measures, strict=True))
+        totals, means, above = (np.stack(values) for values in zip(*measures, strict=True))
         # log-sum-exps of the parts of the vocabulary, and mean scores weighted by probability
-        total = totals.logsumexp(dim=0)
-        mean = ((totals - total).exp() * means).sum(dim=0)
+        total = _log_sum_exp(totals, axis=0)
+        mean = (np.exp(totals - total) * means).sum(axis=0)
         losses, entropies = _not_negative(total - targets), _not_negative(total - mean)
-        return losses, entropies, 1 + above.sum(dim=0)
+        return losses, entropies, 1 + above.sum(axis=0)
 
-    @staticmethod
-    def _columns(
-        parts: list[PackedLogSumExp], word_ids: Tensor
-    ) -> Iterator[tuple[PackedLogSumExp, Tensor]]:
+    def log_probs(self, hidden: Float[np.ndarray, "X D"]) -> Float[np.ndarray, "X V"]:
+        """Return the log-probabilities of all words."""
+        if not self._parts:
+            return (self._modules or self._clusters).log_probs(hidden)  # pyright: ignore[reportOptionalMemberAccess]
+        return log_softmax(hidden @ self._weight.T + self._bias)
+
+    def _columns(self, word_ids: np.ndarray) -> Iterator[tuple[PackedLogSumExp, np.ndarray]]:
         """Yield the parts of the vocabulary, and each target's column there; -1 if it has none."""
-        classes, first = (word_ids - 1).to(torch.int32), 0
-        for part in parts:
+        classes, first = (word_ids - 1).astype(np.int32), 0
+        for part in self._parts:
             inside = (classes >= first) & (classes < first + part.num_columns)
-            yield part, torch.where(inside, classes - first, -1)
+            yield part, np.where(inside, classes - np.int32(first), np.int32(-1))
             first += part.num_columns
 
-    def _of_targets(self, hidden: Tensor, word_ids: Tensor) -> Tensor:
-        softmax, targets = self._softmax, word_ids - 1
-        assert isinstance(softmax, FullSoftmax)
-        return (hidden * softmax.weight[targets]).sum(dim=1) + softmax.bias[targets]
+    def _of_targets(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
+        rows = word_ids - 1
+        return (hidden * self._weight[rows]).sum(axis=1) + self._bias[rows]
 
 
-def _not_negative(values: Tensor) -> Tensor:
+class _Clusters:
+    """An adaptive softmax: the head has the frequent words and a column for each rarer cluster."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], ends: tuple[int, ...]) -> None:
+        self._arrays, self._ranges = arrays, list(itertools.pairwise(ends))
+
+    def _head(self, hidden: np.ndarray) -> np.ndarray:
+        weight, bias = (
+            self._arrays[f"softmax.clusters.head.{part}"] for part in ("weight", "bias")
+        )
+        return log_softmax(hidden @ weight.T + bias)
+
+    def _tail(self, hidden: np.ndarray, number: int) -> np.ndarray:
+        inner, outer = (
+            self._arrays[f"softmax.clusters.tail.{number}.{n}.weight"].T for n in (0, 1)
+        )
+        return log_softmax(hidden @ inner @ outer)
+
+    def nll(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
+        """Return the loss of every target in nats."""
+        rows, classes, head = np.arange(len(hidden)), word_ids - 1, self._head(hidden)
+        frequent = self._ranges[0][0]
+        losses = -head[rows, np.minimum(classes, frequent - 1)]
+        for number, (start, end) in enumerate(self._ranges):
+            rare = np.flatnonzero((classes >= start) & (classes < end))
+            log_probs = self._tail(hidden[rare], number)
+            inside = log_probs[np.arange(len(rare)), classes[rare] - start]
+            losses[rare] = -(head[rare, frequent + number] + inside)
+        return losses
+
+    def log_probs(self, hidden: np.ndarray) -> np.ndarray:
+        """Return the log-probabilities of all words."""
+        head, frequent = self._head(hidden), self._ranges[0][0]
+        tails = (
+            head[:, frequent + number, None] + self._tail(hidden, number)
+            for number in range(len(self._ranges))
+        )
+        return np.concatenate((head[:, :frequent], *tails), axis=1)
+
+
+def log_softmax(scores: Float[np.ndarray, "*X V"]) -> Float[np.ndarray, "*X V"]:
+    """Return log-probabilities over the last axis."""
+    return scores - _log_sum_exp(scores, axis=-1, keepdims=True)
+
+
+def _log_sum_exp(scores: np.ndarray, **axes: Any) -> np.ndarray:
+    largest = scores.max(axis=axes["axis"], keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = np.log(np.exp(scores - largest).sum(**axes))
+    return total + largest.reshape(total.shape)
+
+
+def _not_negative(values: np.ndarray) -> np.ndarray:
     """Clamp differences that only rounding makes negative."""
-    return values.clamp_(min=0)
+    return np.maximum(values, 0)
 
 
 @dataclass(frozen=True)
@@ -146,21 +200,20 @@ class WordDistributions:
     """Measures distributions of a softmax.
 
     Args:
-        softmax: Frozen.
-        scores: Of the same softmax.
+        scores: Of the softmax.
         num_top: K, the likeliest words to name; at most V.
 
     Raises:
         InputError: if ``num_top`` is negative or above V.
     """
 
-    def __init__(self, softmax: Softmax, scores: TargetScores, *, num_top: int = 0) -> None:
-        if not 0 <= num_top <= softmax.num_words:
+    def __init__(self, scores: TargetScores, *, num_top: int = 0) -> None:
+        if not 0 <= num_top <= scores.num_words:
             raise InputError(
-                f"`top` must be between 0 and the vocabulary's {softmax.num_words} words, got "
+                f"`top` must be between 0 and the vocabulary's {scores.num_words} words, got "
                 f"{num_top}."
             )
-        self._softmax, self._scores, self._num_top = softmax, scores, num_top
+        self._scores, self._num_top = scores, num_top
 
     def table(self, num_positions: int) -> DistributionTable:
         """Return a table to be filled by `measure`."""
@@ -172,15 +225,14 @@ class WordDistributions:
             top_probs=np.empty(shape, np.float32),
         )
 
-    @torch.inference_mode()
     def measure(
         self,
-        hidden: Float[Tensor, "X D"],
-        word_ids: Int[Tensor, " X"],
+        hidden: Float[np.ndarray, "X D"],
+        word_ids: Int[np.ndarray, " X"],
         rows: Integer[np.ndarray, " X"],
         *,
         into: DistributionTable,
-    ) -> Float[Tensor, " X"]:
+    ) -> Float[np.ndarray, " X"]:
         """Write the figures at outputs ``hidden``, with these targets, to ``rows`` of a table.
 
         Returns:
@@ -189,20 +241,30 @@ class WordDistributions:
         measured = self._scores.measures
         if measured:
             nats, entropies, ranks = self._scores.measure(hidden, word_ids)
-            into.entropies[rows] = (entropies / math.log(2)).numpy()
-            into.ranks[rows] = ranks.numpy()
+            into.entropies[rows] = entropies / np.float32(math.log(2))
+            into.ranks[rows] = ranks
         else:
             nats = self._scores.nll(hidden, word_ids)
-        size = max(1, MAX_SCORES // self._softmax.num_words)
+        size = max(1, MAX_SCORES // self._scores.num_words)
         for start in range(0, len(rows) if self._num_top or not measured else 0, size):
             part = slice(start, start + size)
-            log_probs = self._softmax.scores(hidden[part].float()).log_softmax(dim=1)  # (P, V)
-            top = log_probs.topk(self._num_top, dim=1)
-            into.top_ids[rows[part]] = top.indices.cpu().numpy() + 1
-            into.top_probs[rows[part]] = top.values.exp().cpu().numpy()
+            log_probs = self._scores.log_probs(hidden[part])  # (P, V)
+            top = likeliest(log_probs, self._num_top)
+            into.top_ids[rows[part]] = top + 1
+            into.top_probs[rows[part]] = np.exp(np.take_along_axis(log_probs, top, axis=1))
             if not measured:
-                targets = log_probs.gather(1, word_ids[part].unsqueeze(1) - 1)
-                into.ranks[rows[part]] = 1 + (log_probs > targets).sum(dim=1).cpu().numpy()
-                bits = -torch.einsum("pv,pv->p", log_probs.exp(), log_probs) / math.log(2)
-                into.entropies[rows[part]] = bits.cpu().numpy()
+                targets = np.take_along_axis(log_probs, word_ids[part, None] - 1, axis=1)
+                into.ranks[rows[part]] = 1 + (log_probs > targets).sum(axis=1)
+                bits = -np.einsum("pv,pv->p", np.exp(log_probs), log_probs) / math.log(2)
+                into.entropies[rows[part]] = bits
         return nats
+
+
+def likeliest(log_probs: Float[np.ndarray, "P V"], count: int) -> Int[np.ndarray, "P K"]:
+    """Return the columns of the highest values, the highest first; of equals, the first."""
+    if count == 0:
+        return np.empty((len(log_probs), 0), np.intp)
+    candidates = np.sort(np.argpartition(-log_probs, count - 1, axis=1)[:, :count], axis=1)
+    values = np.take_along_axis(log_probs, candidates, axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return np.take_along_axis(candidates, order, axis=1)

@@ -1,4 +1,6 @@
-"""The network through PyTorch, for machines without a compiler and for other devices.
+"""The network and the softmax in PyTorch, for machines without a compiler and for other devices.
+
+Arrays go in and come out, as with the kernels.
 
 The height of every matrix product is a multiple of a block: for other heights PyTorch may use
 kernels that add in another order, which grows to 1e-5 over a few hundred recurrent steps. With
@@ -6,6 +8,7 @@ whole blocks a sentence gets the same bits in any batch.
 """
 
 import copy
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
@@ -14,11 +17,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.bilm import BiLM, Direction, DirectionState
+from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.char_cnn import CharTokenEncoder
+from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
 from elmokit.bilm.lstmp import LSTMP
+from elmokit.bilm.softmax import build_softmax
 from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
+from elmokit.inference.state import DirectionState
 
 ROW_BLOCK = 8
 """Block of the LSTM's products."""
@@ -31,15 +37,21 @@ MAX_CHARACTERS_PER_CHUNK = 4096
 
 
 class ModuleNetwork:
-    """A `Network` of copies of the model's modules, in fp32 or bf16."""
+    """A `Network` of the modules of `elmokit.bilm`, in fp32 or bf16."""
 
-    def __init__(self, model: BiLM, *, use_bf16: bool, device: torch.device) -> None:
-        self.config = model.config
+    def __init__(
+        self, config: BiLMConfig, arrays: Mapping[str, np.ndarray], *, use_bf16: bool, device: str
+    ) -> None:
+        self.config = config
         self.device = device
         self.precision: Precision = "bf16" if use_bf16 else "fp32"
-        self.computed_by = f"PyTorch on {device.type}"
-        self.max_positions = max(1, MAX_GATE_VALUES // (4 * model.config.lstm.cell_dim))
+        self._device = torch.device(device)
+        self.computed_by = f"PyTorch {torch.__version__} on {self._device.type}"
+        self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))
         self._use_bf16 = use_bf16
+        model = BiLM(config, initialize=False)
+        own = {name: _tensor(arrays[name]) for name in model.state_dict()}
+        model.load_state_dict(own, assign=True)
         self._token_encoder = self._convert(model.token_encoder)
         stacks = {"forward": model.forward_layers, "backward": model.backward_layers}
         self._stacks = {
@@ -48,7 +60,7 @@ class ModuleNetwork:
         }
 
     def _convert(self, module: nn.Module) -> nn.Module:
-        module = copy.deepcopy(module).to(self.device, torch.float32)
+        module = copy.deepcopy(module).to(self._device, torch.float32)
         if self._use_bf16:
             for weight in module.parameters():
                 if weight.dim() > 1:  # biases stay as they are
@@ -59,12 +71,13 @@ class ModuleNetwork:
         """Return the context in which to call the modules."""
         if not self._use_bf16:
             return nullcontext()
-        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return torch.autocast(self._device.type, dtype=torch.bfloat16)
 
-    def encode_tokens(self, ids: np.ndarray) -> Tensor:
+    @torch.inference_mode()
+    def encode_tokens(self, ids: np.ndarray) -> np.ndarray:
         """Run the token layer in chunks of words of similar length, to save memory and padding."""
         if ids.ndim == 1:
-            return self._token_encoder(torch.from_numpy(ids).to(self.device)).float()
+            return _array(self._token_encoder(_tensor(ids).to(self._device)))
         encoder = self._token_encoder
         assert isinstance(encoder, CharTokenEncoder)
         row_length = self.config.char_vocab.max_characters
@@ -74,7 +87,7 @@ class ModuleNetwork:
         columns = np.minimum(real + widest, row_length)
         order = np.argsort(columns, kind="stable")
         shape = len(ids), self.config.lstm.projection_dim
-        vectors = torch.empty(shape, dtype=torch.float32, device=self.device)
+        vectors = torch.empty(shape, dtype=torch.float32, device=self._device)
         end = len(order)
         with self.arithmetic():
             while end > 0:  # the longest first: the group has their columns
@@ -82,37 +95,47 @@ class ModuleNetwork:
                 size = max(1, MAX_CHARACTERS_PER_CHUNK // longest // TOKEN_BLOCK) * TOKEN_BLOCK
                 rows = order[max(0, end - size) : end]
                 padded = np.resize(rows, _whole_blocks(len(rows), TOKEN_BLOCK))
-                char_ids = torch.from_numpy(ids[padded].astype(np.int64)).to(self.device)
+                char_ids = torch.from_numpy(ids[padded].astype(np.int64)).to(self._device)
                 answers = encoder.responses(char_ids[:, :longest])
                 pooled = torch.cat([answer.amax(dim=1) for answer in answers], dim=1)  # (U, F)
                 encoded = encoder.finish(pooled, char_ids)[: len(rows)]
-                vectors[torch.from_numpy(rows).to(self.device)] = encoded.float()
+                vectors[torch.from_numpy(rows).to(self._device)] = encoded.float()
                 end -= len(rows)
-        return vectors
+        return _array(vectors)
 
     def start(
-        self, direction: Direction, vectors: Tensor, state: DirectionState
+        self, direction: Direction, vectors: np.ndarray, state: DirectionState
     ) -> "_ModuleReader":
         """Return a reader."""
-        return _ModuleReader(self, self._stacks[direction], vectors, state)
+        tensors = [_tensor(part).to(self._device) for part in (vectors, *state)]
+        return _ModuleReader(self, self._stacks[direction], *tensors)
 
 
 class _ModuleReader:
     """A `Reader`: one direction's stack and its state."""
 
+    @torch.inference_mode()
     def __init__(
-        self, network: ModuleNetwork, stack: list[LSTMP], vectors: Tensor, state: DirectionState
+        self,
+        network: ModuleNetwork,
+        stack: list[LSTMP],
+        vectors: Tensor,
+        hiddens: Tensor,
+        cells: Tensor,
     ) -> None:
         self._network, self._stack, self._vectors = network, stack, vectors
-        self._num_sentences = state[0].shape[1]
+        self._num_sentences = hiddens.shape[1]
         padding = (0, 0, 0, -self._num_sentences % ROW_BLOCK)
         self._states = [
             (functional.pad(hidden, padding), functional.pad(cell, padding))
-            for hidden, cell in zip(*state, strict=True)
+            for hidden, cell in zip(hiddens, cells, strict=True)
         ]
         self._biases = [layer.gate_bias() for layer in stack]
 
-    def read(self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None) -> Tensor:
+    @torch.inference_mode()
+    def read(
+        self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
+    ) -> np.ndarray:
         """Read some steps; rows that only fill a block are discarded."""
         padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
@@ -123,14 +146,14 @@ class _ModuleReader:
             skip = n > 0 and self._network.config.lstm.skip_connections
             x = outputs + x if skip else outputs
             if slots is not None:
-                slots.add(n + 1, x)
-        return x[: len(index)]
+                slots.add(n + 1, _array(x))
+        return _array(x[: len(index)])
 
     def state(self) -> DirectionState:
         """Return hidden and cell."""
         rows = slice(0, self._num_sentences)
         hiddens, cells = zip(*self._states, strict=True)
-        return torch.stack(hiddens)[:, rows], torch.stack(cells)[:, rows]
+        return _array(torch.stack(hiddens)[:, rows]), _array(torch.stack(cells)[:, rows])
 
 
 def _run_layer(
@@ -158,3 +181,36 @@ def _run_layer(
 
 def _whole_blocks(num_rows: int, block: int) -> int:
     return -(-num_rows // block) * block
+
+
+class ModuleSoftmax:
+    """The output layer of a model: scores of words and losses of targets."""
+
+    def __init__(
+        self, config: SoftmaxConfig, arrays: Mapping[str, np.ndarray], dim: int, *, num_words: int,
+        device: str,
+    ) -> None:  # fmt: skip
+        self._device = torch.device(device)
+        self._softmax = build_softmax(config, num_words, dim)
+        own = {name: _tensor(arrays[f"softmax.{name}"]) for name in self._softmax.state_dict()}
+        self._softmax.load_state_dict(own)
+        self._softmax.to(self._device)
+
+    @torch.inference_mode()
+    def nll(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
+        """Return the loss of every target in nats."""
+        parts = (_tensor(part).to(self._device) for part in (hidden, word_ids))
+        return _array(self._softmax.nll(*parts))
+
+    @torch.inference_mode()
+    def log_probs(self, hidden: np.ndarray) -> np.ndarray:
+        """Return the log-probabilities of all words."""
+        return _array(self._softmax.scores(_tensor(hidden).to(self._device)).log_softmax(dim=1))
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.float().cpu().numpy()

@@ -11,13 +11,13 @@ from importlib.resources import files
 from typing import get_args
 
 import numpy as np
-import torch
-from torch import Tensor
+from jaxtyping import Float
 
-from elmokit.bilm.bilm import BiLMState, Direction, DirectionState
+from elmokit.bilm.config import Direction
 from elmokit.files.hashing import text_sha256
 from elmokit.inference.engine import Engine
 from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.state import DirectionState, LSTMState
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def warm_metadata(text: Sequence[str]) -> dict[str, str]:
     return {"warm_text_sha256": text_sha256("\n".join(text))}
 
 
-def warm_state(bilm: FrozenBiLM, text: Sequence[str]) -> BiLMState:
+def warm_state(bilm: FrozenBiLM, text: Sequence[str]) -> LSTMState:
     """Return the average state (one row) after the sentences of ``text``, words joined by spaces.
 
     The text is read as in training (a direction never reads its own end marker), in streams that
@@ -51,18 +51,18 @@ def warm_state(bilm: FrozenBiLM, text: Sequence[str]) -> BiLMState:
         sentences[k : k + NUM_STREAMS]
         for k in range(0, len(sentences) - NUM_STREAMS + 1, NUM_STREAMS)
     ] or [[sentences[k % len(sentences)] for k in range(NUM_STREAMS)]]
-    state = BiLMState.zeros(bilm.network.config.lstm, NUM_STREAMS, device=bilm.network.device)
+    state = LSTMState.zeros(bilm.network.config.lstm, NUM_STREAMS)
     averages = (
         _average(bilm.engine, direction, vectors, rounds, state.direction(direction))
         for direction in get_args(Direction)
     )
-    return BiLMState.from_directions(*averages)
+    return LSTMState.from_directions(*averages)
 
 
 def _average(
     engine: Engine,
     direction: Direction,
-    vectors: Tensor,
+    vectors: np.ndarray,
     rounds: list[list[np.ndarray]],
     state: DirectionState,
 ) -> DirectionState:
@@ -73,8 +73,23 @@ def _average(
         states.append(state)
     # the first sentences began at zero, which is what the warm state avoids
     hiddens, cells = zip(*(states[1:] or states), strict=True)
-    hidden, cell = (torch.stack(part).mean(dim=(0, 2)).unsqueeze(1) for part in (hiddens, cells))
-    return hidden, cell
+    return _mean_of_streams(hiddens), _mean_of_streams(cells)
+
+
+def _mean_of_streams(parts: Sequence[np.ndarray]) -> Float[np.ndarray, "N 1 X"]:
+    """Return the mean over rounds and streams of (N, streams, X).
+
+    It adds in the order of PyTorch, which made the warm vectors that people have stored: another
+    order would change their last bits.
+    """
+    total = np.zeros_like(parts[0][:, 0])
+    for part in parts:
+        quarters = part[:, : NUM_STREAMS // 2] + part[:, NUM_STREAMS // 2 :]
+        sums = quarters[:, 0]
+        for number in range(1, NUM_STREAMS // 2):
+            sums = sums + quarters[:, number]
+        total = total + sums
+    return (total / np.float32(len(parts) * NUM_STREAMS))[:, None]
 
 
 def inputs_of(direction: Direction, sentence: np.ndarray) -> np.ndarray:

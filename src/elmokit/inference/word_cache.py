@@ -1,17 +1,11 @@
-"""Token vectors kept between calls, since most words in running text were seen before.
-
-NumPy moves the vectors: some of PyTorch's indexing wakes its own threads, which then spin for some
-milliseconds and slow down the kernels.
-"""
+"""Token vectors kept between calls, since most words in running text were seen before."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-import torch
 from jaxtyping import Float, Integer
-from torch import Tensor
 
 DEFAULT_BYTES = 64 * 2**20
 """Memory: 30,000 words of the original model, 94,000 of the small one."""
@@ -35,7 +29,7 @@ class WordCache:
 
     def read(
         self, words: Sequence[Hashable]
-    ) -> tuple[Float[Tensor, "U D"], Integer[np.ndarray, " M"]]:
+    ) -> tuple[Float[np.ndarray, "U D"], Integer[np.ndarray, " M"]]:
         """Return the vectors of distinct words (or their ids), and the positions still to fill."""
         rows = np.empty(len(words), dtype=np.int64)
         with self._lock:
@@ -46,9 +40,9 @@ class WordCache:
             missing = np.flatnonzero(rows < 0)
             vectors = np.empty((len(words), self._vectors.shape[1]), dtype=np.float32)
             vectors[rows >= 0] = self._vectors[rows[rows >= 0]]
-        return torch.from_numpy(vectors), missing
+        return vectors, missing
 
-    def write(self, words: Sequence[Hashable], vectors: Float[Tensor, "U D"]) -> None:
+    def write(self, words: Sequence[Hashable], vectors: Float[np.ndarray, "U D"]) -> None:
         """Keep the vectors of distinct words, as many as fit, but for very long ones."""
         is_short = [not isinstance(word, str) or len(word) <= MAX_CHARACTERS for word in words]
         places = np.flatnonzero(is_short)[: self._capacity]
@@ -62,4 +56,4 @@ class WordCache:
                     if row == self._capacity:
                         row = self._rows.popitem(last=False)[1]
                 rows[i] = self._rows[word] = row
-            self._vectors[rows] = vectors.numpy()[places]
+            self._vectors[rows] = vectors[places]

@@ -11,7 +11,7 @@ from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import split_sentence
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 from elmokit.wording import printable
 
 
@@ -78,7 +78,7 @@ def count_tokens(*texts: TokenizedText) -> Counter[str]:
 
 
 def tokenize(
-    model: PretrainedBiLM | str | PathLike[str],
+    model: LoadedBiLM | str | PathLike[str],
     sentence: str,
     *,
     tokenizer: Tokenizer | None = None,
@@ -99,7 +99,7 @@ def tokenize(
             f"`sentence` must be a string, got {sentence!r:.60}: words that are given in a list "
             "are not tokenized."
         )
-    model = model if isinstance(model, PretrainedBiLM) else load_model(model)
+    model = open_bilm(model)
     split = model.tokenize
     if tokenizer is not None:
         split = NormalizingTokenizer(tokenizer, model.config.char_vocab.normalization).tokenize
@@ -109,7 +109,7 @@ def tokenize(
 
 
 def tokenize_lines_of(
-    model: PretrainedBiLM,
+    model: LoadedBiLM,
     lines: Iterable[TextLine],
     tokenizer: Tokenizer,
     *,
@@ -131,7 +131,7 @@ def tokenize_lines_of(
 
 
 def _describe(
-    model: PretrainedBiLM, words: Sequence[str], raw: str, offsets: Offsets | None
+    model: LoadedBiLM, words: Sequence[str], raw: str, offsets: Offsets | None
 ) -> tuple[Token, ...]:
     form, vocab = model.config.char_vocab.normalization, model.word_vocab
     has_characters = model.config.char_cnn is not None

@@ -1,4 +1,4 @@
-"""`trace`: one word on its way through a biLM, in the numbers of the plain modules of `bilm`."""
+"""`trace`: one word on its way through a biLM, every step in plain NumPy but the layers."""
 
 import dataclasses
 import math
@@ -8,15 +8,14 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 
-from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
 from elmokit.errors import InputError
+from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.text.char_vocab import CHAR_PADDING, WORD_BEGIN, WORD_END
 from elmokit.text.given_sentences import GivenSentence, split_sentence
 from elmokit.text.normalization import normalize
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.stored_bilm import LoadedBiLM, StoredBiLM, open_bilm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +91,14 @@ class WordTrace:
 
 
 def trace(
-    model: PretrainedBiLM | str | PathLike[str],
+    model: LoadedBiLM | str | PathLike[str],
     sentence: GivenSentence,
     *,
     word: int = 0,
     weights: Sequence[float] | None = None,
     gamma: float = 1.0,
 ) -> WordTrace:
-    """Compute a sentence with the plain modules, from the zero state, and keep what makes one word.
+    """Compute a sentence from the zero state, and keep what makes one word.
 
     Args:
         model: A loaded model, or its directory or name.
@@ -112,7 +111,7 @@ def trace(
         InputError: for a sentence without that word, weights that do not fit, or an infinite gamma.
         TypeError: if ``sentence`` is neither a string nor a list of words.
     """
-    model = model if isinstance(model, PretrainedBiLM) else load_model(model)
+    model = open_bilm(model)
     if model.config.lexicon is not None:
         raise InputError(
             "The model reads characters and words by lists (config.json, `lexicon`): there are no "
@@ -127,58 +126,59 @@ def trace(
     mix = _checked_weights(weights, model.num_layers)
     if not math.isfinite(gamma):
         raise InputError(f"`gamma` must be a finite number, such as 0.5, got {gamma}.")
-    was_training = model.training
-    model.eval()  # without dropout
-    try:
-        with torch.inference_mode():
-            device = next(model.parameters()).device
-            layers = model(model.encode([words]).to(device)).layers[:, 0, word + 1].cpu()  # (L, 2D)
-            ids = model.encode_words([words[word]]).to(device)
-            char_ids, filters, highways = _characters(model.token_encoder, ids)
-            token = model.encode_tokens(ids)[0].cpu().numpy()
-    finally:
-        model.train(was_training)
+    bilm = FrozenBiLM(model)
+    vectors, tokens = bilm.encode([words])
+    layers = bilm.engine.run(vectors, tokens.sentences).vectors[0][:, word]  # (L, 2D)
+    char_ids, filters, highways = _characters(model, words[word])
     dim = model.config.lstm.projection_dim
-    weighted = torch.tensor(mix, dtype=layers.dtype) @ layers
+    weighted = np.array(mix, dtype=np.float32) @ layers
     return WordTrace(
-        words=tuple(words), index=word, word=words[word], token=token,
+        words=tuple(words), index=word, word=words[word], token=layers[0, :dim],
         raw_bytes=tuple(char - 1 for char in char_ids if char <= 256),
         char_ids=char_ids, filters=filters, highways=highways,
         layers=tuple(
-            LayerTrace(forward=row[:dim].numpy(), backward=row[dim:].numpy()) for row in layers
+            LayerTrace(forward=row[:dim], backward=row[dim:]) for row in layers
         ),
-        weights=mix, gamma=gamma, mixture=(gamma * weighted).numpy(),
+        weights=mix, gamma=gamma, mixture=np.float32(gamma) * weighted,
     )  # fmt: skip
 
 
 def _characters(
-    encoder: torch.nn.Module, char_ids: torch.Tensor
+    model: StoredBiLM, word: str
 ) -> tuple[tuple[int, ...], tuple[FilterTrace, ...], tuple[HighwayTrace, ...]]:
-    """Follow one row of characters (1, C) through filters and highways."""
-    if not isinstance(encoder, CharTokenEncoder):
+    """Follow the row of a word's characters through filters and highways."""
+    cnn = model.config.char_cnn
+    if cnn is None:
         return (), (), ()
-    row = tuple(char_ids[0].tolist())
-    filters, pooled = [], []
-    for (width, _), answers in zip(
-        encoder.config.filters, encoder.responses(char_ids), strict=True
-    ):
+    row = model.ids_of_words([word])[0]
+    weights = {name.removeprefix("token_encoder."): array for name, array in model.arrays().items()}
+    characters = weights["char_embedding.weight"][row]  # (C, E)
+    filters = []
+    for number, (width, count) in enumerate(cnn.filters):
+        weight, bias = (weights[f"convolutions.{number}.{part}"] for part in ("weight", "bias"))
+        windows = np.lib.stride_tricks.sliding_window_view(characters, width, axis=0)  # (P, E, w)
+        answers = windows.reshape(len(windows), -1) @ weight.reshape(count, -1).T + bias  # (P, N)
         # The activation never falls, so the maximum may be taken before it.
-        best, positions = answers[0].max(dim=0)
-        pooled.append(encoder.activate(best))
+        positions, best = answers.argmax(axis=0), answers.max(axis=0)
         filters.append(
             FilterTrace(
-                width=width, positions=positions.cpu().numpy(),
-                windows=tuple(window_text(row[at : at + width]) for at in positions.tolist()),
-                values=pooled[-1].cpu().numpy(),
+                width=width, positions=positions,
+                windows=tuple(window_text(row[at : at + width].tolist()) for at in positions),
+                values=np.maximum(best, 0) if cnn.activation == "relu" else np.tanh(best),
             )
         )  # fmt: skip
-    x = torch.cat(pooled).unsqueeze(0)  # (1, F)
+    x = np.concatenate([answer.values for answer in filters])  # (F,)
     highways = []
-    for highway in encoder.highways:
-        assert isinstance(highway, Highway)
-        gates, x = highway.gate(x), highway(x)
-        highways.append(HighwayTrace(gates=gates[0].cpu().numpy(), output=x[0].cpu().numpy()))
-    return row, tuple(filters), tuple(highways)
+    for number in range(cnn.num_highway):
+        carry, transform = (
+            weights[f"highways.{number}.{part}.weight"] @ x
+            + weights[f"highways.{number}.{part}.bias"]
+            for part in ("carry", "transform")
+        )
+        gates = 1 / (1 + np.exp(-carry))
+        x = gates * np.maximum(transform, 0) + (1 - gates) * x
+        highways.append(HighwayTrace(gates=gates, output=x))
+    return tuple(row.tolist()), tuple(filters), tuple(highways)
 
 
 def window_text(char_ids: Sequence[int]) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Generator, Iterable
 from functools import partial
 from typing import Any
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.line_embedder import EmbeddedLine, OwnLines, splitter_for
 from elmokit.embed.options import EmbedOptions
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.precision import check_precision
+from elmokit.inference.state import LSTMState
 from elmokit.integrations.arrow_table import TableEmbedder
 from elmokit.integrations.shared import AnyModel, loaded
 from elmokit.jobs.identity import changes
@@ -109,7 +109,7 @@ class RayLines:
         return dict(self._metadata)
 
     def stream(
-        self, lines: Iterable[str], *, initial_state: BiLMState | None = None
+        self, lines: Iterable[str], *, initial_state: LSTMState | None = None
     ) -> Generator[EmbeddedLine, None, None]:
         """Yield words and vectors of the lines, in order; some blocks are read ahead."""
         # Not a Ray data set, which would be made of all lines at once. A block is a few batches:

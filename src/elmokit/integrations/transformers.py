@@ -21,7 +21,7 @@ from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.masking import mask_of
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, MissingExtraError
-from elmokit.inference.frozen_bilm import PackedWeights
+from elmokit.inference.elmo import PackedWeights, run_frozen
 from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_tokenizer import (
     CODE_NAME,
@@ -190,7 +190,7 @@ class ElmoModel(OwnCode, PreTrainedModel):
         # kernels give no gradients, and dropout would be lost with them
         learns = torch.is_grad_enabled() and any(w.requires_grad for w in self.bilm.parameters())
         frozen = None if learns or self.training else self._packed.of(self.bilm)
-        return (self.bilm(ids) if frozen is None else frozen.run(ids)).layers
+        return (self.bilm(ids) if frozen is None else run_frozen(frozen, ids)).layers
 
     def _init_weights(self, module: nn.Module) -> None:
         """Leave the weights as the biLM drew them, or as they were loaded."""

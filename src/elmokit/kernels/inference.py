@@ -5,7 +5,7 @@ import functools
 
 from elmokit.kernels.build import load_library
 from elmokit.kernels.interface import Interface, read_interface
-from elmokit.kernels.library import DTYPES, Library
+from elmokit.kernels.library import Library
 
 
 class Kernels(Library):
@@ -19,7 +19,7 @@ class Kernels(Library):
         """Whether products in bf16 are faster than in fp32."""
         instructions = self._ask("instructions")
         self.quick_kinds = {"fp32"} | {
-            kind for kind in ("bf16", "int8") if instructions >> self.types[DTYPES[kind]] & 1
+            kind for kind in ("bf16", "int8") if instructions >> self.type_of(kind) & 1
         }
         """Kinds for which this processor has multiply instructions."""
 

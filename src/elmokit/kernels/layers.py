@@ -6,24 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional
 
-from elmokit.kernels.buffers import (
+from elmokit.kernels.inference import Kernels
+from elmokit.kernels.library import Kind, group_size
+from elmokit.kernels.packed_matrix import (
     PackedMatrix,
-    empty,
-    fp32_empty,
-    fp32_zeros,
-    int32_empty,
+    from_bf16,
     interleave,
     pack_matrix,
     padded,
+    to_bf16,
 )
-from elmokit.kernels.inference import Kernels
-from elmokit.kernels.library import DTYPES, Kind, group_size
+from elmokit.kernels.threads import get_num_threads
 
-_LOG2_E = 1 / math.log(2)
+_LOG2_E = np.float32(1 / math.log(2))
 _NEVER = -1e30  # bias of padding columns of a softmax
 
 
@@ -34,15 +30,25 @@ class ScratchBuffers(threading.local):
     """
 
     def __init__(self) -> None:
-        self._buffers: dict[str, Tensor] = {}
+        self._buffers: dict[str, np.ndarray] = {}
 
-    def take(self, name: str, *shape: int) -> Tensor:
+    def take(self, name: str, *shape: int) -> np.ndarray:
         """Return an uninitialized fp32 buffer."""
-        count = int(np.prod(shape))
+        count = math.prod(shape)
         buffer = self._buffers.get(name)
         if buffer is None or len(buffer) < count:
-            buffer = self._buffers[name] = empty(count)
-        return buffer[:count].view(shape)
+            buffer = self._buffers[name] = fp32_empty(count)
+        return buffer[:count].reshape(shape)
+
+
+def fp32_empty(*shape: int) -> np.ndarray:
+    """Return an array without values."""
+    return np.empty(shape, np.float32)
+
+
+def int32_empty(*shape: int) -> np.ndarray:
+    """Return an array without values."""
+    return np.empty(shape, np.int32)
 
 
 class PackedLinear:
@@ -51,9 +57,9 @@ class PackedLinear:
     Shape: weight (N, K), bias (N,); of a highway (2, N, N), (2, N): transform, carry.
     """
 
-    def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
+    def __init__(self, kernels: Kernels, weight: np.ndarray, bias: np.ndarray, kind: Kind) -> None:
         self._kernels = kernels
-        is_highway = weight.dim() == 3
+        is_highway = weight.ndim == 3
         self.columns, self.inner = weight.shape[-2:]
         # A panel holds transform and carry of the same columns, so the kernel has both at hand.
         if is_highway:
@@ -66,14 +72,14 @@ class PackedLinear:
             columns=self.columns, is_highway=is_highway,
         )  # fmt: skip
 
-    def __call__(self, x: Tensor, out: Tensor) -> Tensor:
+    def __call__(self, x: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Compute (R, K) -> (R, N) into ``out``, and return it."""
         rows, matrix = len(x), self._matrix
         converted = matrix.kind != "fp32"
         groups = int32_empty(rows, matrix.num_groups) if converted else None
         self._kernels.call(  # addresses, because rows need not be contiguous
-            "linear", self._fixed, x=x.data_ptr(), out=out.data_ptr(), rows=rows,
-            x_stride=x.stride(0), out_stride=out.stride(0), groups=groups,
+            "linear", self._fixed, x=x.ctypes.data, out=out.ctypes.data, rows=rows,
+            x_stride=x.strides[0] // 4, out_stride=out.strides[0] // 4, groups=groups,
             scales=fp32_empty(rows),
         )  # fmt: skip
         return out
@@ -89,8 +95,8 @@ class PackedCharCNN:
     def __init__(
         self,
         kernels: Kernels,
-        embedding: Tensor,
-        convolutions: Sequence[tuple[Tensor, Tensor]],
+        embedding: np.ndarray,
+        convolutions: Sequence[tuple[np.ndarray, np.ndarray]],
         *,
         max_characters: int,
         activation: str,
@@ -99,8 +105,11 @@ class PackedCharCNN:
     ) -> None:
         self._kernels = kernels
         self._kind: Kind = "fp32" if kind == "fp32" or embedding.shape[1] % 2 else "bf16"
-        dtype = DTYPES[self._kind]
-        self._embedding = embedding.to(dtype).contiguous()
+        rounded = np.array(embedding, dtype=np.float32)
+        self._embedding = rounded
+        if self._kind == "bf16":
+            self._embedding = to_bf16(embedding)
+            rounded = from_bf16(self._embedding)
         self._max_characters = max_characters
         self._is_tanh = activation == "tanh"
         self.num_filters = sum(len(bias) for _, bias in convolutions)
@@ -109,12 +118,14 @@ class PackedCharCNN:
         panel, first = kernels.panel_width, 0
         for weight, bias in convolutions:
             count, _, width = weight.shape
-            flat = weight.transpose(1, 2).flatten(1)  # (count, width * E)
+            flat = weight.swapaxes(1, 2).reshape(count, -1)  # (count, width * E)
             matrix = pack_matrix(kernels, flat, self._kind)
             bias = padded(bias, panel)
             # All windows of padding alone have one answer, which is computed only once.
-            window = self._embedding[padding_id].repeat(width).float()
-            answer = padded(flat.to(dtype).float() @ window, panel)
+            window = np.tile(rounded[padding_id], width)
+            factors = flat if self._kind == "fp32" else from_bf16(to_bf16(flat))
+            with np.errstate(all="ignore"):  # of weights that are not finite
+                answer = padded(factors @ window, panel)
             structure = kernels.structure(
                 "convolution", m=matrix.argument(kernels), width=width, count=count,
                 first=first, bias=bias, padding=answer,
@@ -124,9 +135,9 @@ class PackedCharCNN:
             first += count
         self._convolutions = kernels.array(structures)
 
-    def __call__(self, char_ids: np.ndarray, lengths: np.ndarray, out: Tensor) -> Tensor:
+    def __call__(self, char_ids: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Compute ids (U, C), unpadded lengths (U,) -> (U, F) into ``out``, and return it."""
-        threads, constants = torch.get_num_threads(), self._kernels.constants
+        threads, constants = get_num_threads(), self._kernels.constants
         characters = threads * constants["WORDS_TOGETHER"] * self._max_characters
         groups = self._embedding.shape[1] // group_size(self._kind)
         ids = np.ascontiguousarray(char_ids, dtype=np.uint16)
@@ -135,7 +146,7 @@ class PackedCharCNN:
             "char_cnn", convolutions=self._convolutions, num_convolutions=len(self._convolutions),
             num_words=len(ids), max_characters=self._max_characters,
             embedding_dim=self._embedding.shape[1], out_stride=self.num_filters,
-            is_tanh=self._is_tanh, type=self._kernels.types[DTYPES[self._kind]],
+            is_tanh=self._is_tanh, type=self._kernels.type_of(self._kind),
             typed_embedding=self._embedding, char_ids=ids.ctypes.data, lengths=counts.ctypes.data,
             out=out, buffers=fp32_empty((characters + constants["TILE_ROWS"]) * groups),
         )  # fmt: skip
@@ -156,7 +167,7 @@ class PackedLSTM:
     def __init__(
         self,
         kernels: Kernels,
-        weights: tuple[Tensor, Tensor, Tensor, Tensor | None],
+        weights: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None],
         config: object,
         *,
         kind: Kind,
@@ -167,18 +178,18 @@ class PackedLSTM:
         self._length = kernels.vector_length
         # The four gates of a cell lie next to each other, one vector of cells at a time.
         gates = [
-            interleave(values.unflatten(0, (4, -1)), self._length)
+            interleave(values.reshape(4, -1, *values.shape[1:]), self._length)
             for values in (input_weight, recurrent_weight, bias)
         ]
         self._input = pack_matrix(kernels, gates[0], kind)
         self._recurrent = pack_matrix(kernels, gates[1], kind)
-        self._bias = gates[2].contiguous()
+        self._bias = np.ascontiguousarray(gates[2])
         self._cell_dim, self._padded_cell_dim = len(bias) // 4, len(self._bias) // 4
         self._projection: PackedMatrix | None = None
         if projection_weight is not None:
             # Cells that only fill up a vector are zero and must stay without effect.
             missing = self._padded_cell_dim - self._cell_dim
-            wide = functional.pad(projection_weight, (0, missing))
+            wide = np.pad(projection_weight, ((0, 0), (0, missing)))
             self._projection = pack_matrix(kernels, wide, kind)
         self._input_dim, self._dim = input_weight.shape[1], recurrent_weight.shape[1]
         matrices = {
@@ -190,25 +201,31 @@ class PackedLSTM:
             **{name: matrix.argument(kernels) for name, matrix in matrices.items() if matrix},
         )  # fmt: skip
 
-    def pack_cell(self, cell: Tensor) -> Tensor:
+    def pack_cell(self, cell: np.ndarray) -> np.ndarray:
         """Copy to the kernel's layout: (B, H) -> (H / VL, B, VL)."""
-        wide = functional.pad(cell, (0, self._padded_cell_dim - self._cell_dim))
-        return wide.unflatten(1, (-1, self._length)).transpose(0, 1).contiguous()
+        wide = np.pad(cell, ((0, 0), (0, self._padded_cell_dim - self._cell_dim)))
+        return np.ascontiguousarray(
+            wide.reshape(len(cell), self._padded_cell_dim // self._length, self._length).swapaxes(
+                0, 1
+            )
+        )
 
-    def unpack_cell(self, cell: Tensor) -> Tensor:
+    def unpack_cell(self, cell: np.ndarray) -> np.ndarray:
         """Return the cell as (B, H)."""
-        return cell.transpose(0, 1).flatten(1)[:, : self._cell_dim]
+        return cell.swapaxes(0, 1).reshape(cell.shape[1], self._padded_cell_dim)[
+            :, : self._cell_dim
+        ]
 
     def __call__(
         self,
-        x: Tensor,
+        x: np.ndarray,
         num_rows: np.ndarray,
-        hidden: Tensor,
-        cell: Tensor,
+        hidden: np.ndarray,
+        cell: np.ndarray,
         *,
         skip: bool = False,
         targets: np.ndarray | None = None,
-    ) -> Tensor:
+    ) -> np.ndarray:
         """Advance ``hidden`` and ``cell`` in place; return the outputs (P, D).
 
         Args:
@@ -252,16 +269,16 @@ class PackedLogSumExp:
     vocabulary are not lost. Shape: weight (N, K), bias (N,).
     """
 
-    def __init__(self, kernels: Kernels, weight: Tensor, bias: Tensor, kind: Kind) -> None:
+    def __init__(self, kernels: Kernels, weight: np.ndarray, bias: np.ndarray, kind: Kind) -> None:
         self._kernels = kernels
         # Powers of two are quicker than exponentials: scores are scaled here, results back.
         self._matrix = pack_matrix(kernels, weight * _LOG2_E, kind)
         self.num_columns = len(bias)
         """N."""
-        missing = -len(bias) % kernels.panel_width
-        self._bias = functional.pad(bias * _LOG2_E, (0, missing), value=_NEVER)
+        self._bias = padded(bias * _LOG2_E, kernels.panel_width)
+        self._bias[len(bias) :] = _NEVER
 
-    def __call__(self, x: Tensor, targets: Tensor, columns: Tensor) -> Tensor:
+    def __call__(self, x: np.ndarray, targets: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Compute (R, K) -> (R,).
 
         Args:
@@ -273,8 +290,8 @@ class PackedLogSumExp:
         return self._run(x, targets, columns, {})[0]
 
     def with_others(
-        self, x: Tensor, targets: Tensor, columns: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self, x: np.ndarray, targets: np.ndarray, columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Compute three figures of every row in the same pass. Takes the arguments of a call.
 
         Returns:
@@ -282,16 +299,16 @@ class PackedLogSumExp:
             scores above the row's target. Each (R,).
         """
         num_rows, lanes = len(x), self._kernels.vector_length
-        moments, moment_totals = fp32_zeros(num_rows, lanes), fp32_zeros(num_rows, lanes)
-        above = torch.zeros(num_rows, lanes, dtype=torch.int32, device="cpu")
+        moments, moment_totals = (np.zeros((num_rows, lanes), np.float32) for _ in range(2))
+        above = np.zeros((num_rows, lanes), np.int32)
         others = {"moments": moments, "moment_totals": moment_totals, "above": above}
         out, totals, shifts = self._run(x, targets, columns, others)
-        means = (moment_totals.sum(dim=1) / totals.sum(dim=1) + shifts) / _LOG2_E
-        return out, means, above.sum(dim=1)
+        means = (moment_totals.sum(axis=1) / totals.sum(axis=1) + shifts) / _LOG2_E
+        return out, means, above.sum(axis=1)
 
     def _run(
-        self, x: Tensor, targets: Tensor, columns: Tensor, others: dict[str, Tensor]
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self, x: np.ndarray, targets: np.ndarray, columns: np.ndarray, others: dict[str, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the logsumexp and the buffers ``totals`` and ``shifts`` of `logsumexp_call`."""
         num_rows, lanes = len(x), self._kernels.vector_length
         out, shifts = fp32_empty(num_rows), fp32_empty(num_rows)
@@ -301,6 +318,6 @@ class PackedLogSumExp:
             rows=num_rows, inner=x.shape[1], scales=fp32_empty(num_rows), shifts=shifts,
             groups=int32_empty(num_rows, self._matrix.num_groups),
             sums=fp32_empty(num_rows, lanes), totals=totals, targets=targets * _LOG2_E,
-            columns=columns.contiguous(), **others,
+            columns=columns, **others,
         )  # fmt: skip
-        return out.div_(_LOG2_E), totals, shifts
+        return out / _LOG2_E, totals, shifts

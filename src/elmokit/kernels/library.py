@@ -1,20 +1,29 @@
-"""Calls of a loaded kernel library: named arguments, tensors checked against the C types."""
+"""Calls of a loaded kernel library: named arguments, arrays checked against the C types.
+
+Arrays are NumPy's, or PyTorch's where training calls. bfloat16, which NumPy does not have, is
+uint16 there.
+"""
 
 import ctypes
+import sys
+from collections.abc import Sequence
 from ctypes import Structure, byref, c_int64, c_void_p
 from typing import Any, Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from elmokit.kernels.interface import Interface
+from elmokit.kernels.threads import get_num_threads
 
 Kind = Literal["fp32", "bf16", "int8"]
 """Type of the values of a packed matrix."""
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
-_DTYPES_OF_C = {
-    "float": torch.float32, "int64_t": torch.int64, "int32_t": torch.int32, "uint8_t": torch.uint8,
+KINDS: dict[Kind, tuple[str, ...]] = {
+    "fp32": ("float32",), "bf16": ("bfloat16", "uint16"), "int8": ("int8",),
+}  # fmt: skip
+"""The names that NumPy and PyTorch have for the values."""
+_NAMES_OF_C = {
+    "float": ("float32",), "int64_t": ("int64",), "int32_t": ("int32",), "uint8_t": ("uint8",),
 }  # fmt: skip
 
 _TYPED: Any = object()
@@ -23,19 +32,24 @@ _TYPED: Any = object()
 
 def group_size(kind: Kind) -> int:
     """Return the number of values in 32 bits."""
-    return 4 // DTYPES[kind].itemsize
+    return {"fp32": 1, "bf16": 2, "int8": 4}[kind]
 
 
-def address(values: Tensor, *, dtype: torch.dtype | None = torch.float32) -> int:
-    """Return the address of contiguous CPU values of a type (None: any); else `ValueError`."""
-    is_right_type = dtype is None or values.dtype == dtype
-    if not (is_right_type and values.is_cpu and values.is_contiguous()):
+def address(values: Any, *, types: Sequence[str] | None = ("float32",)) -> int:
+    """Return the address of a contiguous CPU array of a type (None: any); else `ValueError`."""
+    if isinstance(values, np.ndarray):
+        name, is_usable = values.dtype.name, values.flags.c_contiguous
+        pointer = values.__array_interface__["data"][0]
+    else:
+        name = str(values.dtype).removeprefix("torch.")
+        is_usable = values.is_cpu and values.is_contiguous()
+        pointer = values.data_ptr()
+    if not is_usable or (types is not None and name not in types):
         raise ValueError(
-            f"The kernels take contiguous {dtype or 'values'} values on the CPU, got "
-            f"{values.dtype} on {values.device}, shape {tuple(values.shape)}, strides "
-            f"{values.stride()}."
+            f"The kernels take contiguous {' or '.join(types or ('arrays',))} on the CPU, got "
+            f"{name} of shape {tuple(values.shape)}, contiguous and on the CPU: {is_usable}."
         )
-    return values.data_ptr()
+    return pointer
 
 
 class Library:
@@ -49,12 +63,10 @@ class Library:
             function.argtypes, function.restype = (c_void_p, c_int64), None
             self._calls[name] = function, structure
         self.constants = interface.constants
-        self.types = {dtype: self.constants[kind.upper()] for kind, dtype in DTYPES.items()}
-        """Type numbers in C."""
-        self._dtypes = {number: dtype for dtype, number in self.types.items()}
+        self._names = {self.type_of(kind): names for kind, names in KINDS.items()}
         self._pointed = {
             structure: {
-                field: _TYPED if target == "void" else _DTYPES_OF_C.get(target)
+                field: _TYPED if target == "void" else _NAMES_OF_C.get(target)
                 for field, target in targets.items()
             }
             for structure, targets in interface.pointed.items()
@@ -65,24 +77,24 @@ class Library:
         _share_threads(library)
 
     def call(self, name: str, fixed: Structure | None = None, /, **arguments: Any) -> None:
-        """Run ``elmokit_<name>`` on PyTorch's number of threads; arguments as for `structure`.
+        """Run ``elmokit_<name>`` on `get_num_threads` threads; arguments as for `structure`.
 
         ``fixed`` are further arguments, from `arguments`.
         """
         function, structure = self._calls[name]
         call = structure() if fixed is None else structure.from_buffer_copy(fixed)
         self._fill(call, arguments)
-        function(byref(call), torch.get_num_threads())
+        function(byref(call), get_num_threads())
 
     def arguments(self, name: str, **arguments: Any) -> Structure:
-        """Return some arguments of ``elmokit_<name>``, for many calls; the caller keeps tensors."""
+        """Return some arguments of ``elmokit_<name>``, for many calls; the caller keeps arrays."""
         return self._fill(self._calls[name][1](), arguments)
 
     def structure(self, name: str, **fields: Any) -> Structure:
         """Build a structure; omitted fields are 0 or null.
 
-        Fields are numbers, structures, tensors (kept alive by the caller), or unchecked addresses.
-        The field ``type`` gives the type behind a ``void`` pointer. Tensors of another type than
+        Fields are numbers, structures, arrays (kept alive by the caller), or unchecked addresses.
+        The field ``type`` gives the type behind a ``void`` pointer. Arrays of another type than
         the field's are refused.
         """
         return self._fill(self._interface.structures[name](), fields)
@@ -92,6 +104,10 @@ class Library:
         fields = (field for field, *_ in self._interface.structures[name]._fields_)
         return self.structure(name, **{field: getattr(config, field) or 0 for field in fields})
 
+    def type_of(self, kind: Kind) -> int:
+        """Return the number that C has for a type."""
+        return self.constants[kind.upper()]
+
     def array(self, items: list[Any]) -> Any:
         """Return a C array of structures, for a pointer field."""
         kind: Any = type(items[0])
@@ -100,11 +116,11 @@ class Library:
     def _fill(self, structure: Structure, fields: dict[str, Any]) -> Structure:
         pointed = self._pointed[type(structure)]
         for name, value in fields.items():
-            if isinstance(value, Tensor):
-                dtype = pointed.get(name)
-                if dtype is _TYPED:
-                    dtype = self._dtypes[fields["type"]]
-                value = address(value, dtype=dtype)
+            if hasattr(value, "dtype"):
+                types = pointed.get(name)
+                if types is _TYPED:
+                    types = self._names[fields["type"]]
+                value = address(value, types=types)
             setattr(structure, name, value)
         return structure
 
@@ -118,10 +134,13 @@ class Library:
 
 
 def _share_threads(library: ctypes.CDLL) -> None:
-    """Let kernels run on PyTorch's threads, where its OpenMP runtime has GNU's entry point.
+    """Let kernels run on PyTorch's threads, if it is there and has GNU's OpenMP.
 
     PyTorch's threads busy-wait for milliseconds after parallel work and would compete with others.
     """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
     # The symbols of its dependencies, whichever OpenMP came with PyTorch, are found through it.
     runtime = ctypes.CDLL(torch._C.__file__)
     names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")

@@ -4,6 +4,7 @@ They lie in ``prebuilt/`` beside a manifest, written by ``recipes/build_wheels.p
 install has none. A library is used if it was built from the present sources and is whole.
 """
 
+import ctypes
 import functools
 import hashlib
 import json
@@ -55,8 +56,8 @@ VARIANTS = (
     Variant("armv8-a", "aarch64", ("-march=armv8-a",)),
 )  # fmt: skip
 """The quickest first."""
-_TORCH_CAPABILITIES = {"AVX512": _V4, "AVX2": _V3}
-"""What `torch.backends.cpu.get_cpu_capability` calls instructions, for other systems than Linux."""
+_WINDOWS_FEATURES = {41: _V4, 40: _V3, 38: _V2}
+"""Numbers of `IsProcessorFeaturePresent` for AVX-512, AVX2 and SSE 4.2."""
 
 
 def source_hash(name: str) -> str:
@@ -101,8 +102,8 @@ def _instructions() -> frozenset[str]:
     """Return the names of this processor's instructions."""
     info = Path("/proc/cpuinfo")
     if not info.is_file():
-        import torch
-
-        return _TORCH_CAPABILITIES.get(torch.backends.cpu.get_cpu_capability(), frozenset())
+        windows = getattr(ctypes, "windll", None)
+        has = (lambda _: False) if windows is None else windows.kernel32.IsProcessorFeaturePresent
+        return next((names for number, names in _WINDOWS_FEATURES.items() if has(number)), _V2)
     lines = info.read_text(errors="replace").splitlines()
     return frozenset(next((line for line in lines if line.startswith("flags")), "").split())

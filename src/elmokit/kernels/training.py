@@ -11,10 +11,11 @@ import logging
 import torch
 from torch import Tensor
 
-from elmokit.kernels.buffers import PackedMatrix, fp32_empty, int32_empty
+from elmokit.kernels.buffers import fp32_empty, int32_empty
 from elmokit.kernels.build import load_library, say_once
 from elmokit.kernels.interface import Interface, read_interface
 from elmokit.kernels.library import Kind, Library, group_size
+from elmokit.kernels.packed_matrix import PackedMatrix
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ class TrainingKernels(Library):
 
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         super().__init__(library, interface)
+        self.types = {dtype: self.type_of(kind) for dtype, kind in KINDS.items()}
+        """Type numbers in C."""
         self.has_bf16 = bool(self._ask("has_bf16"))
         """Whether this processor has bf16 multiply instructions."""
 

@@ -23,7 +23,7 @@ from elmokit.weights.bilm_tf import (
     read_bilm_tf,
     write_bilm_tf,
 )
-from elmokit.weights.locate import CONFIG_NAME, find_model
+from elmokit.weights.locate import CONFIG_NAME, OPTIONS_NAME, find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import FILE_NAMES, VOCAB_NAME, WEIGHTS_NAME, check_replaceable
 from elmokit.weights.onnx_file import run_onnx, write_onnx
@@ -43,8 +43,6 @@ SAMPLE_SENTENCES = (
 """Words joined by spaces: short, long, ASCII, other scripts, longer than a row, none."""
 SAMPLE_WORDS = 8
 """Words per sample sentence for models that read word ids."""
-OPTIONS_NAME = "options.json"
-"""Of the original's files, by default."""
 _FILE_SUFFIXES = (".h5", ".hdf5", ".safetensors", ".bin", ".npz", ".pt", ".th", ".ckpt", ".gz")
 """Suffixes of files, which would be odd names of folders."""
 _DATA_SUFFIX = re.compile(r"\.data-\d+-of-\d+$")

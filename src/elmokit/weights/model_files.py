@@ -1,32 +1,19 @@
 """The files of a model directory: names, contents, and errors for damage."""
 
-import hashlib
-from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
-from torch import Tensor, nn
-
-from elmokit.bilm.bilm import MAX_WORDS, BiLMConfig
-from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.bilm.config import MAX_WORDS, BiLMConfig, SoftmaxConfig
 from elmokit.config import from_dict
 from elmokit.errors import FormatError
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.weights.arrays import Storage
 from elmokit.weights.locate import CONFIG_NAME, packaged_models
 from elmokit.weights.result_metadata import adding_version_hint
-from elmokit.weights.storage import SCALE, Storage, unpack
-from elmokit.weights.tensor_files import (
-    FLOATS,
-    check_dtype,
-    check_finite,
-    damaged_tensors,
-    mismatch,
-)
 from elmokit.wording import quoted
 
 MODEL_TYPE = "elmokit"
@@ -102,61 +89,6 @@ def read_config(directory: Path) -> ModelDirConfig:
         )
     with adding_version_hint(data.get("elmokit_version", "")):
         return from_dict(ModelDirConfig, data, source=str(path))
-
-
-def load_tensors(model: nn.Module, path: Path, *, sha256: str | None = None) -> None:
-    """Load the file's tensors into a model, after checking all names, shapes, types and values.
-
-    The model may be made `WithoutStorage`: nothing is allocated until the shapes agree.
-    fp32 tensors are memory-mapped: writing to a tensor does not change the file.
-    """
-    parameters = model.state_dict()
-    name, first = next(iter(parameters.items()))
-    advice = (
-        f"Expected {len(parameters)} tensors, the first `{name}` of shape {tuple(first.shape)}. "
-        f"{COPY_AGAIN}"
-    )
-    with (
-        damaged_tensors(path, advice),
-        safe_open(path, framework="pt") as file,
-        path.open("rb") as content,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        # hashed while the tensors are read; a file that replaces this one meanwhile has another
-        digest = pool.submit(hashlib.file_digest, content, "sha256") if sha256 else None
-        _check_tensors(file, parameters, path)
-        stored = set(file.keys())
-        tensors = {
-            name: unpack(
-                file.get_tensor(name),
-                file.get_tensor(name + SCALE) if name + SCALE in stored else None,
-            )
-            for name in parameters
-        }
-        for name, tensor in tensors.items():
-            check_finite(tensor, name, path)
-    if digest is not None and digest.result().hexdigest() != sha256:
-        raise FormatError(
-            f"{path}: damaged, of another model, or replaced while it was read: its SHA-256 is "
-            f"not the one in {CONFIG_NAME}. {COPY_AGAIN}"
-        )
-    model.load_state_dict(tensors, assign=True)
-
-
-def _check_tensors(file: Any, parameters: Mapping[str, Tensor], path: Path) -> None:
-    slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
-    expected = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
-    scaled = [name for name in expected if name in shapes and slices[name].get_dtype() == "I8"]
-    expected |= {name + SCALE: expected[name][:1] for name in scaled}
-    if fault := mismatch(expected, shapes):
-        raise FormatError(
-            f"{path}: {fault}. The file and {CONFIG_NAME} are of different models, or damaged. "
-            f"{COPY_AGAIN}"
-        )
-    for name, shape in expected.items():
-        allowed = ("I8",) if name in scaled and len(shape) > 1 else FLOATS
-        check_dtype(slices[name].get_dtype(), name, path, allowed)
 
 
 def check_replaceable(

@@ -8,19 +8,14 @@ rounded changes nothing. int6 takes fewer bytes only where the file is compresse
 """
 
 from collections.abc import Mapping
-from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
 from elmokit.field_checks import check_choice
+from elmokit.weights.arrays import SCALE, Storage
 
-Storage = Literal["float32", "float16", "int8", "int6"]
-"""How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""
-STORAGES: tuple[Storage, ...] = get_args(Storage)
-SCALE = ".scale"
-"""What the name of a tensor's scales adds to the tensor's own name."""
 _INTEGERS: dict[Storage, tuple[int, int]] = {"int8": (127, 16), "int6": (31, 8)}
 """The largest integer, and the significant bits of a scale."""
 

@@ -1,20 +1,17 @@
-"""Stored tensors: read with nothing allocated before their sizes are known, and checked."""
+"""Stored tensors of PyTorch, and modules without memory until tensors are assigned."""
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from elmokit.errors import FormatError, InputError
-from elmokit.files.damage import refuse_lfs_pointer
-
-FLOATS = ("F32", "F16", "BF16")
-"""Data types of weights, as safetensors names them; fp32 holds every value of all of them."""
+from elmokit.weights import arrays
+from elmokit.weights.arrays import FLOATS, check_dtype, damaged_tensors
+from elmokit.weights.arrays import check_name as check_name
 
 
 class WithoutStorage(TorchFunctionMode):
@@ -38,40 +35,8 @@ class WithoutStorage(TorchFunctionMode):
 
 def check_finite(tensor: Tensor, name: str, path: Path) -> None:
     """Raise `FormatError` if a tensor holds NaN or an infinite value."""
-    if tensor.numel() == 0 or not tensor.is_floating_point():
-        return
-    low, high = (float(value) for value in tensor.aminmax())  # one pass; NaN is passed on
-    if not (-torch.inf < low and high < torch.inf):
-        raise FormatError(
-            f"{path}: tensor `{name}` of shape {tuple(tensor.shape)} has values that are not "
-            f"finite ({low} to {high}). The file is damaged, or its training diverged."
-        )
-
-
-def check_name(path: Path) -> None:
-    """Refuse a path that safetensors could write, but not open."""
-    try:
-        str(path.absolute()).encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"The path {str(path)!r} is not valid UTF-8, and files of weights cannot be opened "
-            "there. Give another one."
-        ) from error
-
-
-@contextmanager
-def damaged_tensors(path: Path, advice: str) -> Iterator[None]:
-    """Turn what safetensors raises about a damaged file into `FormatError`."""
-    try:
-        path.open("rb").close()  # system errors name the path here, but not in safetensors
-        yield
-    except FileNotFoundError as error:
-        raise FormatError(f"{path} is missing. {advice}") from error
-    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
-        if isinstance(error, FormatError):
-            raise
-        refuse_lfs_pointer(path)
-        raise FormatError(f"{path}: not a complete safetensors file ({error}). {advice}") from error
+    if tensor.is_floating_point():
+        arrays.check_finite(tensor.float().numpy(), name, path)
 
 
 def read_tensors(path: Path, *, advice: str, dtypes: Collection[str] = FLOATS) -> dict[str, Tensor]:
@@ -83,24 +48,3 @@ def read_tensors(path: Path, *, advice: str, dtypes: Collection[str] = FLOATS) -
             tensors[name] = file.get_tensor(name)
             check_finite(tensors[name], name, path)
     return tensors
-
-
-def check_dtype(dtype: str, name: str, path: Path, allowed: Collection[str] = FLOATS) -> None:
-    """Raise `FormatError` if a tensor is not of one of the allowed types."""
-    if dtype not in allowed:
-        raise FormatError(
-            f"{path}: tensor `{name}` is of type {dtype}, expected {' or '.join(allowed)}."
-        )
-
-
-def mismatch(
-    expected: Mapping[str, tuple[int, ...]], stored: Mapping[str, tuple[int, ...]]
-) -> str | None:
-    """Return the first difference between tensors of a network and of a file, by name and shape."""
-    for name in (*expected, *sorted(stored.keys() - expected.keys())):
-        if stored.get(name) != expected.get(name):
-            return (
-                f"tensor `{name}` has shape {stored.get(name, '(it is missing)')}, expected "
-                f"{expected.get(name, 'none of this name')}"
-            )
-    return None

@@ -72,7 +72,6 @@ def test_a_batch_of_rows_goes_on(embedder):
     assert state.num_rows == 4
     alone, _ = embedder.embed_batch(text[4:])
     assert largest_difference(second, alone) > 0
-    assert not state.hidden.is_inference()
 
 
 def test_carry_is_one_stream(embedder):
@@ -92,7 +91,7 @@ def test_warm_starts_every_sentence_from_the_stored_state():
 
     embedder = Embedder(toy_model(warm_text=("I sat by the bank .", "배 를 타고", "the river")))
     mean = warm_state(FrozenBiLM(embedder.model), embedder.model.warm_text)
-    assert float(mean.cell.abs().max()) > 0
+    assert float(np.abs(mean.cell).max()) > 0
     sentences = random_sentences(20)
     expected = [embedder.embed_batch([s], state=mean)[0][0] for s in sentences]
     assert largest_difference(embedder.embed(sentences, state="warm"), expected) <= 1e-6
@@ -225,7 +224,6 @@ def test_metadata_say_what_made_the_vectors(model, embedder):
     )
     assert (metadata["layers"], metadata["state"]) == ("top", "warm")
     assert metadata["elmokit_version"] == elmokit.__version__
-    assert metadata["torch_version"] == torch.__version__
     assert len(metadata["warm_text_sha256"]) == 64
 
 

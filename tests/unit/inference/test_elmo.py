@@ -14,7 +14,7 @@ from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.inference import frozen_bilm
+from elmokit.inference import elmo as elmo_module
 from elmokit.inference.elmo import ELMo
 from elmokit.kernels import build
 from elmokit.kernels.inference import load_kernels
@@ -308,7 +308,7 @@ class TestKernels:
 
         def plain(elmo, ids, **given):
             with monkeypatch.context() as patched:
-                patched.setattr(frozen_bilm, "load_kernels", lambda: None)
+                patched.setattr(elmo_module, "load_kernels", lambda: None)
                 return elmo(ids, **given)
 
         return plain

@@ -7,10 +7,10 @@ import torch
 from elmokit.errors import InputError
 from elmokit.inference import precision
 from elmokit.inference.kernel_backend import PackedNetwork
-from elmokit.inference.precision import build_network, check_precision, pick_device
+from elmokit.inference.precision import check_precision, find_device, pick_device
 from elmokit.inference.torch_backend import ModuleNetwork
 
-from ...builders.embedding_models import random_sentences, run_engine, toy_model
+from ...builders.embedding_models import network_of, random_sentences, run_engine, toy_model
 
 CPU = torch.device("cpu")
 
@@ -50,7 +50,7 @@ def test_half_and_quarter_precision_stay_close_to_fp32(backend, kind, median, wo
 
 def test_the_log_says_what_computes(backend, caplog):
     caplog.set_level(logging.DEBUG, logger="elmokit")
-    network = build_network(toy_model(), precision="int8", device=CPU)
+    network = network_of(toy_model(), "int8")
     if backend == "compiled":
         assert isinstance(network, PackedNetwork)
         assert network.precision == "int8"
@@ -58,7 +58,7 @@ def test_the_log_says_what_computes(backend, caplog):
     else:
         assert isinstance(network, ModuleNetwork)
         assert network.precision == "bf16"
-        assert network.computed_by == "PyTorch on cpu"
+        assert network.computed_by == f"PyTorch {torch.__version__} on cpu"
         assert "int8 needs the compiled kernels" in caplog.text
         assert "bf16 through PyTorch on cpu" in caplog.text
     usual = [record for record in caplog.records if record.levelno >= logging.INFO]
@@ -69,7 +69,7 @@ def test_without_a_compiler_the_network_has_its_own_modules(monkeypatch):
     """As with compiled kernels, whatever becomes of the model."""
     monkeypatch.setattr(precision, "load_kernels", lambda: None)
     model = toy_model()
-    network = build_network(model, precision="fp32", device=CPU)
+    network = network_of(model)
     assert isinstance(network, ModuleNetwork)
     assert network._token_encoder is not model.token_encoder
     assert network._stacks["forward"][0] is not model.forward_layers[0]
@@ -88,6 +88,7 @@ def test_other_precisions_are_refused_with_the_choices(kind):
 def test_devices_that_are_here(monkeypatch, device, num_gpus, expected):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: num_gpus)
     assert pick_device(device) == torch.device(expected)
+    assert find_device(device) == expected
 
 
 @pytest.mark.parametrize("device", ["cuda:2", "gpu", "mps", "None"])
@@ -95,4 +96,4 @@ def test_devices_that_are_here(monkeypatch, device, num_gpus, expected):
 def test_other_devices_are_refused(monkeypatch, device, num_gpus):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: num_gpus)
     with pytest.raises(InputError, match=rf"'{device}'.* {num_gpus} .*'cpu'"):
-        pick_device(device)
+        find_device(device)

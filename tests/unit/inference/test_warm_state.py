@@ -51,8 +51,9 @@ def test_the_warm_state_is_the_mean_after_the_sentences_of_carried_streams(model
                     _, state = model.run_direction(direction, x, state=state)
             hidden.append(state[0])
             cell.append(state[1])
-        torch.testing.assert_close(warm.hidden[:, axis], torch.stack(hidden).mean(0))
-        torch.testing.assert_close(warm.cell[:, axis], torch.stack(cell).mean(0))
+        for ours, theirs in ((warm.hidden, hidden), (warm.cell, cell)):
+            mean = torch.stack(theirs).mean(0)
+            torch.testing.assert_close(torch.from_numpy(ours[:, axis].copy()), mean)
     assert warm.num_rows == 1
 
 
@@ -60,7 +61,7 @@ def test_few_sentences_are_enough(model):
     from elmokit.inference.frozen_bilm import FrozenBiLM
     from elmokit.inference.warm_state import warm_state
 
-    assert bool(warm_state(FrozenBiLM(model), ["only one ."]).cell.isfinite().all())
+    assert bool(warm_state(FrozenBiLM(model), ["only one ."]).cell.mean() < np.inf)
 
 
 def test_a_model_without_neutral_text_takes_the_packages_own_and_says_so(model, caplog):

@@ -2,7 +2,6 @@ import threading
 import tracemalloc
 
 import numpy as np
-import torch
 
 from elmokit.embed.embedder import Embedder
 from elmokit.inference.word_cache import ENTRY_BYTES, WordCache
@@ -15,8 +14,8 @@ ENTRY = ENTRY_BYTES + 2 * 4
 def fill(cache, words):
     """Look words up and keep those that were missing; each vector tells its word."""
     vectors, missing = cache.read(words)
-    new = torch.tensor([[float(ord(words[i]))] * 2 for i in missing]).reshape(-1, 2)
-    vectors[torch.from_numpy(missing)] = new
+    new = np.array([[ord(words[i])] * 2 for i in missing], np.float32).reshape(-1, 2)
+    vectors[missing] = new
     cache.write([words[i] for i in missing], new)
     assert [chr(int(v[0])) for v in vectors] == list(words)
     return [words[i] for i in missing]
@@ -49,7 +48,7 @@ def test_more_words_than_there_is_room_for():
 
 def test_words_of_megabytes_are_not_kept():
     cache = WordCache(1)
-    cache.write(["a" * 256, "b" * 257, "c", b"d" * 4000], torch.arange(4.0)[:, None])
+    cache.write(["a" * 256, "b" * 257, "c", b"d" * 4000], np.arange(4, dtype=np.float32)[:, None])
     vectors, missing = cache.read(["a" * 256, "b" * 257, "c", b"d" * 4000])
     assert missing.tolist() == [1]
     assert vectors[[0, 2, 3]].tolist() == [[0.0], [2.0], [3.0]]
@@ -58,7 +57,7 @@ def test_words_of_megabytes_are_not_kept():
 def test_words_count_as_memory_like_their_vectors():
     words = [f"a word of some letters {i}" for i in range(30_000)]
     tracemalloc.start()
-    cache, vectors = WordCache(1, max_bytes=2**20), torch.zeros(3000, 1)
+    cache, vectors = WordCache(1, max_bytes=2**20), np.zeros((3000, 1), np.float32)
     for start in range(0, len(words), 3000):
         cache.write([*words[start : start + 3000]], vectors)
     used = tracemalloc.get_traced_memory()[0]

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from elmokit.kernels.inference import load_kernels
-from elmokit.kernels.layers import PackedLogSumExp
+
+from ...builders.tensor_layers import PackedLogSumExp
 
 kernels = load_kernels()
 pytestmark = pytest.mark.skipif(kernels is None, reason="no C compiler on this machine")

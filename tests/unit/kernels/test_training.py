@@ -55,9 +55,7 @@ def test_rows_are_not_added_outside_of_the_matrix(kernels, wrong):
     ids=["transposed", "double", "elsewhere"],
 )
 def test_what_c_would_misread_is_refused(values):
-    with pytest.raises(
-        ValueError, match=rf"torch\.float32 .*CPU, .*{values.dtype} .*{values.device}, "
-    ):
+    with pytest.raises(ValueError, match=r"float32 .*CPU, got float.* shape \(\d"):
         address(values)
 
 

@@ -1,14 +1,15 @@
 """Models as ONNX: ONNX Runtime computes the layers that PyTorch computes."""
 
 import dataclasses
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
+from elmokit.weights.arrays import Storage
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.onnx_file import write_onnx
-from elmokit.weights.storage import STORAGES
 
 from ...builders.embedding_models import toy_model
 
@@ -34,7 +35,7 @@ def check(model, path, ids):
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"), [*(("en", dtype) for dtype in STORAGES), ("ko", "float32")]
+    ("name", "dtype"), [*(("en", dtype) for dtype in get_args(Storage)), ("ko", "float32")]
 )
 def test_a_packaged_model_computes_the_same_layers(name, dtype, tmp_path):
     model = load_model(name)

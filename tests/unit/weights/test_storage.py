@@ -1,9 +1,12 @@
 """Stored number formats: what they hold exactly, and how far rounding moves a weight."""
 
+from typing import get_args
+
 import pytest
 import torch
 
-from elmokit.weights.storage import SCALE, STORAGES, pack, round_to, unpack
+from elmokit.weights.arrays import SCALE, Storage
+from elmokit.weights.storage import pack, round_to, unpack
 
 
 @pytest.fixture
@@ -15,7 +18,7 @@ def weight():
     return rows
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", get_args(Storage))
 def test_rounded_weights_come_back_bit_for_bit(weight, storage):
     rounded = round_to(weight, storage)
     assert torch.equal(round_to(rounded, storage), rounded)

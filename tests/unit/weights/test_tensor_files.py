@@ -8,7 +8,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from elmokit.errors import FormatError
-from elmokit.weights.tensor_files import WithoutStorage, mismatch, read_tensors
+from elmokit.weights.arrays import mismatch
+from elmokit.weights.tensor_files import WithoutStorage, read_tensors
 
 
 def test_tensors_come_back(tmp_path):

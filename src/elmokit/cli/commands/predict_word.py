@@ -42,9 +42,9 @@ def predict_word(
     from elmokit.evaluation.text_scorer import TextScorer
     from elmokit.evaluation.word_prediction import predict_of_words
     from elmokit.text.given_sentences import split_sentence
-    from elmokit.weights.model_dir import load_model
+    from elmokit.weights.stored_bilm import read_bilm
 
-    loaded = load_model(model)
+    loaded = read_bilm(model)
     with as_input_error():
         scorer = TextScorer(loaded, state=state, precision="fp32", hashed=json)
         words = split_sentence(sentence, loaded.tokenize, where="`sentence`")

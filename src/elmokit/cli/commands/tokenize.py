@@ -31,11 +31,11 @@ def tokenize(
     from elmokit.corpus.readers import ReadReport
     from elmokit.inspection.tokens import count_tokens, tokenize_lines_of
     from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
-    from elmokit.weights.model_dir import load_model
+    from elmokit.weights.stored_bilm import read_bilm
 
     read, counts = ReadReport(), count_tokens()
     lines = options.text_lines(text, given, read, text_field=text_field)
-    loaded = load_model(model)
+    loaded = read_bilm(model)
     splitter = build_tokenizer(tokenizer_for_model(loaded.tokenizer, tokenizer))
     shown = []
     for line in tokenize_lines_of(loaded, lines, splitter, read=read):

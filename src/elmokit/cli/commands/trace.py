@@ -37,9 +37,9 @@ def trace(
         json: Print all numbers as one JSON object.
     """
     from elmokit.inspection.trace import trace as trace_word
-    from elmokit.weights.model_dir import load_model
+    from elmokit.weights.stored_bilm import read_bilm
 
-    loaded = load_model(model)
+    loaded = read_bilm(model)
     with as_input_error():
         found = trace_word(loaded, sentence, word=word, weights=_numbers(weights), gamma=gamma)
     if json:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from elmokit.bilm.scalar_mix import LayerChoice
+from elmokit.bilm.config import LayerChoice
 from elmokit.evaluation.text_scorer import StartState
 from elmokit.field_checks import check_choices, check_ranges
 

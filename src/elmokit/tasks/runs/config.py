@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from elmokit.field_checks import SEEDS, check_choices, check_ranges
 from elmokit.jobs.identity import FIXED
-from elmokit.kernels.forking import use_one_thread_after_a_fork
+from elmokit.kernels.threads import use_one_thread_after_a_fork
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM

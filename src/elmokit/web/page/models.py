@@ -192,7 +192,7 @@ def warm_file(model: PretrainedBiLM) -> bytes:
     state = warm_state(FrozenBiLM(model), warm_text(model.warm_text))
     arrays = {"hidden": state.hidden[:, :, 0], "cell": state.cell[:, :, 0]}
     return tensor_bytes({
-        name: np.ascontiguousarray(array.float().cpu().numpy()) for name, array in arrays.items()
+        name: np.ascontiguousarray(array) for name, array in arrays.items()
     })  # fmt: skip
 
 

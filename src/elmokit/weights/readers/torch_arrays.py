@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from elmokit.bilm.lstmp import FORGET_OFFSET, MAX_LAYERS
+from elmokit.bilm.config import FORGET_OFFSET, MAX_LAYERS
 from elmokit.errors import FormatError
 from elmokit.files.bounded import check_growth
 from elmokit.weights.bilm_tf_layout import swap_gates

@@ -1,0 +1,153 @@
+"""Stored parameters as NumPy arrays: read with nothing allocated before their sizes are checked."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+from safetensors import SafetensorError, safe_open
+
+from elmokit.errors import FormatError, InputError
+from elmokit.files.damage import refuse_lfs_pointer
+
+Storage = Literal["float32", "float16", "int8", "int6"]
+"""How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""
+SCALE = ".scale"
+"""What the name of a tensor's scales adds to the tensor's own name."""
+FLOATS = ("F32", "F16", "BF16")
+"""Data types of weights, as safetensors names them; fp32 holds every value of all of them."""
+_NUMPY_TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "i1"}
+
+
+def read_arrays(
+    path: Path, shapes: Mapping[str, tuple[int, ...]], *, sha256: str | None, advice: str
+) -> dict[str, Float[np.ndarray, "..."]]:
+    """Read a file of parameters with these names and shapes as fp32.
+
+    fp32 is memory-mapped: writing to an array does not change the file. ``sha256`` is the hash that
+    the file must have.
+    """
+    first = next(iter(shapes))
+    expected = (
+        f"Expected {len(shapes)} tensors, the first `{first}` of shape {shapes[first]}. {advice}"
+    )
+    with (
+        damaged_tensors(path, expected),
+        safe_open(path, framework="numpy") as file,
+        path.open("rb") as content,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        _check_header(file, shapes, path, advice)
+        size = int.from_bytes(content.read(8), "little")
+        header = json.loads(content.read(size))
+        mapped = np.memmap(content, np.uint8, mode="c", offset=0)[8 + size :]
+        content.seek(0)
+        # hashed while the arrays are read; a file that replaces this one meanwhile is not read
+        digest = pool.submit(hashlib.file_digest, content, "sha256") if sha256 else None
+        arrays = {name: _unpacked(mapped, header, name) for name in shapes}
+        for name, array in arrays.items():
+            check_finite(array, name, path)
+    if digest is not None and digest.result().hexdigest() != sha256:
+        raise FormatError(
+            f"{path}: damaged, of another model, or replaced while it was read: its SHA-256 is "
+            f"not the one in config.json. {advice}"
+        )
+    return arrays
+
+
+def _check_header(
+    file: Any, shapes: Mapping[str, tuple[int, ...]], path: Path, advice: str
+) -> None:
+    slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    stored = {name: tuple(part.get_shape()) for name, part in slices.items()}
+    scaled = [name for name in shapes if name in stored and slices[name].get_dtype() == "I8"]
+    expected = dict(shapes) | {name + SCALE: shapes[name][:1] for name in scaled}
+    if fault := mismatch(expected, stored):
+        raise FormatError(
+            f"{path}: {fault}. The file and config.json are of different models, or damaged. "
+            f"{advice}"
+        )
+    for name, shape in expected.items():
+        allowed = ("I8",) if name in scaled and len(shape) > 1 else FLOATS
+        check_dtype(slices[name].get_dtype(), name, path, allowed)
+
+
+def _unpacked(mapped: np.ndarray, header: dict[str, Any], name: str) -> np.ndarray:
+    """Return a stored array as fp32, without a copy if it is that."""
+    values = _stored(mapped, header[name])
+    if header[name]["dtype"] == "BF16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    if header[name]["dtype"] != "I8":
+        return values.astype(np.float32, copy=False)
+    scale = _stored(mapped, header[name + SCALE]).astype(np.float32)
+    return values.astype(np.float32) * scale.reshape(-1, *[1] * (values.ndim - 1))
+
+
+def _stored(mapped: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    start, end = entry["data_offsets"]
+    values = np.asarray(mapped[start:end]).view(_NUMPY_TYPES[entry["dtype"]])
+    return np.require(values.reshape(entry["shape"]), requirements=["ALIGNED"])
+
+
+def check_finite(values: np.ndarray, name: str, path: Path) -> None:
+    """Raise `FormatError` if an array holds NaN or an infinite value."""
+    if values.size == 0:
+        return
+    low, high = float(values.min()), float(values.max())  # NaN is passed on
+    if not (-np.inf < low and high < np.inf):
+        raise FormatError(
+            f"{path}: tensor `{name}` of shape {values.shape} has values that are not finite "
+            f"({low} to {high}). The file is damaged, or its training diverged."
+        )
+
+
+def check_name(path: Path) -> None:
+    """Refuse a path that safetensors could write, but not open."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The path {str(path)!r} is not valid UTF-8, and files of weights cannot be opened "
+            "there. Give another one."
+        ) from error
+
+
+@contextmanager
+def damaged_tensors(path: Path, advice: str) -> Iterator[None]:
+    """Turn what safetensors raises about a damaged file into `FormatError`."""
+    try:
+        path.open("rb").close()  # system errors name the path here, but not in safetensors
+        yield
+    except FileNotFoundError as error:
+        raise FormatError(f"{path} is missing. {advice}") from error
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+        if isinstance(error, FormatError):
+            raise
+        refuse_lfs_pointer(path)
+        raise FormatError(f"{path}: not a complete safetensors file ({error}). {advice}") from error
+
+
+def check_dtype(dtype: str, name: str, path: Path, allowed: Collection[str] = FLOATS) -> None:
+    """Raise `FormatError` if a tensor is not of one of the allowed types."""
+    if dtype not in allowed:
+        raise FormatError(
+            f"{path}: tensor `{name}` is of type {dtype}, expected {' or '.join(allowed)}."
+        )
+
+
+def mismatch(
+    expected: Mapping[str, tuple[int, ...]], stored: Mapping[str, tuple[int, ...]]
+) -> str | None:
+    """Return the first difference between tensors of a network and of a file, by name and shape."""
+    for name in (*expected, *sorted(stored.keys() - expected.keys())):
+        if stored.get(name) != expected.get(name):
+            return (
+                f"tensor `{name}` has shape {stored.get(name, '(it is missing)')}, expected "
+                f"{expected.get(name, 'none of this name')}"
+            )
+    return None

@@ -1,0 +1,290 @@
+"""A loaded biLM: what it says of itself, and its parameters as arrays.
+
+`StoredBiLM` is all that running a model takes; `elmokit.weights.model_dir` makes modules of it.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Integer
+
+from elmokit.bilm.config import BiLMConfig, SoftmaxConfig, parameter_shapes
+from elmokit.config import to_dict
+from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.text.char_vocab import CharVocab
+from elmokit.text.given_sentences import GivenSentence, split_sentences
+from elmokit.text.lexicon import Lexicon, LexiconVocab
+from elmokit.text.normalization import normalize
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.word_vocab import WordVocab
+from elmokit.weights.arrays import read_arrays
+from elmokit.weights.locate import CONFIG_NAME, find_model
+from elmokit.weights.model_files import (
+    COPY_AGAIN,
+    LEXICON_NAME,
+    VOCAB_NAME,
+    WEIGHTS_NAME,
+    ModelDirConfig,
+    read_config,
+)
+from elmokit.weights.result_metadata import result_metadata
+
+Arrays = Mapping[str, np.ndarray]
+"""Parameters in fp32, by the names that the modules have for them."""
+
+
+class LoadedBiLM:
+    """What `StoredBiLM` and `PretrainedBiLM` have in common: all but the kind of the weights."""
+
+    config: BiLMConfig
+    char_vocab: CharVocab
+    word_vocab: WordVocab | None
+    softmax_config: SoftmaxConfig | None
+    tokenizer: TokenizerConfig
+    warm_text: tuple[str, ...]
+    training_metadata: dict[str, Any]
+
+    def arrays(self) -> Arrays:
+        """Return the parameters; those of modules share memory where they can."""
+        raise NotImplementedError
+
+    def stored(self) -> "StoredBiLM":
+        """Return the model with its parameters as arrays."""
+        raise NotImplementedError
+
+    @property
+    def num_layers(self) -> int:
+        """L, with the token layer."""
+        return self.config.lstm.num_layers + 1
+
+    @property
+    def output_dim(self) -> int:
+        """2D, the width of a layer."""
+        return 2 * self.config.lstm.projection_dim
+
+    @property
+    def num_target_words(self) -> int | None:
+        """V of the softmax, if there is one."""
+        raise NotImplementedError
+
+    def tokenize(self, sentence: str) -> list[str]:
+        """Normalize one sentence and split it into words, as the training text was."""
+        form = self.config.char_vocab.normalization
+        return NormalizingTokenizer(build_tokenizer(self.tokenizer), form).tokenize(sentence)
+
+    def ids_of_sentences(
+        self, sentences: Iterable[GivenSentence], *, boundaries: bool
+    ) -> Integer[np.ndarray, "B T C"] | Integer[np.ndarray, "B T"]:
+        """Return the ids of characters or words that the model reads, padded with 0."""
+        token_lists = list(split_sentences(sentences, self.tokenize))
+        if self.config.char_cnn is not None:
+            return self.char_vocab.encode(token_lists, boundaries=boundaries)
+        vocab = self.word_vocab
+        if vocab is None:
+            raise InputError(
+                "This model reads word ids and has no vocabulary, so it cannot encode words. Load "
+                "it with one: read_bilm_tf(options, weights, vocab='vocab.txt')."
+            )
+        edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
+        form = self.config.char_vocab.normalization
+        encoded = (vocab.encode([normalize(word, form) for word in words]) for words in token_lists)
+        rows = [np.concatenate((edge[0], word_ids, edge[1])) for word_ids in encoded]
+        ids = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)  # (B, T)
+        for row, word_ids in zip(ids, rows, strict=True):
+            row[: len(word_ids)] = word_ids
+        return ids
+
+    def ids_of_words(
+        self, words: Sequence[str]
+    ) -> Integer[np.ndarray, "U C"] | Integer[np.ndarray, " U"]:
+        """Return what the token layer reads of distinct words: character rows or word ids."""
+        if self.config.char_cnn is not None:
+            return self.char_vocab.encode_words(words)
+        return self.ids_of_sentences([words], boundaries=False)[0]
+
+    def num_parameters(self) -> int:
+        """Count the learned parameters of the biLM, without the softmax and the padding row."""
+        shapes = parameter_shapes(self.config)
+        padding = sum(  # a row of each embedding
+            shape[1] for name, shape in shapes.items() if name.endswith("embedding.weight")
+        )
+        return sum(map(int, map(np.prod, shapes.values()))) - padding
+
+    def model_hash(self) -> str:
+        """Return the hex SHA-256 of parameters, settings that affect results and input words."""
+        settings = to_dict(self.config)
+        del settings["dropout"]  # acts in training only
+        if self.config.lexicon is None:
+            del settings["lexicon"]  # which older versions do not have
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        for name, array in sorted(self.arrays().items()):
+            digest.update(f"\n{name} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array, dtype="<f4").data)
+        if self.config.char_cnn is None and self.word_vocab is not None:
+            digest.update(self.word_vocab.sha256.encode())
+        return digest.hexdigest()
+
+    def metadata(self, *, tokenizer: Tokenizer | None = None) -> dict[str, Any]:
+        """Return the metadata of results that the model computes; JSON-able.
+
+        ``tokenizer`` is the one that split the text, if not the model's own.
+        """
+        normalization = self.config.char_vocab.normalization
+        return result_metadata(self.model_hash(), tokenizer or self.tokenizer, normalization)
+
+    def fingerprint(self, model_hash: str | None = None) -> str:
+        """Return the hex SHA-256 of everything that decides the model's numbers.
+
+        Besides the hash of the parameters these are tokenizer, warm text and vocabulary.
+        """
+        vocab = None if self.word_vocab is None else self.word_vocab.sha256
+        parts = [model_hash or self.model_hash(), to_dict(self.tokenizer), self.warm_text, vocab]
+        return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class StoredBiLM(LoadedBiLM):
+    """A biLM as arrays.
+
+    Args:
+        config: Shape of the network.
+        arrays: All parameters.
+        word_vocab: The words that the softmax predicts and that a word-input model reads.
+        softmax_config: The output layer, if there is one.
+        num_words: V, for an output layer without a vocabulary.
+        tokenizer: The tokenizer of the training text.
+        warm_text: Neutral sentences, words joined by spaces.
+        char_vocab: What turns words into ids of characters.
+        training: JSON-able.
+        device: Where PyTorch holds the parameters.
+    """
+
+    def __init__(
+        self,
+        config: BiLMConfig,
+        arrays: Arrays,
+        *,
+        char_vocab: CharVocab,
+        word_vocab: WordVocab | None = None,
+        softmax_config: SoftmaxConfig | None = None,
+        num_words: int | None = None,
+        tokenizer: TokenizerConfig = TokenizerConfig(),  # noqa: B008 (frozen)
+        warm_text: Sequence[str] = (),
+        training: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.config, self._arrays, self.char_vocab = config, arrays, char_vocab
+        self.word_vocab, self.softmax_config = word_vocab, softmax_config
+        self._num_words = num_words
+        self.tokenizer, self.warm_text = tokenizer, tuple(warm_text)
+        self.training_metadata = dict(training or {})
+        self.device = device
+
+    def arrays(self) -> Arrays:
+        """Return the parameters."""
+        return self._arrays
+
+    def stored(self) -> "StoredBiLM":
+        """Return the model itself."""
+        return self
+
+    @property
+    def num_target_words(self) -> int | None:
+        """V of the softmax, if there is one."""
+        return None if self.softmax_config is None else self._num_words
+
+
+def open_bilm(model: LoadedBiLM | str | os.PathLike[str]) -> StoredBiLM:
+    """Return a model as arrays: a loaded one, or one by its directory or name."""
+    return model.stored() if isinstance(model, LoadedBiLM) else read_bilm(model)
+
+
+def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
+    """Read a model directory; the parameters are memory-mapped if they are fp32.
+
+    Args:
+        path: Directory, or the name of a packaged model; default: the English one.
+
+    Raises:
+        FileNotFoundError: if there is no such model.
+        FormatError: if a file or a tensor is missing or damaged.
+        ConfigError: if config.json holds an unknown key or a wrong value.
+    """
+    directory = find_model(path)
+    config = read_config(directory)
+    vocab = _read_vocab(directory, config)
+    lexicon = None if config.bilm.lexicon is None else Lexicon.read(directory / LEXICON_NAME)
+    try:
+        char_vocab = char_vocab_of(config.bilm, lexicon)
+        num_words = softmax_size(config.bilm, config.softmax, vocab, config.num_words)
+    except ValueError as error:
+        raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
+    arrays = read_arrays(
+        directory / WEIGHTS_NAME,
+        parameter_shapes(config.bilm, config.softmax, num_words),
+        sha256=config.weights_sha256,
+        advice=COPY_AGAIN,
+    )
+    return StoredBiLM(
+        config.bilm, arrays, char_vocab=char_vocab, word_vocab=vocab,
+        softmax_config=config.softmax, num_words=num_words, tokenizer=config.tokenizer,
+        warm_text=config.warm_text, training=config.training,
+    )  # fmt: skip
+
+
+def softmax_size(
+    config: BiLMConfig,
+    softmax: SoftmaxConfig | None,
+    vocab: WordVocab | None,
+    num_words: int | None,
+) -> int | None:
+    """Return V; raise `ValueError` if the parts of a model differ in it, or a softmax has none."""
+    num_lines = None if vocab is None else len(vocab)
+    sizes = {num_lines, config.num_words, num_words} - {None}
+    if len(sizes) > 1 or (softmax is not None and not sizes):
+        raise ValueError(
+            f"`word_vocab` has {num_lines} words, the word embedding {config.num_words} and "
+            f"`num_words` is {num_words}; they must be one number, and a softmax needs it."
+        )
+    return next(iter(sizes), None)
+
+
+def char_vocab_of(config: BiLMConfig, lexicon: Lexicon | None) -> CharVocab:
+    """Return what turns words into ids, with the lists that a configuration describes, if any."""
+    if config.lexicon is None and lexicon is None:
+        return CharVocab(config.char_vocab)
+    actual = None
+    if lexicon is not None and config.lexicon is not None:
+        actual = lexicon.config(word_dim=config.lexicon.word_dim)
+    if lexicon is None or actual != config.lexicon:
+        raise ConfigError(
+            "The lists of characters and words are missing, or not those that the configuration "
+            f"describes: {config.lexicon}, got {actual}."
+        )
+    return LexiconVocab(config.char_vocab, lexicon)
+
+
+def _read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
+    """Return the vocabulary of a model, if it has one."""
+    path = directory / VOCAB_NAME
+    if not path.exists():
+        if config.has_vocab:
+            raise FormatError(
+                f"{path} is missing: {CONFIG_NAME} says that the model has one. {COPY_AGAIN}"
+            )
+        return None
+    vocab = WordVocab.read(path, advice=f"The file is damaged. {COPY_AGAIN}")
+    num_words = config.num_words if config.num_words is not None else config.bilm.num_words
+    # older directories have no hash
+    if config.vocab_sha256 not in (None, vocab.sha256) or num_words not in (None, len(vocab)):
+        raise FormatError(
+            f"{path}: damaged, or of another model: {len(vocab)} words with the SHA-256 "
+            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {num_words} words and "
+            f"{str(config.vocab_sha256)[:12]}…. {COPY_AGAIN}"
+        )
+    return vocab

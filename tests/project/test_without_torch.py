@@ -1,0 +1,103 @@
+"""Everything that a frozen model answers, it answers where there is no PyTorch."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SENTENCES = [["I", "sat", "by", "the", "bank", "."], [], ["Yes", "."]]
+COMMANDS = """
+tokenize en -t "I sat."
+perplexity en TEXT
+surprisal en -t "I sat." --top 2
+predict-word en "I sat by the"
+trace en "I sat ."
+embed TEXT -o OUT --model en
+merge OUT -o MERGED
+neighbors TEXT --word bank --model en
+info en
+info OUT
+cache
+"""
+EXPERIMENT = """
+import shlex, sys
+import numpy as np
+if sys.argv[1] == "without":
+    sys.modules["torch"] = None
+else:
+    import torch
+import elmokit
+sentences = {sentences}
+arrays = {{}}
+for precision in ("fp32", "bf16", "int8"):
+    embedder = elmokit.Embedder.load("en", precision=precision, num_threads=1)
+    for state in ("reset", "warm", "carry"):
+        vectors = embedder.embed(sentences, state=state)
+        arrays[precision + state] = np.concatenate(vectors, axis=1)
+    arrays[precision + "pooled"] = embedder.embed_sentences(sentences)
+    vectors, state = embedder.embed_batch(sentences)
+    arrays[precision + "state"] = np.concatenate(embedder.embed_batch(sentences, state=state)[0], 1)
+arrays["surprisal"] = np.array([row.mean for row in elmokit.surprisal("en", sentences)])
+arrays["perplexity"] = np.array(elmokit.perplexity("en", sentences).mean)
+np.savez(sys.argv[2], **arrays)
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Run Python code in a process of its own, with arguments."""
+
+    def run(code: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300,
+            check=False, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_the_same_bits_come_out(run, tmp_path):
+    code = EXPERIMENT.format(sentences=SENTENCES)
+    for which in ("with", "without"):
+        run(code, which, which)
+    with np.load(tmp_path / "with.npz") as expected, np.load(tmp_path / "without.npz") as ours:
+        assert list(expected) == list(ours)
+        for name in ours:
+            assert np.array_equal(expected[name], ours[name]), name
+
+
+def test_commands_work(run, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("I sat by the bank .\nThe bank raised its rates .\n" * 3, encoding="utf-8")
+    places = {"TEXT": text, "OUT": tmp_path / "out.h5", "MERGED": tmp_path / "merged.h5"}
+    code = f"""
+import shlex, sys
+sys.modules["torch"] = None
+from elmokit.cli import app
+for line in {COMMANDS.strip().splitlines()!r}:
+    words = [{ {name: str(path) for name, path in places.items()}!r}.get(w, w)
+             for w in shlex.split(line)]
+    try:
+        app(words, standalone_mode=False)
+    except SystemExit as error:
+        assert not error.code, line
+"""
+    run(code)
+
+
+def test_the_learn_floor_says_what_to_install(run):
+    code = """
+import sys
+sys.modules["torch"] = None
+import elmokit
+try:
+    elmokit.Embedder.load("en", device="cuda")
+except elmokit.MissingExtraError as error:
+    print(error)
+"""
+    assert "[train]" in run(code)
