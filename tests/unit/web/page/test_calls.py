@@ -11,7 +11,7 @@ from elmokit.training.curves import check_run_dir
 from elmokit.web.page import calls as calls_module
 from elmokit.web.page.calls import MAX_TOP, MAX_WORDS, CallError, Calls
 from elmokit.web.page.models import ExploredModel
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.stored_bilm import LoadedBiLM
 
 from ....builders.training_models import lexicon_model, random_sentences, toy_model
 
@@ -139,7 +139,7 @@ def test_without_its_tokenizer_a_model_reads_what_stands_between_spaces(tmp_path
     def missing(self, sentence):
         raise MissingExtraError("pysbd", extra="en")
 
-    monkeypatch.setattr(PretrainedBiLM, "tokenize", missing)
+    monkeypatch.setattr(LoadedBiLM, "tokenize", missing)
     model = toy_model(tokenizer=TokenizerConfig(name="english"))
     calls = Calls([ExploredModel("toy", tmp_path, model)])
     calls.load_tokenizers()
