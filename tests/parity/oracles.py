@@ -184,6 +184,7 @@ def join_rows(first: BiLMState, second: BiLMState) -> BiLMState:
 
 def both_directions(x: torch.Tensor) -> np.ndarray:
     """(N, 2, B, X) -> (N, B, 2X), as the references store states."""
+    x = torch.as_tensor(x)
     return torch.cat((x[:, 0], x[:, 1]), dim=-1).numpy()
 
 

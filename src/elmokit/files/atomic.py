@@ -145,9 +145,9 @@ def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
 def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
     """Yield temporary files, by path, that together replace files on success; see `atomic_file`.
 
-    A path whose temporary file was not written is removed. After an error while they are written
-    the old files are all there. ``marker``, without which readers find nothing, goes first and
-    comes last: a kill never leaves old files beside new ones that can be read together.
+    A path whose temporary file was not written is removed. After an error the old files are all
+    there. ``marker``, without which readers find nothing, goes first and comes last: a kill between
+    the renames never leaves old files beside new ones that can be read together.
     """
     targets = {path: replaced_by(path) for path in (marker, *others)}
     with ExitStack() as stack:
@@ -155,14 +155,20 @@ def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
             path: stack.enter_context(_temporary_place(target)) for path, target in targets.items()
         }
         yield temp_paths
-        for temp_path in filter(Path.exists, temp_paths.values()):
+        old = [(targets[path], temp_paths[path].with_name(".old")) for path in targets]
+        new = [(temp_paths[path], targets[path]) for path in reversed(targets)]
+        new = [move for move in new if move[0].exists()]
+        for temp_path, _ in new:
             _force_to_disk(temp_path)
-        targets[marker].unlink(missing_ok=True)
-        for path in (*others, marker):
-            if temp_paths[path].exists():
-                temp_paths[path].replace(targets[path])
-            else:
-                targets[path].unlink(missing_ok=True)
+        moved: list[tuple[Path, Path]] = []
+        try:
+            for source, destination in [move for move in old if move[0].exists()] + new:
+                source.rename(destination)
+                moved.append((destination, source))
+        except BaseException:
+            for source, destination in reversed(moved):
+                source.rename(destination)
+            raise
         for folder in {target.parent for target in targets.values()}:
             _force_to_disk(folder)
 

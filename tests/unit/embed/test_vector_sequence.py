@@ -107,8 +107,8 @@ def test_an_index_of_lines_that_states_gigabytes_is_refused(path):
     data = bytearray(path.read_bytes())
     data[at + 3] = 0x7F
     path.write_bytes(data)
-    stated = r"a\.hdf5: .*`sentence_to_index`.* states 2,130,"
-    with open_vectors(path) as sentences, pytest.raises(FormatError, match=stated):
+    message = r"a\.hdf5: .*`sentence_to_index`"
+    with open_vectors(path) as sentences, pytest.raises(FormatError, match=message):
         sentences.texts()
 
 

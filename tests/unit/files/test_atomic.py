@@ -282,18 +282,28 @@ class TestSeveralFiles:
             write(atomic_files(*paths), "fresh", ValueError("broken"))
         assert contents(tmp_path) == {"marker": "old", "gone": "old"}
 
-    @pytest.mark.parametrize("name", ["new", "marker"])
-    def test_a_kill_leaves_no_marker_beside_what_is_half_new(
-        self, paths, tmp_path, name, monkeypatch
-    ):
-        replace = atomic.Path.replace
+    @pytest.mark.parametrize("number", range(4))
+    def test_an_error_between_them_leaves_the_old_ones(self, paths, tmp_path, number, monkeypatch):
+        rename, calls = atomic.Path.rename, []
 
-        def dies(source, destination):
-            if destination.name == name:
-                raise KeyboardInterrupt
-            return replace(source, destination)
+        def fails(source, destination):
+            calls.append(source)
+            if len(calls) == number + 1:
+                raise OSError(errno.EIO, "broken")
+            return rename(source, destination)
 
-        monkeypatch.setattr(atomic.Path, "replace", dies)
-        with pytest.raises(KeyboardInterrupt):
+        monkeypatch.setattr(atomic.Path, "rename", fails)
+        with pytest.raises(OSError, match="broken"):
             write(atomic_files(*paths), "fresh")
-        assert "marker" not in contents(tmp_path)
+        assert contents(tmp_path) == {"marker": "old", "gone": "old"}
+
+    def test_the_marker_comes_last(self, paths, monkeypatch):
+        rename, arrived = atomic.Path.rename, []
+
+        def note(source, destination):
+            arrived.append(destination.name)
+            return rename(source, destination)
+
+        monkeypatch.setattr(atomic.Path, "rename", note)
+        write(atomic_files(*paths), "fresh")
+        assert arrived == [".old", ".old", "new", "marker"]
