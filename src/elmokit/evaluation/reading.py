@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 
 from elmokit.errors import InputError
 from elmokit.evaluation.surprisal import WordSurprisal, surprisal
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.stored_bilm import LoadedBiLM
 from elmokit.wording import shown
 
 Punctuation = Literal["with-word", "drop"]
@@ -47,7 +47,7 @@ class TypedWord:
 
 
 def typed_words(
-    model: PretrainedBiLM | str | PathLike[str],
+    model: LoadedBiLM | str | PathLike[str],
     sentences: Sequence[str],
     *,
     punctuation: Punctuation = "with-word",

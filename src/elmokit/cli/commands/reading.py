@@ -72,7 +72,7 @@ def reading(
 
     from elmokit.evaluation import reading as times
     from elmokit.files.atomic import check_target
-    from elmokit.weights.model_dir import load_model
+    from elmokit.weights.stored_bilm import open_bilm
 
     if output is not None:
         check_target(output, inputs=[table], overwrite=overwrite)
@@ -91,7 +91,7 @@ def reading(
         texts, located = _by_sentence(rows[sentence], order)
     else:
         texts, located = _by_item(rows[item], rows[word], order)
-    loaded = load_model(model)
+    loaded = open_bilm(model)
     typed = times.typed_words(
         loaded, texts, punctuation="drop" if punctuation == "drop" else "with-word", state=state,
         precision=precision,
