@@ -16,10 +16,10 @@ export function onPlane([ab, ac, bc], own) {
   const slant = bc - ac; // (b − a) · (c − middle)
   const apart = Math.sqrt(Math.max(0, 2 - 2 * ab - (across > 1e-3 ? (slant / across) ** 2 : 0)));
   if (across < 1e-3) return all.map((one) => [0, Math.sqrt(Math.max(0, 2 - 2 * one[0]))]); // all are equal
-  return all.map(([withA, withB, withC]) => {
-    const [toMiddle, towardsC] = [(withA + withB) / 2 - middle, withC - (ac + bc) / 2];
+  return all.map(([ofA, withB, withC]) => {
+    const [toMiddle, towardsC] = [(ofA + withB) / 2 - middle, withC - (ac + bc) / 2];
     const x = (towardsC - toMiddle) / across;
-    const y = apart < 1e-3 ? 0 : (withB - withA - (slant / across) * x) / apart;
+    const y = apart < 1e-3 ? 0 : (withB - ofA - (slant / across) * x) / apart;
     return [x - across / 2, y];
   });
 }
