@@ -151,7 +151,7 @@ class _Precision:
 
     @classmethod
     def of(
-        cls, matches: Sequence[Bool[np.ndarray, "N N"]], nearest: Sequence[NDArray[np.int64]]
+        cls, matches: Sequence[Bool[np.ndarray, "_ _"]], nearest: Sequence[NDArray[np.int64]]
     ) -> "_Precision":
         """Count the neighbors of each lemma that match."""
         counts, expected = np.zeros((len(matches), 2)), 0.0
