@@ -1,4 +1,4 @@
-"""The component and the tok2vec layer in pipelines that spaCy trains, saves and loads."""
+"""The component and the tok2vec layer in pipelines that spaCy trains, saves and loads: `elmokit.integrations.spacy`, found through its entry points."""
 
 import shutil
 
