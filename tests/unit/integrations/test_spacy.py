@@ -1,4 +1,7 @@
-"""The component and the tok2vec layer in pipelines that spaCy trains, saves and loads: `elmokit.integrations.spacy`, found through its entry points."""
+"""The component and the layer in pipelines that spaCy trains, saves and loads.
+
+spaCy finds `elmokit.integrations.spacy` through its entry points.
+"""
 
 import shutil
 
