@@ -44,10 +44,9 @@ from elmokit.weights.stored_bilm import LoadedBiLM, StoredBiLM, read_bilm
 
 
 class ModelSource(NamedTuple):
-    """The directory that a model was loaded from, and the fingerprint that it had then."""
+    """The absolute directory that a model was loaded from, and its fingerprint at that time."""
 
     model_dir: Path
-    """Absolute."""
     fingerprint: str
 
 
@@ -65,13 +64,9 @@ class Embedder:
     """
 
     def __init__(
-        self,
-        model: LoadedBiLM,
-        *,
-        device: Any = "auto",
-        precision: Precision | str = "fp32",
+        self, model: LoadedBiLM, *, device: Any = "auto", precision: Precision | str = "fp32",
         word_cache: bool = True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not isinstance(model, LoadedBiLM):
             raise TypeError(
                 f"`Embedder` takes a loaded model, got {type(model).__name__}. Directories and "
@@ -88,32 +83,24 @@ class Embedder:
         with ThreadPoolExecutor(1) as pool:  # hashed while the weights are packed
             model_hash = pool.submit(stored.model_hash)
             self._bilm = FrozenBiLM(
-                stored,
-                device=find_device(device),
-                precision=check_precision(precision),
+                stored, device=find_device(device), precision=check_precision(precision),
                 word_cache=word_cache,
-            )
+            )  # fmt: skip
         self._model_hash = model_hash.result()
         self._fingerprint = model.fingerprint(self._model_hash)
         self.precision: Precision = self._bilm.network.precision
         self._checks = WordChecks(
-            model.tokenizer,
-            model.char_vocab,
-            model.word_vocab,
+            model.tokenizer, model.char_vocab, model.word_vocab,
             sample=[word for text in model.warm_text for word in text.split()],
             by_characters=model.config.char_cnn is not None,
-        )
+        )  # fmt: skip
 
     @classmethod
     def load(
-        cls,
-        model: str | PathLike[str] | LoadedBiLM | None = None,
-        *,
-        device: str = "auto",
-        precision: Precision | str = "fp32",
-        num_threads: int | None = None,
+        cls, model: str | PathLike[str] | LoadedBiLM | None = None, *, device: str = "auto",
+        precision: Precision | str = "fp32", num_threads: int | None = None,
         word_cache: bool = True,
-    ) -> "Embedder":
+    ) -> "Embedder":  # fmt: skip
         """Load a model for embedding.
 
         Args:
@@ -156,8 +143,7 @@ class Embedder:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Embedder":
         """Share the packed weights of a loaded embedder, which nothing can change."""
         if self._source is None:
-            rebuild, arguments = self.__reduce__()
-            return rebuild(*copy.deepcopy(arguments, memo))
+            return _rebuild(*copy.deepcopy(self.__reduce__()[1], memo))
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__, _model=None)
         return twin
@@ -178,15 +164,17 @@ class Embedder:
         Raises:
             FormatError: if the directory has changed.
         """
+        import_torch()
+        modules = import_module("elmokit.weights.model_dir")  # the only one that needs PyTorch
         if self._model is None:
-            assert self._source is not None
-            self._model = self._unchanged(_modules().load_model(self._source.model_dir))
+            self._model = self._read_again(modules.load_model)
         if isinstance(self._model, StoredBiLM):
-            self._model = _modules().PretrainedBiLM.of(self._model)
+            self._model = modules.PretrainedBiLM.of(self._model)
         return self._model
 
-    def _unchanged(self, model: LoadedBiLM) -> LoadedBiLM:
+    def _read_again(self, read: Callable[[Path], LoadedBiLM]) -> LoadedBiLM:
         assert self._source is not None
+        model = read(self._source.model_dir)
         _check_unchanged(self._source, model.fingerprint())
         return model
 
@@ -391,15 +379,8 @@ class Embedder:
     def _warm_state(self) -> LSTMState:
         model = self._model
         if model is None:  # read again, as it is not kept for this
-            assert self._source is not None
-            model = self._unchanged(read_bilm(self._source.model_dir))
+            model = self._read_again(read_bilm)
         return warm_state(FrozenBiLM(model), warm_text(self._stored_text))
-
-
-def _modules() -> Any:
-    """Return `elmokit.weights.model_dir`, which nothing else here needs: it imports PyTorch."""
-    import_torch()
-    return import_module("elmokit.weights.model_dir")
 
 
 def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
