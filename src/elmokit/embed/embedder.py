@@ -377,9 +377,7 @@ class Embedder:
 
     @cached_property
     def _warm_state(self) -> LSTMState:
-        model = self._model
-        if model is None:  # read again, as it is not kept for this
-            model = self._read_again(read_bilm)
+        model = self._model or self._read_again(read_bilm)  # which keeps none for this
         return warm_state(FrozenBiLM(model), warm_text(self._stored_text))
 
 
