@@ -27,9 +27,13 @@ def toy_model(
     cell_dim: int = 24,
     projection_dim: int = 8,
     words: bool = False,
+    vocab: bool = False,
     **settings,
 ) -> PretrainedBiLM:
-    """A model with random weights of realistic scale; with ``words`` it reads word ids."""
+    """A model with random weights of realistic scale.
+
+    It reads word ids with ``words``, and has a vocabulary with ``vocab`` or ``words``.
+    """
     config = BiLMConfig(
         char_vocab=CharVocabConfig(max_characters=16),
         char_cnn=None
@@ -38,7 +42,7 @@ def toy_model(
         num_words=len(WORDS) + 3 if words else None,
         lstm=LSTMConfig(num_layers=num_layers, cell_dim=cell_dim, projection_dim=projection_dim),
     )
-    vocab = WordVocab(["<S>", "</S>", "<UNK>", *WORDS]) if words else None
+    vocab = WordVocab(["<S>", "</S>", "<UNK>", *WORDS]) if words or vocab else None
     model = PretrainedBiLM(config, word_vocab=vocab, **settings)
     model.reset_parameters(torch.Generator().manual_seed(3))
     with torch.no_grad():  # states that reach the clips

@@ -124,14 +124,20 @@ def test_pooled_sentences_come_back_as_they_were(kind, embedder, text, tmp_path,
         pytest.skip("files of this format hold all layers")
     output = tmp_path / f"out{suffix}"
     report = embed_files(
-        embedder, text, output, file_format=file_format, pool="max", layers=layers, dtype="float16"
+        embedder,
+        text,
+        output,
+        file_format=file_format,
+        pooling="max",
+        layers=layers,
+        dtype="float16",
     )
     expected = embedder.embed_sentences(
         [line.split() for line in LINES], pooling="max", layers=layers
     )
     assert_same(READERS[suffix](output), dict(enumerate(expected)), np.float16)
     with elmokit.open_vectors(output) as sentences:
-        assert sentences.metadata["pool"] == "max"
+        assert sentences.metadata["pooling"] == "max"
         assert [one.tokens for one in sentences] == [line.split() for line in LINES]
         for read in (sentences, sentences[:]):
             found = np.stack([one.vectors for one in read])
@@ -261,7 +267,7 @@ def kill(*args, **kwargs):
         ("merging", {}),
         ("merged", {}),
         ("renamed", {}),
-        ("embedding", {"pool": "mean", "layers": "all"}),
+        ("embedding", {"pooling": "mean", "layers": "all"}),
     ],
 )
 def test_a_killed_job_goes_on_without_gap_or_double(

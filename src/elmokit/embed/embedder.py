@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elmokit.embed.pooling import check_pooling, pool
+from elmokit.embed.sentences import embed_sentences
+from elmokit.embed.sif import SifStatistics
 from elmokit.embed.spans import embed_spans
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
@@ -79,6 +80,8 @@ class Embedder:
         self.tokenizer_config = model.tokenizer
         self.normalization: Normalization = model.config.char_vocab.normalization
         self._stored_text = model.warm_text
+        self.word_vocab = model.word_vocab
+        self._sif: dict[Layers, SifStatistics] = {}
         stored = model.stored()
         with ThreadPoolExecutor(1) as pool:  # hashed while the weights are packed
             model_hash = pool.submit(stored.model_hash)
@@ -241,31 +244,15 @@ class Embedder:
         )
         return (vectors for vectors, _ in pairs)
 
-    def embed_sentences(
-        self,
-        sentences: Iterable[GivenSentence],
-        *,
-        pooling: str = "mean",
-        layers: Layers | str = "average",
-        state: StatePolicy | str = "reset",
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    ) -> np.ndarray:
-        """Return one vector per sentence: float32 (N, 2D), with all layers (N, L, 2D).
-
-        ``pooling`` over its words is ``"mean"`` or ``"max"``; the vector of an empty sentence is
-        zeros. Other arguments are those of `embed`; the default of ``layers`` is what TF-Hub's
-        ELMo pooled.
-
-        Raises:
-            TypeError, ValueError: as `embed`; also for an unknown pooling.
-        """
-        check_pooling(pooling)
-        stream = self.embed_stream(sentences, layers=layers, state=state, batch_tokens=batch_tokens)
-        shape = (-1, *([self.num_layers] if layers == "all" else []), self.dim)
-        pooled = [pool(vectors, pooling=pooling) for vectors in stream]
-        return np.array(pooled, dtype=np.float32).reshape(shape)
-
+    embed_sentences = embed_sentences
     embed_spans = embed_spans
+
+    def sif_statistics(self, layers: Layers | str) -> SifStatistics:
+        """Return what SIF knows of this model's words, measured when it is first asked for."""
+        which = check_layers(layers, self.num_layers)
+        if which not in self._sif:
+            self._sif[which] = SifStatistics.of_vocabulary(self, which)
+        return self._sif[which]
 
     def embed_batch(
         self,

@@ -1,6 +1,5 @@
 """Text files to one embedding file: streamed, resumable, optionally split over machines."""
 
-import json
 import logging
 import os
 import time
@@ -25,22 +24,13 @@ from elmokit.embed.line_embedder import LineEmbedder, OwnLines
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.part_store import PartStore
-from elmokit.embed.pooling import (
-    SIF,
-    common_direction,
-    weighted_mean,
-    without_common,
-    word_probabilities,
-)
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file, check_target
-from elmokit.files.hashing import text_sha256
-from elmokit.files.sources import Paths, is_read_once
+from elmokit.files.sources import Paths
 from elmokit.files.temporary import remove_leftovers
 from elmokit.inference.state import LSTMState
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Job, open_job
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.wording import counted, shown
 
 logger = logging.getLogger(__name__)
@@ -145,10 +135,6 @@ def embed_lines(
             )
     may_replace = options.resume or options.overwrite
     check_target(path, inputs=lines.files, overwrite=may_replace)
-    probabilities: dict[str, float] = {}
-    if options.pool == SIF:
-        probabilities = _word_probabilities(lines, embedder.splitter)
-        metadata["sif_words_sha256"] = text_sha256(json.dumps(sorted(probabilities.items())))
     parts = PartStore(_parts_of(path))
     with open_job(
         parts.folder, "embed", Identity(metadata), resume=options.resume,
@@ -159,23 +145,13 @@ def embed_lines(
             remove_leftovers(folder)
         work = _Embedding(
             embedder, lines, lines.share(*options.shard), path, job, parts, output_format,
-            metadata, probabilities,
+            metadata,
         )  # fmt: skip
         is_finished = not job.record or job.record.get("finished")
         if options.resume and path.exists() and is_finished:
             return work.already_done()
         job.begin()
         return work.run(on_progress or (lambda *_: None))
-
-
-def _word_probabilities(lines: NumberedLines, splitter: NormalizingTokenizer) -> dict[str, float]:
-    """Read the text once before it is embedded, to count its words."""
-    if any(map(is_read_once, lines.files)):
-        raise InputError(
-            'pool="sif" reads the text twice, first to count its words: give files, not standard '
-            "input or a pipe."
-        )
-    return word_probabilities(splitter.tokenize(line) for _, line in lines.again())
 
 
 def _block(rows: list[_Row]) -> Block:
@@ -199,8 +175,6 @@ class _Embedding:
     parts: PartStore
     output_format: OutputFormat
     metadata: dict[str, Any]
-    probabilities: dict[str, float]
-    """Of the words of the text, for SIF."""
     num_words: int = 0
     """In the finished sentences."""
     started: float = field(default_factory=time.monotonic)
@@ -288,10 +262,9 @@ class _Embedding:
         with closing(stream), self.parts.writer() as writer:
             try:
                 for words, vectors, state in stream:
-                    stored = self._stored(vectors, words)
-                    rows.append((*pending.popleft(), words, stored))
+                    rows.append((*pending.popleft(), words, vectors))
                     last = (len(rows), state)  # at once: Ctrl-C may come between any two lines
-                    num_bytes += stored.nbytes
+                    num_bytes += vectors.nbytes
                     self.num_words += len(words)
                     if num_bytes >= PART_BYTES or len(rows) >= PART_SENTENCES:
                         writer.add(_block(rows), state)
@@ -309,28 +282,12 @@ class _Embedding:
                 raise
             writer.add(_block(rows), last[1])
 
-    def _stored(self, vectors: np.ndarray, words: list[str]) -> np.ndarray:
-        if self.metadata.get("pool") != SIF:
-            return vectors
-        pooled = weighted_mean(vectors, words, self.probabilities)
-        return pooled.astype(self.metadata["dtype"], copy=False)
-
     def _blocks(self) -> Iterator[Block]:
-        """Yield what is written: the parts with their keys, and as the pooling wants them."""
+        """Yield what is written: the parts with their keys."""
         keys = self.text.keys
-        for block in self._pooled_blocks():
+        for block in self.parts.blocks():
             names = None if keys is None else [keys[index] for index in block.indices]
             yield replace(block, keys=names)
-
-    def _pooled_blocks(self) -> Iterator[Block]:
-        """Yield the parts, with SIF without the direction that all share."""
-        if self.metadata.get("pool") != SIF or self.parts.latest is None:
-            yield from self.parts.blocks()
-            return
-        direction = common_direction(np.stack(block.vectors) for block in self.parts.blocks())
-        for block in self.parts.blocks():
-            vectors = [without_common(v, direction).astype(v.dtype) for v in block.vectors]
-            yield replace(block, vectors=vectors)
 
     def _report(self, sentences: int, words: int, *, resumed: int, new_words: int) -> EmbedReport:
         seconds = time.monotonic() - self.started

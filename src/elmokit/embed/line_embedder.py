@@ -12,13 +12,11 @@ import numpy as np
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
-from elmokit.embed.pooling import SIF, pool
+from elmokit.embed.pooling import Pooling
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.state import LSTMState
-from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import (
-    TokenizerConfig,
     build_tokenizer,
     tokenizer_for_model,
     tokenizer_metadata,
@@ -30,8 +28,7 @@ class EmbeddedLine(NamedTuple):
 
     words: list[str]
     vectors: np.ndarray
-    """(L, W, 2D) or (W, 2D), pooled (L, 2D) or (2D,), in the dtype of the file; for SIF, which
-    needs all lines, not pooled yet and float32."""
+    """(L, W, 2D) or (W, 2D), pooled (L, 2D) or (2D,), in the dtype of the file."""
     state: LSTMState | None
     """After the line, with the policy ``carry``."""
 
@@ -45,11 +42,6 @@ class LineEmbedder(Protocol):
         """L."""
         ...
 
-    @property
-    def splitter(self) -> NormalizingTokenizer:
-        """What splits lines into words."""
-        ...
-
     def metadata(self) -> dict[str, Any]:
         """Return how the vectors are made, as in the file."""
         ...
@@ -59,14 +51,6 @@ class LineEmbedder(Protocol):
     ) -> Generator[EmbeddedLine, None, None]:
         """Yield words and vectors of the lines, in order; reads some ahead."""
         ...
-
-
-def splitter_for(
-    own: TokenizerConfig, normalization: Normalization, options: EmbedOptions
-) -> NormalizingTokenizer:
-    """Return what splits lines for a model with its ``own`` tokenizer and normalization."""
-    tokenizer = tokenizer_for_model(own, options.tokenizer)
-    return NormalizingTokenizer(build_tokenizer(tokenizer), normalization)
 
 
 @dataclass(frozen=True)
@@ -81,15 +65,18 @@ class OwnLines:
         """L."""
         return self.embedder.num_layers
 
-    @property
+    @cached_property
     def splitter(self) -> NormalizingTokenizer:
         """What splits lines into words."""
-        return self._splitter
+        embedder = self.embedder
+        tokenizer = tokenizer_for_model(embedder.tokenizer_config, self.options.tokenizer)
+        return NormalizingTokenizer(build_tokenizer(tokenizer), embedder.normalization)
 
     @cached_property
-    def _splitter(self) -> NormalizingTokenizer:
-        embedder = self.embedder
-        return splitter_for(embedder.tokenizer_config, embedder.normalization, self.options)
+    def _pooling(self) -> Pooling | None:
+        if self.options.pooling is None:
+            return None
+        return Pooling(self.embedder, self.options.pooling, layers=self.options.chosen_layers)
 
     def metadata(self) -> dict[str, Any]:
         """Return how the vectors are made, as in the file."""
@@ -100,7 +87,7 @@ class OwnLines:
             "dtype": options.dtype,
             "format": options.file_format,
             "shard": f"{shard[0]}/{shard[1]}",
-            **({} if options.pool is None else {"pool": options.pool}),
+            **({} if options.pooling is None else {"pooling": options.pooling}),
         }
 
     def stream(
@@ -131,8 +118,7 @@ class OwnLines:
         )
         with closing(ahead):
             for vectors, state in vectors_and_states:
-                if options.pool != SIF:
-                    if options.pool is not None:
-                        vectors = pool(vectors, pooling=options.pool)
-                    vectors = vectors.astype(dtype, copy=False)
-                yield EmbeddedLine(pending.popleft(), vectors, state)
+                words = pending.popleft()
+                if self._pooling is not None:
+                    vectors = self._pooling(vectors, words)
+                yield EmbeddedLine(words, vectors.astype(dtype, copy=False), state)

@@ -68,10 +68,6 @@ class NumberedLines:
                     "sentence per line. Write the sentences to such a file first."
                 )
 
-    def again(self) -> "NumberedLines":
-        """Return the same lines, not yet read."""
-        return NumberedLines(self.files, id_field=self._id_field, text_field=self._text_field)
-
     def share(self, index: int, number: int) -> "LineShare":
         """Return every ``number``-th line, from line ``index`` on."""
         return LineShare(self, index, number)

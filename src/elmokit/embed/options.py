@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from elmokit.embed.formats.registry import OutputFormat, find_format
-from elmokit.embed.pooling import SIF, check_pooling
+from elmokit.embed.pooling import check_pooling, default_layers
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
 from elmokit.errors import InputError, as_input_error, refuse
 from elmokit.inference.results import Layers, check_layers
@@ -19,9 +19,10 @@ class EmbedOptions:
     """User options of `embed_files`."""
 
     layers: Layers | str | None = None
-    """As in `Embedder.embed`; default: ``"all"``, with ``pool`` ``"average"``."""
-    pool: str | None = None
-    """``"mean"``, ``"max"`` or ``"sif"``: one vector per sentence; default: one per word."""
+    """As in `Embedder.embed`; default: ``"all"``, with ``pooling`` as in
+    `embed_sentences`."""
+    pooling: str | None = None
+    """``"sif"``, ``"mean"`` or ``"max"``: one vector per sentence; default: one per word."""
     state: StatePolicy | str = "reset"
     """As in `Embedder.embed`."""
     dtype: FileDtype | str = "float32"
@@ -49,7 +50,7 @@ class EmbedOptions:
         """``layers``, or its default."""
         if self.layers is not None:
             return self.layers
-        return "all" if self.pool is None else "average"
+        return "all" if self.pooling is None else default_layers(self.pooling)
 
     def check(self, path: Path, *, num_layers: int) -> OutputFormat:
         """Check the options before the work starts; return the format of the output ``path``."""
@@ -67,9 +68,6 @@ class EmbedOptions:
             f'state="carry" reads the text as one stream: leave out `shard` {index}/{count}.': (
                 self.state == "carry" and count > 1
             ),
-            f'pool="sif" counts words of the whole text: leave out `shard` {index}/{count}.': (
-                self.pool == SIF and count > 1
-            ),
             "`text_field` needs `id_field`, the field of the keys.": (
                 self.text_field is not None and self.id_field is None
             ),
@@ -83,8 +81,8 @@ class EmbedOptions:
         """Check what is computed; raise `InputError` for an invalid option."""
         with as_input_error():
             check_layers(self.chosen_layers, num_layers)
-            if self.pool is not None:
-                check_pooling(self.pool, name="pool", others=[SIF])
+            if self.pooling is not None:
+                check_pooling(self.pooling)
             check_state_policy(self.state)
         if self.batch_tokens < 1:
             raise InputError(f"`batch_tokens` must be at least 1, got {self.batch_tokens}.")

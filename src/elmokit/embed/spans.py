@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elmokit.embed.pooling import check_pooling, pool
+from elmokit.embed.pooling import Pooling
 from elmokit.embed.streaming import StatePolicy
 from elmokit.errors import InputError
 from elmokit.inference.results import Layers
@@ -22,7 +22,7 @@ def embed_spans(
     spans: Iterable[tuple[int, int]],
     *,
     pooling: str = "mean",
-    layers: Layers | str = "average",
+    layers: Layers | str | None = None,
     state: StatePolicy | str = "reset",
 ) -> np.ndarray:
     """Return one vector per span of a text, pooled over its words; each has read the whole text.
@@ -32,7 +32,7 @@ def embed_spans(
         text: A string of any length, or its words, read once, as one sentence.
         spans: ``[start, end)`` of each: characters of the string, or words of the list. A word that
             is partly in a span belongs to it.
-        pooling: As in `embed_sentences`.
+        pooling: As in `embed_sentences`; the mean knows the context of a span, SIF does not.
         layers: As in `embed_sentences`.
         state: As in `embed`.
 
@@ -43,7 +43,7 @@ def embed_spans(
         TypeError, ValueError: as `embed_sentences`; also for a span that is empty, outside the
             text or without a word.
     """
-    check_pooling(pooling)
+    pool = Pooling(embedder, pooling, layers=layers)
     words = split_sentence(text, lambda string: embedder.tokenizer.tokenize(string), where="`text`")
     if isinstance(text, str):
         offsets, length, unit = align(words, text), len(text), "characters"
@@ -68,9 +68,9 @@ def embed_spans(
             raise InputError(f"spans[{number}], [{start}, {end}), contains no word. Leave it out.")
         places.append(place)
     stream = embedder.stream_with_states(
-        [words], layers=layers, state=state, check_words=unit == "words"
+        [words], layers=pool.layers, state=state, check_words=unit == "words"
     )
     vectors, _ = next(stream)
-    pooled = [pool(vectors[..., first:last, :], pooling=pooling) for first, last in places]
+    pooled = [pool(vectors[..., first:last, :], words[first:last]) for first, last in places]
     shape = (*vectors.shape[:-2], vectors.shape[-1])
     return np.array(pooled, dtype=np.float32).reshape(-1, *shape)

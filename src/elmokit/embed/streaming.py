@@ -62,6 +62,8 @@ class VectorStream:
 
     def _of_buffer(self, buffer: list[list[str]], start: LSTMState | None) -> list[np.ndarray]:
         vectors, tokens = self.encode(buffer)
+        if self.layers == 0:  # the token layer needs no LSTM
+            return [np.tile(vectors[sentence[1:-1]], 2) for sentence in tokens.sentences]
         lstm = self.engine.network.config.lstm
         leading = (lstm.num_layers + 1,) if self.layers == "all" else ()
         nothing = np.empty((*leading, 0, 2 * lstm.projection_dim), dtype=np.float32)

@@ -10,7 +10,6 @@ from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.block import Block
 from elmokit.embed.line_embedder import OwnLines
 from elmokit.embed.options import EmbedOptions
-from elmokit.embed.pooling import SIF
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.integrations.shared import AnyModel
 from elmokit.text.given_sentences import check_text
@@ -43,8 +42,8 @@ class TableEmbedder:
         options = options or EmbedOptions(layers="average")
         embedder = Embedder.load(model, precision=precision, device=device, num_threads=threads)
         options.check_values(num_layers=embedder.num_layers)
-        if options.pool == SIF or options.state == "carry":
-            raise InputError('pool="sif" and state="carry" need the whole text, not tables of it.')
+        if options.state == "carry":
+            raise InputError('state="carry" needs the whole text, not tables of it.')
         self.column, self._lines = column, OwnLines(embedder, options)
         self.schema = schema_of(self._lines.metadata()).remove(0)
         """The columns that are added."""

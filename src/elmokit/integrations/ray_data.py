@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.line_embedder import EmbeddedLine, OwnLines, splitter_for
+from elmokit.embed.line_embedder import EmbeddedLine, OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.precision import check_precision
@@ -15,6 +15,7 @@ from elmokit.inference.state import LSTMState
 from elmokit.integrations.arrow_table import TableEmbedder
 from elmokit.integrations.shared import AnyModel, loaded
 from elmokit.jobs.identity import changes
+from elmokit.text.tokenizers.registry import tokenizer_for_model
 from elmokit.text.worker_processes import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -79,8 +80,7 @@ class RayLines:
         bilm, precision = loaded(model), check_precision(precision)
         self.options.check_values(num_layers=bilm.num_layers)
         self.num_layers = bilm.num_layers
-        normalization = bilm.config.char_vocab.normalization
-        self.splitter = splitter_for(bilm.tokenizer, normalization, self.options)
+        tokenizer_for_model(bilm.tokenizer, self.options.tokenizer)
         self._is_own = _connect(address, num_actors * num_cpus, num_actors * num_gpus)
         actor_class = ray.remote(_BlockEmbedder).options(
             num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1

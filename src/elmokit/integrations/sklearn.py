@@ -3,26 +3,17 @@
 # pyright: reportMissingImports=false
 
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Sized
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import (
-    SIF,
-    check_pooling,
-    common_direction,
-    weighted_mean,
-    without_common,
-    word_probabilities,
-)
+from elmokit.embed.pooling import check_pooling, default_layers
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers, check_layers, check_one_layer
-from elmokit.integrations.shared import AnyModel, words_and_vectors
-from elmokit.text.given_sentences import split_sentences
+from elmokit.integrations.shared import AnyModel
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -35,23 +26,17 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
     """Sentences to one vector each, in pipelines, grids and column transformers.
 
     ``X`` is any sequence of sentences, a pandas Series too: strings, which the model's tokenizer
-    splits, or lists of words. ``fit`` loads the model; with ``pooling="sif"`` it also counts words
-    and finds the common direction of the training sentences. A pickle holds the model's directory,
-    not its weights, if it was given by directory or name.
+    splits, or lists of words. ``fit`` loads the model. A pickle holds the model's directory, not
+    its weights, if it was given by directory or name.
 
     Args:
         model: Directory, name or loaded model; default: the English model in the package.
-        pooling: ``"mean"``, ``"max"``, or ``"sif"``: a mean weighted by a / (a + p(w)), from which
-            the first singular vector of the training sentences is removed.
-        layers: ``"average"``, ``"top"`` or the number of a layer.
+        pooling: ``"mean"``, ``"max"`` or ``"sif"``, as in `Embedder.embed_sentences`.
+        layers: ``"average"``, ``"top"`` or the number of a layer; default: as there.
         device, precision: As of `Embedder.load`.
 
     Attributes:
         embedder_: The `Embedder`.
-        probabilities_: p(w) in the training sentences (SIF).
-        common_direction_: (2D,), of length 1, or zeros (SIF).
-
-    Source of SIF: see `elmokit.embed.pooling`; p(w) is that of the training sentences.
     """
 
     def __init__(
@@ -59,7 +44,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         model: AnyModel = None,
         *,
         pooling: str = "mean",
-        layers: Layers | str = "average",
+        layers: Layers | str | None = None,
         device: str = "auto",
         precision: str = "fp32",
     ) -> None:
@@ -70,28 +55,21 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         self.precision = precision
 
     def fit(self, X: Any, y: object = None) -> "ElmoVectorizer":
-        """Load the model; with SIF, learn word probabilities and the common direction of ``X``."""
-        self.fit_transform(X) if self.pooling == SIF else self._load(X)
+        """Check everything and load the model."""
+        check_pooling(self.pooling)
+        layers = default_layers(self.pooling) if self.layers is None else self.layers
+        check_one_layer(layers)
+        _texts(X)
+        self.embedder_ = Embedder.load(self.model, device=self.device, precision=self.precision)
+        check_layers(layers, self.embedder_.num_layers)
         return self
-
-    def fit_transform(self, X: Any, y: object = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return the vectors of ``X``, which is embedded once."""
-        X = self._load(X)
-        if self.pooling != SIF:
-            return self.transform(X)
-        self.probabilities_ = word_probabilities(self._words(X))
-        vectors = self._weighted(X)
-        self.common_direction_ = common_direction([vectors])
-        return without_common(vectors, self.common_direction_)
 
     def transform(self, X: Any) -> Any:
         """Return float32 vectors (N, 2D); an empty sentence is zeros."""
-        check_is_fitted(self, "probabilities_" if self.pooling == SIF else "embedder_")
-        X = _texts(X)
-        if self.pooling == SIF:
-            return without_common(self._weighted(X), self.common_direction_)
-        check_one_layer(self.layers)
-        return self.embedder_.embed_sentences(X, pooling=self.pooling, layers=self.layers)
+        check_is_fitted(self, "embedder_")
+        if self.layers is not None:
+            check_one_layer(self.layers)
+        return self.embedder_.embed_sentences(_texts(X), pooling=self.pooling, layers=self.layers)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return ``elmo0``, ``elmo1``, …: one name for each dimension."""
@@ -105,23 +83,6 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-    def _load(self, X: Any) -> Any:
-        """Check everything, load the model, and return the texts."""
-        check_pooling(self.pooling, others=[SIF])
-        check_one_layer(self.layers)
-        texts = _texts(X)
-        self.embedder_ = Embedder.load(self.model, device=self.device, precision=self.precision)
-        check_layers(self.layers, self.embedder_.num_layers)
-        return texts
-
-    def _words(self, X: Any) -> Iterable[list[str]]:
-        return split_sentences(X, self.embedder_.tokenizer.tokenize)
-
-    def _weighted(self, X: Any) -> Float[np.ndarray, "N E"]:
-        pairs = words_and_vectors(self.embedder_, X, layers=self.layers)
-        rows = [weighted_mean(vectors, words, self.probabilities_) for words, vectors in pairs]
-        return np.array(rows, dtype=np.float32).reshape(-1, self.embedder_.dim)
 
 
 def _texts(X: Any) -> Any:

@@ -91,6 +91,10 @@ class WordVocab:
         ):
             file.writelines(f"{word}\n" for word in self.words)
 
+    def frequent_words(self) -> list[str]:
+        """Return the words without the specials, by descending frequency."""
+        return [word for word in self.words if word not in SPECIAL_WORDS]
+
     def __repr__(self) -> str:
         return f"WordVocab({len(self):,} words)"
 

@@ -41,9 +41,10 @@ class ServerSettings:
     """Requests that arrive, wait, are computed or answered; more are refused."""
     timeout_seconds: float = 30.0
     """The time in which a request is computed, or refused."""
-    layers: str | int = "average"
-    """As in `Embedder.embed`, except "all"."""
-    pooling: str = "mean"
+    layers: str | int | None = None
+    """As in `Embedder.embed`, except "all"; default: "average", for pooled vectors as in
+    `Embedder.embed_sentences`."""
+    pooling: str | None = None
     """As in `Embedder.embed_sentences`."""
     normalize: bool = True
     """Scale pooled vectors to length 1, unless a request says otherwise."""

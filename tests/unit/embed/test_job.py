@@ -19,7 +19,7 @@ from ...builders.embedding_models import embed_files, random_sentences, read_hdf
 
 @pytest.fixture
 def embedder():
-    return Embedder(toy_model(warm_text=("the bank", "a river")))
+    return Embedder(toy_model(vocab=True, warm_text=("the bank", "a river")))
 
 
 @pytest.fixture
@@ -443,72 +443,25 @@ def test_a_text_without_lines_is_refused(embedder, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["empty.txt"]
 
 
-def sif_by_hand(embedder, text, layers):
-    """The paper's algorithm, with the singular vectors of all sentences at once."""
-    sentences = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
-    words = [word for sentence in sentences for word in sentence]
-    rows = []
-    for sentence, vectors in zip(sentences, embedder.embed(sentences, layers=layers), strict=True):
-        share = np.array([words.count(word) / len(words) for word in sentence])
-        weighted = vectors.astype(np.float64) * (1e-3 / (1e-3 + share))[:, None]
-        rows.append(weighted.sum(axis=-2) / max(len(sentence), 1))
-    rows = np.array(rows)
-    stacked = rows[:, None] if rows.ndim == 2 else rows  # (N, L, E)
-    for k in range(stacked.shape[1]):
-        u = np.linalg.svd(stacked[:, k])[2][0]
-        stacked[:, k] -= np.outer(stacked[:, k] @ u, u)
-    return rows
-
-
-@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-6), ("float16", 2e-3)])
-@pytest.mark.parametrize("layers", [None, "all"])
-def test_sif_is_the_papers_algorithm_over_the_whole_text(
-    embedder, text, tmp_path, layers, dtype, error, monkeypatch
-):
-    monkeypatch.setattr(job, "PART_SENTENCES", 7)
-    output = tmp_path / "out.h5"
-    embed_files(embedder, text, output, pool="sif", layers=layers, dtype=dtype)
-    found = read_hdf5(output)
-    expected = sif_by_hand(embedder, text, layers or "average")
-    assert len(found) == len(expected) == 41
-    assert {vectors.dtype for vectors in found.values()} == {np.dtype(dtype)}
-    assert max(np.abs(found[k] - expected[k]).max() for k in found) < error
-
-
-def test_sif_goes_on_with_the_same_text_only(embedder, text, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "PART_SENTENCES", 7)
-    embed_files(embedder, text, tmp_path / "whole.h5", pool="sif")
-
-    def stop(done, total, status):
-        if status.startswith("20 "):
-            raise KeyboardInterrupt
-
-    output = tmp_path / "out.h5"
-    with pytest.raises(KeyboardInterrupt):
-        embed_files(embedder, text, output, pool="sif", batch_tokens=20, on_progress=stop)
-    before = text.read_text(encoding="utf-8")
-    text.write_text(before + "another line\n", encoding="utf-8")  # changes every probability
-    with pytest.raises(ValueError, match="sif_words_sha256"):
-        embed_files(embedder, text, output, pool="sif", resume=True)
-    text.write_text(before, encoding="utf-8")
-    assert embed_files(embedder, text, output, pool="sif", resume=True).resumed_sentences == 20
-    assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))
+@pytest.mark.parametrize("pooling", ["sif", "mean", "max"])
+def test_pooled_lines_are_embed_sentences(embedder, text, tmp_path, pooling):
+    lines = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
+    expected = embedder.embed_sentences(lines, pooling=pooling)
+    pieces = {}
+    for i in range(2):
+        embed_files(embedder, text, tmp_path / f"{i}.h5", pooling=pooling, shard=(i, 2))
+        pieces |= read_hdf5(tmp_path / f"{i}.h5")
+    assert_same(dict(sorted(pieces.items())), dict(enumerate(expected)))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pool": "first"}, '`pool` must be "mean", "max" or "sif".*first'),
-        ({"pool": "sif", "shard": (0, 2)}, "whole text.*`shard`"),
-        ({"pool": "mean", "file_format": "bilm-tf"}, '"all".*average'),
+        ({"pooling": "first"}, '`pooling` must be .*"sif".*first'),
+        ({"pooling": "mean", "file_format": "bilm-tf"}, '"all".*average'),
     ],
 )
 def test_pooling_that_cannot_be_is_refused(embedder, text, tmp_path, options, message):
     with pytest.raises(InputError, match=message):
         embed_files(embedder, text, tmp_path / "out.h5", **options)
     assert list(tmp_path.iterdir()) == [text]
-
-
-def test_sif_does_not_read_a_pipe(embedder, tmp_path):
-    with pytest.raises(InputError, match=r"twice.*standard input"):
-        embed_files(embedder, "-", tmp_path / "out.h5", pool="sif")

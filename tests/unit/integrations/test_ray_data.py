@@ -49,7 +49,7 @@ def text(tmp_path):
     [
         ("h5", {}),
         ("parquet", {"layers": "top", "dtype": "float16", "state": "warm"}),
-        ("npz", {"pool": "sif"}),
+        ("npz", {"pooling": "sif"}),
     ],
 )
 def test_two_actors_write_the_file_of_one_process(model, text, tmp_path, suffix, settings):

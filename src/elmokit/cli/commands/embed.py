@@ -33,7 +33,7 @@ def embed(
     ],
     model: options.ModelOption = None,
     layers: str | None = None,
-    pool: str | None = None,
+    pooling: Annotated[str | None, typer.Option("--pooling", "--pool")] = None,
     precision: str = "fp32",
     dtype: str = "float32",
     format_: Annotated[
@@ -56,7 +56,7 @@ def embed(
     gpus: Annotated[float, typer.Option(min=0.0)] = 0.0,
     json: bool = False,
 ) -> None:
-    """Write contextual vectors of a text to a file, for each word or, with --pool, each sentence.
+    """Write contextual vectors of a text to a file, for each word, or sentence (--pooling).
 
     Each line of TEXT is read as one sentence, even if it is a paragraph; its key is its line
     number, counted from 0. A blank line is an empty sentence. FASTA (.fasta, .fa, .faa, …) is read
@@ -70,9 +70,9 @@ def embed(
             one on this machine.
         texts: Text files (also .gz, .xz, .bz2, .zst), one sentence per line; - is standard input.
         layers: all, top, average, or a layer number (0 is the token layer); default: all, with
-            --pool average.
-        pool: One vector per sentence: mean or max over its words, or sif (rare words count more;
-            reads TEXT twice); default: one per word.
+            --pooling sif 0, with mean or max average.
+        pooling: One vector per sentence: sif (rare words count more; best for similarity), or mean
+            or max over its words; default: one per word.
         dtype: Data type in OUT: float32 or float16.
         state: LSTM state before each sentence: reset (zeros), carry (end of the previous sentence)
             or warm (one fixed state).
@@ -92,7 +92,7 @@ def embed(
     from elmokit.files.sources import find_files
 
     chosen = EmbedOptions(
-        layers=None if layers is None else options.layers_of(layers), pool=pool, state=state,
+        layers=None if layers is None else options.layers_of(layers), pooling=pooling, state=state,
         dtype=dtype, file_format=format_,
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
         id_field=id_field, text_field=text_field, resume=resume, overwrite=overwrite,
@@ -158,7 +158,7 @@ def _print(report: "EmbedReport") -> None:
     typer.echo(f"sentences   {report.sentences:,}{resumed}")
     typer.echo(f"words       {report.words:,}")
     typer.echo(f"time        {report.seconds:.1f} s, {report.words_per_second:,.0f} words/s")
-    pooled = f"{metadata['pool']} over the words, " if "pool" in metadata else ""
+    pooled = f"{metadata['pooling']} over the words, " if "pooling" in metadata else ""
     typer.echo(
         f"vectors     {pooled}{options.name_layers(metadata['layers'])}, {metadata['dim']} "
         f"dimensions, {metadata['dtype']}, state {metadata['state']}, "

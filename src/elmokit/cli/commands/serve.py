@@ -36,8 +36,8 @@ def serve(
     ] = None,
     allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     name: str | None = None,
-    layers: str = "average",
-    pooling: Annotated[str, typer.Option("--pool")] = "mean",
+    layers: str | None = None,
+    pooling: Annotated[str | None, typer.Option("--pooling", "--pool")] = None,
     normalize: bool = True,
     state: str = "reset",
     precision: str = "fp32",
@@ -64,7 +64,10 @@ def serve(
         port: Port; 0 chooses a free one.
         allow_host: Host name that clients may use for the server; repeatable.
         name: Name of the model for clients; default: its own.
-        pooling: One vector per text: mean or max over its words.
+        pooling: One vector per text: sif (rare words count more; best for similarity), or mean or
+            max over its words; default: sif, or mean for a model without vocabulary.
+        layers: top, average, or a layer number; default: average, with --pooling sif 0 for pooled
+            vectors.
         normalize: Scale pooled vectors to length 1.
         state: LSTM state before each text: reset (zeros) or warm (fixed).
         max_words: Maximum words per text.
@@ -93,14 +96,15 @@ def serve(
     directory = find_model(model)
     settings = ServerSettings(
         name=name or directory.resolve().name, api_key=_key(api_key),
-        allowed_hosts=allow_host or (), layers=options.layers_of(layers), pooling=pooling,
+        allowed_hosts=allow_host or (), pooling=pooling,
+        layers=None if layers is None else options.layers_of(layers),
         normalize=normalize, state=state, max_words=max_words, max_texts=max_texts,
         batch_tokens=batch_tokens, max_requests=max_requests, timeout_seconds=timeout,
     )  # fmt: skip
     with listen(host, port) as listener:
         embedder = Embedder.load(directory, device=device, precision=precision)
         # checks the options; loads tokenizer and warm state
-        embedder.embed(["Ready."], layers=settings.layers, state=settings.state)
+        embedder.embed(["Ready."], state=settings.state)
         path = directory / VOCAB_NAME
         vocab = WordVocab.read(path, advice=COPY_AGAIN) if path.exists() else None
         service = Service(embedder, settings, runs=_runs(task or [], device), vocab=vocab)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import check_pooling, pool
+from elmokit.embed.pooling import Pooling
 from elmokit.errors import InputError
 from elmokit.files.json_files import jsonable
 from elmokit.inference.batching import NUM_BOUNDARIES
-from elmokit.inference.results import check_one_layer
+from elmokit.inference.results import Layers, check_one_layer
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
@@ -58,14 +58,15 @@ class Embedding:
     """Vectors of texts, equal to those of the embedder alone."""
 
     def __init__(self, embedder: Embedder, settings: ServerSettings) -> None:
-        check_pooling(settings.pooling)
-        check_one_layer(settings.layers)
+        self.word_layers = "average" if settings.layers is None else settings.layers
+        check_one_layer(self.word_layers)
         if settings.state == "carry":
             raise InputError(
                 'state="carry" would let an answer depend on the requests before it: a server '
                 'has "reset" and "warm".'
             )
         self._embedder, self._settings = embedder, settings
+        self.pool = Pooling(embedder, settings.pooling, layers=settings.layers)
 
     def prepare(self, text: Text) -> tuple[tuple[list[str], bool], int]:
         """Split a text into words; refuse one that has none, or too many."""
@@ -74,15 +75,15 @@ class Embedding:
 
     def compute(self, items: list[tuple[list[str], bool]]) -> list[np.ndarray]:
         """Return (2D) of pooled texts and (W, 2D) of others."""
+        pooled = iter(self._vectors([words for words, pool in items if pool], self.pool.layers))
+        single = iter(self._vectors([words for words, pool in items if not pool], self.word_layers))
+        return [self.pool(next(pooled), words) if pool else next(single) for words, pool in items]
+
+    def _vectors(self, texts: list[list[str]], layers: Layers | str) -> list[np.ndarray]:
         settings = self._settings
-        stream = self._embedder.embed_stream(
-            [words for words, _ in items], layers=settings.layers, state=settings.state,
-            batch_tokens=settings.batch_tokens,
-        )  # fmt: skip
-        return [
-            pool(vectors, pooling=settings.pooling) if pooled else vectors
-            for vectors, (_, pooled) in zip(stream, items, strict=True)
-        ]
+        return self._embedder.embed(
+            texts, layers=layers, state=settings.state, batch_tokens=settings.batch_tokens
+        )
 
 
 class Tokens:

@@ -131,13 +131,13 @@ class Service:
 
     async def _info(self, request: Request) -> Response:
         settings = self._settings
-        made_by = self._embedder.metadata(layers=settings.layers, state=settings.state)
+        made_by = self._embedder.metadata(layers=self._embedding.word_layers, state=settings.state)
         return json_response(
             {
                 "model_id": settings.name,
                 "model_sha": made_by["model_hash"],
                 "model_dtype": made_by["precision"],
-                "model_type": {"embedding": {"pooling": settings.pooling}},
+                "model_type": {"embedding": {"pooling": self._embedding.pool.name}},
                 "max_concurrent_requests": settings.max_requests,
                 "max_input_length": settings.max_words,
                 "max_batch_tokens": settings.batch_tokens,
