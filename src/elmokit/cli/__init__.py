@@ -28,13 +28,14 @@ from elmokit.cli.threads import prepare_threads
 
 COMMANDS = (
     "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "pairs",
-    "reading", "predict-word", "vectors", "embed", "merge", "train", "evaluate", "predict",
-    "experiment", "neighbors", "probe", "weights", "trace", "explore", "serve", "plot", "track",
-    "bench", "convert", "info", "cache",
+    "reading", "predict-word", "change", "vectors", "distil", "embed", "merge", "train",
+    "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "trace", "explore",
+    "serve", "plot", "track", "bench", "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 _MODULES = {
-    "merge": "embed", "bench": "embed", "evaluate": "predict", "weights": "probe", "track": "plot",
+    "merge": "embed", "bench": "embed", "distil": "vectors", "evaluate": "predict",
+    "weights": "probe", "track": "plot",
 }  # fmt: skip
 """The modules of commands that stand beside another one."""
 _MAIN_PROCESS_SECONDS = 10.0

@@ -1,4 +1,6 @@
-"""Files of static word vectors, recognized by content: fastText, word2vec, text (GloVe).
+"""Files of static word vectors, recognized by content.
+
+fastText, word2vec, text (GloVe), and the tables of `elmokit distil`.
 
 A new format is a module with ``recognizes(head)`` and ``read(path, only)``, and an entry in
 `FORMATS`.
@@ -17,12 +19,12 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import file_sha256
 from elmokit.files.sources import existing_file, open_stream
-from elmokit.vectors import fasttext_file, text_file, word2vec_file
+from elmokit.vectors import fasttext_file, safetensors_file, text_file, word2vec_file
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 log = logging.getLogger(__name__)
 
-FORMATS = (fasttext_file, word2vec_file, text_file)
+FORMATS = (safetensors_file, fasttext_file, word2vec_file, text_file)
 """In the order in which they are tried; text accepts anything."""
 SUFFIXES = (".bin", ".txt", ".vec")
 """Of files that are written: word2vec's binary form, and its text."""
@@ -158,11 +160,13 @@ def check_suffix(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np.ndarray) -> None:
+def write_vectors(
+    path: str | os.PathLike[str], words: Sequence[str], values: np.ndarray, *, header: bool = True
+) -> None:
     """Write vectors in word2vec's form, binary (.bin) or text (.txt, .vec), atomically.
 
     Words must not be empty or contain a blank, line feed or NUL, in text also no tab; ``values`` is
-    (len(words), S).
+    (len(words), S). Text without ``header`` is GloVe's form.
     """
     is_binary = check_suffix(path) == ".bin"
     refused = " \n\0" if is_binary else " \t\n\0"
@@ -170,7 +174,8 @@ def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np
         if not word or any(mark in word for mark in refused):
             raise ValueError(f"{word!r:.40} is not allowed in a file of word vectors.")
     with atomic_file(path) as temp_path, temp_path.open("wb") as file:
-        file.write(f"{len(words)} {values.shape[1]}\n".encode())
+        if header:
+            file.write(f"{len(words)} {values.shape[1]}\n".encode())
         for word, row in zip(words, values.astype("<f4", copy=False), strict=True):
             # NumPy writes the shortest decimals that restore the same float32.
             numbers = row.tobytes() if is_binary else " ".join(row.astype(str)).encode()

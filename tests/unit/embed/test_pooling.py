@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import POOLINGS, pool
+from elmokit.embed.pooling import PLAIN_POOLINGS, pool
 
 from ...builders.embedding_models import random_sentences, toy_model
 
@@ -12,7 +12,7 @@ def embedder():
     return Embedder(toy_model())
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("pooling", PLAIN_POOLINGS)
 @pytest.mark.parametrize("layers", ["all", "top", "average", 0])
 def test_a_sentence_is_pooled_over_its_own_words(embedder, pooling, layers):
     sentences = [*random_sentences(20), []]  # zeros
@@ -27,7 +27,7 @@ def test_a_sentence_is_pooled_over_its_own_words(embedder, pooling, layers):
     assert found.dtype == np.float32
 
 
-def test_defaults_are_the_mean_of_the_mean_of_the_layers(embedder):
+def test_without_a_vocabulary_it_is_the_mean_of_the_mean_of_the_layers(embedder):
     found = embedder.embed_sentences(["I sat by the bank", "배 를"])
     assert found.shape == (2, embedder.dim)
     layers = embedder.embed(["I sat by the bank"])[0]

@@ -1,4 +1,4 @@
-"""`elmokit vectors`: train static word vectors as a baseline for a biLM."""
+"""`elmokit vectors` and `distil`: static word vectors, trained on a corpus or made with a biLM."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import duration, emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.wording import counted
 
@@ -97,4 +98,62 @@ def _print(report: "VectorsReport") -> None:
         f"{report.coverage:.2%} of them with a vector"
     )
     typer.echo(f"tokenizer      {tokenizer.name} {tokenizer.version}, {report.normalization}")
+    typer.echo(f"time           {duration(report.seconds)}")
+
+
+def distil(
+    model: options.ModelArgument,
+    corpus: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CORPUS",
+            help=f"{options.CORPUS_HELP}, or the shards of training runs (DIR/shards).",
+        ),
+    ],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE")],
+    layers: str = "average",
+    state: str = "reset",
+    min_count: Annotated[int, typer.Option(min=1)] = 5,
+    max_words: Annotated[int, typer.Option(min=2)] = 100_000,
+    remove: Annotated[int | None, typer.Option(min=0)] = None,
+    format_: Annotated[str, typer.Option("--format")] = "word2vec",
+    overwrite: bool = False,
+    threads: options.ThreadsOption = None,
+    json: bool = False,
+) -> None:
+    """Write static word vectors: the mean of a word's vectors over a corpus.
+
+    The means are centered and whitened, and each is multiplied by a weight by which rare words
+    count more (SIF), so that a sentence can be compared by the plain mean of its words. Tables in
+    .safetensors also hold the statistics, for `Embedder.embed_sentences(statistics=FILE)`.
+
+    Args:
+        output: Output: .safetensors, .bin (word2vec, binary), .txt or .vec (text).
+        state: LSTM state before each sentence: reset (zeros), carry (end of the previous sentence)
+            or warm (one fixed state).
+        min_count: Minimum occurrences of a word.
+        max_words: Most words with a vector, the most frequent ones.
+        remove: Remove so many leading components instead of whitening.
+        format_: Form of text: word2vec (a first line of counts) or glove (none).
+    """
+    from elmokit.embed.distil import distil as make
+
+    choose_threads(threads)
+    with progress_bar("embedding") as update:
+        report = make(
+            model, corpus, output, layers=options.layers_of(layers), state=state,
+            min_count=min_count, max_words=max_words, remove=remove, file_format=format_,
+            overwrite=overwrite, on_progress=lambda done, total: update(done, total=total),
+        )  # fmt: skip
+    if json:
+        emit_json(report)
+        return
+    typer.echo(
+        f"vectors        {report.path}: {counted(report.words, 'word')}, {report.dim} dimensions"
+    )
+    typer.echo(
+        f"corpus         {counted(report.corpus_words, 'word')}, {report.coverage:.2%} of them "
+        "with a vector"
+    )
     typer.echo(f"time           {duration(report.seconds)}")

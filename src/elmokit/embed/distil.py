@@ -1,0 +1,147 @@
+"""Static vectors from contexts: the mean of a word's vectors over its occurrences in a corpus.
+
+Source: Bommasani, Davis and Cardie 2020, "Interpreting pretrained contextualized representations
+via reductions to static embeddings". The means are centered and whitened and the words weighted as
+in `elmokit.embed.sif`, so that the mean of the rows of a sentence is its vector.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from elmokit.embed.embedder import Embedder
+from elmokit.embed.sif import SMOOTHING, SifStatistics, lower_case_shares
+from elmokit.embed.streaming import StatePolicy
+from elmokit.errors import FormatError, InputError
+from elmokit.field_checks import check_choice
+from elmokit.files.atomic import check_target
+from elmokit.files.sources import find_files
+from elmokit.files.temporary import scratch_directory
+from elmokit.inference.results import Layers, check_layers, check_one_layer
+from elmokit.text.word_counter import WordCounter
+from elmokit.vectors.safetensors_file import SUFFIX, Table, write_table
+from elmokit.vectors.training import corpus_shards
+from elmokit.vectors.vector_files import write_vectors
+from elmokit.wording import counted
+
+TableFormat = Literal["word2vec", "glove"]
+"""Text with or without a first line of counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistilReport:
+    """What `distil` wrote."""
+
+    path: Path
+    words: int
+    dim: int
+    corpus_words: int
+    coverage: float
+    """Share of the corpus words that have a vector."""
+    seconds: float
+
+
+def distil(
+    model: str,
+    corpus: Sequence[str | Path],
+    output: Path,
+    *,
+    layers: Layers | str = "average",
+    state: StatePolicy | str = "reset",
+    min_count: int = 5,
+    max_words: int = 100_000,
+    remove: int | None = None,
+    file_format: TableFormat | str = "word2vec",
+    overwrite: bool = False,
+    on_progress: Callable[[int, int], object] = lambda done, total: None,
+) -> DistilReport:
+    """Write a table of static vectors of the frequent words of a corpus.
+
+    Args:
+        model: Directory or name.
+        corpus: Text files, read and split as for pre-training with this model, or directories of
+            shards that runs trained on.
+        output: ``.safetensors`` (also for ``statistics`` of `embed_sentences`), ``.bin``, ``.txt``
+            or ``.vec``.
+        layers: As in `Embedder.embed`, except ``"all"``.
+        state: As in `Embedder.embed`.
+        min_count: Rarer words get no vector.
+        max_words: The most frequent words that get one; bounds the memory.
+        remove: Leading components to remove, instead of whitening.
+        file_format: Of text.
+        overwrite: Replace the output.
+        on_progress: Called with the words done and their total.
+
+    Raises:
+        InputError, FormatError, FileNotFoundError: for what cannot be read or written, and a corpus
+            without words that are frequent enough.
+    """
+    check_choice(file_format, TableFormat, name="file_format")
+    if output.suffix != SUFFIX and output.suffix not in (".bin", ".txt", ".vec"):
+        raise InputError(f"The suffix of {output} must be {SUFFIX}, .bin, .txt or .vec.")
+    if file_format == "glove" and output.suffix not in (".txt", ".vec"):
+        raise InputError(f"GloVe's form is text: name the output .txt, not {output.suffix}.")
+    if min_count < 1 or max_words < 2:
+        raise InputError("`min_count` must be at least 1, and `max_words` at least 2.")
+    check_one_layer(layers)
+    paths = list(map(Path, corpus))
+    check_target(output, inputs=find_files(paths), overwrite=overwrite)
+    embedder = Embedder.load(model)
+    if remove is not None and not 0 <= remove < embedder.dim:
+        raise InputError(f"`remove` must be 0 to {embedder.dim - 1} components, got {remove}.")
+    which = check_layers(layers, embedder.num_layers)
+    started = time.monotonic()
+    with scratch_directory("elmokit-distil") as folder:
+        shards = corpus_shards(paths, folder, model=model)
+
+        def sentences() -> Iterator[list[str]]:
+            return itertools.chain.from_iterable(part.sentences() for part in shards)
+
+        with WordCounter() as counter:
+            for sentence in sentences():
+                counter.add(sentence)
+            num_words = counter.num_words
+            frequent = counter.most_common(min_count=min_count, max_size=max_words)
+        counts = {word: count for word, count in frequent if " " not in word}
+        if len(counts) < 2:
+            raise FormatError(
+                f"Fewer than two words occur {min_count} times among the "
+                f"{counted(num_words, 'word')} of this corpus. Give more text or a smaller "
+                "min_count."
+            )
+        rows = {word: row for row, word in enumerate(counts)}
+        sums = np.zeros((len(counts), embedder.dim))
+        stream = embedder.stream_with_states(
+            sentences(), layers=which, state=state, check_words=False
+        )
+        done = 0
+        for sentence, (vectors, _) in zip(sentences(), stream, strict=True):
+            for word, vector in zip(sentence, vectors, strict=True):
+                if (row := rows.get(word)) is not None:
+                    sums[row] += vector
+            done += len(sentence)
+            on_progress(done, num_words)
+    words, occurrences = list(counts), np.array(list(counts.values()))
+    means = (sums / occurrences[:, None]).astype(np.float32)
+    shares = lower_case_shares(counts.items())
+    statistics = SifStatistics.measure(words, shares, means, remove=remove)
+    made_by = embedder.metadata(layers=which, state=state) | {
+        "smoothing": SMOOTHING, "min_count": min_count, "remove": remove, "words": num_words,
+    }  # fmt: skip
+    table = Table(
+        words=words, vectors=statistics.words(means, words), counts=occurrences,
+        mean=statistics.mean, whitening=statistics.whitening, made_by=made_by,
+    )  # fmt: skip
+    if output.suffix == SUFFIX:
+        write_table(output, table)
+    else:
+        write_vectors(output, words, table.vectors, header=file_format == "word2vec")
+    return DistilReport(
+        path=output, words=len(words), dim=embedder.dim, corpus_words=num_words,
+        coverage=int(occurrences.sum()) / num_words, seconds=time.monotonic() - started,
+    )  # fmt: skip

@@ -1,0 +1,89 @@
+"""Tables of `elmokit distil` as safetensors: vectors, counts, and how they were made.
+
+Tensors: ``vectors`` (V, S), ``counts`` (V), ``mean`` (S) and ``whitening`` (S, S) of what the table
+was made from. The file's own metadata hold ``words``, a JSON list in the order of the rows, and
+``made_by``, a JSON object.
+"""
+
+import json
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Integer
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from elmokit.errors import FormatError
+from elmokit.files.atomic import atomic_file
+from elmokit.files.sources import existing_file
+from elmokit.vectors.static_vectors import StaticVectors, WordRows
+
+SUFFIX = ".safetensors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Vectors of words, with what they were made of."""
+
+    words: Sequence[str]
+    vectors: Float[np.ndarray, "V S"]
+    """Centered, without what dominates, times the weight of the word."""
+    counts: Integer[np.ndarray, " V"]
+    """Occurrences in the corpus."""
+    mean: Float[np.ndarray, " S"]
+    whitening: Float[np.ndarray, "S S"]
+    made_by: dict[str, Any]
+
+    @property
+    def layers(self) -> str:
+        """The layers of the biLM that were averaged."""
+        return str(self.made_by["layers"])
+
+
+def recognizes(head: bytes) -> bool:
+    """Tell whether a file begins like safetensors: the length of a header, and the header."""
+    return head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 32
+
+
+def read(path: Path, only: Collection[str] | None) -> StaticVectors:
+    """Read the vectors; ``only`` as in `text_file.read`."""
+    table, rows = read_table(path), WordRows(path, only, unit="row")
+    for number, (word, row) in enumerate(zip(table.words, table.vectors, strict=True), 1):
+        rows.num_words += 1
+        if rows.lacks(word):
+            rows.add(word, row, number)
+    return rows.vectors(table.vectors.shape[1])
+
+
+def read_table(path: str | os.PathLike[str]) -> Table:
+    """Read a table; `FormatError` if it is damaged or no such table."""
+    file = existing_file(path, what="a table of `elmokit distil`", is_read_twice=True)
+    try:
+        with safe_open(file, framework="numpy") as stored:
+            metadata = stored.metadata() or {}
+            arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        words, made_by = json.loads(metadata["words"]), json.loads(metadata["made_by"])
+        num_words, dim = arrays["vectors"].shape
+        table = Table(words=words, made_by=made_by, **arrays)
+        shapes = (table.counts.shape, table.mean.shape, table.whitening.shape, len(words))
+        if shapes != ((num_words,), (dim,), (dim, dim), num_words) or not table.layers:
+            raise ValueError(f"shapes {shapes} for {num_words} words of {dim} numbers")
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise FormatError(
+            f"{file}: not a table that `elmokit distil` wrote, or damaged ({error}). Distil again, "
+            "or copy the file again."
+        ) from error
+    return table
+
+
+def write_table(path: str | os.PathLike[str], table: Table) -> None:
+    """Write a table atomically."""
+    names = ("vectors", "counts", "mean", "whitening")
+    arrays = {name: np.ascontiguousarray(getattr(table, name)) for name in names}
+    metadata = {"words": json.dumps(list(table.words)), "made_by": json.dumps(table.made_by)}
+    with atomic_file(path) as temp_path:
+        save_file(arrays, temp_path, metadata=metadata)

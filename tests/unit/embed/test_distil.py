@@ -1,0 +1,107 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmokit.embed.distil import distil
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import FormatError, InputError
+from elmokit.vectors.safetensors_file import read_table
+from elmokit.vectors.vector_files import read_vectors
+
+from ...builders.embedding_models import random_sentences, toy_model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("distil")
+    toy_model(vocab=True).save(folder / "model")
+    text = "".join(" ".join(words) + "\n" for words in random_sentences(60, seed=4))
+    (folder / "corpus.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def make(folder, tmp_path):
+    def make(name, **options):
+        options = {"min_count": 3} | options
+        distil(str(folder / "model"), [folder / "corpus.txt"], tmp_path / name, **options)
+        return tmp_path / name
+
+    return make
+
+
+@pytest.mark.parametrize("layers", [0, 1, "average"])
+def test_a_row_is_the_mean_over_all_occurrences(folder, make, layers):
+    table = read_table(make("t.safetensors", layers=layers, remove=0))
+    embedder = Embedder.load(folder / "model")
+    lines = (folder / "corpus.txt").read_text(encoding="utf-8").splitlines()
+    sentences = [line.split() for line in lines]
+    of_word = {}
+    for words, vectors in zip(sentences, embedder.embed(sentences, layers=layers), strict=True):
+        for word, vector in zip(words, vectors, strict=True):
+            of_word.setdefault(word, []).append(vector)
+    frequent = {word for word, vectors in of_word.items() if len(vectors) >= 3}
+    assert set(table.words) == frequent
+    assert table.counts.tolist() == [len(of_word[word]) for word in table.words]
+    for word, row in zip(table.words, table.vectors, strict=True):
+        mean = np.mean(of_word[word], axis=0)
+        centered = mean / np.linalg.norm(mean) - table.mean
+        cosine = row @ centered / np.linalg.norm(row) / np.linalg.norm(centered)
+        assert cosine > 1 - 1e-5  # with no component removed only the length differs
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("t.bin", {}), ("t.vec", {}), ("t.txt", {"file_format": "glove"}), ("t.safetensors", {})],
+)
+def test_every_form_holds_the_same_vectors(make, name, options):
+    expected = read_table(make("expected.safetensors"))
+    found = read_vectors(make(name, **options))
+    assert found.words == list(expected.words)
+    assert np.array_equal(found.values[2:], expected.vectors)
+    assert read_vectors(make(name, overwrite=True, **options), only=["the"]).words == ["the"]
+
+
+def test_sentences_are_compared_by_the_statistics_of_a_table(folder, make):
+    path = make("t.safetensors", layers=0)
+    embedder, table = Embedder.load(folder / "model"), read_vectors(path)
+    sentences = [[w for w in words if w in table] for words in random_sentences(9)]
+    found = embedder.embed_sentences(sentences, statistics=path)
+    for words, vector in zip(sentences, found, strict=True):
+        rows = table.values[[table.id_of(word) for word in words]]
+        assert np.abs(rows.mean(axis=0) - vector).max() < 1e-4 if words else not vector.any()
+    with pytest.raises(InputError, match="layers=0"):
+        embedder.embed_sentences(sentences, statistics=path, layers="top")
+    with pytest.raises(InputError, match="sif"):
+        embedder.embed_sentences(sentences, statistics=path, pooling="mean")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "named"),
+    [
+        ("t.csv", {}, InputError, "csv"),
+        ("t.bin", {"file_format": "glove"}, InputError, "bin"),
+        ("t.vec", {"layers": "all"}, InputError, "all"),
+        ("t.vec", {"layers": 9}, InputError, "9"),
+        ("t.vec", {"remove": 16}, InputError, "16"),
+        ("t.vec", {"min_count": 10**6}, FormatError, "min_count"),
+    ],
+)
+def test_bad_input_is_refused(make, name, options, error, named):
+    with pytest.raises(error, match=named):
+        make(name, **options)
+
+
+def test_a_damaged_table_is_refused(make, tmp_path):
+    path: Path = make("t.safetensors")
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"]["words"] = '["the"]'
+    shorter = json.dumps(header).encode().ljust(size)
+    for damaged in (content[:-9], content[:8] + shorter[:size] + content[8 + size :]):
+        (tmp_path / "bad.safetensors").write_bytes(damaged)
+        with pytest.raises(FormatError, match=r"bad\.safetensors"):
+            read_vectors(tmp_path / "bad.safetensors")
