@@ -137,7 +137,7 @@ def test_pooled_sentences_come_back_as_they_were(kind, embedder, text, tmp_path,
     )
     assert_same(READERS[suffix](output), dict(enumerate(expected)), np.float16)
     with elmokit.open_vectors(output) as sentences:
-        assert sentences.metadata["pooling"] == "max"
+        assert sentences.metadata["pool"] == "max"
         assert [one.tokens for one in sentences] == [line.split() for line in LINES]
         for read in (sentences, sentences[:]):
             found = np.stack([one.vectors for one in read])

@@ -87,7 +87,7 @@ class OwnLines:
             "dtype": options.dtype,
             "format": options.file_format,
             "shard": f"{shard[0]}/{shard[1]}",
-            **({} if options.pooling is None else {"pooling": options.pooling}),
+            **({} if options.pooling is None else {"pool": options.pooling}),
         }
 
     def stream(

@@ -158,7 +158,7 @@ def _print(report: "EmbedReport") -> None:
     typer.echo(f"sentences   {report.sentences:,}{resumed}")
     typer.echo(f"words       {report.words:,}")
     typer.echo(f"time        {report.seconds:.1f} s, {report.words_per_second:,.0f} words/s")
-    pooled = f"{metadata['pooling']} over the words, " if "pooling" in metadata else ""
+    pooled = f"{metadata['pool']} over the words, " if "pool" in metadata else ""
     typer.echo(
         f"vectors     {pooled}{options.name_layers(metadata['layers'])}, {metadata['dim']} "
         f"dimensions, {metadata['dtype']}, state {metadata['state']}, "
