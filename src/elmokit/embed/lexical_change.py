@@ -1,0 +1,283 @@
+"""Which words are used differently in two corpora, by the contexts that a biLM reads.
+
+Each word has a sample of its occurrences from each corpus. Occurrences in one unit (a line, or a
+document between blank lines) are not independent, so a unit gives at most one, and p-values are
+those of independent draws. The corpora are read twice: to count, and to embed the sentences of the
+samples only.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from elmokit.corpus.readers import ReadReport, read_text_lines, split_lines
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError
+from elmokit.field_checks import check_choice
+from elmokit.files.sources import find_files, is_read_once
+from elmokit.inference.results import Layers, check_layers, check_one_layer
+from elmokit.metrics.lexical_change import (
+    MEASURES,
+    ChangeFigures,
+    false_discovery_rates,
+    lexical_change,
+)
+from elmokit.text.normalization import normalize
+
+Unit = Literal["line", "document"]
+MIN_SAMPLE = 2
+"""Occurrences without which there are no pairs within a corpus."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedWord:
+    """One word in both corpora."""
+
+    word: str
+    units: tuple[int, int]
+    """In which it occurs, by corpus; the sample is at most as large."""
+    excess: float
+    """Mean distance between uses of different corpora, minus that of uses of one corpus."""
+    values: dict[str, float]
+    """``apd``, ``prt`` and ``jsd``, as in `elmokit.metrics.lexical_change`."""
+    p: dict[str, float]
+    """Of each measure, by permutation."""
+    q: dict[str, float]
+    """Smallest false discovery rate at which the word counts as changed (Benjamini–Hochberg)."""
+    examples: tuple[list[str], list[str]]
+    """Sentences by corpus whose uses are the most unlike those of the other corpus."""
+
+
+@dataclass
+class _Corpus:
+    """What is counted and sampled in one corpus."""
+
+    name: str
+    files: Sequence[object]
+    units: Counter[str] = field(default_factory=Counter)
+    """In which each word occurs."""
+    vectors: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    sentences: dict[str, list[str]] = field(default_factory=dict)
+
+
+def find_changes(
+    a: str | Path,
+    b: str | Path,
+    *,
+    model: str | None = None,
+    words: Sequence[str] | None = None,
+    layers: Layers | str = "average",
+    unit: Unit | str = "line",
+    min_count: int = 20,
+    max_words: int = 1000,
+    sample: int = 100,
+    num_rounds: int = 999,
+    num_clusters: int = 5,
+    num_examples: int = 2,
+    seed: int = 0,
+    text_field: str | None = None,
+    on_progress: Callable[[str, int, int | None], object] = lambda stage, done, total: None,
+) -> list[ChangedWord]:
+    """Compare the uses of words in two corpora; the most changed word comes first.
+
+    Args:
+        a: File or directory of text.
+        b: The other corpus.
+        model: Directory or name of the biLM that reads both; default: the English one.
+        words: Which; default: the ``max_words`` words with a letter that are the most frequent in
+            the corpus where they are rarer, with ``min_count`` units in each.
+        layers: As in `Embedder.embed`, except ``"all"``.
+        unit: What gives at most one occurrence of a word: ``"line"``, or ``"document"``, lines up
+            to a blank one.
+        min_count: Units that a word must have in both corpora.
+        max_words: Most words without ``words``.
+        sample: Most occurrences of a word from one corpus.
+        num_rounds: Permutations; the smallest p is 1 / (rounds + 1).
+        num_clusters: Most clusters of the uses of a word.
+        num_examples: Sentences for each word and corpus.
+        seed: Of samples, permutations and clusters.
+        text_field: As for `read_text_lines`.
+        on_progress: Called with a stage, what is done of it, and the total if it is known.
+
+    Raises:
+        InputError: for an invalid option, one corpus given twice, and a word that is too rare.
+        FileNotFoundError, FormatError: for a corpus that cannot be read.
+    """
+    check_choice(unit, Unit, name="unit")
+    check_one_layer(layers)
+    for name, value, least in (
+        ("min_count", min_count, MIN_SAMPLE), ("max_words", max_words, 1),
+        ("sample", sample, MIN_SAMPLE), ("num_rounds", num_rounds, 1),
+        ("num_clusters", num_clusters, 2), ("num_examples", num_examples, 0),
+    ):  # fmt: skip
+        if value < least:
+            raise InputError(f"`{name}` must be at least {least}, got {value}.")
+    corpora = [_Corpus(str(path), find_files([path])) for path in (a, b)]
+    for corpus in corpora:
+        if any(map(is_read_once, corpus.files)):  # pyright: ignore[reportArgumentType]
+            raise InputError(f"{corpus.name}: a corpus is read twice: give files, not a pipe.")
+    if set(map(str, corpora[0].files)) & set(map(str, corpora[1].files)):
+        raise InputError(f"{a} and {b} share a file: give two corpora.")
+    embedder = Embedder.load(model)
+    which = check_layers(layers, embedder.num_layers)
+    reader = _Reader(embedder, unit, text_field)
+    for corpus in corpora:
+        for num_units, of_unit in enumerate(reader.units(corpus)):
+            corpus.units.update({word for words in of_unit for word in words})
+            on_progress(f"counting {corpus.name}", num_units + 1, None)
+    if words is not None:
+        chosen = _given([normalize(w, embedder.normalization) for w in words], corpora, min_count)
+    else:
+        chosen = _frequent(corpora, min_count, max_words)
+    generator = np.random.default_rng(seed)
+    for corpus in corpora:
+        _sample(reader, corpus, chosen, which, sample, generator, on_progress)
+    results: list[tuple[str, ChangeFigures]] = []
+    examples: dict[str, tuple[list[str], list[str]]] = {}
+    for number, word in enumerate(chosen):
+        pair = [_unit_length(np.stack(corpus.vectors.pop(word))) for corpus in corpora]
+        results.append((
+            word,
+            lexical_change(
+                *pair, num_rounds=num_rounds, num_clusters=num_clusters, generator=generator
+            ),
+        ))  # fmt: skip
+        examples[word] = _examples(pair, [c.sentences[word] for c in corpora], num_examples)
+        on_progress("comparing", number + 1, len(chosen))
+    rates = {
+        name: false_discovery_rates([figures.p[name] for _, figures in results])
+        for name in MEASURES
+    }
+    changed = [
+        ChangedWord(
+            word=word, units=(corpora[0].units[word], corpora[1].units[word]),
+            excess=figures.excess, values=figures.values, p=figures.p,
+            q={name: rates[name][row] for name in MEASURES}, examples=examples[word],
+        )
+        for row, (word, figures) in enumerate(results)
+    ]  # fmt: skip
+    return sorted(changed, key=lambda result: (-result.excess, result.word))
+
+
+@dataclass
+class _Reader:
+    """Reads the sentences of a corpus, unit by unit."""
+
+    embedder: Embedder
+    unit: str
+    text_field: str | None
+
+    def units(self, corpus: _Corpus) -> Iterator[list[list[str]]]:
+        """Yield the sentences of every unit."""
+        report, form = ReadReport(), self.embedder.normalization
+        lines = read_text_lines(
+            corpus.files,  # pyright: ignore[reportArgumentType]
+            report,
+            text_field=self.text_field,
+        )
+        before: tuple[object, int] | None = None
+        of_unit: list[list[str]] = []
+        for line, sentences in split_lines(
+            lines, self.embedder.tokenizer, normalization=form, report=report
+        ):
+            goes_on = self.unit == "document" and before == (line.path, line.number - 1)
+            if before is not None and not goes_on:
+                yield of_unit
+                of_unit = []
+            of_unit += sentences
+            before = (line.path, line.number)
+        yield of_unit
+
+
+def _given(words: Sequence[str], corpora: list[_Corpus], min_count: int) -> list[str]:
+    for word in words:
+        for corpus in corpora:
+            if corpus.units[word] < min_count:
+                raise InputError(
+                    f"{word!r} occurs in {corpus.units[word]} units of {corpus.name}, and "
+                    f"{min_count} are needed. Leave it out, give more text or a smaller "
+                    "`min_count`; is it spelled as the tokenizer splits it?"
+                )
+    return list(dict.fromkeys(words))
+
+
+def _frequent(corpora: list[_Corpus], min_count: int, max_words: int) -> list[str]:
+    least = {word: min(count, corpora[1].units[word]) for word, count in corpora[0].units.items()}
+    words = [
+        word
+        for word, count in least.items()
+        if count >= min_count and any(map(str.isalpha, word))
+    ]  # fmt: skip
+    if not words:
+        raise InputError(
+            f"No word occurs in {min_count} units of both {corpora[0].name} and "
+            f"{corpora[1].name}. Give more text or a smaller `min_count`."
+        )
+    return sorted(words, key=lambda word: (-least[word], word))[:max_words]
+
+
+def _sample(
+    reader: _Reader,
+    corpus: _Corpus,
+    words: Sequence[str],
+    layers: Layers,
+    size: int,
+    generator: np.random.Generator,
+    on_progress: Callable[[str, int, int | None], object],
+) -> None:
+    """Draw units of every word, and embed the sentences with its first occurrence in them."""
+    drawn: dict[str, set[int]] = {}
+    for word in words:
+        count = corpus.units[word]
+        chosen = generator.choice(count, size=min(size, count), replace=False)
+        drawn[word] = set(chosen.tolist())
+    total = sum(map(len, drawn.values()))
+    places: deque[list[tuple[str, int]]] = deque()
+    texts: deque[list[str]] = deque()
+
+    def sentences() -> Iterator[list[str]]:
+        seen: Counter[str] = Counter()
+        for of_unit in reader.units(corpus):
+            done: set[str] = set()
+            for sentence in of_unit:
+                wanted: list[tuple[str, int]] = []
+                for position, word in enumerate(sentence):
+                    if word in drawn and word not in done:
+                        done.add(word)
+                        if seen[word] in drawn[word]:
+                            wanted.append((word, position))
+                        seen[word] += 1
+                if wanted:
+                    places.append(wanted)
+                    texts.append(sentence)
+                    yield sentence
+
+    num_done = 0
+    stream = reader.embedder.stream_with_states(sentences(), layers=layers, check_words=False)
+    for vectors, _ in stream:
+        text = " ".join(texts.popleft())
+        for word, position in places.popleft():
+            corpus.vectors.setdefault(word, []).append(vectors[position].copy())
+            corpus.sentences.setdefault(word, []).append(text)
+            num_done += 1
+        on_progress(f"embedding {corpus.name}", num_done, total)
+
+
+def _unit_length(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+def _examples(
+    pair: Sequence[np.ndarray], sentences: Sequence[list[str]], count: int
+) -> tuple[list[str], list[str]]:
+    """Return the sentences that are nearer to their own corpus than to the other."""
+    towards_a = pair[0].mean(axis=0) - pair[1].mean(axis=0)
+    best = []
+    for vectors, texts, direction in zip(pair, sentences, (1, -1), strict=True):
+        order = np.argsort(-direction * (vectors @ towards_a), kind="stable")
+        best.append([texts[k] for k in order[:count]])
+    return best[0], best[1]
