@@ -1,0 +1,143 @@
+"""`elmokit change`: words that are used differently in two corpora."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmokit.cli import options
+from elmokit.cli.output import emit_json
+from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
+from elmokit.wording import counted
+
+if TYPE_CHECKING:
+    from elmokit.embed.lexical_change import ChangedWord
+
+
+def change(
+    a: Annotated[Path, typer.Argument(metavar="A", help="One corpus: a file or folder of text.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The other corpus.")],
+    *,
+    model: options.ModelOption = None,
+    word: Annotated[list[str] | None, typer.Option("--word", "-w", metavar="WORD")] = None,
+    layers: str = "average",
+    unit: str = "line",
+    min_count: Annotated[int, typer.Option(min=2)] = 20,
+    max_words: Annotated[int, typer.Option(min=1)] = 1000,
+    sample: Annotated[int, typer.Option(min=2)] = 100,
+    rounds: Annotated[int, typer.Option(min=1)] = 999,
+    clusters: Annotated[int, typer.Option(min=2)] = 5,
+    top: Annotated[int, typer.Option(min=1)] = 20,
+    examples: Annotated[int, typer.Option(min=0)] = 2,
+    seed: Annotated[int, options.seed_option("of samples, permutations and clusters")] = 0,
+    text_field: options.TextFieldOption = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png")] = None,
+    overwrite: bool = False,
+    threads: options.ThreadsOption = None,
+    json: bool = False,
+) -> None:
+    """Print which words are used differently in two corpora, and sentences that show it.
+
+    One model reads both. A word has a sample of occurrences from each corpus, at most one of a
+    line. Words are in the order of `excess`: how much farther apart uses of different corpora are
+    than uses of one. apd is the mean cosine distance of uses of different corpora, prt that of the
+    mean vectors, jsd the divergence of clusters in bits; p is from permutations of the
+    occurrences, q the smallest false discovery rate. Needs the extra `sklearn`.
+
+    Args:
+        word: A word to compare; repeatable; default: the most frequent words of both.
+        unit: What gives at most one occurrence of a word: line, or document (lines up to a blank
+            one).
+        min_count: Units that a word must occur in, in each corpus.
+        max_words: Most words without --word.
+        sample: Most occurrences of a word from each corpus.
+        rounds: Permutations; the smallest p is 1 / (rounds + 1).
+        clusters: Most clusters of the uses of a word.
+        top: Words to print.
+        examples: Sentences to print for each word and corpus.
+        output: Write all words as a table, separated by tabs.
+        plot: Draw all words, the changed ones with their names (extra `plots`).
+    """
+    from elmokit.embed.lexical_change import find_changes
+    from elmokit.files.atomic import check_target
+
+    for target in (output, plot):
+        if target is not None:
+            check_target(target, inputs=[a, b], overwrite=overwrite)
+    if plot is not None:
+        from elmokit.files.pictures import check_picture_name, new_figure
+
+        check_picture_name(plot)
+        new_figure(1, 1)  # fails now without the library, not after the work
+    choose_threads(threads)
+    with progress_bar("counting") as update:
+        words = find_changes(
+            a, b, model=model, words=word, layers=options.layers_of(layers), unit=unit,
+            min_count=min_count, max_words=max_words, sample=sample, num_rounds=rounds,
+            num_clusters=clusters, num_examples=examples, seed=seed, text_field=text_field,
+            on_progress=lambda stage, done, total: update(done, total=total, description=stage),
+        )  # fmt: skip
+    if output is not None:
+        _write(output, words)
+    if plot is not None:
+        _draw(plot, words)
+    if json:
+        emit_json({"a": a, "b": b, "words": words})
+        return
+    changed = sum(one.q["apd"] < 0.05 for one in words)
+    typer.echo(f"{counted(len(words), 'word')}, {changed} changed at a false discovery rate of 5 %")
+    typer.echo(
+        f"{'':<18}{'A':>7}{'B':>7}{'excess':>8}{'apd':>7}{'prt':>7}{'jsd':>7}{'p':>8}{'q':>8}"
+    )
+    for one in words[:top]:
+        numbers = "".join(f"{value:>7.3f}" for value in one.values.values())
+        typer.echo(
+            f"{one.word[:17]:<18}{one.units[0]:>7,}{one.units[1]:>7,}{one.excess:>8.3f}{numbers}"
+            f"{one.p['apd']:>8.3f}{one.q['apd']:>8.3f}"
+        )
+        for name, sentences in zip("AB", one.examples, strict=True):
+            for sentence in sentences:
+                typer.echo(f"    {name}: {sentence}")
+
+
+def _write(path: Path, words: "Sequence[ChangedWord]") -> None:
+    from elmokit.files.atomic import atomic_file
+
+    measures = [f"{kind}{name}" for name in words[0].values for kind in ("", "p_", "q_")]
+    count = len(words[0].examples[0])
+    sentences = [f"{name}_{k}" for name in "ab" for k in range(1, count + 1)]
+    with (
+        atomic_file(path) as temp_path,
+        temp_path.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(["word", "units_a", "units_b", "excess", *measures, *sentences])
+        for one in words:
+            numbers = [part[m] for m in one.values for part in (one.values, one.p, one.q)]
+            cells = [f"{number:.6g}" for number in (one.excess, *numbers)]
+            texts = [text for part in one.examples for text in part]
+            writer.writerow([one.word, *one.units, *cells, *texts])
+
+
+def _draw(path: Path, words: "Sequence[ChangedWord]") -> None:
+    from elmokit.files.pictures import new_figure, write_picture
+
+    figure = new_figure(8, 5)
+    axes = figure.subplots()
+    for is_changed, color in ((False, "0.7"), (True, "C3")):
+        part = [one for one in words if (one.q["apd"] < 0.05) == is_changed]
+        label = "changed (q < 0.05)" if is_changed else "not"
+        counts = [min(one.units) for one in part]
+        axes.scatter(counts, [one.excess for one in part], s=14, color=color, label=label)
+        for one in part[:20] if is_changed else ():
+            axes.annotate(one.word, (min(one.units), one.excess), fontsize="small")
+    axes.axhline(0, color="0.5", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel("occurrences in the corpus where the word is rarer")
+    axes.set_ylabel("excess distance between the corpora")
+    axes.legend()
+    write_picture(figure, path)

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from elmokit.metrics.lexical_change import (
+    MEASURES,
+    false_discovery_rates,
+    jensen_shannon,
+    lexical_change,
+)
+
+stats = pytest.importorskip("scipy.stats", reason="extra `sklearn` is not installed")
+distance = pytest.importorskip("scipy.spatial.distance")
+
+
+def vectors(generator, count, direction=0, *, strength=0.0):
+    """Vectors of length 1 about a direction."""
+    rows = generator.normal(size=(count, 12)) / np.sqrt(12)
+    rows[:, direction] += strength
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def compare(a, b, seed=0):
+    generator = np.random.default_rng(seed)
+    return lexical_change(a, b, num_rounds=199, num_clusters=4, generator=generator)
+
+
+def test_measures_are_those_of_their_definitions():
+    generator = np.random.default_rng(1)
+    a, b = vectors(generator, 9, 0, strength=1.0), vectors(generator, 14, 1, strength=1.0)
+    found = compare(a, b)
+    assert found.values["apd"] == pytest.approx(distance.cdist(a, b, "cosine").mean())
+    assert found.values["prt"] == pytest.approx(distance.cosine(a.mean(axis=0), b.mean(axis=0)))
+    inside = [distance.pdist(part, "cosine").mean() for part in (a, b)]
+    assert found.excess == pytest.approx(found.values["apd"] - np.mean(inside))
+    assert found.p == {"apd": 1 / 200, "prt": 1 / 200, "jsd": pytest.approx(1 / 200, abs=0.02)}
+
+
+def test_jensen_shannon_and_false_discovery_rates_agree_with_scipy():
+    generator = np.random.default_rng(2)
+    p, q = generator.dirichlet(np.ones(5), 20), generator.dirichlet(np.ones(5), 20)
+    p[0], q[0] = [1, 0, 0, 0, 0], [0, 0, 1, 0, 0]
+    expected = distance.jensenshannon(p, q, base=2, axis=1) ** 2
+    assert jensen_shannon(p, q) == pytest.approx(expected, abs=1e-12)
+    values = generator.random(50) ** 3
+    expected = stats.false_discovery_control(values)
+    assert false_discovery_rates(values.tolist()) == pytest.approx(expected.tolist())
+    assert false_discovery_rates([]) == []
+
+
+def test_without_change_one_in_twenty_p_values_is_below_one_in_twenty():
+    generator = np.random.default_rng(3)
+    found = [
+        compare(vectors(generator, 20, strength=0.5), vectors(generator, 30, strength=0.5), seed)
+        for seed in range(400)
+    ]
+    for name in ("apd", "prt"):
+        assert 0.03 <= np.mean([one.p[name] < 0.05 for one in found]) <= 0.07
+    assert np.mean([one.p["jsd"] < 0.05 for one in found]) <= 0.07  # it has few values
+    assert abs(np.mean([one.excess for one in found])) < 0.002
+
+
+def test_equal_vectors_have_not_changed():
+    same = np.tile(vectors(np.random.default_rng(0), 1), (6, 1))
+    found = compare(same[:3], same[3:])
+    assert found.p == dict.fromkeys(MEASURES, 1.0)
+    assert found.excess == pytest.approx(0, abs=1e-12)
