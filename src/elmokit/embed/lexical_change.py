@@ -25,6 +25,8 @@ from elmokit.metrics.lexical_change import (
     ChangeFigures,
     false_discovery_rates,
     lexical_change,
+    uses_of,
+    within_word_whitening,
 )
 from elmokit.text.normalization import normalize
 
@@ -80,6 +82,7 @@ def find_changes(
     num_examples: int = 2,
     seed: int = 0,
     text_field: str | None = None,
+    precision: str = "fp32",
     on_progress: Callable[[str, int, int | None], object] = lambda stage, done, total: None,
 ) -> list[ChangedWord]:
     """Compare the uses of words in two corpora; the most changed word comes first.
@@ -101,6 +104,7 @@ def find_changes(
         num_examples: Sentences for each word and corpus.
         seed: Of samples, permutations and clusters.
         text_field: As for `read_text_lines`.
+        precision: As of `Embedder.load`.
         on_progress: Called with a stage, what is done of it, and the total if it is known.
 
     Raises:
@@ -122,7 +126,7 @@ def find_changes(
             raise InputError(f"{corpus.name}: a corpus is read twice: give files, not a pipe.")
     if set(map(str, corpora[0].files)) & set(map(str, corpora[1].files)):
         raise InputError(f"{a} and {b} share a file: give two corpora.")
-    embedder = Embedder.load(model)
+    embedder = Embedder.load(model, precision=precision)
     which = check_layers(layers, embedder.num_layers)
     reader = _Reader(embedder, unit, text_field)
     for corpus in corpora:
@@ -136,17 +140,23 @@ def find_changes(
     generator = np.random.default_rng(seed)
     for corpus in corpora:
         _sample(reader, corpus, chosen, which, sample, generator, on_progress)
+    samples = {word: [np.stack(c.vectors.pop(word)) for c in corpora] for word in chosen}
+    whitening = within_word_whitening(
+        np.concatenate(pair).astype(np.float64) for pair in samples.values()
+    )
     results: list[tuple[str, ChangeFigures]] = []
     examples: dict[str, tuple[list[str], list[str]]] = {}
     for number, word in enumerate(chosen):
-        pair = [_unit_length(np.stack(corpus.vectors.pop(word))) for corpus in corpora]
+        pair = [vectors.astype(np.float64) for vectors in samples.pop(word)]
         results.append((
             word,
             lexical_change(
-                *pair, num_rounds=num_rounds, num_clusters=num_clusters, generator=generator
+                *pair, whitening, num_rounds=num_rounds, num_clusters=num_clusters,
+                generator=generator,
             ),
         ))  # fmt: skip
-        examples[word] = _examples(pair, [c.sentences[word] for c in corpora], num_examples)
+        texts = [corpus.sentences[word] for corpus in corpora]
+        examples[word] = _examples(pair, whitening, texts, num_examples)
         on_progress("comparing", number + 1, len(chosen))
     rates = {
         name: false_discovery_rates([figures.p[name] for _, figures in results])
@@ -261,23 +271,21 @@ def _sample(
     for vectors, _ in stream:
         text = " ".join(texts.popleft())
         for word, position in places.popleft():
-            corpus.vectors.setdefault(word, []).append(vectors[position].copy())
+            corpus.vectors.setdefault(word, []).append(vectors[position].astype(np.float16))
             corpus.sentences.setdefault(word, []).append(text)
             num_done += 1
         on_progress(f"embedding {corpus.name}", num_done, total)
 
 
-def _unit_length(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
-
-
 def _examples(
-    pair: Sequence[np.ndarray], sentences: Sequence[list[str]], count: int
+    pair: Sequence[np.ndarray], whitening: np.ndarray, sentences: Sequence[list[str]], count: int
 ) -> tuple[list[str], list[str]]:
     """Return the sentences that are nearer to their own corpus than to the other."""
-    towards_a = pair[0].mean(axis=0) - pair[1].mean(axis=0)
+    uses = uses_of(np.concatenate(pair), whitening)
+    halves = uses[: len(pair[0])], uses[len(pair[0]) :]
+    towards_a = halves[0].mean(axis=0) - halves[1].mean(axis=0)
     best = []
-    for vectors, texts, direction in zip(pair, sentences, (1, -1), strict=True):
+    for vectors, texts, direction in zip(halves, sentences, (1, -1), strict=True):
         order = np.argsort(-direction * (vectors @ towards_a), kind="stable")
         best.append([texts[k] for k in order[:count]])
     return best[0], best[1]

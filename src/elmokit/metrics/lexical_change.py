@@ -1,19 +1,21 @@
 """How differently a word is used in two samples of its occurrences, and whether by chance.
 
-All measures come from the cosines between occurrences:
-
-- ``apd``: mean distance, 1 - cosine, of pairs with one occurrence from each sample (Giulianelli et
-  al. 2020). ``excess`` is what it has over the mean distance of pairs within the samples, so that a
-  word of many meanings that are all used in both has none.
-- ``prt``: distance of the prototypes, which are the mean vectors (Kutuzov and Giulianelli 2020).
+- ``apd``: mean cosine distance of pairs with one occurrence from each sample (Giulianelli et al.
+  2020). ``excess`` is what it has over the mean distance of pairs within the samples.
+- ``prt``: cosine distance of the prototypes, the mean vectors (Kutuzov and Giulianelli 2020).
 - ``jsd``: Jensen–Shannon divergence, in bits, of the shares of clusters of the uses (k-means).
+
+Prototypes are those of the vectors themselves. For the other measures the mean of the word is
+subtracted and the rest whitened by the covariance within words: most of what differs between uses
+of any word (syntax, position) then counts no more than what differs between few. Neither depends
+on which sample an occurrence is from.
 
 A p-value is the share of random divisions of the occurrences into two samples of the same sizes
 that differ at least as much. Source of the control of false discoveries: Benjamini and Hochberg
 1995.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,45 +37,90 @@ class ChangeFigures:
     p: dict[str, float]
 
 
+def within_word_whitening(
+    samples: Iterable[Float[np.ndarray, "N E"]],
+) -> Float[np.ndarray, "E E"]:
+    """Return what whitens the uses of words, from all occurrences of each word.
+
+    The covariance is shrunk towards that of equal variances by E / (E + occurrences), so that few
+    occurrences are hardly whitened.
+    """
+    total, count = np.zeros(()), 0
+    for sample in samples:
+        centered = sample - sample.mean(axis=0)
+        total, count = total + centered.T @ centered, count + len(sample)
+    dim = len(total)
+    mean_variance = np.trace(total) / count / dim
+    shrunk = (total + dim * mean_variance * np.eye(dim)) / (count + dim)
+    variances, axes = np.linalg.eigh(shrunk)
+    return axes / np.sqrt(np.maximum(variances, 1e-30))
+
+
 def lexical_change(
     a: Float[np.ndarray, "N E"],
     b: Float[np.ndarray, "M E"],
+    whitening: Float[np.ndarray, "E E"],
     *,
     num_rounds: int,
     num_clusters: int,
     generator: np.random.Generator,
 ) -> ChangeFigures:
-    """Compare two samples of at least two vectors of length 1 each."""
-    vectors = np.concatenate([a, b]).astype(np.float64)
-    cosines = vectors @ vectors.T
-    clusters = cluster(vectors, num_clusters, generator)
-    in_a = np.zeros((num_rounds + 1, len(vectors)), dtype=bool)
-    in_a[0, : len(a)] = True  # the first division is the real one
-    order = np.argsort(generator.random((num_rounds, len(vectors))), axis=1)
-    np.put_along_axis(in_a[1:], order[:, : len(a)], True, axis=1)
+    """Compare two samples of at least two vectors each."""
+    vectors, n, m = np.concatenate([a, b]), len(a), len(b)
+    uses = uses_of(vectors, whitening)
+    clusters = cluster(uses, num_clusters, generator)
+    in_a = np.zeros((num_rounds + 1, n + m), dtype=bool)
+    in_a[0, :n] = True  # the first division is the real one
+    order = np.argsort(generator.random((num_rounds, n + m)), axis=1)
+    np.put_along_axis(in_a[1:], order[:, :n], True, axis=1)
     chosen = in_a.astype(np.float64)
-    n, m = len(a), len(b)
-    sums = chosen @ cosines  # (rounds, N + M)
-    within_a = (sums * chosen).sum(axis=1)
-    between = (sums * (1 - chosen)).sum(axis=1)
-    within_b = cosines.sum() - within_a - 2 * between
+    within_a, within_b, between = _sums(unit(vectors), chosen)
+    prototypes = between / np.sqrt(np.maximum(within_a * within_b, 1e-30))
+    within_a, within_b, between = _sums(uses, chosen)
     of_a = chosen @ np.eye(clusters.max() + 1)[clusters]  # (rounds, clusters)
-    total = np.bincount(clusters)
     values = {
         "apd": 1 - between / (n * m),
-        "prt": 1 - between / np.sqrt(np.maximum(within_a * within_b, 1e-30)),
-        "jsd": jensen_shannon(of_a / n, (total - of_a) / m),
+        "prt": 1 - prototypes,
+        "jsd": jensen_shannon(of_a / n, (np.bincount(clusters) - of_a) / m),
     }
-    inside_a = 1 - (within_a[0] - n) / (n * (n - 1))
-    inside_b = 1 - (within_b[0] - m) / (m * (m - 1))
+    # a cosine with itself is 1, but for a use that is just the mean of the word, 0
+    own = (uses**2).sum(axis=1)
+    inside = (within_a[0] - own[:n].sum()) / (n * (n - 1))
+    inside += (within_b[0] - own[n:].sum()) / (m * (m - 1))
     return ChangeFigures(
-        excess=float(values["apd"][0] - (inside_a + inside_b) / 2),
+        excess=float(inside / 2 - between[0] / (n * m)),
         values={name: float(column[0]) for name, column in values.items()},
         p={
             name: float((column >= column[0] - _ROUNDING).sum() / (num_rounds + 1))
             for name, column in values.items()
         },
     )
+
+
+def uses_of(
+    vectors: Float[np.ndarray, "N E"], whitening: Float[np.ndarray, "E E"]
+) -> Float[np.ndarray, "N E"]:
+    """Return the vectors of a word without its mean, whitened, of length 1."""
+    centered = vectors - vectors.mean(axis=0)
+    # rounding is no difference
+    centered[np.linalg.norm(centered, axis=1) < 1e-6 * np.linalg.norm(vectors, axis=1)] = 0
+    return unit(centered @ whitening)
+
+
+def unit(vectors: Float[np.ndarray, "N E"]) -> Float[np.ndarray, "N E"]:
+    """Return the vectors with length 1; zeros stay zeros."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def _sums(
+    vectors: Float[np.ndarray, "N E"], chosen: Float[np.ndarray, "rounds N"]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sums of the cosines within the chosen, within the others, and between them."""
+    cosines = vectors @ vectors.T
+    sums = chosen @ cosines  # (rounds, N)
+    within = (sums * chosen).sum(axis=1)
+    between = (sums * (1 - chosen)).sum(axis=1)
+    return within, cosines.sum() - within - 2 * between, between
 
 
 def cluster(

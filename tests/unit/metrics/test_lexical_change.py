@@ -6,6 +6,8 @@ from elmokit.metrics.lexical_change import (
     false_discovery_rates,
     jensen_shannon,
     lexical_change,
+    uses_of,
+    within_word_whitening,
 )
 
 stats = pytest.importorskip("scipy.stats", reason="extra `sklearn` is not installed")
@@ -21,16 +23,20 @@ def vectors(generator, count, direction=0, *, strength=0.0):
 
 def compare(a, b, seed=0):
     generator = np.random.default_rng(seed)
-    return lexical_change(a, b, num_rounds=199, num_clusters=4, generator=generator)
+    whitening = within_word_whitening([np.concatenate([a, b])])
+    return lexical_change(a, b, whitening, num_rounds=199, num_clusters=4, generator=generator)
 
 
 def test_measures_are_those_of_their_definitions():
     generator = np.random.default_rng(1)
     a, b = vectors(generator, 9, 0, strength=1.0), vectors(generator, 14, 1, strength=1.0)
     found = compare(a, b)
-    assert found.values["apd"] == pytest.approx(distance.cdist(a, b, "cosine").mean())
     assert found.values["prt"] == pytest.approx(distance.cosine(a.mean(axis=0), b.mean(axis=0)))
-    inside = [distance.pdist(part, "cosine").mean() for part in (a, b)]
+    both = np.concatenate([a, b])
+    uses = uses_of(both, within_word_whitening([both]))
+    uses_a, uses_b = uses[:9], uses[9:]
+    assert found.values["apd"] == pytest.approx(distance.cdist(uses_a, uses_b, "cosine").mean())
+    inside = [distance.pdist(part, "cosine").mean() for part in (uses_a, uses_b)]
     assert found.excess == pytest.approx(found.values["apd"] - np.mean(inside))
     assert found.p == {"apd": 1 / 200, "prt": 1 / 200, "jsd": pytest.approx(1 / 200, abs=0.02)}
 
@@ -57,6 +63,15 @@ def test_without_change_one_in_twenty_p_values_is_below_one_in_twenty():
         assert 0.03 <= np.mean([one.p[name] < 0.05 for one in found]) <= 0.07
     assert np.mean([one.p["jsd"] < 0.05 for one in found]) <= 0.07  # it has few values
     assert abs(np.mean([one.excess for one in found])) < 0.002
+
+
+def test_uses_of_many_occurrences_are_white():
+    generator = np.random.default_rng(5)
+    scales = np.array([9, 5, 3, 2])
+    samples = [generator.normal(size=(500, 4)) * scales + k for k in range(20)]
+    whitening = within_word_whitening(samples)
+    rows = np.concatenate([(sample - sample.mean(axis=0)) @ whitening for sample in samples])
+    assert np.abs(rows.T @ rows / len(rows) - np.eye(4)).max() < 0.05
 
 
 def test_equal_vectors_have_not_changed():

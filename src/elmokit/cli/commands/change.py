@@ -34,6 +34,7 @@ def change(
     examples: Annotated[int, typer.Option(min=0)] = 2,
     seed: Annotated[int, options.seed_option("of samples, permutations and clusters")] = 0,
     text_field: options.TextFieldOption = None,
+    precision: str = "fp32",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png")] = None,
     overwrite: bool = False,
@@ -44,9 +45,9 @@ def change(
 
     One model reads both. A word has a sample of occurrences from each corpus, at most one of a
     line. Words are in the order of `excess`: how much farther apart uses of different corpora are
-    than uses of one. apd is the mean cosine distance of uses of different corpora, prt that of the
-    mean vectors, jsd the divergence of clusters in bits; p is from permutations of the
-    occurrences, q the smallest false discovery rate. Needs the extra `sklearn`.
+    than uses of one. apd is the mean cosine distance of uses of different corpora (whitened), prt
+    that of the mean vectors, jsd the divergence of clusters in bits; p (of apd) is from
+    permutations of the occurrences, q the smallest false discovery rate. Needs the extra `sklearn`.
 
     Args:
         word: A word to compare; repeatable; default: the most frequent words of both.
@@ -79,6 +80,7 @@ def change(
             a, b, model=model, words=word, layers=options.layers_of(layers), unit=unit,
             min_count=min_count, max_words=max_words, sample=sample, num_rounds=rounds,
             num_clusters=clusters, num_examples=examples, seed=seed, text_field=text_field,
+            precision=precision,
             on_progress=lambda stage, done, total: update(done, total=total, description=stage),
         )  # fmt: skip
     if output is not None:
