@@ -147,16 +147,16 @@ def find_changes(
     results: list[tuple[str, ChangeFigures]] = []
     examples: dict[str, tuple[list[str], list[str]]] = {}
     for number, word in enumerate(chosen):
-        pair = [vectors.astype(np.float64) for vectors in samples.pop(word)]
+        in_a, in_b = (vectors.astype(np.float64) for vectors in samples.pop(word))
         results.append((
             word,
             lexical_change(
-                *pair, whitening, num_rounds=num_rounds, num_clusters=num_clusters,
+                in_a, in_b, whitening, num_rounds=num_rounds, num_clusters=num_clusters,
                 generator=generator,
             ),
         ))  # fmt: skip
         texts = [corpus.sentences[word] for corpus in corpora]
-        examples[word] = _examples(pair, whitening, texts, num_examples)
+        examples[word] = _examples((in_a, in_b), whitening, texts, num_examples)
         on_progress("comparing", number + 1, len(chosen))
     rates = {
         name: false_discovery_rates([figures.p[name] for _, figures in results])
