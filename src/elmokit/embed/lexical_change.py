@@ -1,7 +1,7 @@
 """Which words are used differently in two corpora, by the contexts that a biLM reads.
 
-Each word has a sample of its occurrences from each corpus. Occurrences in one unit (a line, or a
-document between blank lines) are not independent, so a unit gives at most one, and p-values are
+Each word has a sample of its occurrences from each corpus. Occurrences in one unit (a document
+between blank lines, or a line) are not independent, so a unit gives at most one, and p-values are
 those of independent draws. The corpora are read twice: to count, and to embed the sentences of the
 samples only.
 """
@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from elmokit.metrics.lexical_change import (
 )
 from elmokit.text.normalization import normalize
 
-Unit = Literal["line", "document"]
+Unit = Literal["auto", "document", "line"]
 MIN_SAMPLE = 2
 """Occurrences without which there are no pairs within a corpus."""
 
@@ -60,8 +60,12 @@ class _Corpus:
 
     name: str
     files: Sequence[object]
+    of_lines: Counter[str] = field(default_factory=Counter)
+    """Lines in which each word occurs."""
+    of_documents: Counter[str] = field(default_factory=Counter)
+    num_documents: int = 0
     units: Counter[str] = field(default_factory=Counter)
-    """In which each word occurs."""
+    """One of the two."""
     vectors: dict[str, list[np.ndarray]] = field(default_factory=dict)
     sentences: dict[str, list[str]] = field(default_factory=dict)
 
@@ -73,7 +77,7 @@ def find_changes(
     model: str | None = None,
     words: Sequence[str] | None = None,
     layers: Layers | str = "average",
-    unit: Unit | str = "line",
+    unit: Unit | str = "auto",
     min_count: int = 20,
     max_words: int = 1000,
     sample: int = 100,
@@ -94,8 +98,8 @@ def find_changes(
         words: Which; default: the ``max_words`` words with a letter that are the most frequent in
             the corpus where they are rarer, with ``min_count`` units in each.
         layers: As in `Embedder.embed`, except ``"all"``.
-        unit: What gives at most one occurrence of a word: ``"line"``, or ``"document"``, lines up
-            to a blank one.
+        unit: What gives at most one occurrence of a word: ``"line"``, ``"document"`` (lines up to a
+            blank one), or ``"auto"``: documents, if both corpora have twice ``min_count`` of them.
         min_count: Units that a word must have in both corpora.
         max_words: Most words without ``words``.
         sample: Most occurrences of a word from one corpus.
@@ -128,18 +132,21 @@ def find_changes(
         raise InputError(f"{a} and {b} share a file: give two corpora.")
     embedder = Embedder.load(model, precision=precision)
     which = check_layers(layers, embedder.num_layers)
-    reader = _Reader(embedder, unit, text_field)
+    reader = _Reader(embedder, text_field)
     for corpus in corpora:
-        for num_units, of_unit in enumerate(reader.units(corpus)):
-            corpus.units.update({word for words in of_unit for word in words})
-            on_progress(f"counting {corpus.name}", num_units + 1, None)
+        _count(reader, corpus, on_progress)
+    if unit == "auto":
+        has_documents = min(corpus.num_documents for corpus in corpora) >= 2 * min_count
+        unit = "document" if has_documents else "line"
+    for corpus in corpora:
+        corpus.units = corpus.of_documents if unit == "document" else corpus.of_lines
     if words is not None:
         chosen = _given([normalize(w, embedder.normalization) for w in words], corpora, min_count)
     else:
         chosen = _frequent(corpora, min_count, max_words)
     generator = np.random.default_rng(seed)
     for corpus in corpora:
-        _sample(reader, corpus, chosen, which, sample, generator, on_progress)
+        _sample(reader, corpus, chosen, unit, which, sample, generator, on_progress)
     samples = {word: [np.stack(c.vectors.pop(word)) for c in corpora] for word in chosen}
     whitening = within_word_whitening(
         np.concatenate(pair).astype(np.float64) for pair in samples.values()
@@ -175,32 +182,38 @@ def find_changes(
 
 @dataclass
 class _Reader:
-    """Reads the sentences of a corpus, unit by unit."""
+    """Reads the sentences of a corpus, line by line."""
 
     embedder: Embedder
-    unit: str
     text_field: str | None
 
-    def units(self, corpus: _Corpus) -> Iterator[list[list[str]]]:
-        """Yield the sentences of every unit."""
+    def lines(self, corpus: _Corpus) -> Iterator[tuple[int, list[list[str]]]]:
+        """Yield the number of its document, from 1, and the sentences of every line."""
         report, form = ReadReport(), self.embedder.normalization
-        lines = read_text_lines(
-            corpus.files,  # pyright: ignore[reportArgumentType]
-            report,
-            text_field=self.text_field,
-        )
+        files: list[Any] = [*corpus.files]
+        lines = read_text_lines(files, report, text_field=self.text_field)
         before: tuple[object, int] | None = None
-        of_unit: list[list[str]] = []
+        document = 0
         for line, sentences in split_lines(
             lines, self.embedder.tokenizer, normalization=form, report=report
         ):
-            goes_on = self.unit == "document" and before == (line.path, line.number - 1)
-            if before is not None and not goes_on:
-                yield of_unit
-                of_unit = []
-            of_unit += sentences
+            document += before != (line.path, line.number - 1)
             before = (line.path, line.number)
-        yield of_unit
+            yield document, sentences
+
+
+def _count(
+    reader: _Reader, corpus: _Corpus, on_progress: Callable[[str, int, int | None], object]
+) -> None:
+    in_document: set[str] = set()
+    for number, (document, sentences) in enumerate(reader.lines(corpus), 1):
+        words = {word for sentence in sentences for word in sentence}
+        corpus.of_lines.update(words)
+        if document != corpus.num_documents:
+            in_document, corpus.num_documents = set(), document
+        corpus.of_documents.update(words - in_document)
+        in_document |= words
+        on_progress(f"counting {corpus.name}", number, None)
 
 
 def _given(words: Sequence[str], corpora: list[_Corpus], min_count: int) -> list[str]:
@@ -208,8 +221,8 @@ def _given(words: Sequence[str], corpora: list[_Corpus], min_count: int) -> list
         for corpus in corpora:
             if corpus.units[word] < min_count:
                 raise InputError(
-                    f"{word!r} occurs in {corpus.units[word]} units of {corpus.name}, and "
-                    f"{min_count} are needed. Leave it out, give more text or a smaller "
+                    f"{word!r} occurs in {corpus.units[word]} lines or documents of {corpus.name}, "
+                    f"and {min_count} are needed. Leave it out, give more text or a smaller "
                     "`min_count`; is it spelled as the tokenizer splits it?"
                 )
     return list(dict.fromkeys(words))
@@ -224,7 +237,7 @@ def _frequent(corpora: list[_Corpus], min_count: int, max_words: int) -> list[st
     ]  # fmt: skip
     if not words:
         raise InputError(
-            f"No word occurs in {min_count} units of both {corpora[0].name} and "
+            f"No word occurs in {min_count} lines or documents of both {corpora[0].name} and "
             f"{corpora[1].name}. Give more text or a smaller `min_count`."
         )
     return sorted(words, key=lambda word: (-least[word], word))[:max_words]
@@ -234,6 +247,7 @@ def _sample(
     reader: _Reader,
     corpus: _Corpus,
     words: Sequence[str],
+    unit: str,
     layers: Layers,
     size: int,
     generator: np.random.Generator,
@@ -251,9 +265,12 @@ def _sample(
 
     def sentences() -> Iterator[list[str]]:
         seen: Counter[str] = Counter()
-        for of_unit in reader.units(corpus):
-            done: set[str] = set()
-            for sentence in of_unit:
+        done: set[str] = set()
+        last = 0
+        for document, of_line in reader.lines(corpus):
+            if unit == "line" or document != last:
+                done, last = set(), document
+            for sentence in of_line:
                 wanted: list[tuple[str, int]] = []
                 for position, word in enumerate(sentence):
                     if word in drawn and word not in done:

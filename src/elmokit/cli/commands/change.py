@@ -24,7 +24,7 @@ def change(
     model: options.ModelOption = None,
     word: Annotated[list[str] | None, typer.Option("--word", "-w", metavar="WORD")] = None,
     layers: str = "average",
-    unit: str = "line",
+    unit: str = "auto",
     min_count: Annotated[int, typer.Option(min=2)] = 20,
     max_words: Annotated[int, typer.Option(min=1)] = 1000,
     sample: Annotated[int, typer.Option(min=2)] = 100,
@@ -44,15 +44,15 @@ def change(
     """Print which words are used differently in two corpora, and sentences that show it.
 
     One model reads both. A word has a sample of occurrences from each corpus, at most one of a
-    line. Words are in the order of `excess`: how much farther apart uses of different corpora are
-    than uses of one. apd is the mean cosine distance of uses of different corpora (whitened), prt
+    line or document. Words are in the order of `excess`: how much farther apart uses of different
+    corpora are than uses of one. apd is the mean cosine distance of uses of different corpora (whitened), prt
     that of the mean vectors, jsd the divergence of clusters in bits; p (of apd) is from
     permutations of the occurrences, q the smallest false discovery rate. Needs the extra `sklearn`.
 
     Args:
         word: A word to compare; repeatable; default: the most frequent words of both.
-        unit: What gives at most one occurrence of a word: line, or document (lines up to a blank
-            one).
+        unit: What gives at most one occurrence of a word: line, document (lines up to a blank one)
+            or auto (documents, if both corpora have at least twice --min-count of them).
         min_count: Units that a word must occur in, in each corpus.
         max_words: Most words without --word.
         sample: Most occurrences of a word from each corpus.
