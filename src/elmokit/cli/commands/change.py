@@ -45,9 +45,9 @@ def change(
 
     One model reads both. A word has a sample of occurrences from each corpus, at most one of a
     line or document. Words are in the order of `excess`: how much farther apart uses of different
-    corpora are than uses of one. apd is the mean cosine distance of uses of different corpora (whitened), prt
-    that of the mean vectors, jsd the divergence of clusters in bits; p (of apd) is from
-    permutations of the occurrences, q the smallest false discovery rate. Needs the extra `sklearn`.
+    corpora are than uses of one. apd is the mean cosine distance of uses of different corpora, prt
+    that of the mean vectors, jsd the divergence of clusters in bits; p and q are those of apd: by
+    permutation, and the smallest false discovery rate. Needs the extra `sklearn`.
 
     Args:
         word: A word to compare; repeatable; default: the most frequent words of both.
