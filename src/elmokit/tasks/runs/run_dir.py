@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import safetensors.numpy
 import torch
 from safetensors.torch import save_file
 
@@ -30,12 +31,12 @@ from elmokit.tasks.inputs.task_bilm import BiLMReference
 from elmokit.tasks.registry import find_task
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
+from elmokit.weights.arrays import FLOATS, Storage, read_all
 from elmokit.weights.card import UNKNOWN, cell, plain
 from elmokit.weights.locate import RUN_CONFIG_NAME
 from elmokit.weights.model_files import CARD_NAME, check_replaceable
 from elmokit.weights.result_metadata import newer_version_hint
-from elmokit.weights.storage import Storage, pack, unpack_all
-from elmokit.weights.tensor_files import FLOATS, read_tensors
+from elmokit.weights.storage import pack, unpack_all
 
 CONFIG_FILE = RUN_CONFIG_NAME
 WEIGHTS_FILE, WORDS_FILE = "model.safetensors", "vectors.txt"
@@ -83,10 +84,11 @@ def save_run(
     dtype: Storage,
 ) -> None:
     """Write a run whole or not at all, without what resumes it; see `TaskRun.save`."""
-    packed = pack({name: t.detach().to("cpu").contiguous() for name, t in tensors.items()}, dtype)
+    arrays = {name: t.detach().to("cpu").contiguous().numpy() for name, t in tensors.items()}
+    packed = pack(arrays, dtype)
     check_replaceable(directory, noun="task run", names=SAVED_FILES, mark=CONFIG_FILE)
     with atomic_directory(directory) as fresh:
-        save_file(packed, fresh / WEIGHTS_FILE)
+        safetensors.numpy.save_file(packed, fresh / WEIGHTS_FILE)
         made = {"weights": dtype, "weights_sha256": file_sha256(fresh / WEIGHTS_FILE)}
         (fresh / CONFIG_FILE).write_bytes(json_bytes(metadata | made, indent=2))
         (fresh / CARD_NAME).write_text(card, encoding="utf-8")
@@ -157,14 +159,14 @@ def run_hash(run_dir: Path) -> str | None:
 def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch.Tensor]:
     """Return the weights of a run as fp32; FormatError if they have not the hash ``sha256``."""
     path = run_dir / WEIGHTS_FILE
-    stored = read_tensors(path, advice=ADVICE, dtypes=(*FLOATS, "I8"))
+    stored, _ = read_all(path, advice=ADVICE, dtypes=(*FLOATS, "I8"))
     if sha256 is not None and (actual := file_sha256(path)) != sha256:
         raise FormatError(
             f"{path}: damaged, or of another run: its SHA-256 is {actual[:12]}…, but {CONFIG_FILE} "
             f"says {sha256[:12]}…. {ADVICE}"
         )
     with damage(path, ADVICE):
-        return unpack_all(stored)
+        return {name: torch.from_numpy(array) for name, array in unpack_all(stored).items()}
 
 
 def read_static(run_dir: Path, tensors: Mapping[str, torch.Tensor]) -> StaticVectors | None:

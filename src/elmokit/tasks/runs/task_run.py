@@ -41,9 +41,10 @@ from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
+from elmokit.weights.arrays import Storage
 from elmokit.weights.locate import TASK_RUNS
 from elmokit.weights.result_metadata import adding_version_hint, result_metadata
-from elmokit.weights.storage import Storage, round_parameters
+from elmokit.weights.storage import round_all
 
 log = logging.getLogger(__name__)
 
@@ -202,7 +203,9 @@ class TaskRun:
         Raises:
             ValueError: if a parameter is too large or not finite; names it.
         """
-        round_parameters(self._network, dtype)
+        state = {name: tensor.cpu().numpy() for name, tensor in self._network.state_dict().items()}
+        rounded = round_all(state, dtype)
+        self._network.load_state_dict({n: torch.from_numpy(array) for n, array in rounded.items()})
 
     def save(self, directory: str | PathLike[str], *, dtype: Storage = "float32") -> None:
         """Write the run with its card, without its biLM and its checkpoints.

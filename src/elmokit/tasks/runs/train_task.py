@@ -43,7 +43,7 @@ from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 from elmokit.version import __version__
-from elmokit.weights.tensor_files import check_name
+from elmokit.weights.arrays import check_name
 
 log = logging.getLogger(__name__)
 
