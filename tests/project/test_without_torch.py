@@ -88,8 +88,8 @@ def test_commands_work(run, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("I sat by the bank .\nThe bank raised its rates .\n" * 3, encoding="utf-8")
     names = {
-        "TEXT": text, "OUT": "out.h5", "OTHER": "other.h5", "MERGED": "merged.h5", "ORIGINAL": "original",
-        "MODEL": "model", "ONNX": "model.onnx", "PAGE": "page",
+        "TEXT": text, "OUT": "out.h5", "OTHER": "other.h5", "MERGED": "merged.h5",
+        "ORIGINAL": "original", "MODEL": "model", "ONNX": "model.onnx", "PAGE": "page",
     }  # fmt: skip
     places = {name: str(tmp_path / path) for name, path in names.items()}
     use, learn = (lines.strip().splitlines() for lines in (COMMANDS, LEARN))
