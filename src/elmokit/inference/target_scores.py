@@ -34,7 +34,7 @@ MAX_SCORES = 1 << 22
 class TargetScores:
     """Negative log-likelihoods under the whole softmax of a model.
 
-    Without compiled kernels and on other devices PyTorch computes them in fp32; ``precision`` is
+    Without compiled kernels NumPy computes them in fp32, on other devices PyTorch; ``precision`` is
     that of the kernels' products with rare words.
     """
 
