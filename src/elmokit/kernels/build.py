@@ -36,7 +36,7 @@ FLAGS = (
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
 """Flags for all instructions of this processor; compilers differ."""
 INSTEAD = (
-    "there are no compiled kernels, so NumPy computes everything, more slowly, and other values "
+    "there are no compiled kernels: everything is computed more slowly, and there are other values "
     f"on long machine-like sentences, where rounding grows ({SWITCH}=0 turns this message off)"
 )
 COMPILER_SECONDS = 60
