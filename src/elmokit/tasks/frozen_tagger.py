@@ -79,7 +79,7 @@ class FrozenTagger:
         static: StaticVectors | None,
         arrays: Mapping[str, np.ndarray],
     ) -> None:
-        self.static = static
+        self.settings, self.static = config.inputs, static
         self._config, self._labels, self._bilm = config, labels, bilm
         self._arrays = {name: array for name, array in arrays.items() if name != STATIC_WEIGHT}
         if fault := mismatch(self._shapes(), {name: a.shape for name, a in arrays.items()}):
@@ -93,7 +93,7 @@ class FrozenTagger:
     @property
     def num_parameters(self) -> int:
         """Number of parameters that were trained."""
-        is_mixed = self._config.inputs.sources.layers == "mix"
+        is_mixed = self.settings.sources.layers == "mix"
         return sum(
             array.size
             for name, array in self._arrays.items()
@@ -154,7 +154,7 @@ class FrozenTagger:
         if (static := self.static) is not None:
             vectors = static.values[[static.id_of(word) for word in numbers]]
             parts.append((vectors * self._arrays.get(_SCALE, np.float32(1)))[index])
-        if self._config.inputs.characters:
+        if self.settings.characters:
             ids = self._bilm.char_vocab.encode_words(list(numbers))
             parts.append(self._engines[0].encode_tokens(ids)[index])
         if self._mixes is not None:
@@ -167,11 +167,11 @@ class FrozenTagger:
 
     @property
     def _choice(self) -> str:
-        return self._config.inputs.sources.layers or ""
+        return self.settings.sources.layers or ""
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the names and shapes of all parameters."""
-        inputs, shapes, width = self._config.inputs, {}, 0
+        inputs, shapes, width = self.settings, {}, 0
         if self.static is not None:
             shapes[STATIC_WEIGHT] = self.static.values.shape
             width += self.static.dim
@@ -202,7 +202,7 @@ class FrozenTagger:
 
     def _prepare(self) -> None:
         """Pack the parameters."""
-        arrays, inputs = self._arrays, self._config.inputs
+        arrays, inputs = self._arrays, self.settings
         self._search = TagSearch(self._labels, "bioul" if _TRANSITIONS in arrays else None)
         self._mixes = None
         if inputs.has_layers:
@@ -222,7 +222,7 @@ class FrozenTagger:
 
     def _engine(self, number: int, dim: int) -> Engine:
         """Return one layer of biLSTM; the first has the character CNN for its token layer."""
-        has_characters = number == 0 and self._config.inputs.characters
+        has_characters = number == 0 and self.settings.characters
         lstm = LSTMConfig(
             num_layers=1, cell_dim=dim, projection_dim=dim, cell_clip=None, projection_clip=None,
             skip_connections=False,

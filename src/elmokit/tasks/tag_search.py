@@ -171,7 +171,7 @@ class TagSearch:
     ``transitions`` of the methods are those of `viterbi`.
     """
 
-    def __init__(self, labels: Sequence[str], scheme: TagScheme | None = None) -> None:
+    def __init__(self, labels: list[str], scheme: TagScheme | None = None) -> None:
         self._labels = labels
         self._ids = {label: number for number, label in enumerate(labels)}
         self._allowed = None if scheme is None else allowed_transitions(labels, scheme)

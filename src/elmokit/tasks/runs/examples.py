@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +29,7 @@ OnScored = Callable[[int, int], None]
 """Called with the number of examples done and in total."""
 
 
+@runtime_checkable
 class Maker(Protocol):
     """Makes the batches that a network reads."""
 
@@ -37,6 +38,7 @@ class Maker(Protocol):
         ...
 
 
+@runtime_checkable
 class Answerer(Protocol):
     """A trained network: a `TaskModel`, or a `FrozenTagger`."""
 
