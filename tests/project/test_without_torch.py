@@ -1,8 +1,10 @@
 """Everything that a frozen model answers, it answers where there is no PyTorch."""
 
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,23 @@ merge OUT -o MERGED
 neighbors TEXT --word bank --model en
 info en
 info OUT
+info ner-ko
 cache
+"""
+TEXTS = {
+    "en": ["Minji Kim moved from Seoul to Oslo.", "", "It costs 5 euros"],
+    "ko": ["김민수는 서울에 갔다.", ""],
+}
+PREDICTIONS = """
+import json, sys
+if sys.argv[1] == "without":
+    sys.modules["torch"] = None
+import elmokit
+run = elmokit.TaskRun.load(sys.argv[2])
+texts = json.loads(sys.argv[3])
+shown = [run.task.show(*answer) for answer in run.predict(texts)]
+assert ("torch" in sys.modules) == (sys.argv[1] == "without")
+print(json.dumps([shown, list(run.predict_json(texts))]))
 """
 EXPERIMENT = """
 import shlex, sys
@@ -88,6 +106,37 @@ for line in {COMMANDS.strip().splitlines()!r}:
         assert not error.code, line
 """
     run(code)
+
+
+@pytest.mark.parametrize("name", ["pos-en", "ner-en", "pos-ko", "ner-ko"])
+def test_packaged_taggers_answer_the_same_and_never_import_it(run, name):
+    if name.endswith("ko"):
+        pytest.importorskip("kiwipiepy")
+    texts = json.dumps(TEXTS[name[-2:]])
+    with_torch, without = (run(PREDICTIONS, which, name, texts) for which in ("with", "without"))
+    assert with_torch == without
+
+
+SERVER = """
+import sys
+sys.modules["torch"] = None
+from elmokit.cli import app
+app(["serve", "--model", "en", "--task", "ner-en", "--port", "0", "--json"])
+"""
+
+
+def test_a_server_predicts():
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["url"]
+        request = urllib.request.Request(
+            f"{url}predict/ner-en", json.dumps({"inputs": TEXTS["en"][0]}).encode(),
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        with urllib.request.urlopen(request) as response:
+            answer = json.load(response)
+        server.terminate()
+    assert [found["text"] for found in answer["entities"]] == ["Minji Kim", "Seoul", "Oslo"]
 
 
 def test_the_learn_floor_says_what_to_install(run):

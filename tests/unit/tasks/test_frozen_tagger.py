@@ -1,6 +1,7 @@
 """Taggers through the kernels: the answers of the PyTorch network, whatever it reads."""
 
 import copy
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.task_model import batch_maker, build_network
 from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs import task_run
 from elmokit.tasks.runs.config import TaskRunConfig, TaskTrainConfig
 from elmokit.tasks.runs.examples import Examples, predict
+from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.vectors.static_vectors import StaticVectors
 
 from ...builders.task_models import saved_toy_model
@@ -83,6 +86,25 @@ def test_answers_are_those_of_the_network(task, inputs, build):
     assert predict(frozen, frozen, held) == [tags for tags, _ in expected]
     assert frozen.num_parameters == network.num_parameters
     assert all((frozen.arrays()[name] == a).all() for name, a in network.arrays().items())
+
+
+@pytest.mark.parametrize("name", ["pos-en", "ner-en", "pos-ko", "ner-ko"])
+def test_packaged_taggers_answer_as_their_networks(name, monkeypatch):
+    if name.endswith("ko"):
+        pytest.importorskip("kiwipiepy")
+    frozen = TaskRun.load(name)
+    monkeypatch.setattr(task_run, "can_run_frozen", lambda *_: False)
+    network = TaskRun.load(name)
+    language = name[-2:]
+    text = files("elmokit").joinpath(f"data/demo/{language}.txt").read_text("utf-8")
+    texts = [*text.splitlines()[:40], "", "x" * 300]
+    answers, expected = (list(run.predict_json(texts)) for run in (frozen, network))
+    for answer, other in zip(answers, expected, strict=True):
+        for part in ("tokens", "entities"):
+            for one, same in zip(answer.get(part, []), other.get(part, []), strict=True):
+                prob, other_prob = one.pop("probability", 1.0), same.pop("probability", 1.0)
+                assert np.log(prob) == pytest.approx(np.log(other_prob), abs=1e-5)
+    assert answers == expected
 
 
 def test_rounded_and_with_more_vectors_it_answers_as_the_network(build):
