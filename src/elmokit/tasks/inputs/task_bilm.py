@@ -20,6 +20,7 @@ from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.weights.locate import MODELS, find_model, lasting_name, path_of
+from elmokit.weights.model_files import read_config
 from elmokit.weights.stored_bilm import read_bilm
 
 log = logging.getLogger(__name__)
@@ -107,28 +108,30 @@ class TaskBiLM:
                 char_vocab = CharVocab(CharVocabConfig(normalization="NFC"))
                 return cls(build_tokenizer("simple"), char_vocab)
         path = find_model(model)
-        loaded: Any = read_bilm(path)
+        loaded: Any = None
+        config, embedder = read_config(path), None
         if finetune or settings.embeddings == "random":
             torch = import_torch()
-            loaded = import_module("elmokit.weights.model_dir").PretrainedBiLM.of(loaded)
+            loaded = import_module("elmokit.weights.model_dir").load_model(path)
             if settings.embeddings == "random":
                 loaded.reset_parameters(torch.Generator().manual_seed(RANDOM_SEED))
+        if settings.has_layers and not finetune:
+            embedder = Embedder.load(loaded or path, device=device, precision=precision)
+            model_hash = embedder.metadata()["model_hash"]
+        else:
+            model_hash = (loaded or read_bilm(path)).model_hash()
+        char_vocab = config.bilm.char_vocab
         reference = BiLMReference(
-            path=lasting_name(path), model_hash=loaded.model_hash(), precision=precision,
-            finetuned=finetune, tokenizer=loaded.tokenizer, char_vocab=loaded.config.char_vocab,
+            path=lasting_name(path), model_hash=model_hash, precision=precision,
+            finetuned=finetune, tokenizer=config.tokenizer, char_vocab=char_vocab,
         )  # fmt: skip
-        embedder = None
-        if finetune:
-            loaded = loaded.encoder()
-        elif settings.has_layers:
-            embedder = Embedder(loaded, device=device, precision=precision)
         tokenizer = NormalizingTokenizer(
-            build_tokenizer(loaded.tokenizer), loaded.config.char_vocab.normalization
+            build_tokenizer(config.tokenizer), char_vocab.normalization
         )
         return cls(
-            tokenizer, CharVocab(loaded.config.char_vocab), dim=loaded.output_dim,
-            embedder=embedder, module=loaded if finetune else None, state=settings.state,
-            reference=reference, cache_dir=cache_dir, on_layers=on_layers,
+            tokenizer, CharVocab(char_vocab), dim=2 * config.bilm.lstm.projection_dim,
+            embedder=embedder, module=loaded.encoder() if finetune else None,
+            state=settings.state, reference=reference, cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
 
     def layers_of(self, *, kept: bool) -> LayersOf | None:
