@@ -23,6 +23,8 @@ neighbors TEXT --word bank --model en
 info en
 info OUT
 info ner-ko
+predict ner-en TEXT --json
+evaluate pos-en DATA
 cache
 """
 TEXTS = {
@@ -92,7 +94,14 @@ def test_the_same_bits_come_out(run, tmp_path):
 def test_commands_work(run, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("I sat by the bank .\nThe bank raised its rates .\n" * 3, encoding="utf-8")
-    places = {"TEXT": text, "OUT": tmp_path / "out.h5", "MERGED": tmp_path / "merged.h5"}
+    data = tmp_path / "data.conllu"
+    data.write_text("1\tI\ti\tPRON\t_\t_\t0\t_\t_\t_\n\n", encoding="utf-8")
+    places = {
+        "TEXT": text,
+        "DATA": data,
+        "OUT": tmp_path / "out.h5",
+        "MERGED": tmp_path / "merged.h5",
+    }
     code = f"""
 import shlex, sys
 sys.modules["torch"] = None
