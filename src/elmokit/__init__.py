@@ -84,7 +84,10 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'elmokit' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    from elmokit.errors import needs_torch
+
+    with needs_torch():
+        value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

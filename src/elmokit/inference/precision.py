@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from elmokit.bilm.config import BiLMConfig
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError, needs_torch
 from elmokit.field_checks import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
@@ -70,10 +70,8 @@ def pick_device(device: Any) -> Any:
 
 def import_torch() -> Any:
     """Return PyTorch, which nothing here imports that only needs the CPU's kernels."""
-    try:
+    with needs_torch():
         return import_module("torch")
-    except ImportError as error:
-        raise MissingExtraError("PyTorch", extra="train") from error
 
 
 def _may_have_cuda() -> bool:

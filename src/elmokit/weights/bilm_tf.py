@@ -17,7 +17,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmokit.bilm.config import BiLMConfig, SoftmaxConfig
+from elmokit.bilm.config import BiLMConfig, SoftmaxConfig, parameter_shapes
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath, atomic_files, reserve
 from elmokit.files.bounded import check_growth
@@ -138,8 +138,10 @@ def build_from_arrays(
     if softmax_arrays is not None and softmax_config is not None and num_words is not None:
         parameters |= _read_arrays([*softmax_layout(config, num_words)], softmax_arrays)
     _check_no_surplus(arrays, layout)
+    shapes = parameter_shapes(config, softmax_config, num_words)
+    ordered = {name: parameters[name] for name in shapes}
     return StoredBiLM(
-        config, parameters, char_vocab=char_vocab, word_vocab=word_vocab,
+        config, ordered, char_vocab=char_vocab, word_vocab=word_vocab,
         softmax_config=softmax_config, num_words=num_words,
         tokenizer=TokenizerConfig(name="whitespace"),
         training={ORIGINAL_OPTIONS: copy.deepcopy(dict(options))},

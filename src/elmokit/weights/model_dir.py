@@ -198,6 +198,13 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
     return PretrainedBiLM.of(read_bilm(path))
 
 
+def as_modules(model: LoadedBiLM | str | os.PathLike[str] | None) -> PretrainedBiLM:
+    """Return a model as modules: a loaded one, or one by its directory or name."""
+    if isinstance(model, LoadedBiLM):
+        return model if isinstance(model, PretrainedBiLM) else PretrainedBiLM.of(model.stored())
+    return load_model(model)
+
+
 def read_bilm_tf(
     options: StrPath,
     weights: StrPath,

@@ -95,9 +95,10 @@ def _rows(
     fraction = np.round(fraction * np.float32(2**scale_bits)) / np.float32(2**scale_bits)
     scale = np.ldexp(fraction, exponent)
     divisor = np.where(scale > 0, scale, np.float32(1)).reshape(-1, *[1] * (array.ndim - 1))
-    with np.errstate(invalid="ignore"):  # not finite: found by the comparison of `pack`
+    with np.errstate(invalid="ignore"):  # of numbers that are not finite, which callers look for
         return np.round(array / divisor).clip(-limit, limit).astype(np.int8), scale
 
 
 def _product(integers: np.ndarray, scale: np.ndarray) -> Float[np.ndarray, "..."]:
-    return integers.astype(np.float32) * scale.reshape(-1, *[1] * (integers.ndim - 1))
+    with np.errstate(invalid="ignore"):
+        return integers.astype(np.float32) * scale.reshape(-1, *[1] * (integers.ndim - 1))

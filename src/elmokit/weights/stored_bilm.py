@@ -289,7 +289,7 @@ class StoredBiLM(LoadedBiLM):
         return encoder
 
 
-def open_bilm(model: LoadedBiLM | str | os.PathLike[str]) -> StoredBiLM:
+def open_bilm(model: LoadedBiLM | str | os.PathLike[str] | None) -> StoredBiLM:
     """Return a model as arrays: a loaded one, or one by its directory or name."""
     return model.stored() if isinstance(model, LoadedBiLM) else read_bilm(model)
 
