@@ -34,8 +34,6 @@ _SCALE = "inputs.static.gammas"
 _CHARACTERS, _MIX = "inputs.characters.", "inputs.mixes.scalar_mixes.0."
 _TRANSITIONS = "crf.transitions"
 _NETWORKS = ("tagger.Tagger", "tagger.CRFTagger")
-_GATES = {"weight_ih": "input_weight", "weight_hh": "recurrent_weight"}
-"""Weights of PyTorch's LSTM, whose gates are in our order, and their names in a biLM."""
 
 
 def can_run_frozen(task: Task[Any], config: TaskRunConfig, device: str) -> bool:
@@ -189,10 +187,10 @@ class FrozenTagger:
             width += self._bilm.dim
         for number, dim in enumerate(self._config.hidden_dims):
             for direction in ("", "_reverse"):
-                name = f"encoder.layers.{number}.{{}}_l0{direction}"
-                shapes |= {name.format("weight_ih"): (4 * dim, width)}
-                shapes |= {name.format("weight_hh"): (4 * dim, dim)}
-                shapes |= {name.format(bias): (4 * dim,) for bias in ("bias_ih", "bias_hh")}
+                name = f"encoder.layers.{number}.{{}}_l0{direction}".format
+                shapes[name("weight_ih")] = (4 * dim, width)
+                shapes[name("weight_hh")] = (4 * dim, dim)
+                shapes |= {name(bias): (4 * dim,) for bias in ("bias_ih", "bias_hh")}
             width = 2 * dim
         num_tags = len(self._labels)
         shapes |= {"to_tags.weight": (num_tags, width), "to_tags.bias": (num_tags,)}
@@ -221,7 +219,10 @@ class FrozenTagger:
         self._to_tags = PackedLinear(kernels, weight, bias, "fp32")
 
     def _engine(self, number: int, dim: int) -> Engine:
-        """Return one layer of biLSTM; the first has the character CNN for its token layer."""
+        """Return one layer of biLSTM; the first has the character CNN for its token layer.
+
+        PyTorch's LSTM has its gates in the order of a biLM's.
+        """
         has_characters = number == 0 and self.settings.characters
         lstm = LSTMConfig(
             num_layers=1, cell_dim=dim, projection_dim=dim, cell_clip=None, projection_clip=None,
@@ -240,15 +241,12 @@ class FrozenTagger:
                 if name.startswith(_CHARACTERS)
             }
         for stack, direction in (("forward_layers", ""), ("backward_layers", "_reverse")):
-            own = {
-                name.removeprefix(f"encoder.layers.{number}.").removesuffix(f"_l0{direction}"): a
-                for name, a in self._arrays.items()
-                if name.startswith(f"encoder.layers.{number}.") and name.endswith(f"_l0{direction}")
-            }
-            bias = own["bias_ih"] + own["bias_hh"]
+            name = f"encoder.layers.{number}.{{}}_l0{direction}".format
+            bias = self._arrays[name("bias_ih")] + self._arrays[name("bias_hh")]
             bias[dim : 2 * dim] -= np.float32(FORGET_OFFSET)  # a biLM adds it when it runs
             arrays[f"{stack}.0.bias"] = bias
-            arrays |= {f"{stack}.0.{name}": own[theirs] for theirs, name in _GATES.items()}
+            arrays[f"{stack}.0.input_weight"] = self._arrays[name("weight_ih")]
+            arrays[f"{stack}.0.recurrent_weight"] = self._arrays[name("weight_hh")]
         return Engine(build_network(config, arrays, precision="fp32", device="cpu"))
 
 

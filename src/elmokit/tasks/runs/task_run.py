@@ -54,7 +54,10 @@ in a file of static vectors, which is read as a whole each time."""
 
 
 class TaskRun:
-    """A trained task model with its inputs. Use `TaskRun.load`."""
+    """A trained task model with its inputs. Use `TaskRun.load`.
+
+    On the CPU runs of ``pos`` and ``ner`` need no PyTorch (`FrozenTagger`).
+    """
 
     def __init__(
         self,
@@ -116,6 +119,7 @@ class TaskRun:
             FileNotFoundError: if there is no such run, or its biLM is missing.
             FormatError: if it is damaged, has no weights, or the biLM is another one.
             ConfigError: if ``task.json`` has an unknown setting or a wrong value.
+            MissingExtraError: if its network needs PyTorch, which is not there.
         """
         run_dir = TASK_RUNS.find(run_dir)
         metadata = read_metadata(run_dir)
