@@ -12,13 +12,19 @@ import numpy as np
 from jaxtyping import Float
 from safetensors.numpy import save_file
 
-from elmokit.bilm.config import LayerNorm
+from elmokit.bilm.config import NORM_EPSILON, LayerNorm
 from elmokit.errors import FormatError
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.weights.arrays import read_all
 
 _ADVICE = "`elmokit convert` writes such a file with the model, if there are trained mixtures."
 _NORM = "layer_norm"
+
+
+def mix_shares(mix_weights: Float[np.ndarray, " L"]) -> Float[np.ndarray, " L"]:
+    """Return the share of each layer: the softmax of its learned weights."""
+    powers = np.exp(mix_weights - mix_weights.max())
+    return powers / powers.sum()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +54,22 @@ class TrainedMixes:
     def num_layers(self) -> int:
         """L, the token layer included."""
         return self.mix_weights.shape[1]
+
+    def mix(self, index: int, layers: Float[np.ndarray, "L P E2"]) -> Float[np.ndarray, "P E2"]:
+        """Return mixture number ``index`` of the layers at P positions: a `ScalarMix` in NumPy.
+
+        The positions are all that a batch-wide norm counts.
+        """
+        if self.layer_norm != "none":
+            axes = 2 if self.layer_norm == "token" else (1, 2)
+            centered = layers - layers.mean(axis=axes, keepdims=True)
+            variance = np.square(centered).mean(axis=axes, keepdims=True)
+            layers = centered / np.sqrt(variance + np.float32(NORM_EPSILON))
+        shares = self.gammas[index] * mix_shares(self.mix_weights[index])
+        mixed = shares[0] * layers[0]
+        for share, layer in zip(shares[1:], layers[1:], strict=True):
+            mixed += share * layer
+        return mixed
 
 
 def write_mixes(mixes: TrainedMixes, path: StrPath) -> None:

@@ -1,8 +1,11 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from elmokit.bilm.scalar_mix import LayerMixes
 from elmokit.errors import FormatError, InputError
 from elmokit.inference.elmo import ELMo
 from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
@@ -27,6 +30,20 @@ def test_elmo_starts_from_them(tmp_path):
     ids = plain.encode([["I", "sat"]])
     for ours, other in zip(elmo(ids).mixes, plain(ids).mixes, strict=True):
         assert torch.equal(ours, other)
+
+
+@pytest.mark.parametrize("layer_norm", ["none", "token", "batch"])
+def test_arrays_are_mixed_as_tensors_are(layer_norm):
+    layers = np.random.default_rng(0).normal(1.0, 2.0, (3, 7, 4)).astype(np.float32)
+    mixes = dataclasses.replace(MIXES, layer_norm=layer_norm)
+    module = LayerMixes(3, num_mixes=2, layer_norm=layer_norm, dropout=0.0)
+    module.set_mixes(torch.from_numpy(MIXES.mix_weights), torch.from_numpy(MIXES.gammas))
+    tensor = torch.from_numpy(layers).unsqueeze(1)  # (L, 1, P, 2D)
+    for index in range(2):
+        expected = module.mix(index, tensor, torch.ones(1, 7, dtype=torch.bool))[0]
+        np.testing.assert_allclose(
+            mixes.mix(index, layers), expected.detach().numpy(), rtol=1e-5, atol=1e-6
+        )
 
 
 def test_what_the_file_says_is_not_said_otherwise(tmp_path):

@@ -15,9 +15,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import safetensors.numpy
-import torch
-from safetensors.torch import save_file
+import numpy as np
+from safetensors.numpy import save_file
 
 from elmokit.config import from_dict, parse_record
 from elmokit.errors import FormatError
@@ -58,15 +57,15 @@ ADVICE = "Copy the whole directory again, or train the task again."
 def write_best(
     directory: Path,
     metadata: dict[str, Any],
-    tensors: Mapping[str, torch.Tensor],
+    arrays: Mapping[str, np.ndarray],
     static: StaticVectors | None,
 ) -> None:
     """Write the model of the best epoch so far, and its metadata."""
-    stored = {name: value.contiguous() for name, value in tensors.items()}
+    stored = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     contents = {CONFIG_FILE: json_bytes(metadata)}
     if static is not None:
         contents[WORDS_FILE] = _lines(static.words)
-        stored[STATIC_WEIGHT] = stored[STATIC_WEIGHT][: len(static.values)].clone()
+        stored[STATIC_WEIGHT] = stored[STATIC_WEIGHT][: len(static.values)]
     # All files are written before the first one replaces that of an earlier epoch, so that a full
     # disk leaves the earlier model. The last one replaces its file first.
     with ExitStack() as files:
@@ -78,17 +77,16 @@ def write_best(
 def save_run(
     directory: Path,
     metadata: dict[str, Any],
-    tensors: Mapping[str, torch.Tensor],
+    arrays: Mapping[str, np.ndarray],
     static: StaticVectors | None,
     card: str,
     dtype: Storage,
 ) -> None:
     """Write a run whole or not at all, without what resumes it; see `TaskRun.save`."""
-    arrays = {name: t.detach().to("cpu").contiguous().numpy() for name, t in tensors.items()}
-    packed = pack(arrays, dtype)
+    packed = pack({name: np.asarray(array, order="C") for name, array in arrays.items()}, dtype)
     check_replaceable(directory, noun="task run", names=SAVED_FILES, mark=CONFIG_FILE)
     with atomic_directory(directory) as fresh:
-        safetensors.numpy.save_file(packed, fresh / WEIGHTS_FILE)
+        save_file(packed, fresh / WEIGHTS_FILE)
         made = {"weights": dtype, "weights_sha256": file_sha256(fresh / WEIGHTS_FILE)}
         (fresh / CONFIG_FILE).write_bytes(json_bytes(metadata | made, indent=2))
         (fresh / CARD_NAME).write_text(card, encoding="utf-8")
@@ -156,7 +154,7 @@ def run_hash(run_dir: Path) -> str | None:
     return file_sha256(path) if path.is_file() else None
 
 
-def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch.Tensor]:
+def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, np.ndarray]:
     """Return the weights of a run as fp32; FormatError if they have not the hash ``sha256``."""
     path = run_dir / WEIGHTS_FILE
     stored, _ = read_all(path, advice=ADVICE, dtypes=(*FLOATS, "I8"))
@@ -166,12 +164,12 @@ def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch
             f"says {sha256[:12]}…. {ADVICE}"
         )
     with damage(path, ADVICE):
-        return {name: torch.from_numpy(array) for name, array in unpack_all(stored).items()}
+        return unpack_all(stored)
 
 
-def read_static(run_dir: Path, tensors: Mapping[str, torch.Tensor]) -> StaticVectors | None:
+def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVectors | None:
     """Return the static vectors of a run, if it has any."""
-    path, values = run_dir / WORDS_FILE, tensors.get(STATIC_WEIGHT)
+    path, values = run_dir / WORDS_FILE, arrays.get(STATIC_WEIGHT)
     if path.exists() != (values is not None):
         raise FormatError(
             f"{path} and the vectors of its words in {WEIGHTS_FILE} belong together, but one of "
@@ -181,7 +179,7 @@ def read_static(run_dir: Path, tensors: Mapping[str, torch.Tensor]) -> StaticVec
         return None
     with damage(path, ADVICE):
         words = read_bounded(path, MAX_WORD_LIST_BYTES).decode().split("\n")[:-1]
-        return StaticVectors(words, values[2:].numpy())
+        return StaticVectors(words, values[2:])
 
 
 def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int) -> str:
