@@ -112,16 +112,18 @@ class _TokenEncoder:
     def _finished(self, x: np.ndarray, word_ids: np.ndarray) -> Float[np.ndarray, "U D"]:
         for number in range(self._cnn.num_highway):
             transform, carry = (
-                _linear(x, self._weights, f"highways.{number}.{part}")
-                for part in ("transform", "carry")
+                self._linear(x, f"highways.{number}.{part}") for part in ("transform", "carry")
             )
             gate = _sigmoid(carry)
             x = gate * np.maximum(transform, 0) + (1 - gate) * x
         if self._words is not None:
             x = np.concatenate((self._words[word_ids], x), axis=1)
         if "projection.weight" in self._weights:
-            x = _linear(x, self._weights, "projection")
+            x = self._linear(x, "projection")
         return x
+
+    def _linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        return linear(x, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
 
 
 class _Layer:
@@ -203,11 +205,11 @@ class _NumPyReader:
         return self._hidden[:, rows], self._cell[:, rows]
 
 
-def _linear(x: np.ndarray, weights: Arrays, name: str) -> np.ndarray:
+def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Return x W^T + b; x is filled up to whole blocks of rows for the product."""
     filled = np.zeros((_whole_blocks(len(x)), x.shape[1]), dtype=np.float32)
     filled[: len(x)] = x
-    return (filled @ weights[f"{name}.weight"].T)[: len(x)] + weights[f"{name}.bias"]
+    return (filled @ weight.T)[: len(x)] + bias
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
