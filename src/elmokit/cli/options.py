@@ -168,7 +168,7 @@ def uses_ray(engine: str, address: str | None) -> bool:
     return engine == "ray"
 
 
-def as_settings(values: Mapping[str, str | None]) -> list[str]:
+def as_settings(values: Mapping[str, Any]) -> list[str]:
     """Return ``--set`` of the options that are given."""
     return [
         f"{setting}={dumps(value, ensure_ascii=False)}"
