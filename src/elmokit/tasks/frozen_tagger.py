@@ -1,4 +1,4 @@
-"""A trained tagger without PyTorch: what `elmokit.tasks.networks.tagger` computes, by the kernels.
+"""A trained tagger without PyTorch: what `elmokit.tasks.networks.tagger` computes.
 
 [static vector; character CNN; mixture of layers] → biLSTMs → scores of tags. Each LSTM layer is a
 network of `elmokit.inference`, whose engine reads sentences without padding.
@@ -12,6 +12,7 @@ import numpy as np
 
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, LSTMConfig
 from elmokit.inference.engine import Engine
+from elmokit.inference.numpy_backend import linear
 from elmokit.inference.precision import build_network
 from elmokit.inference.state import LSTMState
 from elmokit.kernels.inference import load_kernels
@@ -37,11 +38,10 @@ _NETWORKS = ("tagger.Tagger", "tagger.CRFTagger")
 
 
 def can_run_frozen(task: Task[Any], config: TaskRunConfig, device: str) -> bool:
-    """Tell whether a run is a tagger that the kernels compute; others need PyTorch."""
+    """Tell whether a run is a tagger that is computed here; others need PyTorch."""
     return (
         task.network in _NETWORKS
         and device == "cpu"
-        and load_kernels() is not None
         and not config.train.finetune_bilm
         and config.inputs.embeddings != "static_projected"
     )
@@ -141,6 +141,8 @@ class FrozenTagger:
         x = self._inputs(batch)
         for engine in self._engines:
             x = _read(engine, x, rows)
+        if self._to_tags is None:
+            return linear(x, self._arrays["to_tags.weight"], self._arrays["to_tags.bias"])
         return self._to_tags(x, fp32_empty(len(x), len(self._labels)))
 
     def _inputs(self, batch: SentenceBatch) -> np.ndarray:
@@ -214,9 +216,8 @@ class FrozenTagger:
             self._engine(number, dim) for number, dim in enumerate(self._config.hidden_dims)
         ]
         kernels = load_kernels()
-        assert kernels is not None
         weight, bias = arrays["to_tags.weight"], arrays["to_tags.bias"]
-        self._to_tags = PackedLinear(kernels, weight, bias, "fp32")
+        self._to_tags = None if kernels is None else PackedLinear(kernels, weight, bias, "fp32")
 
     def _engine(self, number: int, dim: int) -> Engine:
         """Return one layer of biLSTM; the first has the character CNN for its token layer.
