@@ -37,7 +37,7 @@ class FrozenBiLM:
         self.engine = Engine(self.network)
         self._divergence = DivergenceCheck(self.engine)
         self._num_ids = tuple(
-            len(array) for name, array in arrays.items() if name.endswith("embedding.weight")
+            len(arrays[name]) for name in arrays if name.endswith("embedding.weight")
         )
         self._cache: WordCache | None = None
         if stored.config.char_cnn is None:

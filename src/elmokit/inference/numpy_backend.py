@@ -34,8 +34,8 @@ class NumPyNetwork:
         self.computed_by = f"NumPy {np.__version__}"
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))
         own = {
-            name.removeprefix("token_encoder."): array
-            for name, array in arrays.items()
+            name.removeprefix("token_encoder."): arrays[name]
+            for name in arrays
             if name.startswith("token_encoder.")
         }
         self._encoder = None if config.char_cnn is None else _TokenEncoder(config, own)

@@ -144,7 +144,9 @@ class LoadedBiLM:
         if self.config.lexicon is None:
             del settings["lexicon"]  # which older versions do not have
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        for name, array in sorted(self.arrays().items()):
+        arrays = self.arrays()
+        for name in sorted(arrays):
+            array = arrays[name]
             digest.update(f"\n{name} {array.shape}\n".encode())
             digest.update(np.ascontiguousarray(array, dtype="<f4").data)
         if self.config.char_cnn is None and self.word_vocab is not None:

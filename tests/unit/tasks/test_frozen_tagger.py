@@ -1,4 +1,4 @@
-"""Taggers through the kernels: the answers of the PyTorch network, whatever it reads."""
+"""Taggers without PyTorch: the answers of the PyTorch network, whatever it reads."""
 
 import copy
 from importlib.resources import files
@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.inference import precision
+from elmokit.tasks import frozen_tagger
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
 from elmokit.tasks.inputs.settings import InputSettings
@@ -116,6 +118,17 @@ def test_rounded_and_with_more_vectors_it_answers_as_the_network(build):
     maker.static = more
     check_equal(
         predict(copy.deepcopy(frozen), frozen, held, with_probs=True),
+        predict(network, maker, held, with_probs=True),
+    )
+
+
+def test_without_kernels_it_answers_the_same(build, monkeypatch):
+    network, maker, _, held = build("ner", static=STATIC)
+    for module in (frozen_tagger, precision):
+        monkeypatch.setattr(module, "load_kernels", lambda: None)
+    _, _, frozen, _ = build("ner", static=STATIC)
+    check_equal(
+        predict(frozen, frozen, held, with_probs=True),
         predict(network, maker, held, with_probs=True),
     )
 

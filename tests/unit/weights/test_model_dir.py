@@ -276,6 +276,16 @@ def test_int8_without_its_scales_is_refused(directory, tmp_path):
         load_model(tmp_path / "m")
 
 
+@pytest.mark.parametrize("scale", [float("inf"), 3e38])
+def test_int8_whose_scales_are_too_large_is_refused(directory, scale, tmp_path):
+    model = load_model(directory)
+    model.round_to("int8")
+    model.save(tmp_path / "m", dtype="int8")
+    change_tensors(tmp_path / "m", lambda tensors: tensors[f"{FIRST}.scale"].fill_(scale))
+    with pytest.raises(FormatError, match=rf"{re.escape(FIRST)}\.scale.*not finite"):
+        load_model(tmp_path / "m")
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [("thesis.txt", "years of work"), ("config.json", '{"model_type": "bert"}')],
