@@ -58,6 +58,8 @@ SHARED_HELP = {
     "device": "Device: auto, cpu or cuda.",
     "precision": "Numeric precision: fp32, bf16 or int8.",
     "state": "LSTM state before each sentence: warm (as in training) or reset.",
+    "unknown": "Words outside the vocabulary are scored as: spelled (<UNK> and how it is spelled), "
+    "unk (<UNK> alone), or auto: spelled if the model knows how.",
     "layers": "top, average, or a layer number (0 is the token layer).",
     "tokenizer": f"Tokenizer, instead of the model's: {describe_tokenizers()}.",
     "vectors": "Static word vectors (word2vec, GloVe, fastText).",

@@ -53,6 +53,7 @@ def typed_words(
     punctuation: Punctuation = "with-word",
     state: str = "warm",
     precision: str = "auto",
+    unknown: str = "auto",
 ) -> list[list[TypedWord]]:
     """Return surprisal and entropy of the typed words of every sentence.
 
@@ -62,7 +63,9 @@ def typed_words(
     words = [sentence.split() for sentence in sentences]
     spaced = [" ".join(row) for row in words]
     tokens: list[list[WordSurprisal]] = [[] for _ in sentences]
-    for row in surprisal(model, spaced, state=state, precision=precision):
+    for row in surprisal(
+        model, spaced, state=state, precision=precision, unknown=unknown
+    ):
         if row.start is not None:  # sentence ends have no place in the text
             tokens[row.sentence].append(row)
     return [

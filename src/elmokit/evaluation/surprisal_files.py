@@ -74,7 +74,7 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Met
     likely = pa.list_(pa.struct([("word", pa.string()), ("probability", pa.float32())]))
     types = {
         str: pa.string(), str | None: pa.string(), int: pa.int64(), int | None: pa.int64(),
-        float: pa.float32(), bool: pa.bool_(), tuple[WordProbability, ...]: likely,
+        float: pa.float32(), float | None: pa.float32(), bool: pa.bool_(), tuple[WordProbability, ...]: likely,
     }  # fmt: skip
     kinds = {field.name: types[field.type] for field in fields(WordSurprisal)}  # pyright: ignore
     kind: FileKind = "surprisal"
@@ -113,7 +113,9 @@ def read_shape(path: Path) -> TableShape | None:
     first = next(lines, "")
     has_header = not is_json(first, dict)
     columns = first.split("\t") if has_header else list(json.loads(first))
-    if columns not in (columns_of(top=0), columns_of(top=1)):
+    expected = (columns_of(top=0), columns_of(top=1))
+    older = [[name for name in names if name != "spelling"] for names in expected]
+    if columns not in (*expected, *older):
         return None
     return TableShape(columns, sum(1 for _ in lines) + (not has_header))
 

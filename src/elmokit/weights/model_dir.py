@@ -6,6 +6,7 @@ vocab.txt          the words it predicts or reads, if any
 README.md          the model card
 lexicon.json       characters and words by list, if it reads them so (`elmokit.text.lexicon`)
 mixes.safetensors  mixtures of layers trained with it, if any (`elmokit.weights.mix_file`)
+spelling.safetensors  how words outside the vocabulary are spelled (`elmokit.text.spelling`), if any
 """
 
 import copy
@@ -30,6 +31,7 @@ from elmokit.files.json_files import json_bytes
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 from elmokit.text.given_sentences import GivenSentence
 from elmokit.text.lexicon import Lexicon, LexiconVocab
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
@@ -41,6 +43,7 @@ from elmokit.weights.model_files import (
     CARD_NAME,
     LEXICON_NAME,
     MIXES_NAME,
+    SPELLING_NAME,
     VOCAB_NAME,
     WEIGHTS_NAME,
     ModelDirConfig,
@@ -80,6 +83,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
 
     mixes: TrainedMixes | None = None
     """Trained mixtures of its layers, which imported models can have; saved with the model."""
+    spelling: SpellingModel | None = None
 
     def __init__(
         self,
@@ -127,6 +131,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
             )
         tensors = {name: torch.from_numpy(array) for name, array in stored.arrays().items()}
         model.load_state_dict(tensors, assign=True)
+        model.spelling = stored.spelling
         return model.eval()
 
     def encoder(self) -> "PretrainedBiLM":
@@ -138,7 +143,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         encoder._modules = dict(self._modules)
         encoder.softmax = encoder.softmax_config = None
         if self.config.char_cnn is not None:
-            encoder.word_vocab = None
+            encoder.word_vocab = encoder.spelling = None
         return encoder
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -185,7 +190,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
             self.config, self.arrays(), char_vocab=self.char_vocab, word_vocab=self.word_vocab,
             softmax_config=self.softmax_config, num_words=self.num_target_words,
             tokenizer=self.tokenizer, warm_text=self.warm_text, training=self.training_metadata,
-            device=str(next(self.parameters()).device),
+            spelling=self.spelling, device=str(next(self.parameters()).device),
         )  # fmt: skip
 
     @property
@@ -242,6 +247,8 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
             self.word_vocab.write(directory / VOCAB_NAME)
         if isinstance(self.char_vocab, LexiconVocab):
             (directory / LEXICON_NAME).write_bytes(self.char_vocab.lexicon.to_bytes())
+        if self.spelling is not None:
+            (directory / SPELLING_NAME).write_bytes(self.spelling.to_bytes())
         if self.mixes is not None:
             write_mixes(self.mixes, directory / MIXES_NAME)
         (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")

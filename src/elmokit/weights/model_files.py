@@ -25,7 +25,11 @@ MIXES_NAME = "mixes.safetensors"
 """Mixtures of layers that were trained with the model (`elmokit.weights.mix_file`), if any."""
 LEXICON_NAME = "lexicon.json"
 """The lists of characters and words of `elmokit.text.lexicon`, for models that have them."""
-FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME, MIXES_NAME, LEXICON_NAME)
+SPELLING_NAME = "spelling.safetensors"
+"""How words outside the vocabulary are spelled (`elmokit.text.spelling`), if that was learned."""
+FILE_NAMES = (
+    CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME, MIXES_NAME, LEXICON_NAME, SPELLING_NAME,
+)  # fmt: skip
 """Everything that a model directory holds."""
 FILE_MANAGER_FILES = (".DS_Store", "desktop.ini", "Thumbs.db")
 """What file managers leave in any directory."""

@@ -20,6 +20,7 @@ from elmokit.text.char_vocab import CharVocab
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.normalization import normalize
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
@@ -28,6 +29,7 @@ from elmokit.weights.locate import CONFIG_NAME, find_model
 from elmokit.weights.model_files import (
     COPY_AGAIN,
     LEXICON_NAME,
+    SPELLING_NAME,
     VOCAB_NAME,
     WEIGHTS_NAME,
     ModelDirConfig,
@@ -49,6 +51,8 @@ class LoadedBiLM:
     tokenizer: TokenizerConfig
     warm_text: tuple[str, ...]
     training_metadata: dict[str, Any]
+    spelling: SpellingModel | None
+    """How words outside the vocabulary are spelled, if the model knows."""
 
     def arrays(self) -> Arrays:
         """Return the parameters; those of modules share memory where they can."""
@@ -161,6 +165,7 @@ class StoredBiLM(LoadedBiLM):
         warm_text: Neutral sentences, words joined by spaces.
         char_vocab: What turns words into ids of characters.
         training: JSON-able.
+        spelling: How words outside the vocabulary are spelled.
         device: Where PyTorch holds the parameters.
     """
 
@@ -176,6 +181,7 @@ class StoredBiLM(LoadedBiLM):
         tokenizer: TokenizerConfig = TokenizerConfig(),  # noqa: B008 (frozen)
         warm_text: Sequence[str] = (),
         training: Mapping[str, Any] | None = None,
+        spelling: SpellingModel | None = None,
         device: str = "cpu",
     ) -> None:
         self.config, self._arrays, self.char_vocab = config, arrays, char_vocab
@@ -183,6 +189,7 @@ class StoredBiLM(LoadedBiLM):
         self._num_words = num_words
         self.tokenizer, self.warm_text = tokenizer, tuple(warm_text)
         self.training_metadata = dict(training or {})
+        self.spelling = spelling
         self.device = device
 
     def arrays(self) -> Arrays:
@@ -230,10 +237,12 @@ def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
         sha256=config.weights_sha256,
         advice=COPY_AGAIN,
     )
+    spelling_path = directory / SPELLING_NAME
     return StoredBiLM(
         config.bilm, arrays, char_vocab=char_vocab, word_vocab=vocab,
         softmax_config=config.softmax, num_words=num_words, tokenizer=config.tokenizer,
         warm_text=config.warm_text, training=config.training,
+        spelling=SpellingModel.read(spelling_path) if spelling_path.exists() else None,
     )  # fmt: skip
 
 

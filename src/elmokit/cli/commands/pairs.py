@@ -31,6 +31,7 @@ def pairs(
     batch_size: options.ScoringBatchOption = 64,
     tokenizer: str | None = None,
     state: str = "warm",
+    unknown: str = "auto",
     precision: str = "auto",
     overwrite: bool = False,
     device: str = "auto",
@@ -70,7 +71,7 @@ def pairs(
     for name in names:
         scorer, splitter = open_scorer(
             name, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state,
-            precision=precision,
+            precision=precision, unknown=unknown,
         )  # fmt: skip
         scores[name] = minimal.score_pairs(scorer, splitter, rows)
         metadata[name] = scorer.metadata(tokenizer=splitter)

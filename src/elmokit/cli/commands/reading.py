@@ -39,6 +39,7 @@ def reading(
     final: bool = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
     state: str = "warm",
+    unknown: str = "auto",
     precision: str = "auto",
     overwrite: bool = False,
     threads: options.ThreadsOption = None,
@@ -94,7 +95,7 @@ def reading(
     loaded = open_bilm(model)
     typed = times.typed_words(
         loaded, texts, punctuation="drop" if punctuation == "drop" else "with-word", state=state,
-        precision=precision,
+        precision=precision, unknown=unknown,
     )  # fmt: skip
     words = times.observe(typed, located, rows[word], spill=spill)
     values = {name: rows.numbers(name) for name in measure}

@@ -25,6 +25,7 @@ def surprisal(
     batch_size: options.ScoringBatchOption = 64,
     tokenizer: str | None = None,
     state: str = "warm",
+    unknown: str = "auto",
     text_field: options.TextFieldOption = None,
     overwrite: bool = False,
     device: str = "auto",
@@ -36,8 +37,9 @@ def surprisal(
     A row per word and per sentence end, which is </S>; its backward figures are those of <S>.
     Fields are separated by tabs and quoted as in CSV, with quotation marks doubled.
     Columns: file, line, sentence (in the whole input, from 0), index, word, start, end (characters
-    of the line), is_unknown (scored as <UNK>), then forward, backward, mean (-log2 p), ranks and
-    entropies. The perplexity, on stderr, is 2 raised to the mean of a column, as `elmokit
+    of the line), is_unknown (outside the vocabulary), spelling (what its spelling adds to the
+    surprisals of <UNK>), then forward, backward, mean (-log2 p), ranks and entropies. The
+    perplexity, on stderr, is 2 raised to the mean of a column without spellings, as `elmokit
     perplexity` has it.
 
     Args:
@@ -62,8 +64,9 @@ def surprisal(
     read = ReadReport()
     lines = options.text_lines(text, given, read, text_field=text_field)
     scorer, splitter = open_scorer(
-        model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state, top=top
-    )
+        model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state, top=top,
+        unknown=unknown,
+    )  # fmt: skip
     rows = surprisal_of_lines(scorer, splitter, lines, read=read)
     first = list(itertools.islice(rows, 1))  # before anything is written
     if not first:
