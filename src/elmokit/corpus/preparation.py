@@ -82,7 +82,7 @@ class PreparedText:
     valid: ShardSet | None
     """Held-out sentences; None for finished shards without validation text."""
     spelling: SpellingModel | None = None
-    """How words outside the vocabulary are spelled; None if there are none."""
+    """How words outside the vocabulary are spelled; None in runs of older versions."""
 
     def warm_text(self) -> tuple[str, ...]:
         """Return typical training sentences to compute the warm start state from."""
@@ -172,10 +172,7 @@ def prepare_text(
             repeats.add(shard)
     fixed_vocab.write(run_dir / VOCAB)
     spelling = learn_spelling(shards, fixed_vocab)
-    if spelling is None:
-        (run_dir / SPELLING).unlink(missing_ok=True)
-    else:
-        spelling.write(run_dir / SPELLING)
+    spelling.write(run_dir / SPELLING)
     _warn_of_korean(shards, fixed_vocab)
     _warn_of_repeats(repeats, has_valid_text=bool(sources.valid))
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
@@ -202,14 +199,17 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
     return PreparedText(shards, vocab, valid, spelling)
 
 
-def learn_spelling(shards: ShardSet, vocab: WordVocab) -> SpellingModel | None:
-    """Learn how words outside the vocabulary are spelled, from shards all over the text."""
+def learn_spelling(shards: ShardSet, vocab: WordVocab) -> SpellingModel:
+    """Learn how words outside the vocabulary are spelled, from shards all over the text.
+
+    If there are none, other words are spelled like those of the vocabulary.
+    """
     words: dict[str, None] = {}
     for index in np.random.default_rng(0).permutation(len(shards)).tolist():
         if len(words) >= MAX_SPELLED:
             break
         words |= dict.fromkeys(word for word in shards.load(index).words if word not in vocab)
-    return SpellingModel.train(list(words)) if words else None
+    return SpellingModel.train(list(words) or vocab.words)
 
 
 def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> None:

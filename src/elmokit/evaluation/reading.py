@@ -63,9 +63,7 @@ def typed_words(
     words = [sentence.split() for sentence in sentences]
     spaced = [" ".join(row) for row in words]
     tokens: list[list[WordSurprisal]] = [[] for _ in sentences]
-    for row in surprisal(
-        model, spaced, state=state, precision=precision, unknown=unknown
-    ):
+    for row in surprisal(model, spaced, state=state, precision=precision, unknown=unknown):
         if row.start is not None:  # sentence ends have no place in the text
             tokens[row.sentence].append(row)
     return [

@@ -74,7 +74,8 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Met
     likely = pa.list_(pa.struct([("word", pa.string()), ("probability", pa.float32())]))
     types = {
         str: pa.string(), str | None: pa.string(), int: pa.int64(), int | None: pa.int64(),
-        float: pa.float32(), float | None: pa.float32(), bool: pa.bool_(), tuple[WordProbability, ...]: likely,
+        float: pa.float32(), float | None: pa.float32(), bool: pa.bool_(),
+        tuple[WordProbability, ...]: likely,
     }  # fmt: skip
     kinds = {field.name: types[field.type] for field in fields(WordSurprisal)}  # pyright: ignore
     kind: FileKind = "surprisal"

@@ -8,7 +8,6 @@ predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is boun
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -147,12 +146,6 @@ class TextScorer:
         used = {} if tokenizer is None else {"tokenizer": tokenizer_metadata(tokenizer)}
         return self._metadata | used
 
-    @cached_property
-    def _normalizer(self) -> float:
-        """ln p(a spelling is that of no word in the vocabulary)."""
-        assert self.spelling is not None
-        return self.spelling.normalizer(self.vocab.words)
-
     def naming(self, top: int) -> "TextScorer":
         """Return a scorer that shares everything with this one, but names ``top`` words."""
         other = copy(self)
@@ -212,10 +205,11 @@ class TextScorer:
         nats = np.zeros(len(tokens.words))
         if self.spelling is not None:
             # a text may have <UNK> itself, which is in the vocabulary
-            rows = [row for row in np.flatnonzero(is_unknown) if tokens.words[row] not in self.vocab]
+            rows = [
+                row for row in np.flatnonzero(is_unknown) if tokens.words[row] not in self.vocab
+            ]
             if rows:
-                spelled = self.spelling.nats([tokens.words[row] for row in rows])
-                nats[rows] = spelled + self._normalizer
+                nats[rows] = self.spelling.nats([tokens.words[row] for row in rows], self.vocab)
         targets = [nats[sentence[1:]] for sentence in tokens.sentences]
         return np.concatenate(targets) if targets else np.zeros(0)
 

@@ -8,8 +8,8 @@ n-grams are of UTF-8 bytes with a sign before and after the word. They begin wit
 a context says how many bytes of the last one are missing, and no probability goes to what has not
 the shape of UTF-8. Each context keeps ``q = (c(context, byte) - D) / c(context)`` of the bytes
 that are stored for it, and gives the rest to the next shorter context (interpolated absolute
-discounting; Ney et al. 1994). Rare n-grams are left out. Spellings of words that are in the
-vocabulary are excluded, so the probabilities of all other words sum to one.
+discounting; Ney et al. 1994). Rare n-grams are left out. A word does not end where it would be one
+of the vocabulary, so the probabilities of all words outside it sum to one.
 """
 
 import hashlib
@@ -26,6 +26,7 @@ from safetensors.numpy import load, save
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.bounded import read_bounded
+from elmokit.text.word_vocab import WordVocab
 
 MAX_LENGTH = 8
 """Bytes of the longest n-gram, which fit a 64-bit number: two Korean syllables before a third."""
@@ -35,7 +36,7 @@ DISCOUNT = 0.75
 NUM_BEGINNINGS = 128 + 51 + 1
 """What may stand where a character begins: ASCII, first bytes of longer ones, the end."""
 NUM_CONTINUATIONS = 64
-_BEGIN, _END = 0xFF, 0xFE
+_BEGIN, END_OF_WORD = 0xFF, 0xFE
 """Signs around a word: bytes that UTF-8 never has."""
 _STEPS, _NONE = 16, 255
 """Stored costs are whole sixteenths of a bit, rounded up, or none: q is 0."""
@@ -70,14 +71,16 @@ class SpellingModel:
             level = slice(first, first + len(owner))
             if level.stop > len(symbols) or len(self._levels) > MAX_LENGTH:
                 raise ValueError("the tree of n-grams is damaged")
-            rests = 1 - np.bincount(owner, probs[level], minlength=len(keys))
+            rests = 1.0 - np.bincount(owner, probs[level], minlength=len(keys))
             self._levels.append(_Level(keys, shares, rests))
             keys = (keys[owner] << np.uint64(8)) | symbols[level]
             shares, first = probs[level], level.stop
             if rests.min() <= 0 or (keys[1:] <= keys[:-1]).any():
                 raise ValueError("the n-grams are out of order, or more probable than one")
-        if first < len(symbols):
-            raise ValueError("n-grams are left over")
+        if first < len(symbols) or len(self._levels) < 2:
+            raise ValueError("there are n-grams left over, or none")
+        of_end = self._levels[1].find(np.array([END_OF_WORD], np.uint64), "shares", 0.0)
+        self._ending = float(of_end[0] + self._levels[0].rests[0] / NUM_BEGINNINGS)
 
     @classmethod
     def train(cls, words: Sequence[str]) -> "SpellingModel":
@@ -108,25 +111,56 @@ class SpellingModel:
         joined = (np.concatenate(part).astype(np.uint8) for part in (symbols, num_children, costs))
         return cls(*joined)
 
-    def nats(self, words: Sequence[str]) -> Float[np.ndarray, " N"]:
-        """Return -ln p(spelling) of words that are not empty, in the vocabulary or not."""
+    def nats(self, words: Sequence[str], vocab: WordVocab) -> Float[np.ndarray, " N"]:
+        """Return -ln p(spelling) of words that are not empty and not in the vocabulary."""
         if not len(words):
             return np.zeros(0)
         flat, place = _bytes_of(words)
-        probs = np.where(_begins(flat), 1 / NUM_BEGINNINGS, 1 / NUM_CONTINUATIONS)
-        for length in range(1, len(self._levels)):
-            rows, keys = _ngrams(flat, place, length)
-            rest = self._levels[length - 1].find(keys >> np.uint64(8), "rests", 1.0)
-            share = self._levels[length].find(keys, "shares", 0.0)
-            probs[rows] = rest * probs[rows] + share
-            if length == 1:  # a word has at least one byte
-                probs[place == 1] /= 1 - probs[-1]
-        nats = np.where(place > 0, -np.log(probs), 0.0)
-        return np.add.reduceat(nats, np.flatnonzero(place == 0))
+        at, first = np.flatnonzero(place > 0), np.flatnonzero(place == 0)
+        nats = np.zeros(len(flat))
+        nats[at] = -np.log(self._probs(flat, place, at, flat[at]))
+        # where a word of the vocabulary could end, no word ends
+        longest = max(map(len, vocab.words))
+        known = [
+            begin + 1 + len(word[:length].encode("utf-8", "surrogatepass"))
+            for begin, word in zip(first.tolist(), words, strict=True)
+            for length in range(1, min(longest + 1, len(word)))
+            if word[:length] in vocab
+        ]
+        at = np.array(known, dtype=np.int64)
+        ends = np.full(len(at), END_OF_WORD, np.uint8)
+        nats[at] += np.log1p(-self._probs(flat, place, at, ends))
+        return np.add.reduceat(nats, first)
 
-    def normalizer(self, vocabulary: Sequence[str]) -> float:
-        """Return ln of the probability that a spelling is that of no word of the vocabulary."""
-        return float(np.log1p(-np.exp(-self.nats(vocabulary)).sum()))
+    def next_probs(self, prefixes: Sequence[bytes], vocab: WordVocab) -> Float[np.ndarray, "N 256"]:
+        """Return the probability of each next byte of a word outside the vocabulary.
+
+        `END_OF_WORD` is the end of the word.
+        """
+        flat, place = _bytes_of(prefixes)
+        last = np.flatnonzero(flat == END_OF_WORD)
+        allowed = np.stack([_may_follow(prefix, vocab) for prefix in prefixes])
+        row, byte = np.nonzero(allowed)
+        probs = np.zeros(allowed.shape)
+        probs[row, byte] = self._probs(flat, place, last[row], byte.astype(np.uint8))
+        return probs / probs.sum(axis=1, keepdims=True)
+
+    def _probs(
+        self, flat: np.ndarray, place: np.ndarray, at: np.ndarray, symbols: np.ndarray
+    ) -> Float[np.ndarray, " N"]:
+        """Return the probabilities of bytes at indices of ``flat``, after the bytes before them."""
+        probs = np.where(_begins(symbols), 1 / NUM_BEGINNINGS, 1 / NUM_CONTINUATIONS)
+        for length in range(1, len(self._levels)):
+            rows = np.flatnonzero(place[at] >= length - 1)
+            begins = symbols[rows] if length == 1 else flat[at[rows] - length + 1]
+            rows = rows[_begins(begins)]
+            contexts = _keys(flat, at[rows] - 1, length - 1)
+            keys = (contexts << np.uint64(8)) | symbols[rows]
+            rest = self._levels[length - 1].find(contexts, "rests", 1.0)
+            probs[rows] = rest * probs[rows] + self._levels[length].find(keys, "shares", 0.0)
+            if length == 1:  # a word has at least one byte
+                probs[place[at] == 1] /= 1 - self._ending
+        return probs
 
     @classmethod
     def read(cls, path: Path) -> "SpellingModel":
@@ -170,9 +204,14 @@ class _Level:
         return np.where(self.keys[index] == keys, getattr(self, field)[index], default)
 
 
-def _bytes_of(words: Sequence[str]) -> tuple[UInt8[np.ndarray, " S"], Int[np.ndarray, " S"]]:
+def _bytes_of(
+    words: Sequence[str | bytes],
+) -> tuple[UInt8[np.ndarray, " S"], Int[np.ndarray, " S"]]:
     """Return all words in a row, with signs around each, and the index of each byte in its word."""
-    rows = [b"\xff" + word.encode("utf-8", "surrogatepass") + b"\xfe" for word in words]
+    encoded = (
+        word if isinstance(word, bytes) else word.encode("utf-8", "surrogatepass") for word in words
+    )
+    rows = [b"\xff" + word + b"\xfe" for word in encoded]
     lengths = np.array([len(row) for row in rows])
     place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return np.frombuffer(b"".join(rows), np.uint8), place
@@ -181,6 +220,21 @@ def _bytes_of(words: Sequence[str]) -> tuple[UInt8[np.ndarray, " S"], Int[np.nda
 def _begins(flat: UInt8[np.ndarray, " S"]) -> Bool[np.ndarray, " S"]:
     """Tell which bytes begin a character."""
     return (flat & 0xC0) != 0x80
+
+
+def _may_follow(prefix: bytes, vocab: WordVocab) -> Bool[np.ndarray, " 256"]:
+    """Tell which bytes may come next: those of a character, or the end of an unknown word."""
+    allowed = np.zeros(256, np.bool_)
+    begin = next((i for i in reversed(range(len(prefix))) if prefix[i] & 0xC0 != 0x80), None)
+    lead = 0 if begin is None else prefix[begin]
+    num_bytes = 1 + (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
+    if begin is not None and len(prefix) - begin < num_bytes:
+        allowed[0x80:0xC0] = True
+        return allowed
+    allowed[:0x80] = allowed[0xC2:0xF5] = True
+    word = prefix.decode("utf-8", "replace")
+    allowed[END_OF_WORD] = bool(prefix) and word not in vocab
+    return allowed
 
 
 def _ngrams(
@@ -192,7 +246,12 @@ def _ngrams(
     """
     last = np.flatnonzero(place >= length - 1)
     last = last[_begins(flat[last - length + 1])]
+    return last, _keys(flat, last, length)
+
+
+def _keys(flat: np.ndarray, last: np.ndarray, length: int) -> UInt64[np.ndarray, " N"]:
+    """Return the bytes that end at some indices as numbers."""
     keys = np.zeros(len(last), np.uint64)
     for back in range(length - 1, -1, -1):
         keys = (keys << np.uint64(8)) | flat[last - back]
-    return last, keys
+    return keys
