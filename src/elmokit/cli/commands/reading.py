@@ -16,15 +16,19 @@ from elmokit.wording import counted
 if TYPE_CHECKING:
     import numpy as np
 
-    from elmokit.evaluation.reading import Observations
+    from elmokit.evaluation.reading import Gain, Observations
+    from elmokit.weights.stored_bilm import StoredBiLM
 
 FIGURES = ("forward", "backward", "forward_entropy")
+_BOTH = "both directions"
+_CURVE = ("forward", "backward", _BOTH)
 
 
 def reading(
     model: options.ModelArgument,
     table: Annotated[Path, typer.Argument(metavar="TABLE")],
     *,
+    kept: options.KeptOption = False,
     measure: Annotated[list[str], typer.Option(metavar="COLUMN")],
     word: str = "word",
     position: str = "position",
@@ -74,6 +78,7 @@ def reading(
     from elmokit.evaluation.text_tables import Table, sentences_of_items
     from elmokit.evaluation.typed_words import typed_words
     from elmokit.files.atomic import check_target
+    from elmokit.weights.model_files import models_over_training
     from elmokit.weights.stored_bilm import open_bilm
 
     if output is not None:
@@ -87,12 +92,17 @@ def reading(
         texts, located = _by_sentence(rows[sentence], order)
     else:
         texts, located = sentences_of_items(rows[item], rows[word], order.tolist())
+    curve = models_over_training(model) if kept else {model: 0}
+
+    def observed(loaded: "StoredBiLM") -> "Observations":
+        typed = typed_words(
+            loaded, texts, punctuation=punctuation, state=state, precision=precision,
+            unknown=unknown,
+        )  # fmt: skip
+        return times.observe(typed, located, rows[word], spill=spill)
+
     loaded = open_bilm(model)
-    typed = typed_words(
-        loaded, texts, punctuation=punctuation, state=state,
-        precision=precision, unknown=unknown,
-    )  # fmt: skip
-    words = times.observe(typed, located, rows[word], spill=spill)
+    words = observed(loaded)
     values = {name: rows.numbers(name) for name in measure}
     others = {name: rows.numbers(name) for name in against or ()}
     if frequency is not None:
@@ -110,20 +120,25 @@ def reading(
     base = [_with_spill(column, words, spill) for column in (lengths, frequencies)]
     baseline = np.concatenate([*base, words.position[:, None].astype(float)], axis=1)[usable]
     own = words.keep(usable)
-    predictors = {name: times.columns_of(own, [name], spill=spill) for name in FIGURES}
-    predictors["both directions"] = np.concatenate(
-        [predictors["forward"], predictors["backward"]], axis=1
-    )
-    predictors |= {
+    predictors = _predictors(own, spill) | {
         name: _with_spill(column, words, spill)[usable] for name, column in others.items()
     }
-    gains = {
-        name: {
-            predictor: times.gain(values[name][usable], baseline, columns, own.sentence)
-            for predictor, columns in predictors.items()
+
+    def gains_of(predictors: "dict[str, np.ndarray]") -> "dict[str, dict[str, Gain]]":
+        return {
+            name: {
+                predictor: times.gain(values[name][usable], baseline, columns, own.sentence)
+                for predictor, columns in predictors.items()
+            }
+            for name in measure
         }
-        for name in measure
-    }
+
+    gains = gains_of(predictors)
+    over_training = {
+        earlier: gains_of(_predictors(observed(open_bilm(earlier)).keep(usable), spill))
+        for earlier in curve
+        if earlier != model
+    } | {model: gains}
     if output is not None:
         columns = {**values, **others, "length": lengths, "frequency": frequencies}
         _write(output, {name: column[usable] for name, column in columns.items()}, own, predictors)
@@ -132,13 +147,20 @@ def reading(
             "words": int(usable.sum()), "left_out": int((~usable).sum()), "sentences": len(texts),
             "unknown": float(np.mean([one.is_unknown for one in own.words])),
             "spelled": any(one.spelling is not None for one in own.words),
-            "gains": {
-                name: {key: dataclasses.asdict(part) for key, part in parts.items()}
-                for name, parts in gains.items()
-            },
+            "gains": _as_json(gains),
+            **({} if not kept else {"over_training": [
+                {"model": name, "words_read": curve[name], "gains": _as_json(part)}
+                for name, part in over_training.items()
+            ]}),
             "metadata": loaded.metadata(),
         })  # fmt: skip
         return
+    for name in measure if kept else ():
+        typer.echo(f"{name} over the training of {model}: nats a word, by words read")
+        typer.echo(f"{'':<16}" + "".join(f"{key:>18}" for key in _CURVE))
+        for earlier, part in over_training.items():
+            cells = "".join(f"{part[name][key].nats:>+18.4f}" for key in _CURVE)
+            typer.echo(f"{curve[earlier]:<16,}{cells}")
     for name, parts in gains.items():
         typer.echo(
             f"{name}: {counted(int(usable.sum()), 'word')}, {int((~usable).sum())} left out, "
@@ -148,6 +170,24 @@ def reading(
         for key, part in parts.items():
             interval = f"{part.nats:+.4f} [{part.low:+.4f}, {part.high:+.4f}]"
             typer.echo(f"{key:<24}{interval:>30}{part.r2_points:>+12.2f}{part.slope:>+10.3f}")
+
+
+def _predictors(words: "Observations", spill: int) -> "dict[str, np.ndarray]":
+    """Return the columns that come from the model."""
+    import numpy as np
+
+    from elmokit.evaluation import reading as times
+
+    columns = {name: times.columns_of(words, [name], spill=spill) for name in FIGURES}
+    both = np.concatenate([columns["forward"], columns["backward"]], axis=1)
+    return {**columns, _BOTH: both}
+
+
+def _as_json(gains: "dict[str, dict[str, Gain]]") -> dict[str, Any]:
+    return {
+        name: {key: dataclasses.asdict(part) for key, part in parts.items()}
+        for name, parts in gains.items()
+    }
 
 
 def _plain(word: str) -> str:
