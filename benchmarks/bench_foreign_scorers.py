@@ -8,6 +8,8 @@ sentence are compared with those of `elmokit pairs`, in nats, and their decision
 harness adds no sentence end, so the task's choices end with it.
 """
 
+# pyright: reportMissingImports=false
+
 import argparse
 import json
 import tempfile
@@ -81,7 +83,7 @@ def agreement(found: np.ndarray, own: np.ndarray) -> dict[str, Any]:
 
 def main() -> None:
     """Score with all three and print one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--model", default="en")
     parser.add_argument("--direction", choices=("forward", "backward"), default="forward")

@@ -34,6 +34,7 @@ from elmokit.experiments.definitions import EXPERIMENTS
 from elmokit.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
 from elmokit.experiments.tables import NOTHING
 from elmokit.files.atomic import atomic_file
+from elmokit.files.json_files import json_bytes, read_json
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
@@ -43,7 +44,7 @@ from elmokit.tasks.runs.train_task import train_task
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.vectors.vector_files import read_vectors, write_vectors
-from elmokit.weights.locate import PACKAGED_MODELS, PACKAGED_RUNS
+from elmokit.weights.locate import CONFIG_NAME, PACKAGED_MODELS, PACKAGED_RUNS
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import SPELLING_NAME, read_config
 
@@ -98,7 +99,8 @@ def publish_spelling(options: argparse.Namespace) -> Path:
     """Learn how words outside the vocabulary of a packaged model are spelled."""
     target = PACKAGED_MODELS / options.name
     model = load_model(target)
-    form, vocab = model.config.char_vocab.normalization, set(model.word_vocab.words)
+    form, vocab = model.config.char_vocab.normalization, model.word_vocab
+    assert vocab is not None
     words = {
         word
         for sentence in read_sentences(
@@ -107,7 +109,10 @@ def publish_spelling(options: argparse.Namespace) -> Path:
         for word in sentence
         if word not in vocab
     }
-    SpellingModel.train(sorted(words)).write(target / SPELLING_NAME)
+    spelling = SpellingModel.train(sorted(words))
+    spelling.write(target / SPELLING_NAME)
+    config = read_json(target / CONFIG_NAME, advice="") | {"spelling_sha256": spelling.sha256}
+    write_bytes(target / CONFIG_NAME, json_bytes(config, indent=2))
     return target
 
 

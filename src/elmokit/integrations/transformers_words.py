@@ -138,12 +138,13 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
     ) -> list[int]:
         """Add the sentence's boundaries that the text does not have itself."""
         ids = [*token_ids_0, *(token_ids_1 or ())]
-        begin, end = self.bos_token_id, self.eos_token_id
-        return [
-            *([begin] if ids[:1] != [begin] else ()),
-            *ids,
-            *([end] if ids[-1:] != [end] else ()),
-        ]
+        begin, end = (
+            self._convert_token_to_id(str(self.bos_token)),
+            self._convert_token_to_id(str(self.eos_token)),
+        )
+        if ids[:1] != [begin]:
+            ids.insert(0, begin)
+        return ids if ids[-1] == end else [*ids, end]
 
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None

@@ -58,7 +58,8 @@ class SpellingModel:
     def __init__(self, symbols: np.ndarray, num_children: np.ndarray, costs: np.ndarray) -> None:
         arrays = (symbols, num_children, costs)
         sizes = {len(symbols) + 1, len(num_children), len(costs) + 1}
-        if any(array.dtype != np.uint8 for array in arrays) or len(sizes) > 1:
+        kinds = {(array.dtype.name, array.ndim) for array in arrays}
+        if kinds != {("uint8", 1)} or len(sizes) > 1:
             raise ValueError("`symbols`, `num_children` and `costs` do not belong together")
         self._arrays = {"symbols": symbols, "num_children": num_children, "costs": costs}
         probs = np.where(costs == _NONE, 0.0, 2.0 ** (-costs.astype(np.float64) / _STEPS))

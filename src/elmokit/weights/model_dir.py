@@ -238,6 +238,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
             num_words=self.num_target_words,
             has_vocab=self.word_vocab is not None,
             vocab_sha256=None if self.word_vocab is None else self.word_vocab.sha256,
+            spelling_sha256=None if self.spelling is None else self.spelling.sha256,
             tokenizer=self.tokenizer,
             warm_text=self.warm_text,
             training=self.training_metadata,

@@ -59,6 +59,8 @@ class ModelDirConfig:
     """Whether there is a ``vocab.txt``; None in older directories."""
     vocab_sha256: str | None = None
     """`WordVocab.sha256`, compared on loading; None without vocabulary and in older directories."""
+    spelling_sha256: str | None = None
+    """`SpellingModel.sha256`, compared on loading; None without ``spelling.safetensors``."""
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     """The tokenizer of the training text."""
     warm_text: tuple[str, ...] = ()

@@ -237,12 +237,11 @@ def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
         sha256=config.weights_sha256,
         advice=COPY_AGAIN,
     )
-    spelling_path = directory / SPELLING_NAME
     return StoredBiLM(
         config.bilm, arrays, char_vocab=char_vocab, word_vocab=vocab,
         softmax_config=config.softmax, num_words=num_words, tokenizer=config.tokenizer,
         warm_text=config.warm_text, training=config.training,
-        spelling=SpellingModel.read(spelling_path) if spelling_path.exists() else None,
+        spelling=_read_spelling(directory, config),
     )  # fmt: skip
 
 
@@ -276,6 +275,21 @@ def char_vocab_of(config: BiLMConfig, lexicon: Lexicon | None) -> CharVocab:
             f"describes: {config.lexicon}, got {actual}."
         )
     return LexiconVocab(config.char_vocab, lexicon)
+
+
+def _read_spelling(directory: Path, config: ModelDirConfig) -> SpellingModel | None:
+    """Return how unknown words are spelled, if the model knows."""
+    path = directory / SPELLING_NAME
+    if config.spelling_sha256 is None and not path.exists():
+        return None
+    if not path.exists():
+        raise FormatError(
+            f"{path} is missing: {CONFIG_NAME} says that the model has one. {COPY_AGAIN}"
+        )
+    spelling = SpellingModel.read(path)
+    if config.spelling_sha256 not in (None, spelling.sha256):
+        raise FormatError(f"{path}: damaged, or of another model. {COPY_AGAIN}")
+    return spelling
 
 
 def _read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
