@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
     from elmokit.version import __version__
-    from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
-    from elmokit.weights.model_dir import PretrainedBiLM, load_model
+    from elmokit.weights.bilm_tf import write_bilm_tf
+    from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 
 __all__ = [
     "BiLM",
@@ -75,8 +75,8 @@ _MODULES = {
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),
     "elmokit.text.word_vocab": ("WordVocab",),
     "elmokit.version": ("__version__",),
-    "elmokit.weights.bilm_tf": ("read_bilm_tf", "write_bilm_tf"),
-    "elmokit.weights.model_dir": ("PretrainedBiLM", "load_model"),
+    "elmokit.weights.bilm_tf": ("write_bilm_tf",),
+    "elmokit.weights.model_dir": ("PretrainedBiLM", "load_model", "read_bilm_tf"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -84,7 +84,10 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'elmokit' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    from elmokit.errors import needs_torch
+
+    with needs_torch():
+        value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

@@ -33,8 +33,8 @@ from elmokit.text.word_vocab import WordVocab
 from elmokit.training.checkpoints import load_checkpoint, save_checkpoint
 from elmokit.training.pretraining.pretrain import PretrainConfig
 from elmokit.vectors.vector_files import read_vectors, write_vectors
-from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 from elmokit.weights.readers.contents import Choices
 from elmokit.weights.readers.registry import read_foreign
 

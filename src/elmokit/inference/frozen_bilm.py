@@ -87,6 +87,15 @@ class FrozenBiLM:
         return vectors
 
 
+def compute_layers(
+    model: LoadedBiLM, ids: Integer[np.ndarray, "B T C"] | Integer[np.ndarray, "B T"]
+) -> Float[np.ndarray, "L N E2"]:
+    """Return the layers at the N real tokens of sentences given as ids, boundaries included."""
+    is_real = ids.any(axis=2) if ids.ndim == 3 else ids > 0  # (B, T)
+    output = FrozenBiLM(model).run_ids(ids[is_real], is_real.sum(axis=1).tolist(), None)
+    return np.concatenate(output.vectors, axis=1)
+
+
 def _check_ids(rows: np.ndarray, num_ids: tuple[int, ...]) -> None:
     """Check the ids of tokens, (U, C) or (U,): the kernels would read beyond their tables.
 

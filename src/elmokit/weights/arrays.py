@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -21,7 +21,7 @@ SCALE = ".scale"
 """What the name of a tensor's scales adds to the tensor's own name."""
 FLOATS = ("F32", "F16", "BF16")
 """Data types of weights, as safetensors names them; fp32 holds every value of all of them."""
-_NUMPY_TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "i1"}
+_NUMPY_TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "i1", "I64": "<i8"}
 
 
 def read_arrays(
@@ -43,9 +43,7 @@ def read_arrays(
         ThreadPoolExecutor(1) as pool,
     ):
         _check_header(file, shapes, path, advice)
-        size = int.from_bytes(content.read(8), "little")
-        header = json.loads(content.read(size))
-        mapped = np.memmap(content, np.uint8, mode="c", offset=0)[8 + size :]
+        mapped, header = _mapped(content)
         content.seek(0)
         # hashed while the arrays are read; a file that replaces this one meanwhile is not read
         digest = pool.submit(hashlib.file_digest, content, "sha256") if sha256 else None
@@ -58,6 +56,37 @@ def read_arrays(
             f"not the one in config.json. {advice}"
         )
     return arrays
+
+
+def read_all(
+    path: Path, *, advice: str, dtypes: Collection[str] = FLOATS
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Read all tensors of a file, memory-mapped, of these types and finite, and its metadata.
+
+    bf16 is read as fp32, other types stay what they are.
+    """
+    with (
+        damaged_tensors(path, advice),
+        safe_open(path, framework="numpy") as file,
+        path.open("rb") as content,
+    ):
+        mapped, header = _mapped(content)
+        arrays = {}
+        for name in file.keys():  # noqa: SIM118 (no mapping)
+            dtype = file.get_slice(name).get_dtype()
+            check_dtype(dtype, name, path, dtypes)
+            stored = _stored(mapped, header[name])
+            arrays[name] = _unpacked(mapped, header, name) if dtype == "BF16" else stored
+            if dtype in FLOATS:
+                check_finite(arrays[name], name, path)
+        return arrays, file.metadata() or {}
+
+
+def _mapped(content: BinaryIO) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the bytes of a file behind its header, and the header, once its size is checked."""
+    size = int.from_bytes(content.read(8), "little")
+    header = json.loads(content.read(size))
+    return np.memmap(content, np.uint8, mode="c", offset=0)[8 + size :], header
 
 
 def _check_header(

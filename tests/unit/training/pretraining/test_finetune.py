@@ -23,9 +23,9 @@ from elmokit.training.pretraining.pretrain import RunOptions
 from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
 from elmokit.training.schedules import Limits
 from elmokit.weights.bilm_tf import write_bilm_tf
-from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import load_model
 
+from ....builders.conversion import convert
 from ....builders.training_models import VOCAB, WORDS, random_sentences, toy_model, write_text
 
 FULL = SoftmaxConfig(kind="full")
