@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from elmokit.inference.elmo import ELMo
     from elmokit.inspection.tokens import tokenize
     from elmokit.inspection.trace import trace
+    from elmokit.learn import finetune, pretrain, train
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
@@ -45,14 +46,17 @@ __all__ = [
     "WordVocab",
     "__version__",
     "batch_to_ids",
+    "finetune",
     "load_model",
     "open_vectors",
     "perplexity",
     "predict_word",
+    "pretrain",
     "read_bilm_tf",
     "surprisal",
     "tokenize",
     "trace",
+    "train",
     "write_bilm_tf",
 ]
 
@@ -71,6 +75,7 @@ _MODULES = {
     "elmokit.evaluation.word_prediction": ("predict_word",),
     "elmokit.inspection.tokens": ("tokenize",),
     "elmokit.inspection.trace": ("trace",),
+    "elmokit.learn": ("finetune", "pretrain", "train"),
     "elmokit.tasks.runs.task_run": ("TaskRun",),
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),
     "elmokit.text.word_vocab": ("WordVocab",),

@@ -41,6 +41,7 @@ class TaggingTask(Task[Example]):
     default_dropout: ClassVar[float] = 0.5
     paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)  # the encoder has dropout
     divided_by = staticmethod(sentences_of)
+    block = 400
 
     def sentences(self, example: Any) -> tuple[Sentence, ...]:
         return (example.tokens,)

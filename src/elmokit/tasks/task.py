@@ -62,6 +62,8 @@ class Task(ABC, Generic[Example]):
     """What model hubs call the task."""
     subsets: ClassVar[tuple[str, ...]] = ("all",)
     """Parts of a data file's examples that `divide` can keep."""
+    block: ClassVar[int] = 1
+    """Neighboring units that are held out together; above 1 where they are of one document."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
     """Where the network can read mixtures of layers."""
     all_units: ClassVar[tuple[Units, ...]] = ("words",)
