@@ -35,9 +35,23 @@ CODE_NAME = "elmokit_model.py"
 _CODE = """\
 \"\"\"Classes of this model; needs: pip install "elmokit[transformers]".\"\"\"
 
-from elmokit.integrations.transformers import ElmoConfig, ElmoModel, ElmoTokenizer
+from elmokit.integrations.transformers import (
+    ElmoCausalLMConfig,
+    ElmoConfig,
+    ElmoForCausalLM,
+    ElmoModel,
+    ElmoTokenizer,
+    ElmoWordTokenizer,
+)
 
-__all__ = ["ElmoConfig", "ElmoModel", "ElmoTokenizer"]
+__all__ = [
+    "ElmoCausalLMConfig",
+    "ElmoConfig",
+    "ElmoForCausalLM",
+    "ElmoModel",
+    "ElmoTokenizer",
+    "ElmoWordTokenizer",
+]
 """
 _PAD = "<pad>"
 _ONE_SENTENCE = (

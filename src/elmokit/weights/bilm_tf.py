@@ -224,6 +224,7 @@ def format_losses(model: LoadedBiLM) -> list[str]:
         f"the tokenizer ({model.tokenizer.name!r}): readers split at white space, so tokenize the "
         "text beforehand.": model.tokenizer.name != "whitespace",
         "the warm-up text.": bool(model.warm_text),
+        "the spellings of words outside the vocabulary.": model.spelling is not None,
     }  # fmt: skip
     return [f"the format has no place for {loss}" for loss, is_lost in losses.items() if is_lost]
 

@@ -99,7 +99,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
             )
         tensors = {name: torch.from_numpy(array) for name, array in stored.arrays().items()}
         model.load_state_dict(tensors, assign=True)
-        model.mixes = stored.mixes
+        model.mixes, model.spelling = stored.mixes, stored.spelling
         return model.eval()
 
     def encoder(self) -> "PretrainedBiLM":
@@ -111,7 +111,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         encoder._modules = dict(self._modules)
         encoder.softmax = encoder.softmax_config = None
         if self.config.char_cnn is not None:
-            encoder.word_vocab = None
+            encoder.word_vocab = encoder.spelling = None
         return encoder
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -158,7 +158,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
             self.config, self.arrays(), char_vocab=self.char_vocab, word_vocab=self.word_vocab,
             softmax_config=self.softmax_config, num_words=self.num_target_words,
             tokenizer=self.tokenizer, warm_text=self.warm_text, training=self.training_metadata,
-            mixes=self.mixes, device=str(next(self.parameters()).device),
+            mixes=self.mixes, spelling=self.spelling, device=str(next(self.parameters()).device),
         )  # fmt: skip
 
     @property

@@ -6,6 +6,7 @@ vocab.txt          the words it predicts or reads, if any
 README.md          the model card
 lexicon.json       characters and words by list, if it reads them so (`elmokit.text.lexicon`)
 mixes.safetensors  mixtures of layers trained with it, if any (`elmokit.weights.mix_file`)
+spelling.safetensors  spellings of words outside the vocabulary, if any (`elmokit.text.spelling`)
 
 `StoredBiLM` is all that running a model takes; `elmokit.weights.model_dir` makes modules of it.
 """
@@ -32,6 +33,7 @@ from elmokit.text.char_vocab import CharVocab
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.normalization import normalize
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
@@ -45,6 +47,7 @@ from elmokit.weights.model_files import (
     COPY_AGAIN,
     LEXICON_NAME,
     MIXES_NAME,
+    SPELLING_NAME,
     VOCAB_NAME,
     WEIGHTS_NAME,
     ModelDirConfig,
@@ -70,6 +73,8 @@ class LoadedBiLM:
     training_metadata: dict[str, Any]
     mixes: TrainedMixes | None = None
     """Trained mixtures of its layers, which imported models can have; saved with the model."""
+    spelling: SpellingModel | None = None
+    """How words outside the vocabulary are spelled, if the model knows."""
 
     def arrays(self) -> Arrays:
         """Return the parameters; those of modules share memory where they can."""
@@ -202,6 +207,7 @@ class LoadedBiLM:
             num_words=self.num_target_words,
             has_vocab=self.word_vocab is not None,
             vocab_sha256=None if self.word_vocab is None else self.word_vocab.sha256,
+            spelling_sha256=None if self.spelling is None else self.spelling.sha256,
             tokenizer=self.tokenizer,
             warm_text=self.warm_text,
             training=self.training_metadata,
@@ -211,6 +217,8 @@ class LoadedBiLM:
             self.word_vocab.write(directory / VOCAB_NAME)
         if isinstance(self.char_vocab, LexiconVocab):
             (directory / LEXICON_NAME).write_bytes(self.char_vocab.lexicon.to_bytes())
+        if self.spelling is not None:
+            (directory / SPELLING_NAME).write_bytes(self.spelling.to_bytes())
         if self.mixes is not None:
             write_mixes(self.mixes, directory / MIXES_NAME)
         (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
@@ -230,6 +238,7 @@ class StoredBiLM(LoadedBiLM):
         char_vocab: What turns words into ids of characters.
         training: JSON-able.
         mixes: Trained mixtures of its layers.
+        spelling: How words outside the vocabulary are spelled.
         device: Where PyTorch holds the parameters.
     """
 
@@ -246,6 +255,7 @@ class StoredBiLM(LoadedBiLM):
         warm_text: Sequence[str] = (),
         training: Mapping[str, Any] | None = None,
         mixes: TrainedMixes | None = None,
+        spelling: SpellingModel | None = None,
         device: str = "cpu",
     ) -> None:
         self.config, self._arrays, self.char_vocab = config, arrays, char_vocab
@@ -253,7 +263,7 @@ class StoredBiLM(LoadedBiLM):
         self._num_words = num_words
         self.tokenizer, self.warm_text = tokenizer, tuple(warm_text)
         self.training_metadata = dict(training or {})
-        self.mixes, self.device = mixes, device
+        self.mixes, self.spelling, self.device = mixes, spelling, device
 
     def arrays(self) -> Arrays:
         """Return the parameters."""
@@ -327,6 +337,7 @@ def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
         softmax_config=config.softmax, num_words=num_words, tokenizer=config.tokenizer,
         warm_text=config.warm_text, training=config.training,
         mixes=read_mixes(directory / MIXES_NAME) if (directory / MIXES_NAME).exists() else None,
+        spelling=SpellingModel.of_model(directory / SPELLING_NAME, config.spelling_sha256),
     )  # fmt: skip
 
 

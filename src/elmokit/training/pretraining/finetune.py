@@ -107,6 +107,7 @@ def finetune(
         seed, text = config.train.seed, start.text
         model, is_fresh = with_vocab(base, text.vocab, softmax=config.softmax, seed=seed)
         model.training_metadata = _metadata(base, base_dir.name, base_hash)
+        model.spelling = base.spelling or text.spelling
         first_share = config.softmax_first_share if is_fresh else 0.0
         run = TrainingRun(start, model, softmax_first_share=first_share)
         before, after = {}, {}

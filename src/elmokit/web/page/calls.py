@@ -188,7 +188,7 @@ class Calls:
             raise CallError("no-vocabulary", "This model has a softmax, but no words for it.")
         key = call.model, call.state or "warm"
         if key not in self._scorers:
-            self._scorers[key] = TextScorer(model, state=key[1], precision="fp32")
+            self._scorers[key] = TextScorer(model, state=key[1], precision="fp32", unknown="unk")
         return self._scorers[key]
 
     def _run(self, call: Call) -> Any:
