@@ -137,3 +137,24 @@ def log_level_of_no_other_test():
     """Undo what a command sets, or `caplog` of a later test would miss messages."""
     yield
     logging.getLogger("elmokit").setLevel(logging.NOTSET)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Skip files of tests that need PyTorch where it is not installed."""
+    report = yield
+    if report.failed and "No module named 'torch'" in str(report.longrepr):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, "Skipped: needs PyTorch")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Skip tests that need PyTorch where it is not installed."""
+    report = yield
+    error = call.excinfo and call.excinfo.value
+    if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), 0, "Skipped: needs PyTorch")
+    return report

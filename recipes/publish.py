@@ -34,17 +34,19 @@ from elmokit.experiments.definitions import EXPERIMENTS
 from elmokit.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
 from elmokit.experiments.tables import NOTHING
 from elmokit.files.atomic import atomic_file
+from elmokit.files.json_files import json_bytes, read_json
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, HELD_OUT, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.vectors.vector_files import read_vectors, write_vectors
-from elmokit.weights.locate import PACKAGED_MODELS, PACKAGED_RUNS
+from elmokit.weights.locate import CONFIG_NAME, PACKAGED_MODELS, PACKAGED_RUNS
 from elmokit.weights.model_dir import load_model
-from elmokit.weights.model_files import read_config
+from elmokit.weights.model_files import SPELLING_NAME, read_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results/experiments"
@@ -91,6 +93,27 @@ def publish_model(options: argparse.Namespace) -> Path:
         "limits": LIMITS,
     }
     return save_if_small(model, PACKAGED_MODELS / options.name, MAX_MODEL_BYTES)
+
+
+def publish_spelling(options: argparse.Namespace) -> Path:
+    """Learn how words outside the vocabulary of a packaged model are spelled."""
+    target = PACKAGED_MODELS / options.name
+    model = load_model(target)
+    form, vocab = model.config.char_vocab.normalization, model.word_vocab
+    assert vocab is not None
+    words = {
+        word
+        for sentence in read_sentences(
+            options.text, build_tokenizer(model.tokenizer), normalization=form
+        )
+        for word in sentence
+        if word not in vocab
+    }
+    spelling = SpellingModel.train(sorted(words))
+    spelling.write(target / SPELLING_NAME)
+    config = read_json(target / CONFIG_NAME, advice="") | {"spelling_sha256": spelling.sha256}
+    write_bytes(target / CONFIG_NAME, json_bytes(config, indent=2))
+    return target
 
 
 def save_if_small(model: Any, target: Path, max_bytes: int) -> Path:
@@ -409,6 +432,9 @@ def main() -> None:
     model.add_argument("--text", required=True, help="what it was trained on")
     model.add_argument("--valid", type=Path, nargs="+", required=True, help="held-out text")
     model.add_argument("--held-out", help="the held-out text in words; default: its file names")
+    spelling = commands.add_parser("spelling")
+    spelling.add_argument("name", help="what `--model` calls the model")
+    spelling.add_argument("text", type=Path, nargs="+", help="of its training")
     tagger = commands.add_parser("tagger")
     tagger.add_argument("name", choices=sorted(path.stem for path in RECIPES.glob("*.toml")))
     tagger.add_argument("--data", type=Path, required=True, help="one train… and one dev… file")
@@ -421,8 +447,10 @@ def main() -> None:
     if options.command == "results":
         print("published:", *publish_results(options.experiments))
     else:
-        publish = {"model": publish_model, "tagger": publish_tagger}[options.command]
-        target = publish(options)
+        publish = {
+            "model": publish_model, "spelling": publish_spelling, "tagger": publish_tagger,
+        }  # fmt: skip
+        target = publish[options.command](options)
         print(f"{target}: {size_of(target):,} bytes\n{(target / 'README.md').read_text('utf-8')}")
     for document in DOCUMENTS:
         write_bytes(ROOT / document, with_tables(document).encode())

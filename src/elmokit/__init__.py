@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from elmokit.inference.elmo import ELMo
     from elmokit.inspection.tokens import tokenize
     from elmokit.inspection.trace import trace
+    from elmokit.learn import finetune, pretrain, train
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
     from elmokit.text.word_vocab import WordVocab
     from elmokit.version import __version__
-    from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
-    from elmokit.weights.model_dir import PretrainedBiLM, load_model
+    from elmokit.weights.bilm_tf import write_bilm_tf
+    from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 
 __all__ = [
     "BiLM",
@@ -45,14 +46,17 @@ __all__ = [
     "WordVocab",
     "__version__",
     "batch_to_ids",
+    "finetune",
     "load_model",
     "open_vectors",
     "perplexity",
     "predict_word",
+    "pretrain",
     "read_bilm_tf",
     "surprisal",
     "tokenize",
     "trace",
+    "train",
     "write_bilm_tf",
 ]
 
@@ -71,12 +75,13 @@ _MODULES = {
     "elmokit.evaluation.word_prediction": ("predict_word",),
     "elmokit.inspection.tokens": ("tokenize",),
     "elmokit.inspection.trace": ("trace",),
+    "elmokit.learn": ("finetune", "pretrain", "train"),
     "elmokit.tasks.runs.task_run": ("TaskRun",),
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),
     "elmokit.text.word_vocab": ("WordVocab",),
     "elmokit.version": ("__version__",),
-    "elmokit.weights.bilm_tf": ("read_bilm_tf", "write_bilm_tf"),
-    "elmokit.weights.model_dir": ("PretrainedBiLM", "load_model"),
+    "elmokit.weights.bilm_tf": ("write_bilm_tf",),
+    "elmokit.weights.model_dir": ("PretrainedBiLM", "load_model", "read_bilm_tf"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -84,7 +89,10 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'elmokit' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    from elmokit.errors import needs_torch
+
+    with needs_torch():
+        value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

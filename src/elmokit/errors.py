@@ -52,6 +52,17 @@ class MissingExtraError(ElmokitError, ImportError):
         self.extra = extra
 
 
+@contextmanager
+def needs_torch() -> Iterator[None]:
+    """Name the extra `train` where PyTorch is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtraError("torch", extra="train") from error
+
+
 def _install_command(extra: str) -> str:
     """Return the command for an extra; in a clone, from there and with its tested versions."""
     clone = Path(__file__).resolve().parents[2]

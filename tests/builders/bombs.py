@@ -30,7 +30,7 @@ from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import ElmokitError
 from elmokit.files.crc32c import crc32c
 from elmokit.files.text_reader import ReadReport
-from elmokit.weights.bilm_tf import read_bilm_tf
+from elmokit.weights.model_dir import read_bilm_tf
 from elmokit.weights.readers.contents import Choices
 from elmokit.weights.readers.registry import read_foreign
 

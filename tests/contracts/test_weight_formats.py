@@ -19,9 +19,9 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights import bilm_tf, model_dir
-from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights import bilm_tf, stored_bilm
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 
 SENTENCES = [["I", "sat", "by", "the", "눈", "."], ["bank"], []]
 VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank", "눈"])
@@ -80,7 +80,7 @@ FORMATS = {
         _replace_in_safetensors,
         "forward_layers.0.recurrent_weight",
         (32, 4),
-        (model_dir, "model_card"),
+        (stored_bilm, "model_card"),
     ),
     "options.json + HDF5": Format(
         "weights.hdf5",

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
-from elmokit.weights.model_dir import load_model
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.model_dir import load_model, read_bilm_tf
 
 from .oracles import SEEDED, SHARED, STORED, case, read_datasets, run_case
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.weights.bilm_tf import read_bilm_tf
+from elmokit.weights.model_dir import read_bilm_tf
 
 from .oracles import HEAVY, SEEDED, SHARED, STORED, case
 

@@ -14,11 +14,10 @@ import torch
 from elmokit.embed.embedder import Embedder
 from elmokit.inference import precision
 from elmokit.inference.elmo import ELMo
-from elmokit.weights.bilm_tf import read_bilm_tf
-from elmokit.weights.convert import convert
-from elmokit.weights.model_dir import load_model
+from elmokit.weights.model_dir import load_model, read_bilm_tf
 
 from ..builders import foreign_models as foreign
+from ..builders.conversion import convert
 from .numpy_bilm import stacked_layers
 from .oracles import case, read_datasets, run_case, shared_oracles
 

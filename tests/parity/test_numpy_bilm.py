@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.model_dir import read_bilm_tf
 
 from .numpy_bilm import encode, layers_of
 from .oracles import STORED, case, read_datasets

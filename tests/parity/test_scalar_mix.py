@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from elmokit.inference.elmo import ELMo
-from elmokit.weights.bilm_tf import read_bilm_tf
+from elmokit.weights.model_dir import read_bilm_tf
 
 from .oracles import FIXTURES, case
 

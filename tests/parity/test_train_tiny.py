@@ -24,7 +24,7 @@ def run_training(num_steps, dtype=torch.float32):
     from elmokit.training.optimizers import OptimizerConfig
     from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
     from elmokit.training.schedules import Budget, ScheduleConfig
-    from elmokit.weights.bilm_tf import read_bilm_tf
+    from elmokit.weights.model_dir import read_bilm_tf
 
     model = read_bilm_tf(
         CASE / "options.json",
@@ -93,7 +93,7 @@ def test_the_gradient_norm_is_that_of_the_dense_gradients(twenty_steps, expected
 
 def differences(model, num_steps):
     """Absolute difference of every weight to the original's after so many steps, by dataset."""
-    from elmokit.weights.bilm_tf import read_bilm_tf
+    from elmokit.weights.model_dir import read_bilm_tf
 
     path = CASE / f"weights_after_{num_steps}.hdf5"
     theirs = read_bilm_tf(

@@ -1,8 +1,11 @@
 """Everything that a frozen model answers, it answers where there is no PyTorch."""
 
+import json
 import os
 import subprocess
 import sys
+import urllib.request
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +18,41 @@ perplexity en TEXT
 surprisal en -t "I sat." --top 2
 predict-word en "I sat by the"
 trace en "I sat ."
-embed TEXT -o OUT --model en
-merge OUT -o MERGED
+embed TEXT -o OUT --model en --shard 0/2
+embed TEXT -o OTHER --model en --shard 1/2
+merge OUT OTHER -o MERGED
 neighbors TEXT --word bank --model en
 info en
 info OUT
+info ner-ko
+predict ner-en TEXT --json
+evaluate pos-en DATA
 cache
+convert en ORIGINAL
+convert ORIGINAL MODEL
+convert MODEL ONNX
+explore --export PAGE --model en
+"""
+LEARN = """
+train ner --data TEXT --model en -o MODEL
+pretrain TEXT -o MODEL
+finetune en TEXT -o MODEL
+probe wsd --data TEXT --model en
+"""
+TEXTS = {
+    "en": ["Minji Kim moved from Seoul to Oslo.", "", "It costs 5 euros"],
+    "ko": ["김민수는 서울에 갔다.", ""],
+}
+PREDICTIONS = """
+import json, sys
+if sys.argv[1] == "without":
+    sys.modules["torch"] = None
+import elmokit
+run = elmokit.TaskRun.load(sys.argv[2])
+texts = json.loads(sys.argv[3])
+shown = [run.task.show(*answer) for answer in run.predict(texts)]
+assert ("torch" in sys.modules) == (sys.argv[1] == "without")
+print(json.dumps([shown, list(run.predict_json(texts))]))
 """
 EXPERIMENT = """
 import shlex, sys
@@ -50,18 +82,19 @@ np.savez(sys.argv[2], **arrays)
 def run(tmp_path: Path):
     """Run Python code in a process of its own, with arguments."""
 
-    def run(code: str, *arguments: str) -> str:
+    def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300,
             check=False, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return done
 
     return run
 
 
 def test_the_same_bits_come_out(run, tmp_path):
+    pytest.importorskip("torch")
     code = EXPERIMENT.format(sentences=SENTENCES)
     for which in ("with", "without"):
         run(code, which, which)
@@ -74,20 +107,57 @@ def test_the_same_bits_come_out(run, tmp_path):
 def test_commands_work(run, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("I sat by the bank .\nThe bank raised its rates .\n" * 3, encoding="utf-8")
-    places = {"TEXT": text, "OUT": tmp_path / "out.h5", "MERGED": tmp_path / "merged.h5"}
+    data = tmp_path / "data.conllu"
+    data.write_text("1\tI\ti\tPRON\t_\t_\t0\t_\t_\t_\n\n", encoding="utf-8")
+    names = {
+        "TEXT": text, "DATA": data, "OUT": "out.h5", "OTHER": "other.h5", "MERGED": "merged.h5",
+        "ORIGINAL": "original", "MODEL": "model", "ONNX": "model.onnx", "PAGE": "page",
+    }  # fmt: skip
+    places = {name: str(tmp_path / path) for name, path in names.items()}
+    use, learn = (lines.strip().splitlines() for lines in (COMMANDS, LEARN))
+    if find_spec("onnxruntime") is None:
+        use = [line for line in use if "ONNX" not in line]
     code = f"""
 import shlex, sys
 sys.modules["torch"] = None
 from elmokit.cli import app
-for line in {COMMANDS.strip().splitlines()!r}:
-    words = [{ {name: str(path) for name, path in places.items()}!r}.get(w, w)
-             for w in shlex.split(line)]
-    try:
-        app(words, standalone_mode=False)
-    except SystemExit as error:
-        assert not error.code, line
+for line in {use + learn!r}:
+    words = [{places!r}.get(word, word) for word in shlex.split(line)]
+    code = app(words, standalone_mode=False) or 0
+    assert code == (0 if line in {use!r} else 2), (line, code)
 """
-    run(code)
+    assert run(code).stderr.count("[train]") == len(learn)
+
+
+@pytest.mark.parametrize("name", ["pos-en", "ner-en", "pos-ko", "ner-ko"])
+def test_packaged_taggers_answer_the_same_and_never_import_it(run, name):
+    if name.endswith("ko"):
+        pytest.importorskip("kiwipiepy")
+    texts = json.dumps(TEXTS[name[-2:]])
+    with_torch, without = (run(PREDICTIONS, which, name, texts) for which in ("with", "without"))
+    assert with_torch.stdout == without.stdout
+
+
+SERVER = """
+import sys
+sys.modules["torch"] = None
+from elmokit.cli import app
+app(["serve", "--model", "en", "--task", "ner-en", "--port", "0", "--json"])
+"""
+
+
+def test_a_server_predicts():
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["url"]
+        request = urllib.request.Request(
+            f"{url}predict/ner-en", json.dumps({"inputs": TEXTS["en"][0]}).encode(),
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        with urllib.request.urlopen(request) as response:
+            answer = json.load(response)
+        server.terminate()
+    assert [found["text"] for found in answer["entities"]] == ["Minji Kim", "Seoul", "Oslo"]
 
 
 def test_the_learn_floor_says_what_to_install(run):
@@ -95,9 +165,10 @@ def test_the_learn_floor_says_what_to_install(run):
 import sys
 sys.modules["torch"] = None
 import elmokit
-try:
-    elmokit.Embedder.load("en", device="cuda")
-except elmokit.MissingExtraError as error:
-    print(error)
+for needs_torch in (lambda: elmokit.Embedder.load("en", device="cuda"), lambda: elmokit.ELMo):
+    try:
+        needs_torch()
+    except elmokit.MissingExtraError as error:
+        print(error)
 """
-    assert "[train]" in run(code)
+    assert run(code).stdout.count("[train]") == 2

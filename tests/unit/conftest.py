@@ -4,10 +4,10 @@ from elmokit.inference import precision, target_scores
 from elmokit.kernels.inference import load_kernels
 
 
-@pytest.fixture(params=["compiled", "pytorch"])
+@pytest.fixture(params=["compiled", "numpy"])
 def backend(request, monkeypatch):
     """Run a test with the compiled kernels, and as on a machine without a compiler."""
-    if request.param == "pytorch":
+    if request.param == "numpy":
         for module in (precision, target_scores):
             monkeypatch.setattr(module, "load_kernels", lambda: None)
     elif load_kernels() is None:

@@ -42,6 +42,9 @@ LayerNorm = Literal["none", "token", "batch", "batch_with_boundaries"]
 make a sentence's vectors depend on its batch; they exist for parity.
 """
 
+NORM_EPSILON = 1e-12
+"""Added to the variance in all of them."""
+
 LayerChoice = Literal["mix", "average", "top", "layer0"]
 """The layers of a mixture.
 

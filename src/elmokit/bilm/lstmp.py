@@ -2,7 +2,8 @@
 
 The other spellings of this cell are held equal to it by tests: ``kernels/c/lstm_cell.h`` (C, for
 inference and training), `elmokit.training.fused.recurrence` (training without a compiler),
-`elmokit.weights.onnx_file` and ``web/page/static/engine/bilm.js``.
+`elmokit.inference.numpy_backend`, `elmokit.weights.onnx_file` and
+``web/page/static/engine/bilm.js``.
 """
 
 from typing import NamedTuple

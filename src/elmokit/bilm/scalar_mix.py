@@ -7,10 +7,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.config import LayerChoice, LayerNorm
+from elmokit.bilm.config import NORM_EPSILON, LayerChoice, LayerNorm
 from elmokit.field_checks import check_choice
-
-NORM_EPSILON = 1e-12
 
 
 class ScalarMix(nn.Module):

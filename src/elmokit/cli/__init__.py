@@ -25,6 +25,7 @@ from elmokit.cli.options import SHARED_HELP, DebugOption
 from elmokit.cli.output import is_main_process
 from elmokit.cli.standard_streams import open_standard_streams
 from elmokit.cli.threads import prepare_threads
+from elmokit.errors import needs_torch
 
 COMMANDS = (
     "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "pairs",
@@ -100,7 +101,8 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand; turn exceptions into a message and an exit code."""
         try:
-            return super().invoke(ctx)
+            with needs_torch():
+                return super().invoke(ctx)
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except typer.TyperException as error:

@@ -58,6 +58,8 @@ SHARED_HELP = {
     "device": "Device: auto, cpu or cuda.",
     "precision": "Numeric precision: fp32, bf16 or int8.",
     "state": "LSTM state before each sentence: warm (as in training) or reset.",
+    "unknown": "Words outside the vocabulary are scored as: spelled (<UNK> and how it is spelled), "
+    "unk (<UNK> alone), or auto: spelled if the model knows how.",
     "layers": "top, average, or a layer number (0 is the token layer).",
     "tokenizer": f"Tokenizer, instead of the model's: {describe_tokenizers()}.",
     "vectors": "Static word vectors (word2vec, GloVe, fastText).",
@@ -168,7 +170,26 @@ def uses_ray(engine: str, address: str | None) -> bool:
     return engine == "ray"
 
 
-def as_settings(values: Mapping[str, str | None]) -> list[str]:
+KeptOption = Annotated[
+    bool,
+    typer.Option("--kept", help="Also of the models that pretrain --keep kept: a learning curve."),
+]
+
+
+def counts_of(text: str | None) -> tuple[int, ...] | None:
+    """Return ``--keep 500k,1M,2.5M`` as numbers."""
+    if text is None:
+        return None
+    units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+    parts = [re.fullmatch(r"([0-9.]+)([kmg]?)", part.strip().lower()) for part in text.split(",")]
+    with as_input_error():
+        counts = [round(float(part[1]) * units[part[2]]) for part in parts if part]
+    if not all(parts) or sorted({*counts}) != counts or counts[0] < 1:
+        raise InputError(f"--keep takes rising numbers such as 500k,1M,2.5M, got {text!r:.60}.")
+    return tuple(counts)
+
+
+def as_settings(values: Mapping[str, Any]) -> list[str]:
     """Return ``--set`` of the options that are given."""
     return [
         f"{setting}={dumps(value, ensure_ascii=False)}"

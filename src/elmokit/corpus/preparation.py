@@ -28,6 +28,7 @@ from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.field_checks import check_ranges
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, script_of, unfit
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
@@ -35,10 +36,12 @@ from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
 log = logging.getLogger(__name__)
 
-SHARDS, VALID, VOCAB = "shards", "valid", "vocab.txt"
+SHARDS, VALID, VOCAB, SPELLING = "shards", "valid", "vocab.txt", "spelling.safetensors"
 WARM_SENTENCES = 100
 MAX_COUNTED = 100_000
 """Distinct words counted in memory."""
+MAX_SPELLED = 300_000
+"""Distinct words outside the vocabulary from which their spelling is learned."""
 MAX_SAMPLE = 5000
 """Frequent words that show the script of a text."""
 MAX_REPEATED_SHARE = 0.05
@@ -78,6 +81,8 @@ class PreparedText:
     vocab: WordVocab
     valid: ShardSet | None
     """Held-out sentences; None for finished shards without validation text."""
+    spelling: SpellingModel | None = None
+    """How words outside the vocabulary are spelled; None in runs of older versions."""
 
     def warm_text(self) -> tuple[str, ...]:
         """Return typical training sentences to compute the warm start state from."""
@@ -166,9 +171,11 @@ def prepare_text(
         for shard in map(shards.load, range(len(shards))):
             repeats.add(shard)
     fixed_vocab.write(run_dir / VOCAB)
+    spelling = learn_spelling(shards, fixed_vocab)
+    spelling.write(run_dir / SPELLING)
     _warn_of_korean(shards, fixed_vocab)
     _warn_of_repeats(repeats, has_valid_text=bool(sources.valid))
-    return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out)
+    return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
 
 
 def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
@@ -187,7 +194,22 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
         )
     valid = ShardSet.open(run_dir / VALID) if has_valid else None
     vocab = WordVocab.read(run_dir / VOCAB, advice=COPY_AGAIN)
-    return PreparedText(shards, vocab, valid)
+    spelling_path = run_dir / SPELLING  # runs of older versions have none
+    spelling = SpellingModel.read(spelling_path) if spelling_path.exists() else None
+    return PreparedText(shards, vocab, valid, spelling)
+
+
+def learn_spelling(shards: ShardSet, vocab: WordVocab) -> SpellingModel:
+    """Learn how words outside the vocabulary are spelled, from shards all over the text.
+
+    If there are none, other words are spelled like those of the vocabulary.
+    """
+    words: dict[str, None] = {}
+    for index in np.random.default_rng(0).permutation(len(shards)).tolist():
+        if len(words) >= MAX_SPELLED:
+            break
+        words |= dict.fromkeys(word for word in shards.load(index).words if word not in vocab)
+    return SpellingModel.train(list(words) or vocab.words)
 
 
 def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> None:

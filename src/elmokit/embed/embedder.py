@@ -21,14 +21,13 @@ from elmokit.embed.streaming import (
     check_state_policy,
 )
 from elmokit.embed.word_checks import WordChecks
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError, InputError, needs_torch
 from elmokit.inference.batching import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.precision import (
     Precision,
     check_precision,
     find_device,
-    import_torch,
     pick_device,
 )
 from elmokit.inference.results import Layers, check_layers
@@ -162,22 +161,23 @@ class Embedder:
 
     @property
     def model(self) -> Any:
-        """The `PretrainedBiLM`, reloaded from its directory on first access, which takes PyTorch.
+        """The `PretrainedBiLM`, made of `stored` on first access, which takes PyTorch."""
+        if self._model is None or isinstance(self._model, StoredBiLM):
+            with needs_torch():
+                modules = import_module("elmokit.weights.model_dir")
+            self._model = modules.as_modules(self.stored())
+        return self._model
+
+    def stored(self) -> StoredBiLM:
+        """Return the model as arrays, read again if it was loaded by its directory or name.
 
         Raises:
             FormatError: if the directory has changed.
         """
-        import_torch()
-        modules = import_module("elmokit.weights.model_dir")  # the only one that needs PyTorch
-        if self._model is None:
-            self._model = self._read_again(modules.load_model)
-        if isinstance(self._model, StoredBiLM):
-            self._model = modules.PretrainedBiLM.of(self._model)
-        return self._model
-
-    def _read_again(self, read: Callable[[Path], LoadedBiLM]) -> LoadedBiLM:
+        if self._model is not None:
+            return self._model.stored()
         assert self._source is not None
-        model = read(self._source.model_dir)
+        model = read_bilm(self._source.model_dir)
         _check_unchanged(self._source, model.fingerprint())
         return model
 
@@ -364,7 +364,7 @@ class Embedder:
 
     @cached_property
     def _warm_state(self) -> LSTMState:
-        model = self._model or self._read_again(read_bilm)  # which keeps none for this
+        model = self._model or self.stored()  # which keeps none for this
         return warm_state(FrozenBiLM(model), warm_text(self._stored_text))
 
 

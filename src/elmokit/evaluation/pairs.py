@@ -179,7 +179,7 @@ def score_pairs(scorer: TextScorer, tokenizer: Tokenizer, pairs: Sequence[Pair])
         firsts = np.cumsum([0, *(len(sentence) - 1 for sentence in sentences[:-1])])
         span = slice(done, done + len(sentences))
         for row, direction in enumerate(("forward", "backward")):
-            nats = scored.nats[direction].astype(np.float64)
+            nats = scored.nats[direction] + scored.spelling
             bits[row, span] = np.add.reduceat(nats, firsts) * _BITS
         has_unknown[span] = [scored.is_unknown[words[1:-1]].any() for words in sentences]
         done += len(sentences)

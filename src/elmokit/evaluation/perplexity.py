@@ -13,6 +13,7 @@ from elmokit.evaluation.text_scorer import (
     ScoringPrecision,
     StartState,
     TextScorer,
+    UnknownWords,
 )
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentences
@@ -33,6 +34,7 @@ def perplexity(
     batch_size: int = 64,
     state: StartState | str = "warm",
     precision: ScoringPrecision | str = "auto",
+    unknown: UnknownWords | str = "auto",
     on_sentences: Callable[[int], None] = lambda done: None,
 ) -> PerplexityReport:
     """Score every word and every sentence end of ``sentences`` once, in both directions.
@@ -45,6 +47,8 @@ def perplexity(
         state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
         precision: ``bf16`` is faster and changes those of packaged models by less than 0.1 %;
             ``auto`` uses it on CPUs where it is faster than fp32.
+        unknown: Whether bits per byte have the spelling of unknown words: ``spelled``, ``unk``, or
+            ``auto``: if the model knows it. Perplexities count ``<UNK>`` alone.
         on_sentences: Called with the number of sentences done.
 
     Raises:
@@ -53,7 +57,9 @@ def perplexity(
     """
     model = open_bilm(model)
     check_is_list(sentences)
-    scorer = TextScorer(model, batch_size=batch_size, state=state, precision=precision)
+    scorer = TextScorer(
+        model, batch_size=batch_size, state=state, precision=precision, unknown=unknown
+    )
     words = split_sentences(watched(sentences), model.tokenize)
     return perplexity_of_words(scorer, words, on_sentences)
 
@@ -63,6 +69,7 @@ def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
     # In fp64, because a text has millions of targets.
     counter.forward_nats += float(scored.nats["forward"].sum(dtype=np.float64))
     counter.backward_nats += float(scored.nats["backward"].sum(dtype=np.float64))
+    counter.spelling_nats += float(scored.spelling.sum())
     tokens = scored.tokens
     num_bytes = np.array([len(word.encode("utf-8", "ignore")) for word in tokens.words])
     for sentence in tokens.sentences:
@@ -104,9 +111,15 @@ def perplexity_of_words(
     counter = PerplexityCounter()
     for scored in scorer.score(sentences, on_sentences=on_sentences):
         count(scored, counter)
+    return report_of(counter, scorer)
+
+
+def report_of(counter: PerplexityCounter, scorer: TextScorer) -> PerplexityReport:
+    """Return the figures of what a scorer scored."""
     return counter.report(
-        vocabulary=len(scorer.vocab), state=scorer.state, precision=scorer.precision
-    )
+        vocabulary=len(scorer.vocab), state=scorer.state, precision=scorer.precision,
+        is_spelled=scorer.spelling is not None,
+    )  # fmt: skip
 
 
 def warn_of_unknown(report: PerplexityReport) -> None:

@@ -1,108 +1,26 @@
 """Reading times: how much a model's surprisal says about how long people look at a word.
 
-Surprisal and entropy are those of typed words (between spaces): surprisals of the tokens of a word
-are added, and its entropy is that before its first token. The gain of a predictor is how much
-better a linear regression with it predicts words of sentences that it was not fitted on, in nats
-of Gaussian log-likelihood a word and in points of R². Source: Goodkind and Bicknell 2018;
-Wilcox et al. 2020 (out-of-sample gains).
+Surprisal and entropy are those of typed words. The gain of a predictor is how much better a linear
+regression with it predicts words of sentences that it was not fitted on, in nats of Gaussian
+log-likelihood a word and in points of R². Source: Goodkind and Bicknell 2018; Wilcox et al. 2020
+(out-of-sample gains).
 """
 
 import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from elmokit.errors import InputError
-from elmokit.evaluation.surprisal import WordSurprisal, surprisal
-from elmokit.weights.stored_bilm import LoadedBiLM
+from elmokit.evaluation.typed_words import TypedWord
 from elmokit.wording import shown
 
-Punctuation = Literal["with-word", "drop"]
-"""Whether a token of punctuation alone counts with the typed word that it stands at."""
 NUM_ROUNDS = 2000
 NUM_FOLDS = 10
 MIN_SENTENCES = 2 * NUM_FOLDS
-
-
-@dataclass(frozen=True, kw_only=True)
-class TypedWord:
-    """A word between spaces, as readers saw it."""
-
-    text: str
-    forward: float
-    """Surprisal in bits: the sum of its tokens."""
-    backward: float
-    forward_entropy: float
-    """Bits, before its first token is read."""
-    backward_entropy: float
-    is_unknown: bool
-    """Whether one of its tokens is outside the vocabulary."""
-    is_last: bool
-    """Whether it ends its sentence."""
-
-
-def typed_words(
-    model: LoadedBiLM | str | PathLike[str],
-    sentences: Sequence[str],
-    *,
-    punctuation: Punctuation = "with-word",
-    state: str = "warm",
-    precision: str = "auto",
-) -> list[list[TypedWord]]:
-    """Return surprisal and entropy of the typed words of every sentence.
-
-    Raises:
-        InputError: if the tokenizer leaves out a typed word.
-    """
-    words = [sentence.split() for sentence in sentences]
-    spaced = [" ".join(row) for row in words]
-    tokens: list[list[WordSurprisal]] = [[] for _ in sentences]
-    for row in surprisal(model, spaced, state=state, precision=precision):
-        if row.start is not None:  # sentence ends have no place in the text
-            tokens[row.sentence].append(row)
-    return [
-        _typed(row, text, parts, punctuation)
-        for row, text, parts in zip(words, spaced, tokens, strict=True)
-    ]
-
-
-def _typed(
-    words: list[str], text: str, tokens: list[WordSurprisal], punctuation: Punctuation
-) -> list[TypedWord]:
-    # the word of each character; spaces belong to the word before
-    owner = np.repeat(np.arange(len(words)), [len(word) + 1 for word in words])
-    parts: list[list[WordSurprisal]] = [[] for _ in words]
-    for token in tokens:
-        assert token.start is not None
-        parts[owner[min(token.start, len(text) - 1)]].append(token)
-    typed = []
-    for number, (word, own) in enumerate(zip(words, parts, strict=True)):
-        counted = own
-        if punctuation == "drop":
-            counted = [token for token in own if not _is_punctuation(token.word)] or own
-        if not own:
-            raise InputError(f"The tokenizer makes no token of {shown(word)} in {shown(text)}.")
-        typed.append(
-            TypedWord(
-                text=word,
-                forward=sum(token.forward for token in counted),
-                backward=sum(token.backward for token in counted),
-                forward_entropy=counted[0].forward_entropy,
-                backward_entropy=counted[-1].backward_entropy,
-                is_unknown=any(token.is_unknown for token in counted),
-                is_last=number == len(words) - 1,
-            )
-        )
-    return typed
-
-
-def _is_punctuation(text: str) -> bool:
-    return all(unicodedata.category(sign).startswith("P") for sign in text)
 
 
 @dataclass(frozen=True)
@@ -149,11 +67,11 @@ def observe(
     for (number, position), text in zip(places, texts, strict=True):
         sentence = sentences[number]
         found = sentence[position] if 0 <= position < len(sentence) else None
-        if found is None or _bare(found.text) != _bare(text):
-            at = "there is none" if found is None else f"it is {shown(found.text)}"
+        if found is None or _bare(found.word) != _bare(text):
+            at = "there is none" if found is None else f"it is {shown(found.word)}"
             raise InputError(
                 f"The table has {shown(text)} as word {position} (from 0) of the sentence "
-                f"{shown(' '.join(word.text for word in sentence))}, but {at}. --position, "
+                f"{shown(' '.join(word.word for word in sentence))}, but {at}. --position, "
                 "--first-position and --sentence say how places are counted."
             )
         words.append(found)
@@ -269,22 +187,3 @@ def _standard(columns: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 def _fit(columns: np.ndarray, measure: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(columns, measure - measure.mean(), rcond=None)[0]
-
-
-def numbers_of(column: Sequence[str], name: str, lines: Sequence[int]) -> Float[np.ndarray, " N"]:
-    """Return a column as numbers, NaN where it is empty or NA.
-
-    Raises:
-        InputError: with the line of the first value that is no number.
-    """
-    values = np.full(len(column), np.nan)
-    for row, text in enumerate(column):
-        if text.strip() in ("", "NA", "NaN", "nan"):
-            continue
-        try:
-            values[row] = float(text)
-        except ValueError as error:
-            raise InputError(
-                f"line {lines[row]}: `{name}` must be a number, got {shown(text)}."
-            ) from error
-    return values

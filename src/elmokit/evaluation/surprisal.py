@@ -1,7 +1,7 @@
 """Surprisal: how much each word of a text surprises both directions of a biLM, in bits.
 
 The same scores as those of `elmokit.evaluation.perplexity`, one row per target: 2 to the mean of a
-column is the perplexity.
+column, without the spellings of unknown words, is the perplexity.
 """
 
 import math
@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from elmokit.bilm.config import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
-from elmokit.evaluation.perplexity import count
+from elmokit.evaluation.perplexity import count, report_of
 from elmokit.evaluation.text_scorer import (
     ScoredSentences,
     ScoringPrecision,
     StartState,
     TextScorer,
+    UnknownWords,
 )
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.alignment import Offsets, align, align_sentences
@@ -60,7 +61,10 @@ class WordSurprisal:
     """The character after the last one. Korean morphemes that share a syllable overlap (``갔다``:
     가 and 었 are both 갔); one that is not written is empty."""
     is_unknown: bool
-    """Not in the vocabulary: the figures are those of ``<UNK>``."""
+    """Not in the vocabulary: ranks and entropies are those of ``<UNK>``."""
+    spelling: float | None
+    """−log₂ p(spelling | unknown) of an unknown word, which its surprisals contain; 0 for other
+    words; none if unknown words are not spelled and have the surprisal of ``<UNK>``."""
     forward: float
     """−log₂ p(word | the words before it)."""
     backward: float
@@ -108,10 +112,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
         Raises:
             InputError: if there was none.
         """
-        scorer = self._scorer
-        return self._counter.report(
-            vocabulary=len(scorer.vocab), state=scorer.state, precision=scorer.precision
-        )
+        return report_of(self._counter, self._scorer)
 
     def _read(self, sentences: Iterable[_Sourced]) -> Iterator[WordSurprisal]:
         for scored in self._scorer.score(self._words(sentences)):
@@ -129,18 +130,22 @@ class SurprisalRows(Iterator[WordSurprisal]):
         targets = zip(
             self._figures(scored, "forward"), self._figures(scored, "backward"), strict=True
         )
+        spellings = iter((scored.spelling * _BITS).tolist())
+        is_spelled = self._scorer.spelling is not None
         for sentence in scored.tokens.sentences:
             number, source = self._sources.popleft()
             places = iter(source.offsets or ())
             for index, word in enumerate(sentence[1:].tolist()):
                 forward, backward = next(targets)
+                spelling = next(spellings)
                 start, end = next(places, (None, None))
                 yield WordSurprisal(
                     file=source.file, line=source.line, sentence=number, index=index,
                     word=scored.tokens.words[word], start=start, end=end,
                     is_unknown=bool(scored.is_unknown[word]) and index < len(sentence) - 2,
-                    forward=forward.bits, backward=backward.bits,
-                    mean=(forward.bits + backward.bits) / 2,
+                    spelling=spelling if is_spelled else None,
+                    forward=forward.bits + spelling, backward=backward.bits + spelling,
+                    mean=(forward.bits + backward.bits) / 2 + spelling,
                     forward_rank=forward.rank, backward_rank=backward.rank,
                     forward_entropy=forward.entropy, backward_entropy=backward.entropy,
                     forward_top=forward.top, backward_top=backward.top,
@@ -173,6 +178,7 @@ def surprisal(
     batch_size: int = 64,
     state: StartState | str = "warm",
     precision: ScoringPrecision | str = "auto",
+    unknown: UnknownWords | str = "auto",
 ) -> SurprisalRows:
     """Score every word and every sentence end of ``sentences``, a row each, in their order.
 
@@ -185,6 +191,8 @@ def surprisal(
         state: Start of every sentence, as for `elmokit.perplexity`.
         precision: As for `elmokit.perplexity`; with ``bf16``, ranks and entropies are approximate
             to the same degree. Likeliest words are always fp32.
+        unknown: What unknown words are scored as: ``spelled`` (``<UNK>`` and their spelling),
+            ``unk`` (``<UNK>`` alone), or ``auto``: spelled if the model knows how.
 
     Returns:
         An iterator, which holds about 100,000 words at a time, fewer with ``top``; ``report()``
@@ -203,7 +211,9 @@ def surprisal(
             offsets = align(words, sentence) if isinstance(sentence, str) else None
             yield words, _Source(offsets=offsets)
 
-    scorer = TextScorer(loaded, top=top, batch_size=batch_size, state=state, precision=precision)
+    scorer = TextScorer(
+        loaded, top=top, batch_size=batch_size, state=state, precision=precision, unknown=unknown
+    )
     return SurprisalRows(scorer, sourced())
 
 

@@ -1,7 +1,8 @@
 """Rows of surprisal as text with tabs, JSON lines or Parquet.
 
-The columns are the fields of `elmokit.evaluation.surprisal.WordSurprisal`; those of the likeliest
-words are left out if none were asked for.
+The columns are the fields of `elmokit.evaluation.surprisal.WordSurprisal`, or those of `TypedWord`;
+those of the likeliest words are left out if none were asked for. Columns of the user's own table,
+which are text, may stand before them.
 """
 
 import csv
@@ -10,18 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from io import StringIO
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, TextIO
 
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.surprisal import WordProbability, WordSurprisal
+from elmokit.evaluation.typed_words import TypedWord
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import numbered_lines
 from elmokit.weights.result_metadata import METADATA_KEY, FileKind
 
-Rows = Iterable[WordSurprisal]
+Rows = Iterable[Any]
+"""Objects with an attribute for each column."""
 Metadata = Mapping[str, Any]
 _ROWS_A_GROUP = 50_000
 
@@ -32,6 +34,9 @@ def columns_of(*, top: int) -> list[str]:
     return [name for name in names if top or not name.endswith("_top")]
 
 
+TYPED_COLUMNS = [field.name for field in fields(TypedWord)]
+
+
 def write_tsv(rows: Rows, stream: TextIO | StringIO, columns: Sequence[str]) -> None:
     """Write a header and a line a row, quoted as in CSV where need be.
 
@@ -39,9 +44,8 @@ def write_tsv(rows: Rows, stream: TextIO | StringIO, columns: Sequence[str]) -> 
     """
     writer = csv.writer(stream, dialect="excel-tab", lineterminator="\n")
     writer.writerow(columns)
-    values = attrgetter(*columns)
     for row in rows:
-        writer.writerow(map(_cell, values(row)))
+        writer.writerow([_cell(getattr(row, name)) for name in columns])
 
 
 def _cell(value: Any) -> Any:
@@ -74,12 +78,14 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Met
     likely = pa.list_(pa.struct([("word", pa.string()), ("probability", pa.float32())]))
     types = {
         str: pa.string(), str | None: pa.string(), int: pa.int64(), int | None: pa.int64(),
-        float: pa.float32(), bool: pa.bool_(), tuple[WordProbability, ...]: likely,
+        float: pa.float32(), float | None: pa.float32(), bool: pa.bool_(),
+        tuple[WordProbability, ...]: likely,
     }  # fmt: skip
-    kinds = {field.name: types[field.type] for field in fields(WordSurprisal)}  # pyright: ignore
+    own = (*fields(TypedWord), *fields(WordSurprisal))
+    kinds = {field.name: types[field.type] for field in own}  # pyright: ignore
     kind: FileKind = "surprisal"
     made = {METADATA_KEY: json.dumps({"kind": kind, **metadata})}
-    schema = pa.schema([(name, kinds[name]) for name in columns], metadata=made)
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns], metadata=made)
     remaining = iter(rows)
     with parquet.ParquetWriter(path, schema) as writer:
         while group := list(islice(remaining, _ROWS_A_GROUP)):
@@ -113,18 +119,19 @@ def read_shape(path: Path) -> TableShape | None:
     first = next(lines, "")
     has_header = not is_json(first, dict)
     columns = first.split("\t") if has_header else list(json.loads(first))
-    if columns not in (columns_of(top=0), columns_of(top=1)):
+    expected = (columns_of(top=0), columns_of(top=1), TYPED_COLUMNS)
+    older = [[name for name in names if name != "spelling"] for names in expected]
+    if columns not in (*expected, *older):
         return None
     return TableShape(columns, sum(1 for _ in lines) + (not has_header))
 
 
-def write_surprisal(rows: Rows, path: Path, metadata: Metadata, *, top: int) -> None:
+def write_surprisal(rows: Rows, path: Path, metadata: Metadata, columns: Sequence[str]) -> None:
     """Write rows to a file, whole or not at all, in the format of its suffix.
 
     ``metadata`` is how they were made (`TextScorer.metadata`); only Parquet has a place for it.
     """
     check_format(path)
-    columns = columns_of(top=top)
     with atomic_file(path) as temp_path:
         if path.suffix == ".parquet":
             _write_parquet(rows, temp_path, columns, metadata)

@@ -44,6 +44,9 @@ BATCH_TOKENS = 8192
 BUFFER_TOKENS = 100_000
 """Positions sorted by length together; fewer if many likeliest words are named at each."""
 StartState = Literal["warm", "reset"]
+UnknownWords = Literal["auto", "spelled", "unk"]
+"""What a word outside the vocabulary is scored as: ``<UNK>`` with its spelling, or ``<UNK>`` alone.
+``auto``: with its spelling if the model knows how such words are spelled."""
 ScoringPrecision = Literal["auto", "fp32", "bf16"]
 
 
@@ -59,7 +62,10 @@ class ScoredSentences:
     is_unknown: Bool[np.ndarray, " U"]
     """Of the distinct words: whether they are predicted as ``<UNK>``."""
     nats: dict[Direction, Float[np.ndarray, " N"]]
-    """−ln p of every target."""
+    """−ln p of every target; of ``<UNK>`` for unknown words."""
+    spelling: Float[np.ndarray, " N"]
+    """−ln p(spelling | unknown) of unknown words, in both directions the same; 0 for all other
+    targets, and for all if spellings are not scored."""
     distributions: dict[Direction, DistributionTable]
     """If asked for, the distributions that the targets are drawn from."""
 
@@ -75,6 +81,7 @@ class TextScorer:
             ``auto`` uses it on CPUs where it is faster than fp32.
         top: Measure the distributions, too, and name this many of the likeliest words.
         hashed: Hash the model, for `metadata`.
+        unknown: Whether unknown words are spelled.
         device: Where to compute; default: where the model is.
     """
 
@@ -87,6 +94,7 @@ class TextScorer:
         precision: ScoringPrecision | str = "auto",
         top: int | None = None,
         hashed: bool = False,
+        unknown: UnknownWords | str = "auto",
         device: str | None = None,
     ) -> None:
         model = model.stored()
@@ -94,6 +102,14 @@ class TextScorer:
         self.vocab = scoring_vocab(model)
         check_choice(state, StartState, name="state")
         check_choice(precision, ScoringPrecision, name="precision")
+        check_choice(unknown, UnknownWords, name="unknown")
+        if unknown == "spelled" and model.spelling is None:
+            raise InputError(
+                "This model does not know how words outside its vocabulary are spelled: it has no "
+                "spelling.safetensors. `elmokit finetune MODEL CORPUS` learns that, too; with "
+                "`unk` (--unknown unk) unknown words are scored as <UNK>."
+            )
+        self.spelling = None if unknown == "unk" else model.spelling
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
         is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(device))
@@ -102,7 +118,12 @@ class TextScorer:
         self.bilm = FrozenBiLM(model, precision=self.precision, device=device)
         self._metadata = None
         if hashed:
-            self._metadata = model.metadata() | {"state": state, "precision": self.precision}
+            self._metadata = model.metadata() | {
+                "state": state, "precision": self.precision,
+                "unknown": "unk" if self.spelling is None else "spelled",
+            }  # fmt: skip
+            if self.spelling is not None:
+                self._metadata["spelling_hash"] = self.spelling.sha256
         self.scores = TargetScores(model, precision=self.precision, device=device)
         self._top = top
         self._distributions = None if top is None else self._named(top)
@@ -152,13 +173,15 @@ class TextScorer:
         for buffer in fill_buffers(stream, max_tokens=max_tokens):
             vectors, tokens = self.bilm.encode(buffer)
             word_ids = self.vocab.encode(tokens.words)
+            is_unknown = word_ids == self.vocab.unknown_id
             lengths = [len(sentence) for sentence in tokens.sentences]
             # Of both boundaries of a sentence one is read, and the other is a target.
             first = np.cumsum([0, *(length - 1 for length in lengths)])
             scored = ScoredSentences(
                 tokens=tokens,
-                is_unknown=word_ids == self.vocab.unknown_id,
+                is_unknown=is_unknown,
                 nats={way: np.empty(first[-1], np.float32) for way in get_args(Direction)},
+                spelling=self._spelled(tokens, is_unknown),
                 distributions={
                     way: self._distributions.table(int(first[-1]))
                     for way in get_args(Direction)
@@ -174,6 +197,21 @@ class TextScorer:
                 done += len(batch)
                 on_sentences(done)
             yield scored
+
+    def _spelled(
+        self, tokens: DistinctTokens, is_unknown: Bool[np.ndarray, " U"]
+    ) -> Float[np.ndarray, " N"]:
+        """Score the spelling of unknown words at every target."""
+        nats = np.zeros(len(tokens.words))
+        if self.spelling is not None:
+            # a text may have <UNK> itself, which is in the vocabulary
+            rows = [
+                row for row in np.flatnonzero(is_unknown) if tokens.words[row] not in self.vocab
+            ]
+            if rows:
+                nats[rows] = self.spelling.nats([tokens.words[row] for row in rows], self.vocab)
+        targets = [nats[sentence[1:]] for sentence in tokens.sentences]
+        return np.concatenate(targets) if targets else np.zeros(0)
 
     def _read(
         self,
@@ -218,6 +256,7 @@ def open_scorer(
     state: StartState | str = "warm",
     precision: ScoringPrecision | str = "auto",
     top: int | None = None,
+    unknown: UnknownWords | str = "auto",
 ) -> tuple[TextScorer, Tokenizer]:
     """Load a model to score raw text, and its tokenizer; warn if another one is named.
 
@@ -226,7 +265,7 @@ def open_scorer(
     model = read_bilm(model_path)
     scorer = TextScorer(
         model, batch_size=batch_size, state=state, precision=precision, top=top, hashed=True,
-        device=find_device(device),
+        unknown=unknown, device=find_device(device),
     )  # fmt: skip
     return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
 

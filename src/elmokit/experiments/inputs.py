@@ -36,7 +36,7 @@ from elmokit.tasks.sampling import DataFile
 from elmokit.weights.locate import PACKAGED_MODELS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 
-SAMPLE_VERSION = 4
+SAMPLE_VERSION = 5
 """Increased when the same file would give a different sample."""
 
 
@@ -175,15 +175,20 @@ def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings)
     """Divide the training set of a task and take the subset of its dev set.
 
     The held-out part is a share of the file's examples, at most `MAX_HELD_OUT`, but at least one
-    unit; the sample that is trained on is of the others. Both are written to ``directory``.
+    unit; the sample that is trained on is of the others. Sentences are held out in blocks of the
+    file (`Task.block`), since neighbors are of one document and name the same things. Both parts
+    are written to ``directory``.
     """
     # held-out examples first: their draw does not depend on how many are trained on
     data = _divide_training(source.train, settings)
-    order, num_examples = _draw_order(data), sum(map(data.size, data.units))
-    most = min(MAX_HELD_OUT, round(HELD_OUT_SHARE * num_examples))
+    most = min(MAX_HELD_OUT, round(HELD_OUT_SHARE * sum(map(data.size, data.units))))
+    order = _draw_order(data, block=min(find_task(settings.task).block, max(1, most)))
     last = max(at for at, index in enumerate(order) if data.size(data.units[index]))
     held_out = _take(data, order[:last], most)  # an example is left to train on
-    train = _take(data, order[len(held_out) :], settings.max_train)
+    others = order[len(held_out) :]
+    if find_task(settings.task).block > 1:  # all the blocks are trained on
+        random.Random(0).shuffle(others)
+    train = _take(data, others, settings.max_train)
     return RunFiles(
         train=_write(data, train, source.train, directory / "train"),
         held_out=_write(data, held_out, source.train, directory / "train/held-out"),
@@ -220,11 +225,13 @@ def _divide_training(source: Path, settings: TaskSettings) -> DataFile:
     return data
 
 
-def _draw_order(data: DataFile) -> list[int]:
-    order = list(range(len(data.units)))
+def _draw_order(data: DataFile, *, block: int = 1) -> list[int]:
+    starts = list(range(0, len(data.units), block))
     # not the seed of a run: what all runs of a task have in common is not drawn again
-    random.Random(0).shuffle(order)
-    return order
+    random.Random(0).shuffle(starts)
+    return [
+        index for start in starts for index in range(start, min(start + block, len(data.units)))
+    ]
 
 
 def _take(data: DataFile, order: Sequence[int], limit: int | None) -> list[int]:

@@ -111,7 +111,7 @@ class ELMo(LayerMixes):
             layer_norm="none" if layer_norm is None else layer_norm, l2=l2,
         )  # fmt: skip
         if trained is not None:
-            self.set_mixes(trained.mix_weights, trained.gammas)
+            self.set_mixes(torch.from_numpy(trained.mix_weights), torch.from_numpy(trained.gammas))
         self.bilm = model.encoder() if isinstance(model, PretrainedBiLM) else model
         self.trainable_bilm = trainable_bilm
         self.keep_boundaries = keep_boundaries

@@ -37,7 +37,7 @@ class FrozenBiLM:
         self.engine = Engine(self.network)
         self._divergence = DivergenceCheck(self.engine)
         self._num_ids = tuple(
-            len(array) for name, array in arrays.items() if name.endswith("embedding.weight")
+            len(arrays[name]) for name in arrays if name.endswith("embedding.weight")
         )
         self._cache: WordCache | None = None
         if stored.config.char_cnn is None:
@@ -85,6 +85,15 @@ class FrozenBiLM:
             vectors[missing] = self.engine.encode_tokens(ids_of(missing))
             self._cache.write([tokens[i] for i in missing], vectors[missing])
         return vectors
+
+
+def compute_layers(
+    model: LoadedBiLM, ids: Integer[np.ndarray, "B T C"] | Integer[np.ndarray, "B T"]
+) -> Float[np.ndarray, "L N E2"]:
+    """Return the layers at the N real tokens of sentences given as ids, boundaries included."""
+    is_real = ids.any(axis=2) if ids.ndim == 3 else ids > 0  # (B, T)
+    output = FrozenBiLM(model).run_ids(ids[is_real], is_real.sum(axis=1).tolist(), None)
+    return np.concatenate(output.vectors, axis=1)
 
 
 def _check_ids(rows: np.ndarray, num_ids: tuple[int, ...]) -> None:

@@ -89,8 +89,8 @@ class _PackedTokenEncoder:
         cnn = config.char_cnn
         assert cnn is not None
         weights = {
-            name.removeprefix(_ENCODER): array
-            for name, array in arrays.items()
+            name.removeprefix(_ENCODER): arrays[name]
+            for name in arrays
             if name.startswith(_ENCODER)
         }
         self._max_characters = config.char_vocab.max_characters

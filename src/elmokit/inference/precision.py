@@ -17,10 +17,11 @@ from typing import Any, cast
 import numpy as np
 
 from elmokit.bilm.config import BiLMConfig
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError, needs_torch
 from elmokit.field_checks import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
+from elmokit.inference.numpy_backend import NumPyNetwork
 from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 
@@ -70,10 +71,8 @@ def pick_device(device: Any) -> Any:
 
 def import_torch() -> Any:
     """Return PyTorch, which nothing here imports that only needs the CPU's kernels."""
-    try:
+    with needs_torch():
         return import_module("torch")
-    except ImportError as error:
-        raise MissingExtraError("PyTorch", extra="train") from error
 
 
 def _may_have_cuda() -> bool:
@@ -87,7 +86,10 @@ def _may_have_cuda() -> bool:
 def build_network(
     config: BiLMConfig, arrays: Mapping[str, np.ndarray], *, precision: Precision, device: str
 ) -> Network:
-    """Build a network of compiled kernels on the CPU, else of PyTorch, where int8 becomes bf16."""
+    """Build a network: on the CPU of compiled kernels, or of NumPy in fp32; else of PyTorch.
+
+    PyTorch computes bf16 for int8.
+    """
     use_one_thread_after_a_fork()
     kernels = load_kernels() if device == "cpu" else None
     if kernels is not None:
@@ -95,8 +97,13 @@ def build_network(
         quick = "" if precision in kernels.quick_kinds else ", without instructions of its own"
         log.debug("%s through compiled %s%s", precision, network.computed_by, quick)
         return network
+    if device == "cpu":
+        if precision != "fp32":
+            log.warning("%s needs the compiled kernels: computing in fp32", precision)
+        log.debug("fp32 through NumPy")
+        return NumPyNetwork(config, arrays)
     if precision == "int8":
-        log.warning("int8 needs the compiled kernels and the CPU: computing in bf16")
+        log.warning("int8 needs the CPU: computing in bf16")
     log.debug("%s through PyTorch on %s", "fp32" if precision == "fp32" else "bf16", device)
     return torch_backend().ModuleNetwork(
         config, arrays, use_bf16=precision != "fp32", device=device

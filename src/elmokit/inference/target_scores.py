@@ -34,7 +34,7 @@ MAX_SCORES = 1 << 22
 class TargetScores:
     """Negative log-likelihoods under the whole softmax of a model.
 
-    Without compiled kernels and on other devices PyTorch computes them in fp32; ``precision`` is
+    Without compiled kernels NumPy computes them in fp32, on other devices PyTorch; ``precision`` is
     that of the kernels' products with rare words.
     """
 
@@ -47,18 +47,21 @@ class TargetScores:
         assert num_words is not None
         self.num_words = num_words
         self._parts: list[PackedLogSumExp] = []
-        self._clusters = self._modules = None
+        self._plain: Any = None  # what computes all log-probabilities
         device = stored.device if device is None else device
-        kernels = load_kernels() if device == "cpu" else None
-        if kernels is None:
+        if device != "cpu":
             dim = stored.config.lstm.projection_dim
-            self._modules = torch_backend().ModuleSoftmax(
+            self._plain = torch_backend().ModuleSoftmax(
                 config, stored.arrays(), dim, num_words=num_words, device=device
             )
             return
         if config.kind == "adaptive":
             ends = (*cutoffs_of(config, num_words), num_words)
-            self._clusters = _Clusters(stored.arrays(), ends)
+            self._plain = _Clusters(stored.arrays(), ends)
+            return
+        kernels = load_kernels()
+        if kernels is None:
+            self._plain = _AllWords(stored.arrays())
             return
         self._weight = stored.arrays()["softmax.weight"]
         self._bias = stored.arrays()["softmax.bias"]
@@ -82,7 +85,7 @@ class TargetScores:
     ) -> Float[np.ndarray, " X"]:
         """Return the loss of every target in nats; the other rows do not affect it."""
         if not self._parts:
-            return (self._modules or self._clusters).nll(hidden, word_ids)  # pyright: ignore[reportOptionalMemberAccess]
+            return self._plain.nll(hidden, word_ids)
         hidden = np.ascontiguousarray(hidden)
         targets = self._of_targets(hidden, word_ids)
         totals = [part(hidden, targets, columns) for part, columns in self._columns(word_ids)]
@@ -110,7 +113,7 @@ class TargetScores:
     def log_probs(self, hidden: Float[np.ndarray, "X D"]) -> Float[np.ndarray, "X V"]:
         """Return the log-probabilities of all words."""
         if not self._parts:
-            return (self._modules or self._clusters).log_probs(hidden)  # pyright: ignore[reportOptionalMemberAccess]
+            return self._plain.log_probs(hidden)
         return log_softmax(hidden @ self._weight.T + self._bias)
 
     def _columns(self, word_ids: np.ndarray) -> Iterator[tuple[PackedLogSumExp, np.ndarray]]:
@@ -124,6 +127,27 @@ class TargetScores:
     def _of_targets(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
         rows = word_ids - 1
         return (hidden * self._weight[rows]).sum(axis=1) + self._bias[rows]
+
+
+class _AllWords:
+    """A softmax over all words in NumPy."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._weight, self._bias = arrays["softmax.weight"], arrays["softmax.bias"]
+
+    def nll(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
+        """Return the loss of every target in nats."""
+        losses = np.empty(len(hidden), dtype=np.float32)
+        size = max(1, MAX_SCORES // len(self._bias))
+        for start in range(0, len(hidden), size):
+            part = slice(start, start + size)
+            rows = np.arange(len(hidden[part]))
+            losses[part] = -self.log_probs(hidden[part])[rows, word_ids[part] - 1]
+        return losses
+
+    def log_probs(self, hidden: np.ndarray) -> np.ndarray:
+        """Return the log-probabilities of all words."""
+        return log_softmax(hidden @ self._weight.T + self._bias)
 
 
 class _Clusters:

@@ -1,10 +1,9 @@
-"""The network and the softmax in PyTorch, for machines without a compiler and for other devices.
+"""The network and the softmax in PyTorch, for devices other than the CPU.
 
 Arrays go in and come out, as with the kernels.
 
 The height of every matrix product is a multiple of a block: for other heights PyTorch may use
-kernels that add in another order, which grows to 1e-5 over a few hundred recurrent steps. With
-whole blocks a sentence gets the same bits in any batch.
+kernels that add in another order, which grows to 1e-5 over a few hundred recurrent steps.
 """
 
 import copy

@@ -13,11 +13,11 @@ from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.precision import check_precision
 from elmokit.inference.state import LSTMState
 from elmokit.integrations.arrow_table import TableEmbedder
-from elmokit.integrations.shared import AnyModel, loaded
+from elmokit.integrations.shared import AnyModel
 from elmokit.jobs.identity import changes
 from elmokit.text.tokenizers.registry import tokenizer_for_model
 from elmokit.text.worker_processes import BLOCKS_AHEAD, blocks_of_lines
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 try:
@@ -46,7 +46,11 @@ def embed_dataset(
     ``column``, ``options`` and ``precision`` of `TableEmbedder`.
     """
     fewest, most = (num_actors, num_actors) if isinstance(num_actors, int) else num_actors
-    made_of = {"model": loaded(model), "device": "cuda" if num_gpus else "cpu", "threads": num_cpus}
+    made_of = {
+        "model": open_bilm(model),
+        "device": "cuda" if num_gpus else "cpu",
+        "threads": num_cpus,
+    }
     return dataset.map_batches(
         TableEmbedder, fn_constructor_kwargs=made_of | settings, batch_format="pyarrow",
         batch_size=batch_size, num_cpus=num_cpus, num_gpus=num_gpus or None,
@@ -77,7 +81,7 @@ class RayLines:
         if self.options.state == "carry":
             raise InputError('state="carry" reads the text as one stream: leave out --engine ray.')
         # whatever is wrong with the settings is said before a cluster starts
-        bilm, precision = loaded(model), check_precision(precision)
+        bilm, precision = open_bilm(model), check_precision(precision)
         self.options.check_values(num_layers=bilm.num_layers)
         self.num_layers = bilm.num_layers
         tokenizer_for_model(bilm.tokenizer, self.options.tokenizer)
@@ -137,7 +141,7 @@ class RayLines:
 class _BlockEmbedder:
     """What an actor holds."""
 
-    def __init__(self, model: PretrainedBiLM, options: EmbedOptions, load: dict[str, Any]) -> None:
+    def __init__(self, model: StoredBiLM, options: EmbedOptions, load: dict[str, Any]) -> None:
         self._lines = OwnLines(Embedder.load(model, **load), options)
 
     def embed(self, texts: list[str]) -> tuple[dict[str, Any], list[EmbeddedLine]]:

@@ -20,8 +20,8 @@ from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.field_checks import check_choice
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.elmo import ELMo
-from elmokit.integrations.shared import AnyModel, loaded
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.integrations.shared import AnyModel
+from elmokit.weights.model_dir import PretrainedBiLM, as_modules
 
 try:
     from sentence_transformers.base.modules import InputModule
@@ -58,7 +58,7 @@ class ElmoWords(InputModule):
         super().__init__()
         if max_seq_length is not None and max_seq_length < 1:
             raise InputError(f"`max_seq_length` must be at least 1, got {max_seq_length}.")
-        source = loaded(model)
+        source = as_modules(model)
         self.layers = check_choice(layers, LayerChoice, name="layers")
         self.trainable_bilm, self.max_seq_length = trainable_bilm, max_seq_length
         self.elmo = ELMo(source, layers=self.layers, dropout=0.0, trainable_bilm=trainable_bilm)  # pyright: ignore[reportArgumentType]

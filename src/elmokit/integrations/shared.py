@@ -12,16 +12,11 @@ from elmokit.errors import FormatError
 from elmokit.files.temporary import scratch_directory
 from elmokit.inference.results import Layers
 from elmokit.text.given_sentences import GivenSentence, split_sentences
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import FILE_NAMES
+from elmokit.weights.stored_bilm import LoadedBiLM, read_bilm
 
-AnyModel = str | PathLike[str] | PretrainedBiLM | None
+AnyModel = str | PathLike[str] | LoadedBiLM | None
 """A directory, a name or a loaded model; None is the English model in the package."""
-
-
-def loaded(model: AnyModel) -> PretrainedBiLM:
-    """Return the model."""
-    return model if isinstance(model, PretrainedBiLM) else load_model(model)
 
 
 def words_and_vectors(
@@ -35,7 +30,7 @@ def words_and_vectors(
 def files_of(embedder: Embedder) -> dict[str, bytes]:
     """Return the files of the model directory by name."""
     with scratch_directory("model") as scratch:
-        embedder.model.save(scratch / "saved")
+        embedder.stored().save(scratch / "saved")
         return {path.name: path.read_bytes() for path in sorted((scratch / "saved").iterdir())}
 
 
@@ -50,4 +45,4 @@ def embedder_of(files: Mapping[str, bytes]) -> Embedder:
     with scratch_directory("model") as scratch:
         for name, content in files.items():
             (scratch / name).write_bytes(content)
-        return Embedder(load_model(scratch))
+        return Embedder(read_bilm(scratch))

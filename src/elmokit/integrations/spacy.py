@@ -20,7 +20,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers, check_layers, check_one_layer
 from elmokit.integrations.shared import embedder_of, files_of
-from elmokit.weights.model_dir import load_model
+from elmokit.weights.stored_bilm import read_bilm
 
 try:
     import spacy
@@ -101,12 +101,12 @@ class ElmoComponent(StoredBiLM):
 
     def to_disk(self, path: str | Path, **_: object) -> None:
         """Write the model directory."""
-        self.embedder.model.save(Path(path) / _MODEL_DIR)
+        self.embedder.stored().save(Path(path) / _MODEL_DIR)
 
     def from_disk(self, path: str | Path, **_: object) -> "ElmoComponent":
         """Use the model directory that `to_disk` wrote."""
         # a copy in memory, not mapped from the files: the folder may go
-        self._embedder = Embedder(copy.deepcopy(load_model(Path(path) / _MODEL_DIR)))
+        self._embedder = Embedder(copy.deepcopy(read_bilm(Path(path) / _MODEL_DIR)))
         return self
 
 

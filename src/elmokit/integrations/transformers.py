@@ -23,6 +23,7 @@ from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, MissingExtraError
 from elmokit.inference.elmo import PackedWeights, run_frozen
 from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.transformers_causal import ElmoCausalLMConfig, ElmoForCausalLM
 from elmokit.integrations.transformers_tokenizer import (
     CODE_NAME,
     ElmoTokenizer,
@@ -30,6 +31,7 @@ from elmokit.integrations.transformers_tokenizer import (
     convertible,
     write_code,
 )
+from elmokit.integrations.transformers_words import ElmoWordTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -38,6 +40,7 @@ try:
     from transformers import (
         AutoConfig,
         AutoModel,
+        AutoModelForCausalLM,
         AutoTokenizer,
         PreTrainedConfig,
         PreTrainedModel,
@@ -46,7 +49,14 @@ try:
 except ImportError as error:
     raise MissingExtraError("transformers", extra="transformers") from error
 
-__all__ = ["ElmoConfig", "ElmoModel", "ElmoTokenizer"]
+__all__ = [
+    "ElmoCausalLMConfig",
+    "ElmoConfig",
+    "ElmoForCausalLM",
+    "ElmoModel",
+    "ElmoTokenizer",
+    "ElmoWordTokenizer",
+]
 
 
 class ElmoConfig(OwnCode, PreTrainedConfig):
@@ -199,3 +209,6 @@ class ElmoModel(OwnCode, PreTrainedModel):
 AutoConfig.register(ElmoConfig.model_type, ElmoConfig, exist_ok=True)
 AutoModel.register(ElmoConfig, ElmoModel, exist_ok=True)
 AutoTokenizer.register(ElmoConfig, tokenizer_class=ElmoTokenizer, exist_ok=True)
+AutoConfig.register(ElmoCausalLMConfig.model_type, ElmoCausalLMConfig, exist_ok=True)
+AutoModelForCausalLM.register(ElmoCausalLMConfig, ElmoForCausalLM, exist_ok=True)
+AutoTokenizer.register(ElmoCausalLMConfig, tokenizer_class=ElmoWordTokenizer, exist_ok=True)

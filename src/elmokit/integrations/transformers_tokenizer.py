@@ -13,7 +13,7 @@ import numpy as np
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
-from elmokit.integrations.shared import AnyModel, loaded
+from elmokit.integrations.shared import AnyModel
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
@@ -21,7 +21,7 @@ from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.model_dir import PretrainedBiLM, as_modules
 
 try:
     from transformers import BatchEncoding, PreTrainedTokenizer
@@ -35,9 +35,23 @@ CODE_NAME = "elmokit_model.py"
 _CODE = """\
 \"\"\"Classes of this model; needs: pip install "elmokit[transformers]".\"\"\"
 
-from elmokit.integrations.transformers import ElmoConfig, ElmoModel, ElmoTokenizer
+from elmokit.integrations.transformers import (
+    ElmoCausalLMConfig,
+    ElmoConfig,
+    ElmoForCausalLM,
+    ElmoModel,
+    ElmoTokenizer,
+    ElmoWordTokenizer,
+)
 
-__all__ = ["ElmoConfig", "ElmoModel", "ElmoTokenizer"]
+__all__ = [
+    "ElmoCausalLMConfig",
+    "ElmoConfig",
+    "ElmoForCausalLM",
+    "ElmoModel",
+    "ElmoTokenizer",
+    "ElmoWordTokenizer",
+]
 """
 _PAD = "<pad>"
 _ONE_SENTENCE = (
@@ -63,7 +77,7 @@ def write_code(directory: str | os.PathLike[str]) -> str:
 
 def convertible(model: AnyModel) -> PretrainedBiLM:
     """Return a model; InputError for one that cannot be converted."""
-    source = loaded(model)
+    source = as_modules(model)
     if source.config.lexicon is not None:
         raise InputError(
             "A model with lists of characters and words (ELMoForManyLangs) cannot be converted to "

@@ -8,5 +8,5 @@
     inference.py  training.py  the two libraries
     layers.py     packed layers, for inference
 
-Without either, or with ``ELMOKIT_NATIVE=0``, the callers use PyTorch.
+Without either, or with ``ELMOKIT_NATIVE=0``, the callers use NumPy, or PyTorch in training.
 """

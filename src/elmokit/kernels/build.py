@@ -28,7 +28,7 @@ from elmokit.kernels.prebuilt import PREBUILT_DIR, find_prebuilt
 log = logging.getLogger(__name__)
 
 SWITCH = "ELMOKIT_NATIVE"
-"""Environment variable: 0 uses PyTorch only, ``compile`` no prebuilt libraries."""
+"""Environment variable: 0 uses none, ``compile`` no prebuilt libraries."""
 FLAGS = (
     "-O3", "-std=gnu11", "-shared", "-fPIC", "-pthread",
     "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-strict-aliasing",
@@ -36,7 +36,7 @@ FLAGS = (
 NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
 """Flags for all instructions of this processor; compilers differ."""
 INSTEAD = (
-    "there are no compiled kernels, so PyTorch computes everything, more slowly, and other values "
+    "there are no compiled kernels: everything is computed more slowly, and there are other values "
     f"on long machine-like sentences, where rounding grows ({SWITCH}=0 turns this message off)"
 )
 COMPILER_SECONDS = 60
@@ -52,7 +52,7 @@ def load_library(name: str) -> ctypes.CDLL | None:
     """Return the library of ``c/<name>.c``, or None where there is none (logged)."""
     choice = os.environ.get(SWITCH, "1")
     if choice == "0":
-        say_once(f"compiled kernels are switched off ({SWITCH}=0): PyTorch is used, more slowly")
+        say_once(f"compiled kernels are switched off ({SWITCH}=0): NumPy is used, more slowly")
         return None
     problem = ""
     for find in (find_compiled,) if choice == "compile" else (find_prebuilt, find_compiled):
@@ -75,10 +75,10 @@ def say_once(message: str, level: int = logging.INFO) -> None:
 
 
 def origin(name: str) -> str:
-    """Say what computes: prebuilt kernels, kernels compiled on this machine, or PyTorch."""
+    """Say what computes: prebuilt kernels, kernels compiled on this machine, or NumPy."""
     library = load_library(name)
     if library is None:
-        return "PyTorch, without compiled kernels"
+        return "NumPy, without compiled kernels"
     path = Path(library._name)
     if path.parent == PREBUILT_DIR:
         return f"prebuilt kernels ({path.stem.removeprefix(f'{name}-')})"

@@ -24,16 +24,20 @@ class PerplexityReport:
     bits_per_byte: float
     """Mean loss in bits, per UTF-8 byte of the words and one separator per target.
 
-    A lower bound: an unknown word costs no more than <UNK>, whatever its bytes.
+    With the spelling of unknown words (`is_spelled`), it can be compared between vocabularies;
+    without, it is a lower bound: an unknown word costs no more than <UNK>, whatever its bytes.
     """
     bits_per_byte_spelled: float
-    """The same with 8 bits more for each byte of an unknown word: an upper bound."""
+    """The same; without a model of spellings, with 8 bits for each byte of an unknown word: an
+    upper bound."""
     vocabulary: int
     """Its size V; perplexities over different vocabularies are not comparable."""
     state: str
     """The initial state of each sentence: ``warm`` or ``reset``."""
     precision: str = "fp32"
     """Of the products: ``fp32`` or ``bf16``."""
+    is_spelled: bool = False
+    """Whether bits per byte have the spelling of unknown words."""
 
 
 @dataclass
@@ -49,8 +53,12 @@ class PerplexityCounter:
     """UTF-8 bytes of all words."""
     unknown_bytes: int = 0
     """Those of unknown words."""
+    spelling_nats: float = 0.0
+    """-ln p of the spellings of unknown words, of one direction."""
 
-    def report(self, *, vocabulary: int, state: str, precision: str = "fp32") -> PerplexityReport:
+    def report(
+        self, *, vocabulary: int, state: str, precision: str = "fp32", is_spelled: bool = False
+    ) -> PerplexityReport:
         """Return the figures."""
         if self.tokens == 0:
             raise InputError(
@@ -58,14 +66,16 @@ class PerplexityCounter:
             )
         forward, backward = self.forward_nats / self.tokens, self.backward_nats / self.tokens
         mean = (forward + backward) / 2
-        bits, num_bytes = mean * self.tokens / math.log(2), self.text_bytes + self.tokens
+        bits = (mean * self.tokens + self.spelling_nats) / math.log(2)
+        num_bytes = self.text_bytes + self.tokens
+        unspelled = 0 if is_spelled else 8 * self.unknown_bytes
         return PerplexityReport(
             forward=_exp(forward), backward=_exp(backward), mean=_exp(mean),
             tokens=self.tokens, sentences=self.sentences,
             oov_rate=self.unknown_words / max(1, self.tokens - self.sentences),
             bits_per_byte=bits / num_bytes,
-            bits_per_byte_spelled=(bits + 8 * self.unknown_bytes) / num_bytes,
-            vocabulary=vocabulary, state=state, precision=precision,
+            bits_per_byte_spelled=(bits + unspelled) / num_bytes,
+            vocabulary=vocabulary, state=state, precision=precision, is_spelled=is_spelled,
         )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from elmokit.tasks.runs.run_dir import (
     read_weights,
 )
 from elmokit.weights.locate import TASK_RUNS
+from elmokit.weights.mix_file import mix_shares
 
 POSITIONS: tuple[MixPosition, ...] = ("input", "output")
 """Where a task model can use the mixture."""
@@ -74,7 +75,7 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
         name = f"inputs.mixes.scalar_mixes.{index}"
         weights, gamma = tensors.get(f"{name}.mix_weights"), tensors.get(f"{name}.gamma")
         if weights is not None and gamma is not None:
-            shares = tuple(weights.double().softmax(dim=0).tolist())
+            shares = tuple(mix_shares(weights.astype(np.float64)).tolist())
             mixes.append(MixWeights(position=position, weights=shares, gamma=float(gamma)))
     if not mixes:
         raise FormatError(f"{run_dir / WEIGHTS_FILE} has no layer weights. Train the task again.")

@@ -18,7 +18,6 @@ from elmokit.tasks.formats.labeled_texts import (
 )
 from elmokit.tasks.formats.records import first_named, read_records
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.classifier import BCN, ESIM
 from elmokit.tasks.sampling import DataFile, lines_of, records_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.tasks.written import WrittenWords
@@ -85,7 +84,7 @@ class SentimentTask(ClassificationTask):
     """
 
     name = "sentiment"
-    network, default_dropout = BCN, 0.25
+    network, default_dropout = "classifier.BCN", 0.25
     paper_inputs = InputSettings(positions="both", characters=False)
     text_fields = (("text", "document", "sentence", "Text"),)
     label_fields = ("label", "Label")
@@ -107,7 +106,7 @@ class NliTask(ClassificationTask):
     """Whether the first text entails the second: records of two texts and a label."""
 
     name, num_texts = "nli", 2
-    network, default_dropout = ESIM, 0.5
+    network, default_dropout = "classifier.ESIM", 0.5
     # The paper does not say how it normalizes the layers; this norm is independent of the batch.
     paper_inputs = InputSettings(
         positions="both", characters=False, dropout=0.0, layer_norm="token"

@@ -12,9 +12,8 @@ from typing import Any
 
 from elmokit.errors import FormatError, InputError
 from elmokit.metrics.coref import MEASURES, average_f1_of, count_clusters, f1s_of
-from elmokit.tasks.formats.ontonotes import CorefDocument, Span, read_coreference
+from elmokit.tasks.formats.ontonotes import Clusters, CorefDocument, Span, read_coreference
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.coreference import Clusters, CoreferenceModel
 from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.tasks.written import WrittenWords
@@ -38,7 +37,7 @@ class CorefTask(Task[CorefDocument]):
     name, metric = "coref", "average F1"
     score_from_counts = staticmethod(average_f1_of)
     divided_by = staticmethod(documents_of)
-    network, default_dropout = CoreferenceModel, 0.2
+    network, default_dropout = "coreference.CoreferenceModel", 0.2
     hub_tag = "coreference-resolution"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)

@@ -9,7 +9,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from elmokit.errors import FormatError, InputError
 from elmokit.metrics.squad import AnswerStyle, answer_f1_of, count_answers, exact_match_of
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.span_qa import FoundAnswer, QaExample, SpanQA
 from elmokit.tasks.sampling import paragraphs_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.tasks.written import joined
@@ -31,6 +30,38 @@ MAX_CONTEXT_WORDS = 10_000
 """Of a context in prediction; self-attention over that many takes 2.5 GB."""
 
 _HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QaExample:
+    """A question and its context as words, with the places of words and answers."""
+
+    name: str
+    """The id of the question."""
+    question: Sentence
+    context_words: Sentence
+    """In training, of a window of a long context."""
+    offsets: Offsets
+    """Of each context word, in ``context``; words altered by the tokenizer may share theirs."""
+    context: str
+    """The original text, from which answers are cut."""
+    question_text: str
+    """The original text."""
+    answers: tuple[str, ...] = ()
+    """Gold alternatives."""
+    spans: Offsets = ()
+    """``[start, end)`` in context words of the answers that have any; training uses the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAnswer:
+    """Part of the context; ``[start, end)`` in characters."""
+
+    text: str
+    start: int
+    end: int
+    probability: float
+    """Probability of the first word times that of the last; 0 in an empty context."""
 
 
 class GoldAnswers(NamedTuple):
@@ -59,7 +90,7 @@ class QaTask(Task[QaExample]):
     name, metric, num_texts = "qa", "F1", 2
     score_from_counts = staticmethod(answer_f1_of)
     divided_by = staticmethod(paragraphs_of)
-    network, default_dropout = SpanQA, 0.2
+    network, default_dropout = "span_qa.SpanQA", 0.2
     encoder, hub_tag = "biGRU with attention", "question-answering"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(positions="both", layer_l2=0.0)

@@ -1,6 +1,7 @@
 """The tasks, by the names that users type.
 
-A task's module, and torch with it, is imported only when the task is used: help texts are instant.
+A task's module is imported only when the task is used, so help texts are instant. Its network is
+named in the task and imported only when it is built: it needs PyTorch.
 """
 
 from importlib import import_module

@@ -10,7 +10,6 @@ from elmokit.metrics.accuracy import LabelCounts
 from elmokit.metrics.span_f1 import Span, count_spans, read_arguments
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.tagger import RoleLabeler
 from elmokit.tasks.sampling import DataFile, predicates_of
 from elmokit.tasks.tagging import SpanTaggingTask
 from elmokit.tasks.task import Sentence, Tokenize
@@ -28,7 +27,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
 
     name, metric = "srl", "F1"
     prefixes, field_names = "BI", ("roles", "role")
-    network, default_dropout = RoleLabeler, 0.1
+    network, default_dropout = "tagger.RoleLabeler", 0.1
     encoder = "highway LSTM"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(characters=False)

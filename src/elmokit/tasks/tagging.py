@@ -1,6 +1,6 @@
 """Tasks that tag each word (parts of speech), or spans of words (named entities)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -17,9 +17,8 @@ from elmokit.tasks.formats.conll import (
 )
 from elmokit.tasks.formats.conllu import is_comment, read_conllu, read_morphemes
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.networks.tagger import CRFTagger, Tagger
 from elmokit.tasks.sampling import DataFile, sentences_of
-from elmokit.tasks.task import Labels, Sentence, Task, TaskModel, TaskScore, Tokenize
+from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.tasks.written import Mark, WrittenWords
 
 Example = TypeVar("Example")
@@ -38,10 +37,11 @@ class TaggingTask(Task[Example]):
 
     metric: ClassVar[str] = "accuracy"
     score_from_counts = staticmethod(accuracy_of)
-    network: ClassVar[Callable[..., TaskModel]] = Tagger
+    network: ClassVar[str] = "tagger.Tagger"
     default_dropout: ClassVar[float] = 0.5
     paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)  # the encoder has dropout
     divided_by = staticmethod(sentences_of)
+    block = 400
 
     def sentences(self, example: Any) -> tuple[Sentence, ...]:
         return (example.tokens,)
@@ -90,7 +90,7 @@ class SpanTaggingTask(TaggingTask[Example]):
 
     metric: ClassVar[str] = "span F1"
     score_from_counts = staticmethod(f1_of)
-    network: ClassVar[Callable[..., TaskModel]] = CRFTagger
+    network: ClassVar[str] = "tagger.CRFTagger"
     prefixes: ClassVar[str] = "BILU"
     """Of tags, in the order of their ids; O comes first."""
     field_names: ClassVar[tuple[str, str]] = ("spans", "type")

@@ -3,21 +3,18 @@
 import random
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import Counts, LabelCounts, PrecisionRecall
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
-from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.sampling import DataFile
 from elmokit.tasks.written import written
 from elmokit.text.given_sentences import Tokenize, split_sentence
@@ -49,41 +46,6 @@ class TaskScore:
     """(num_examples,): `Task.number_sampling_units`; empty until `score_model` sets it."""
 
 
-class TaskModel(nn.Module, ABC):
-    """A task's network on top of `TokenInputs`.
-
-    Every network takes ``(inputs, labels, hidden_dims, dropout=...)``: labels in the order of their
-    ids, and widths of the recurrent layers (one direction). Mixtures have the inputs' dropout.
-
-    It reads one batch of sentences for each text of an example (two for pairs of texts), or all
-    sentences of documents (`Task.batched_by`) in order, in any number of batches. It makes tensors
-    on the device of the batches.
-    """
-
-    def __init__(self, inputs: TokenInputs, labels: Labels) -> None:
-        super().__init__()
-        self.inputs, self.labels = inputs, labels
-        self._ids = {label: number for number, label in enumerate(labels)}
-
-    @abstractmethod
-    def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
-        """Return the mean loss of a batch, in nats."""
-
-    @abstractmethod
-    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Any]:
-        """Return the answer for each example, without using its gold answer."""
-
-    def predict_with_probs(
-        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
-    ) -> list[tuple[Any, Any]]:
-        """Return the answers, each with what `Task.as_json` shows of its probabilities, or None."""
-        return [(answer, None) for answer in self.predict(batches, examples)]
-
-    @abstractmethod
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
-
-
 class Task(ABC, Generic[Example]):
     """Everything about a task except the training loop, the biLM and files of runs."""
 
@@ -91,13 +53,17 @@ class Task(ABC, Generic[Example]):
     """As in `elmokit.tasks.registry`."""
     metric: ClassVar[str]
     """Of `score`."""
-    network: ClassVar[Callable[..., TaskModel]]
+    network: ClassVar[str]
+    """Module of `elmokit.tasks.networks` and class: ``tagger.Tagger``; imported when it is built,
+    since it needs PyTorch."""
     encoder: ClassVar[str] = "biLSTM"
     """What cards call the recurrent layers of ``network``."""
     hub_tag: ClassVar[str] = "token-classification"
     """What model hubs call the task."""
     subsets: ClassVar[tuple[str, ...]] = ("all",)
     """Parts of a data file's examples that `divide` can keep."""
+    block: ClassVar[int] = 1
+    """Neighboring units that are held out together; above 1 where they are of one document."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
     """Where the network can read mixtures of layers."""
     all_units: ClassVar[tuple[Units, ...]] = ("words",)
@@ -172,7 +138,7 @@ class Task(ABC, Generic[Example]):
 
     @abstractmethod
     def gold(self, example: Example) -> Any:
-        """Return the answer that `TaskModel.predict` should give."""
+        """Return the answer that the network's ``predict`` should give."""
 
     def in_units_of_gold(self, example: Example, prediction: Any) -> Any:
         """Return a prediction as `gold` has it, if the data have other tokens than the model."""

@@ -29,6 +29,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, compress, pairwise
 from typing import Literal
 
 Normalization = Literal["none", "NFC", "plain-1"]
@@ -108,9 +109,15 @@ def _in_order(run: re.Match[str]) -> str:
 
 @functools.cache
 def combining_marks() -> str:
-    """Return all combining marks, for the character classes of patterns."""
-    codes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # ideographs and tags are between
-    return "".join(char for char in map(chr, codes) if unicodedata.category(char)[0] == "M")
+    """Return all combining marks as ranges, for the character classes of patterns."""
+    # no marks: ideographs, syllables, surrogates and private use, tags
+    parts = ((0x300, 0x3400), (0xA4D0, 0xAC00), (0xF900, 0x17000), (0x18D00, 0x20000))
+    codes = [*chain(*(range(*part) for part in parts)), *range(0xE0100, 0xE01F0)]
+    is_mark = map({"Mn", "Mc", "Me"}.__contains__, map(unicodedata.category, map(chr, codes)))
+    marks = list(compress(codes, is_mark))
+    starts = [a for before, a in pairwise((0, *marks)) if a != before + 1]
+    ends = [a for a, after in pairwise((*marks, 0)) if after != a + 1]
+    return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(starts, ends, strict=True))
 
 
 @functools.cache

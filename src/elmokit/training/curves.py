@@ -13,12 +13,13 @@ from elmokit.files.json_files import read_json
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.jobs.job import MARK, RUN_FILE, command_of
 from elmokit.jobs.metrics_log import METRICS_FILE, read_log
-from elmokit.training.pretraining.finetune import AFTER_FILE, BEFORE_FILE
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
 from elmokit.wording import quoted
 
 NGRAM_NAME = "ngram.json"
 """In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
+BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
+"""Perplexities of the base model and of the fine-tuned one, in the run directory."""
 MAX_ROWS = 4000
 """Of a run's log without held-out perplexities, evenly thinned; those with them are all kept."""
 Schema = TypeVar("Schema", bound=BaseModel)

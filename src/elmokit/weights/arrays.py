@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -21,16 +21,46 @@ SCALE = ".scale"
 """What the name of a tensor's scales adds to the tensor's own name."""
 FLOATS = ("F32", "F16", "BF16")
 """Data types of weights, as safetensors names them; fp32 holds every value of all of them."""
-_NUMPY_TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "i1"}
+_NUMPY_TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "i1", "I64": "<i8"}
+
+
+class StoredArrays(Mapping[str, np.ndarray]):
+    """Arrays of a memory-mapped file as fp32: those of another type are made whenever asked for.
+
+    Writing to an array does not change the file.
+    """
+
+    def __init__(self, mapped: np.ndarray, header: dict[str, Any], names: Collection[str]) -> None:
+        self._mapped, self._header, self._names = mapped, header, dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Float[np.ndarray, "..."]:
+        if name not in self._names:
+            raise KeyError(name)
+        return _unpacked(self._mapped, self._header, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def check_finite(self, path: Path) -> None:
+        """Raise `FormatError` if one holds NaN or an infinite value."""
+        for name in self._names:
+            if self._header[name]["dtype"] == "I8":  # finite if its largest multiple of a scale is
+                scale = _stored(self._mapped, self._header[name + SCALE]).astype(np.float32)
+                with np.errstate(over="ignore"):
+                    check_finite(128 * scale, name + SCALE, path)
+            else:
+                check_finite(self[name], name, path)
 
 
 def read_arrays(
     path: Path, shapes: Mapping[str, tuple[int, ...]], *, sha256: str | None, advice: str
-) -> dict[str, Float[np.ndarray, "..."]]:
+) -> StoredArrays:
     """Read a file of parameters with these names and shapes as fp32.
 
-    fp32 is memory-mapped: writing to an array does not change the file. ``sha256`` is the hash that
-    the file must have.
+    ``sha256`` is the hash that the file must have.
     """
     first = next(iter(shapes))
     expected = (
@@ -43,21 +73,49 @@ def read_arrays(
         ThreadPoolExecutor(1) as pool,
     ):
         _check_header(file, shapes, path, advice)
-        size = int.from_bytes(content.read(8), "little")
-        header = json.loads(content.read(size))
-        mapped = np.memmap(content, np.uint8, mode="c", offset=0)[8 + size :]
+        mapped, header = _mapped(content)
         content.seek(0)
         # hashed while the arrays are read; a file that replaces this one meanwhile is not read
         digest = pool.submit(hashlib.file_digest, content, "sha256") if sha256 else None
-        arrays = {name: _unpacked(mapped, header, name) for name in shapes}
-        for name, array in arrays.items():
-            check_finite(array, name, path)
+        arrays = StoredArrays(mapped, header, shapes)
+        arrays.check_finite(path)
     if digest is not None and digest.result().hexdigest() != sha256:
         raise FormatError(
             f"{path}: damaged, of another model, or replaced while it was read: its SHA-256 is "
             f"not the one in config.json. {advice}"
         )
     return arrays
+
+
+def read_all(
+    path: Path, *, advice: str, dtypes: Collection[str] = FLOATS
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Read all tensors of a file, memory-mapped, of these types and finite, and its metadata.
+
+    bf16 is read as fp32, other types stay what they are.
+    """
+    with (
+        damaged_tensors(path, advice),
+        safe_open(path, framework="numpy") as file,
+        path.open("rb") as content,
+    ):
+        mapped, header = _mapped(content)
+        arrays = {}
+        for name in file.keys():  # noqa: SIM118 (no mapping)
+            dtype = file.get_slice(name).get_dtype()
+            check_dtype(dtype, name, path, dtypes)
+            stored = _stored(mapped, header[name])
+            arrays[name] = _unpacked(mapped, header, name) if dtype == "BF16" else stored
+            if dtype in FLOATS:
+                check_finite(arrays[name], name, path)
+        return arrays, file.metadata() or {}
+
+
+def _mapped(content: BinaryIO) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the bytes of a file behind its header, and the header, once its size is checked."""
+    size = int.from_bytes(content.read(8), "little")
+    header = json.loads(content.read(size))
+    return np.memmap(content, np.uint8, mode="c", offset=0)[8 + size :], header
 
 
 def _check_header(
@@ -85,7 +143,9 @@ def _unpacked(mapped: np.ndarray, header: dict[str, Any], name: str) -> np.ndarr
     if header[name]["dtype"] != "I8":
         return values.astype(np.float32, copy=False)
     scale = _stored(mapped, header[name + SCALE]).astype(np.float32)
-    return values.astype(np.float32) * scale.reshape(-1, *[1] * (values.ndim - 1))
+    unpacked = values.astype(np.float32)
+    unpacked *= scale.reshape(-1, *[1] * (values.ndim - 1))
+    return unpacked
 
 
 def _stored(mapped: np.ndarray, entry: dict[str, Any]) -> np.ndarray:

@@ -16,11 +16,8 @@ from typing import Any
 
 import h5py
 import numpy as np
-import torch
-from torch import Tensor
 
-from elmokit.bilm.bilm import BiLMConfig
-from elmokit.bilm.softmax import AdaptiveSoftmax, SoftmaxConfig
+from elmokit.bilm.config import BiLMConfig, SoftmaxConfig, parameter_shapes
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath, atomic_files, reserve
 from elmokit.files.bounded import check_growth
@@ -30,6 +27,7 @@ from elmokit.text.lexicon import Lexicon
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
+from elmokit.weights.arrays import check_finite
 from elmokit.weights.bilm_tf_layout import (
     SOFTMAX_NAMES,
     Arrays,
@@ -45,9 +43,8 @@ from elmokit.weights.bilm_tf_options import (
     parse_softmax,
     read_options,
 )
-from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.result_metadata import METADATA_KEY, FileKind
-from elmokit.weights.tensor_files import WithoutStorage, check_finite
+from elmokit.weights.stored_bilm import LoadedBiLM, StoredBiLM, char_vocab_of, softmax_size
 
 logger = logging.getLogger(__name__)
 
@@ -55,29 +52,14 @@ _BILM_PREFIXES = ("char_embed", "embedding", "word_embed", "CNN", "RNN", "rnn")
 _EXPECTED = "The arrays of a biLM (`char_embed` or `embedding`, `RNN_0` …) were expected."
 
 
-def read_bilm_tf(
+def read_original(
     options: StrPath,
     weights: StrPath,
     *,
     vocab: StrPath | None = None,
     softmax: StrPath | None = None,
-) -> PretrainedBiLM:
-    """Read a model in the original format (bilm-tf, AllenNLP), in evaluation mode.
-
-    Words are encoded as in the original: no Unicode normalization, cut at any byte, split at white
-    space.
-
-    Args:
-        options: Options of training or of inference (``n_characters`` 261 or 262).
-        weights: The HDF5 weights.
-        vocab: Needed for perplexity, and by a word-input model to encode words.
-        softmax: HDF5 with ``softmax/W`` and ``softmax/b``, if not in ``weights``.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        FormatError: if a file is damaged, an option is missing or impossible, or a dataset is
-            missing or has another shape than the options say.
-    """
+) -> StoredBiLM:
+    """Read a model as `elmokit.read_bilm_tf` does, as arrays."""
     source = Path(options)
     data = read_options(source)
     with ExitStack() as files:
@@ -95,8 +77,8 @@ def build_bilm(
     source: Path,
     vocab: StrPath | None = None,
     output: ArraySource | None = None,
-) -> PretrainedBiLM:
-    """Build a model of options and of arrays in the original's layout, in evaluation mode.
+) -> StoredBiLM:
+    """Return the model of options and of arrays in the original's layout.
 
     ``source`` is the file of the options; ``output`` holds the softmax, if it is not in ``arrays``.
     """
@@ -144,33 +126,30 @@ def build_from_arrays(
     num_words: int | None = None,
     softmax_arrays: ArraySource | None = None,
     lexicon: Lexicon | None = None,
-) -> PretrainedBiLM:
-    """Build a model of a configuration; the options are only kept in its metadata."""
+) -> StoredBiLM:
+    """Return the model of a configuration; the options are only kept in its metadata."""
     try:
-        with WithoutStorage():
-            model = PretrainedBiLM(
-                config,
-                word_vocab=word_vocab,
-                softmax_config=softmax_config,
-                num_words=num_words,
-                tokenizer=TokenizerConfig(name="whitespace"),
-                lexicon=lexicon,
-                training={ORIGINAL_OPTIONS: copy.deepcopy(dict(options))},
-                initialize=False,
-            )
+        char_vocab = char_vocab_of(config, lexicon)
+        num_words = softmax_size(config, softmax_config, word_vocab, num_words)
     except ValueError as error:
         raise FormatError(f"{source}: {error}") from error
     layout = [*bilm_layout(config)]
-    tensors = _read_tensors(layout, arrays)
-    if softmax_arrays is not None and num_words is not None:
-        tensors |= _read_tensors([*softmax_layout(config, num_words)], softmax_arrays)
+    parameters = _read_arrays(layout, arrays)
+    if softmax_arrays is not None and softmax_config is not None and num_words is not None:
+        parameters |= _read_arrays([*softmax_layout(config, num_words)], softmax_arrays)
     _check_no_surplus(arrays, layout)
-    model.load_state_dict(tensors, assign=True)
-    return model.eval()
+    shapes = parameter_shapes(config, softmax_config, num_words)
+    ordered = {name: parameters[name] for name in shapes}
+    return StoredBiLM(
+        config, ordered, char_vocab=char_vocab, word_vocab=word_vocab,
+        softmax_config=softmax_config, num_words=num_words,
+        tokenizer=TokenizerConfig(name="whitespace"),
+        training={ORIGINAL_OPTIONS: copy.deepcopy(dict(options))},
+    )  # fmt: skip
 
 
 def write_bilm_tf(
-    model: PretrainedBiLM,
+    model: LoadedBiLM,
     options: StrPath,
     weights: StrPath,
     *,
@@ -191,25 +170,23 @@ def write_bilm_tf(
             ``softmax`` is given for a model without one, and if two of the files are the same.
     """
     check_distinct(options=options, weights=weights, softmax=softmax, vocabulary=vocab)
-    if isinstance(model.softmax, AdaptiveSoftmax) or model.config.lexicon is not None:
+    num_words, softmax_config = model.num_target_words, model.softmax_config
+    is_adaptive = softmax_config is not None and softmax_config.kind == "adaptive"
+    if (num_words is not None and is_adaptive) or model.config.lexicon is not None:
         what = "an adaptive softmax" if model.config.lexicon is None else "a `lexicon`"
         raise InputError(
             f"The original format has no place for {what}. An adaptive softmax can be left out "
             "(model.softmax = None); a model that reads characters and words by lists cannot be "
             "written."
         )
-    if softmax is not None and model.softmax is None:
+    if softmax is not None and num_words is None:
         raise InputError(f"`softmax` is {os.fspath(softmax)!r}, but the model has no softmax.")
     for loss in format_losses(model):
         logger.warning("%s: %s", os.fspath(weights), loss)
-    arrays = {
-        name: tensor.detach().to("cpu", torch.float32).numpy()
-        for name, tensor in model.state_dict().items()
-    }
-    metadata = model.metadata()
+    arrays, metadata = model.arrays(), model.metadata()
     layout, output = list(bilm_layout(model.config)), []
-    if model.softmax is not None:
-        output = list(softmax_layout(model.config, model.softmax.num_words))
+    if num_words is not None:
+        output = list(softmax_layout(model.config, num_words))
     others = [Path(path) for path in (weights, softmax, vocab) if path is not None]
     with atomic_files(Path(options), *others) as temp_paths:
         if softmax is None:
@@ -232,7 +209,7 @@ def check_distinct(**files: StrPath | None) -> None:
         )
 
 
-def format_losses(model: PretrainedBiLM) -> list[str]:
+def format_losses(model: LoadedBiLM) -> list[str]:
     """List what the original format cannot hold of this model, a sentence each."""
     vocab, reads_characters = model.config.char_vocab, model.config.char_cnn is not None
     losses = {
@@ -247,6 +224,7 @@ def format_losses(model: PretrainedBiLM) -> list[str]:
         f"the tokenizer ({model.tokenizer.name!r}): readers split at white space, so tokenize the "
         "text beforehand.": model.tokenizer.name != "whitespace",
         "the warm-up text.": bool(model.warm_text),
+        "the spellings of words outside the vocabulary.": model.spelling is not None,
     }  # fmt: skip
     return [f"the format has no place for {loss}" for loss, is_lost in losses.items() if is_lost]
 
@@ -269,7 +247,7 @@ def _check_no_surplus(arrays: ArraySource, layout: Iterable[Dataset]) -> None:
         logger.info(message, arrays.path, len(others), min(others))
 
 
-def _read_tensors(layout: list[Dataset], arrays: ArraySource) -> dict[str, Tensor]:
+def _read_arrays(layout: list[Dataset], arrays: ArraySource) -> dict[str, np.ndarray]:
     """Read parameters by name, once every dataset is known to be there in its shape."""
     shapes = arrays.shapes()
     stored_names = [_stored_name(dataset, shapes, arrays.path) for dataset in layout]
@@ -277,7 +255,7 @@ def _read_tensors(layout: list[Dataset], arrays: ArraySource) -> dict[str, Tenso
         arrays.path, sum(4 * math.prod(dataset.shape) for dataset in layout), arrays.num_bytes
     )
     return {
-        name: torch.from_numpy(np.array(array, order="C"))
+        name: np.array(array, order="C")
         for dataset, stored_name in zip(layout, stored_names, strict=True)
         for name, array in dataset.read(_read_array(arrays, stored_name)).items()
     }
@@ -304,7 +282,7 @@ def _read_array(arrays: ArraySource, name: str) -> np.ndarray:
     if stored.dtype != np.float32:
         logger.warning("%s: `%s` is %s, read as float32.", arrays.path, name, stored.dtype)
     array = arrays.read(stored).astype(np.float32, copy=False)
-    check_finite(torch.from_numpy(array), name, arrays.path)
+    check_finite(array, name, arrays.path)
     return array
 
 

@@ -11,9 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from elmokit.bilm.bilm import BiLMConfig
-from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.config import BiLMConfig, CharCNNConfig
+from elmokit.bilm.lstm_config import LSTMConfig
 from elmokit.text.char_vocab import NUM_RAW_CHARS
 
 Arrays = Mapping[str, np.ndarray]

@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from elmokit.bilm.bilm import BiLMConfig
-from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.lstmp import LSTMConfig
-from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.bilm.config import BiLMConfig, CharCNNConfig, SoftmaxConfig
+from elmokit.bilm.lstm_config import LSTMConfig
 from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError
 from elmokit.files.bounded import MAX_SETTINGS_BYTES
@@ -17,7 +15,7 @@ from elmokit.files.json_files import parse_json
 from elmokit.files.lines import read_whole
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, NUM_RAW_CHARS, CharVocabConfig
 from elmokit.text.lexicon import LexiconConfig
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.stored_bilm import LoadedBiLM
 
 Shapes = Mapping[str, tuple[int, ...]]
 """Shapes of the weights by the names of the original's HDF5 files."""
@@ -132,16 +130,16 @@ def parse_softmax(data: Mapping[str, Any], *, source: object) -> SoftmaxConfig:
         raise FormatError(f"{source}: `n_negative_samples_batch`: {error}") from error
 
 
-def options_of(model: PretrainedBiLM) -> dict[str, Any]:
+def options_of(model: LoadedBiLM) -> dict[str, Any]:
     """Return the options of a model: as they were read if they still hold, else fresh ones."""
     original = copy.deepcopy(model.training_metadata.get(ORIGINAL_OPTIONS) or {})
     result = original
     if not original or not _describes(original, model.config):
         result = {key: value for key, value in original.items() if key not in ("lstm", "char_cnn")}
         result |= _fresh_options(model.config)
-    if model.softmax is not None and model.softmax_config is not None:
+    if model.num_target_words is not None and model.softmax_config is not None:
         if "n_tokens_vocab" in result or not original:
-            result["n_tokens_vocab"] = model.softmax.num_words
+            result["n_tokens_vocab"] = model.num_target_words
         if parse_softmax(result, source=_STORED) != model.softmax_config:
             result["sample_softmax"] = model.softmax_config.kind == "sampled"
             result["n_negative_samples_batch"] = model.softmax_config.num_samples

@@ -2,36 +2,37 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from jaxtyping import Int
-from torch import Tensor
+from jaxtyping import Integer
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import check_target
 from elmokit.files.json_files import read_json
+from elmokit.weights.arrays import Storage
 from elmokit.weights.bilm_tf import (
     StrPath,
     check_distinct,
     format_losses,
-    read_bilm_tf,
+    read_original,
     write_bilm_tf,
 )
 from elmokit.weights.locate import CONFIG_NAME, OPTIONS_NAME, find_model
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import FILE_NAMES, VOCAB_NAME, WEIGHTS_NAME, check_replaceable
 from elmokit.weights.onnx_file import run_onnx, write_onnx
 from elmokit.weights.readers.contents import MAX_DEPTH, Choices, files_below, kind_of
 from elmokit.weights.readers.original import is_softmax
 from elmokit.weights.readers.registry import read_foreign
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
-from elmokit.weights.storage import Storage
+from elmokit.weights.stored_bilm import StoredBiLM, read_bilm
+
+Compute = Callable[[StoredBiLM, np.ndarray], np.ndarray]
+"""Runs a model on ids (B, T, C) or (B, T); returns its layers (L, N, 2D) at the N real tokens."""
 
 SAMPLE_SENTENCES = (
     "The bank raised its rates while we sat on the bank of the river .",
@@ -86,6 +87,7 @@ def convert(
     source: StrPath,
     destination: StrPath,
     *,
+    compute: Compute,
     options: StrPath | None = None,
     weights: StrPath | None = None,
     vocab: StrPath | None = None,
@@ -105,6 +107,7 @@ def convert(
         destination: The model directory to write; for a model directory as the source, a file
             ``*.onnx``, or the folder for the original's two files (and ``vocab.txt``, if the model
             has a vocabulary).
+        compute: What runs the source and the re-read destination, to compare them.
         options: Options file, a name in the source's folder or a path; written: its name.
         weights: Likewise the weights.
         vocab: Likewise the vocabulary of a foreign source.
@@ -149,8 +152,8 @@ def convert(
                 f"{path} is a model directory, for which `{names[0]}` has no use here."
             )
         if target.suffix == ".onnx":
-            return _to_onnx(path, target, dtype or "float32", overwrite=overwrite)
-        return _to_original(path, target, options, weights, softmax, overwrite=overwrite)
+            return _to_onnx(path, target, dtype or "float32", compute, overwrite=overwrite)
+        return _to_original(path, target, options, weights, softmax, compute, overwrite=overwrite)
     if target.suffix == ".onnx":
         raise InputError(
             f"ONNX is written from a model directory: convert {path} to one first, then that to "
@@ -170,7 +173,7 @@ def convert(
     choices = Choices(**paths, name=name, encoder_only=encoder_only)
     kind, imported = read_foreign(path, choices, scratch=target.absolute().parent)
     imported.model.save(target)
-    written = load_model(target)
+    written = read_bilm(target)
     return ConversionReport(
         source=f"{path}: {imported.origin}",
         source_format=kind,
@@ -178,7 +181,7 @@ def convert(
         destination_format="model directory",
         num_mixes=0 if written.mixes is None else len(written.mixes.gammas),
         notes=imported.notes,
-        **_comparison(imported.model, written),
+        **_comparison(imported.model, written, compute),
     )
 
 
@@ -224,6 +227,7 @@ def _to_original(
     options: StrPath | None,
     weights: StrPath | None,
     softmax: StrPath | None,
+    compute: Compute,
     *,
     overwrite: bool,
 ) -> ConversionReport:
@@ -245,33 +249,34 @@ def _to_original(
                 f"{path} holds a softmax, which would be read with the new weights. Remove it, or "
                 "give another destination."
             )
-    model = load_model(source)
+    model = read_bilm(source)
     write_bilm_tf(model, options_path, weights_path, softmax=softmax_path, vocab=vocab_path)
     vocab = None if model.word_vocab is None else vocab_path
-    written = read_bilm_tf(options_path, weights_path, vocab=vocab, softmax=softmax_path)
+    written = read_original(options_path, weights_path, vocab=vocab, softmax=softmax_path)
     return ConversionReport(
         source=str(source),
         source_format="model directory",
         destination=f"{options_path}, {weights_path}",
         destination_format="options.json + HDF5",
         losses=tuple(format_losses(model)),
-        **_comparison(model, written),
+        **_comparison(model, written, compute),
     )
 
 
-def _to_onnx(source: Path, target: Path, dtype: Storage, *, overwrite: bool) -> ConversionReport:
+def _to_onnx(
+    source: Path, target: Path, dtype: Storage, compute: Compute, *, overwrite: bool
+) -> ConversionReport:
     """Write an ONNX file, and compare what ONNX Runtime computes with the model, rounded or not."""
     check_target(target, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     if find_spec("onnxruntime") is None:  # better missed before the file is written
         raise MissingExtraError("onnxruntime", extra="onnx")
-    model = load_model(source)
+    model = read_bilm(source)
     write_onnx(model, target, dtype=dtype)
     ids = _sample_ids(model)
-    fields = _comparison(model, model) | {"vocabulary": None, "softmax": False}
+    fields = _comparison(model, model, compute) | {"vocabulary": None, "softmax": False}
     fields["same_bits"] = dtype == "float32"
-    with torch.inference_mode():
-        difference = model(ids).layers - run_onnx(target, ids)
-    fields["max_difference"] = float(difference.abs().max())
+    layers = run_onnx(target, ids)
+    fields["max_difference"] = float(np.abs(compute(model, ids) - layers).max())
     return ConversionReport(
         source=str(source),
         source_format="model directory",
@@ -281,31 +286,31 @@ def _to_onnx(source: Path, target: Path, dtype: Storage, *, overwrite: bool) -> 
     )
 
 
-def _comparison(before: PretrainedBiLM, after: PretrainedBiLM) -> dict[str, Any]:
+def _comparison(before: StoredBiLM, after: StoredBiLM, compute: Compute) -> dict[str, Any]:
     """Return the fields of a report about a model and how it was read again."""
-    with torch.inference_mode():
-        old, new = before.eval()(_sample_ids(before)), after.eval()(_sample_ids(after))
-    old_state, new_state = before.state_dict(), after.state_dict()
-    same_bits = old_state.keys() == new_state.keys() and all(
-        torch.equal(tensor.view(torch.int32), new_state[name].view(torch.int32))
-        for name, tensor in old_state.items()
+    old, new = (compute(model, _sample_ids(model)) for model in (before, after))
+    arrays, read_again = before.arrays(), after.arrays()
+    same_bits = arrays.keys() == read_again.keys() and all(
+        np.array_equal(array.view(np.int32), read_again[name].view(np.int32))
+        for name, array in arrays.items()
     )
     return {
         "num_parameters": after.num_parameters(),
         "num_layers": after.num_layers,
         "output_dim": after.output_dim,
         "vocabulary": None if after.word_vocab is None else len(after.word_vocab),
-        "softmax": after.softmax is not None,
+        "softmax": after.num_target_words is not None,
         "model_hash": after.model_hash(),
         "same_bits": same_bits,
-        "num_tokens": int(new.mask.sum()),
-        "max_difference": float((old.layers - new.layers).abs().max()),
+        "num_tokens": old.shape[1],
+        "max_difference": float(np.abs(old - new).max()),
     }
 
 
-def _sample_ids(model: PretrainedBiLM) -> Int[Tensor, "B T C"] | Int[Tensor, "B T"]:
+def _sample_ids(model: StoredBiLM) -> Integer[np.ndarray, "B T C"] | Integer[np.ndarray, "B T"]:
     """Encode the sample sentences, or take word ids from all over the vocabulary."""
     if model.config.num_words is None:
-        return model.encode([sentence.split() for sentence in SAMPLE_SENTENCES])
+        words = [sentence.split() for sentence in SAMPLE_SENTENCES]
+        return model.ids_of_sentences(words, boundaries=True)
     ids = np.linspace(1, model.config.num_words, 3 * SAMPLE_WORDS).astype(np.int64)
-    return torch.from_numpy(ids.reshape(3, SAMPLE_WORDS))
+    return ids.reshape(3, SAMPLE_WORDS)

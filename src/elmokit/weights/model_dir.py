@@ -1,52 +1,27 @@
-"""A biLM with vocabulary, softmax and metadata, and its directory.
-
-config.json        shapes, tokenizer, normalization, training metadata
-model.safetensors  all parameters, fp32, fp16, int8 or int6 (`elmokit.weights.storage`)
-vocab.txt          the words it predicts or reads, if any
-README.md          the model card
-lexicon.json       characters and words by list, if it reads them so (`elmokit.text.lexicon`)
-mixes.safetensors  mixtures of layers trained with it, if any (`elmokit.weights.mix_file`)
-"""
+"""A stored biLM as modules of PyTorch, to train it or to build it into a network."""
 
 import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Int
-from safetensors.torch import save_file
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.config import BiLMConfig, SoftmaxConfig
 from elmokit.bilm.softmax import Softmax, build_softmax
-from elmokit.config import to_dict
-from elmokit.files.atomic import atomic_directory
-from elmokit.files.hashing import file_sha256
-from elmokit.files.json_files import json_bytes
+from elmokit.files.atomic import StrPath
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 from elmokit.text.given_sentences import GivenSentence
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.version import __version__
-from elmokit.weights.arrays import Storage, check_name
-from elmokit.weights.card import model_card
-from elmokit.weights.locate import CONFIG_NAME, find_model
-from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
-from elmokit.weights.model_files import (
-    CARD_NAME,
-    LEXICON_NAME,
-    MIXES_NAME,
-    VOCAB_NAME,
-    WEIGHTS_NAME,
-    ModelDirConfig,
-    check_replaceable,
-)
-from elmokit.weights.storage import pack, round_parameters
+from elmokit.weights.arrays import Storage
+from elmokit.weights.bilm_tf import read_original
+from elmokit.weights.storage import round_all
 from elmokit.weights.stored_bilm import (
     Arrays,
     LoadedBiLM,
@@ -77,9 +52,6 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         ValueError: if vocabulary, ``num_words`` and the word embedding differ in size, or a softmax
             has no size.
     """
-
-    mixes: TrainedMixes | None = None
-    """Trained mixtures of its layers, which imported models can have; saved with the model."""
 
     def __init__(
         self,
@@ -127,6 +99,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
             )
         tensors = {name: torch.from_numpy(array) for name, array in stored.arrays().items()}
         model.load_state_dict(tensors, assign=True)
+        model.mixes, model.spelling = stored.mixes, stored.spelling
         return model.eval()
 
     def encoder(self) -> "PretrainedBiLM":
@@ -138,7 +111,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         encoder._modules = dict(self._modules)
         encoder.softmax = encoder.softmax_config = None
         if self.config.char_cnn is not None:
-            encoder.word_vocab = None
+            encoder.word_vocab = encoder.spelling = None
         return encoder
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -185,7 +158,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
             self.config, self.arrays(), char_vocab=self.char_vocab, word_vocab=self.word_vocab,
             softmax_config=self.softmax_config, num_words=self.num_target_words,
             tokenizer=self.tokenizer, warm_text=self.warm_text, training=self.training_metadata,
-            device=str(next(self.parameters()).device),
+            mixes=self.mixes, spelling=self.spelling, device=str(next(self.parameters()).device),
         )  # fmt: skip
 
     @property
@@ -193,58 +166,15 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         """V of the softmax, if there is one."""
         return None if self.softmax is None else self.softmax.num_words
 
-    def card(self) -> str:
-        """Return the model card as Markdown; bytes of names that are not UTF-8 are escaped."""
-        return model_card(self).encode("utf-8", "backslashreplace").decode("utf-8")
-
-    def save(self, directory: str | os.PathLike[str], *, dtype: Storage = "float32") -> None:
-        """Write the model directory, whole or not at all, replacing an older model.
-
-        ``float16`` halves the file, ``int8`` quarters it; call `round_to` first, so that nothing is
-        lost in saving.
-
-        Raises:
-            FileExistsError: if ``directory`` exists and is not a model directory.
-            ValueError: if ``dtype`` cannot hold a parameter exactly.
-        """
-        target = Path(os.path.expanduser(directory)).resolve()
-        check_name(target)
-        tensors = pack(self._tensors(), dtype)
-        check_replaceable(target)
-        with atomic_directory(target, last=CONFIG_NAME) as fresh:
-            self._write(fresh, dtype, tensors)
-
     def round_to(self, dtype: Storage) -> None:
         """Round all parameters in place to numbers that ``dtype`` holds exactly.
 
         Raises:
             ValueError: if a parameter is too large or not finite.
         """
-        round_parameters(self, dtype)
-
-    def _write(self, directory: Path, dtype: Storage, tensors: dict[str, Tensor]) -> None:
-        save_file(tensors, directory / WEIGHTS_NAME, metadata={"format": "pt"})
-        config = ModelDirConfig(
-            elmokit_version=__version__,
-            weights=dtype,
-            weights_sha256=file_sha256(directory / WEIGHTS_NAME),
-            bilm=self.config,
-            softmax=None if self.softmax is None else self.softmax_config,
-            num_words=self.num_target_words,
-            has_vocab=self.word_vocab is not None,
-            vocab_sha256=None if self.word_vocab is None else self.word_vocab.sha256,
-            tokenizer=self.tokenizer,
-            warm_text=self.warm_text,
-            training=self.training_metadata,
-        )
-        (directory / CONFIG_NAME).write_bytes(json_bytes(to_dict(config), indent=2))
-        if self.word_vocab is not None:
-            self.word_vocab.write(directory / VOCAB_NAME)
-        if isinstance(self.char_vocab, LexiconVocab):
-            (directory / LEXICON_NAME).write_bytes(self.char_vocab.lexicon.to_bytes())
-        if self.mixes is not None:
-            write_mixes(self.mixes, directory / MIXES_NAME)
-        (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
+        self.load_state_dict({
+            name: torch.from_numpy(array) for name, array in round_all(self.arrays(), dtype).items()
+        })  # fmt: skip
 
     def _tensors(self) -> dict[str, Tensor]:
         return {
@@ -265,8 +195,37 @@ def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:
         ConfigError: if config.json holds an unknown key or a wrong value.
     """
     use_one_thread_after_a_fork()
-    directory = find_model(path)
-    model = PretrainedBiLM.of(read_bilm(directory))
-    if (directory / MIXES_NAME).exists():
-        model.mixes = read_mixes(directory / MIXES_NAME)
-    return model
+    return PretrainedBiLM.of(read_bilm(path))
+
+
+def as_modules(model: LoadedBiLM | str | os.PathLike[str] | None) -> PretrainedBiLM:
+    """Return a model as modules: a loaded one, or one by its directory or name."""
+    if isinstance(model, LoadedBiLM):
+        return model if isinstance(model, PretrainedBiLM) else PretrainedBiLM.of(model.stored())
+    return load_model(model)
+
+
+def read_bilm_tf(
+    options: StrPath,
+    weights: StrPath,
+    *,
+    vocab: StrPath | None = None,
+    softmax: StrPath | None = None,
+) -> PretrainedBiLM:
+    """Read a model in the original format (bilm-tf, AllenNLP), in evaluation mode.
+
+    Words are encoded as in the original: no Unicode normalization, cut at any byte, split at white
+    space.
+
+    Args:
+        options: Options of training or of inference (``n_characters`` 261 or 262).
+        weights: The HDF5 weights.
+        vocab: Needed for perplexity, and by a word-input model to encode words.
+        softmax: HDF5 with ``softmax/W`` and ``softmax/b``, if not in ``weights``.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        FormatError: if a file is damaged, an option is missing or impossible, or a dataset is
+            missing or has another shape than the options say.
+    """
+    return PretrainedBiLM.of(read_original(options, weights, vocab=vocab, softmax=softmax))

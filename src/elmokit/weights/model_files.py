@@ -7,12 +7,12 @@ from typing import Any
 
 from elmokit.bilm.config import MAX_WORDS, BiLMConfig, SoftmaxConfig
 from elmokit.config import from_dict
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.arrays import Storage
-from elmokit.weights.locate import CONFIG_NAME, packaged_models
+from elmokit.weights.locate import CONFIG_NAME, find_model, packaged_models
 from elmokit.weights.result_metadata import adding_version_hint
 from elmokit.wording import quoted
 
@@ -25,8 +25,14 @@ MIXES_NAME = "mixes.safetensors"
 """Mixtures of layers that were trained with the model (`elmokit.weights.mix_file`), if any."""
 LEXICON_NAME = "lexicon.json"
 """The lists of characters and words of `elmokit.text.lexicon`, for models that have them."""
-FILE_NAMES = (CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME, MIXES_NAME, LEXICON_NAME)
+SPELLING_NAME = "spelling.safetensors"
+"""How words outside the vocabulary are spelled (`elmokit.text.spelling`), if that was learned."""
+FILE_NAMES = (
+    CONFIG_NAME, WEIGHTS_NAME, VOCAB_NAME, CARD_NAME, MIXES_NAME, LEXICON_NAME, SPELLING_NAME,
+)  # fmt: skip
 """Everything that a model directory holds."""
+KEPT = "kept"
+"""Folder of a run with the models of earlier times in its training."""
 FILE_MANAGER_FILES = (".DS_Store", "desktop.ini", "Thumbs.db")
 """What file managers leave in any directory."""
 
@@ -53,6 +59,8 @@ class ModelDirConfig:
     """Whether there is a ``vocab.txt``; None in older directories."""
     vocab_sha256: str | None = None
     """`WordVocab.sha256`, compared on loading; None without vocabulary and in older directories."""
+    spelling_sha256: str | None = None
+    """`SpellingModel.sha256`, compared on loading; None without ``spelling.safetensors``."""
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     """The tokenizer of the training text."""
     warm_text: tuple[str, ...] = ()
@@ -122,3 +130,28 @@ def _has_model_config(directory: Path) -> bool:
     except (OSError, FormatError):
         return False
     return config.get("model_type") == MODEL_TYPE
+
+
+def short_count(number: int) -> str:
+    """Return a round number of words as people write it: ``500k``, ``2M``."""
+    for unit, size in (("M", 10**6), ("k", 10**3)):
+        if number % size == 0:
+            return f"{number // size}{unit}"
+    return str(number)
+
+
+def models_over_training(path: str) -> dict[str, int]:
+    """Return the models that a run kept, then its last one, with the words each has read.
+
+    Raises:
+        InputError: if the run kept none.
+    """
+    directory = find_model(path)
+    folders = [entry for entry in (directory / KEPT).glob("*") if (entry / CONFIG_NAME).exists()]
+    if not folders:
+        raise InputError(
+            f"{directory} kept no models of earlier times: `elmokit pretrain --keep 1M,2M,5M` does."
+        )
+    read = {str(folder): int(read_config(folder).training["targets_seen"]) for folder in folders}
+    last = int(read_config(directory).training["targets_seen"])
+    return {**dict(sorted(read.items(), key=lambda pair: pair[1])), path: last}

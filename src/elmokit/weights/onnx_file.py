@@ -11,25 +11,24 @@ neither projection nor clipping. The cell is that of `elmokit.bilm.lstmp`, which
 spellings.
 """
 
-import copy
+from collections.abc import Mapping
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+from jaxtyping import Float, Integer
 
-from elmokit.bilm.bilm import BiLM
-from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
-from elmokit.bilm.lstmp import LSTMP
+from elmokit.bilm.config import BiLMConfig
+from elmokit.bilm.lstm_config import FORGET_OFFSET, LSTMConfig
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.damage import damage
 from elmokit.version import __version__
-from elmokit.weights.model_dir import PretrainedBiLM
-from elmokit.weights.storage import Storage, pack, round_parameters
+from elmokit.weights.arrays import Storage
+from elmokit.weights.storage import pack, round_all
+from elmokit.weights.stored_bilm import Arrays, LoadedBiLM
 
 OPSET = 18
 FLOAT, INT64, BOOL = 1, 7, 9
@@ -39,7 +38,7 @@ PRODUCER = "elmokit"
 ADVICE = "Export the model again: `elmokit convert MODEL FILE.onnx`."
 
 
-def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "float32") -> None:
+def write_onnx(model: LoadedBiLM, path: str | PathLike[str], *, dtype: Storage = "float32") -> None:
     """Write the biLM, without its softmax, as one ONNX file.
 
     A `Storage` below float32 makes the file smaller by rounding the weights, as
@@ -54,15 +53,12 @@ def write_onnx(model: BiLM, path: str | PathLike[str], *, dtype: Storage = "floa
         )
     onnx = _imported("onnx")
     reading = model.config.char_vocab
-    made = {"normalization": reading.normalization, "truncation": reading.truncation}
-    if isinstance(model, PretrainedBiLM):
-        made |= {"model_hash": model.model_hash(), "tokenizer": str(model.tokenizer)}
-    if dtype != "float32":
-        model = copy.deepcopy(model)
-        round_parameters(model, dtype)
+    made = {
+        "normalization": reading.normalization, "truncation": reading.truncation,
+        "model_hash": model.model_hash(), "tokenizer": str(model.tokenizer),
+    }  # fmt: skip
     graph = _Graph(dtype)
-    with torch.no_grad():
-        outputs = _network(graph, model)
+    outputs = _network(graph, model, round_all(model.stored().encoder().arrays(), dtype))
     shape: list[str | int] = ["sentences", "positions"]
     if model.config.char_cnn is not None:
         shape.append(model.config.char_vocab.max_characters)
@@ -102,11 +98,14 @@ def read_onnx_metadata(path: Path) -> dict[str, str]:
     return {"elmokit_version": proto.producer_version, **written}
 
 
-def run_onnx(path: str | PathLike[str], ids: Tensor) -> Tensor:
-    """Return the layers (L, B, T, 2D) that ONNX Runtime computes for ids, on the CPU."""
+def run_onnx(
+    path: str | PathLike[str], ids: Integer[np.ndarray, "B T ..."]
+) -> Float[np.ndarray, "L N E2"]:
+    """Return what ONNX Runtime computes on the CPU for ids: the layers at the N real tokens."""
     runtime = _imported("onnxruntime")
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return torch.from_numpy(session.run([LAYERS], {INPUT: ids.long().numpy()})[0])
+    layers, mask = session.run([LAYERS, MASK], {INPUT: ids.astype(np.int64)})
+    return layers[:, mask]
 
 
 def _imported(library: str) -> Any:
@@ -133,41 +132,41 @@ class _Graph:
         self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
         return names[0] if outputs == 1 else names
 
-    def constant(self, values: np.ndarray | Tensor | list[int]) -> str:
+    def constant(self, values: np.ndarray | list[int]) -> str:
         """Add a constant as it is; lists are int64."""
         from onnx import numpy_helper
 
-        array = values.numpy() if isinstance(values, Tensor) else np.asarray(values)
+        array = np.asarray(values)
         name = f"{self._prefix}constant_{len(self.initializers)}"
         self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
-    def weight(self, weight: Tensor) -> str:
+    def weight(self, weight: np.ndarray) -> str:
         """Add a rounded weight in the storage type, and return its fp32 values."""
-        if self.dtype == "float32" or weight.dim() < 2:
-            return self.constant(weight.float())
+        if self.dtype == "float32" or weight.ndim < 2:
+            return self.constant(weight)
         stored = list(pack({"weight": weight}, self.dtype).values())
         values = self.add("Cast", self.constant(stored[0]), to=FLOAT)
         if self.dtype == "float16":
             return values
         # not DequantizeLinear: runtimes fuse it with products, and round the other factor, too
-        scale = stored[1].view(-1, *[1] * (weight.dim() - 1))
+        scale = stored[1].reshape(-1, *[1] * (weight.ndim - 1))
         return self.add("Mul", values, self.constant(scale))
 
-    def linear(self, x: str, weight: Tensor, bias: Tensor | None = None) -> str:
+    def linear(self, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
         """Return x W^T + b: (…, X) -> (…, Y)."""
         product = self.add("MatMul", x, self.add("Transpose", self.weight(weight), perm=[1, 0]))
-        return product if bias is None else self.add("Add", product, self.constant(bias))
+        return self.add("Add", product, self.constant(bias))
 
     def clip(self, x: str, bound: float | None) -> str:
         """Limit absolute values."""
         if bound is None:
             return x
-        limits = (self.constant(torch.tensor(limit)) for limit in (-bound, bound))
+        limits = (self.constant(np.array(limit, dtype=np.float32)) for limit in (-bound, bound))
         return self.add("Clip", x, *limits)
 
 
-def _network(graph: _Graph, model: BiLM) -> tuple[str, str]:
+def _network(graph: _Graph, model: LoadedBiLM, arrays: Arrays) -> tuple[str, str]:
     """Add the whole network; return the names of layers and mask."""
     zero, last = graph.constant(np.array(0)), graph.constant([2])
     mask = graph.add("Greater", INPUT, zero)
@@ -176,14 +175,18 @@ def _network(graph: _Graph, model: BiLM) -> tuple[str, str]:
     counted = graph.add("Cast", mask, to=INT64)  # (B, T)
     lengths = graph.add("ReduceSum", counted, graph.constant([1]), keepdims=0)
     keep = graph.add("Unsqueeze", graph.add("Cast", mask, to=FLOAT), last)  # (B, T, 1)
-    tokens = graph.add("Mul", _tokens(graph, model), keep)  # (B, T, D)
+    tokens = graph.add("Mul", _tokens(graph, model.config, arrays), keep)  # (B, T, D)
     stacks = []
-    for layers, is_forward in ((model.forward_layers, True), (model.backward_layers, False)):
+    for stack in ("forward_layers", "backward_layers"):
+        is_forward = stack == "forward_layers"
         x = tokens if is_forward else _reversed(graph, tokens, lengths)
         outputs = []
-        for index, layer in enumerate(layers):
-            assert isinstance(layer, LSTMP)
-            out = _lstm(graph, layer, x, keep)
+        for index in range(model.config.lstm.num_layers):
+            weights = {
+                name: arrays.get(f"{stack}.{index}.{name}")
+                for name in ("input_weight", "recurrent_weight", "bias", "projection_weight")
+            }
+            out = _lstm(graph, model.config.lstm, weights, x, keep)
             if index > 0 and model.config.lstm.skip_connections:
                 out = graph.add("Add", out, x)
             outputs.append(out if is_forward else _reversed(graph, out, lengths))
@@ -196,36 +199,40 @@ def _network(graph: _Graph, model: BiLM) -> tuple[str, str]:
     return layers, mask
 
 
-def _tokens(graph: _Graph, model: BiLM) -> str:
+def _tokens(graph: _Graph, config: BiLMConfig, arrays: Arrays) -> str:
     """Return the token layer's vectors (B, T, D)."""
-    encoder = model.token_encoder
-    if not isinstance(encoder, CharTokenEncoder):
-        return graph.add("Gather", graph.weight(encoder.get_parameter("embedding.weight")), INPUT)
-    flat = graph.add("Reshape", INPUT, graph.constant([-1, encoder.max_characters]))  # (U, C)
-    characters = graph.add("Gather", graph.weight(encoder.char_embedding.weight), flat)
+    own = {
+        name.removeprefix("token_encoder."): array
+        for name, array in arrays.items()
+        if name.startswith("token_encoder.")
+    }
+    if config.char_cnn is None:
+        return graph.add("Gather", graph.weight(own["embedding.weight"]), INPUT)
+    length = config.char_vocab.max_characters
+    flat = graph.add("Reshape", INPUT, graph.constant([-1, length]))  # (U, C)
+    characters = graph.add("Gather", graph.weight(own["char_embedding.weight"]), flat)
     characters = graph.add("Transpose", characters, perm=[0, 2, 1])  # (U, E, C)
     maxima = []
-    for convolution in encoder.convolutions:
-        assert isinstance(convolution, torch.nn.Conv1d)
-        assert convolution.bias is not None
-        weights = graph.weight(convolution.weight), graph.constant(convolution.bias)
-        answers = graph.add("Conv", characters, *weights)  # (U, filters, windows)
+    for number in range(len(config.char_cnn.filters)):
+        weight, bias = (own[f"convolutions.{number}.{part}"] for part in ("weight", "bias"))
+        kernel = graph.weight(weight), graph.constant(bias)
+        answers = graph.add("Conv", characters, *kernel)  # (U, filters, windows)
         maxima.append(graph.add("ReduceMax", answers, graph.constant([2]), keepdims=0))
     x = graph.add("Concat", *maxima, axis=1)  # (U, F)
-    x = graph.add("Relu" if encoder.config.activation == "relu" else "Tanh", x)
-    unit = graph.constant(torch.ones(()))
-    for highway in encoder.highways:
-        assert isinstance(highway, Highway)
-        gate = graph.add("Sigmoid", graph.linear(x, highway.carry.weight, highway.carry.bias))
-        change = graph.add(
-            "Relu", graph.linear(x, highway.transform.weight, highway.transform.bias)
+    x = graph.add("Relu" if config.char_cnn.activation == "relu" else "Tanh", x)
+    unit = graph.constant(np.ones((), dtype=np.float32))
+    for number in range(config.char_cnn.num_highway):
+        carry, transform = (
+            graph.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
+            for name in (f"highways.{number}.carry", f"highways.{number}.transform")
         )
+        gate, change = graph.add("Sigmoid", carry), graph.add("Relu", transform)
         carried = graph.add("Mul", graph.add("Sub", unit, gate), x)
         x = graph.add("Add", graph.add("Mul", gate, change), carried)
-    if encoder.projection is not None:
-        x = graph.linear(x, encoder.projection.weight, encoder.projection.bias)
+    if "projection.weight" in own:
+        x = graph.linear(x, own["projection.weight"], own["projection.bias"])
     sizes = graph.add("Shape", INPUT, end=2)
-    dim = graph.constant([model.config.lstm.projection_dim])
+    dim = graph.constant([config.lstm.projection_dim])
     return graph.add("Reshape", x, graph.add("Concat", sizes, dim, axis=0))
 
 
@@ -234,17 +241,19 @@ def _reversed(graph: _Graph, x: str, lengths: str) -> str:
     return graph.add("ReverseSequence", x, lengths, batch_axis=0, time_axis=1)
 
 
-def _lstm(graph: _Graph, layer: LSTMP, x: str, keep: str) -> str:
+def _lstm(graph: _Graph, config: LSTMConfig, weights: Mapping[str, Any], x: str, keep: str) -> str:
     """Return the outputs of a layer: x (B, T, D), keep (B, T, 1) -> (B, T, D)."""
     from onnx import helper
 
-    config, weights = layer.config, layer.weights()
-    products = graph.linear(x, weights.input, weights.bias)  # (B, T, 4H)
+    bias = weights["bias"].copy()  # (4H,)
+    bias[config.cell_dim : 2 * config.cell_dim] += np.float32(FORGET_OFFSET)
+    products = graph.linear(x, weights["input_weight"], bias)  # (B, T, 4H)
     # the body of the scan may use names of the outer graph, such as these weights
-    recurrent = graph.add("Transpose", graph.weight(weights.recurrent), perm=[1, 0])
+    recurrent = graph.add("Transpose", graph.weight(weights["recurrent_weight"]), perm=[1, 0])
     projection = None
-    if weights.projection is not None:
-        projection = graph.add("Transpose", graph.weight(weights.projection), perm=[1, 0])
+    if weights["projection_weight"] is not None:
+        projection = graph.weight(weights["projection_weight"])
+        projection = graph.add("Transpose", projection, perm=[1, 0])
     body = _Graph("float32", prefix=f"{recurrent}_")
     gates = body.add("Add", "gates_in", body.add("MatMul", "hidden", recurrent))
     i, f, g, o = body.add("Split", gates, outputs=4, axis=1, num_outputs=4)

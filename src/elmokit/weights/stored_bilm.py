@@ -1,8 +1,17 @@
-"""A loaded biLM: what it says of itself, and its parameters as arrays.
+"""A loaded biLM: what it says of itself, its parameters as arrays, and its directory.
+
+config.json        shapes, tokenizer, normalization, training metadata
+model.safetensors  all parameters, fp32, fp16, int8 or int6 (`elmokit.weights.storage`)
+vocab.txt          the words it predicts or reads, if any
+README.md          the model card
+lexicon.json       characters and words by list, if it reads them so (`elmokit.text.lexicon`)
+mixes.safetensors  mixtures of layers trained with it, if any (`elmokit.weights.mix_file`)
+spelling.safetensors  spellings of words outside the vocabulary, if any (`elmokit.text.spelling`)
 
 `StoredBiLM` is all that running a model takes; `elmokit.weights.model_dir` makes modules of it.
 """
 
+import copy
 import hashlib
 import json
 import os
@@ -12,28 +21,41 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Integer
+from safetensors.numpy import save_file
 
 from elmokit.bilm.config import BiLMConfig, SoftmaxConfig, parameter_shapes
 from elmokit.config import to_dict
 from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.files.atomic import atomic_directory
+from elmokit.files.hashing import file_sha256
+from elmokit.files.json_files import json_bytes
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.normalization import normalize
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.arrays import read_arrays
+from elmokit.version import __version__
+from elmokit.weights.arrays import Storage, check_name, read_arrays
+from elmokit.weights.card import model_card
 from elmokit.weights.locate import CONFIG_NAME, find_model
+from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
 from elmokit.weights.model_files import (
+    CARD_NAME,
     COPY_AGAIN,
     LEXICON_NAME,
+    MIXES_NAME,
+    SPELLING_NAME,
     VOCAB_NAME,
     WEIGHTS_NAME,
     ModelDirConfig,
+    check_replaceable,
     read_config,
 )
 from elmokit.weights.result_metadata import result_metadata
+from elmokit.weights.storage import pack, round_all
 
 Arrays = Mapping[str, np.ndarray]
 """Parameters in fp32, by the names that the modules have for them."""
@@ -49,6 +71,10 @@ class LoadedBiLM:
     tokenizer: TokenizerConfig
     warm_text: tuple[str, ...]
     training_metadata: dict[str, Any]
+    mixes: TrainedMixes | None = None
+    """Trained mixtures of its layers, which imported models can have; saved with the model."""
+    spelling: SpellingModel | None = None
+    """How words outside the vocabulary are spelled, if the model knows."""
 
     def arrays(self) -> Arrays:
         """Return the parameters; those of modules share memory where they can."""
@@ -123,7 +149,9 @@ class LoadedBiLM:
         if self.config.lexicon is None:
             del settings["lexicon"]  # which older versions do not have
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        for name, array in sorted(self.arrays().items()):
+        arrays = self.arrays()
+        for name in sorted(arrays):
+            array = arrays[name]
             digest.update(f"\n{name} {array.shape}\n".encode())
             digest.update(np.ascontiguousarray(array, dtype="<f4").data)
         if self.config.char_cnn is None and self.word_vocab is not None:
@@ -147,6 +175,54 @@ class LoadedBiLM:
         parts = [model_hash or self.model_hash(), to_dict(self.tokenizer), self.warm_text, vocab]
         return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
+    def card(self) -> str:
+        """Return the model card as Markdown; bytes of names that are not UTF-8 are escaped."""
+        return model_card(self).encode("utf-8", "backslashreplace").decode("utf-8")
+
+    def save(self, directory: str | os.PathLike[str], *, dtype: Storage = "float32") -> None:
+        """Write the model directory, whole or not at all, replacing an older model.
+
+        ``float16`` halves the file, ``int8`` quarters it; call `round_to` first, so that nothing is
+        lost in saving.
+
+        Raises:
+            FileExistsError: if ``directory`` exists and is not a model directory.
+            ValueError: if ``dtype`` cannot hold a parameter exactly.
+        """
+        target = Path(os.path.expanduser(directory)).resolve()
+        check_name(target)
+        packed = pack(self.arrays(), dtype)
+        check_replaceable(target)
+        with atomic_directory(target, last=CONFIG_NAME) as fresh:
+            self._write(fresh, dtype, packed)
+
+    def _write(self, directory: Path, dtype: Storage, packed: dict[str, np.ndarray]) -> None:
+        save_file(packed, directory / WEIGHTS_NAME, metadata={"format": "pt"})
+        config = ModelDirConfig(
+            elmokit_version=__version__,
+            weights=dtype,
+            weights_sha256=file_sha256(directory / WEIGHTS_NAME),
+            bilm=self.config,
+            softmax=None if self.num_target_words is None else self.softmax_config,
+            num_words=self.num_target_words,
+            has_vocab=self.word_vocab is not None,
+            vocab_sha256=None if self.word_vocab is None else self.word_vocab.sha256,
+            spelling_sha256=None if self.spelling is None else self.spelling.sha256,
+            tokenizer=self.tokenizer,
+            warm_text=self.warm_text,
+            training=self.training_metadata,
+        )
+        (directory / CONFIG_NAME).write_bytes(json_bytes(to_dict(config), indent=2))
+        if self.word_vocab is not None:
+            self.word_vocab.write(directory / VOCAB_NAME)
+        if isinstance(self.char_vocab, LexiconVocab):
+            (directory / LEXICON_NAME).write_bytes(self.char_vocab.lexicon.to_bytes())
+        if self.spelling is not None:
+            (directory / SPELLING_NAME).write_bytes(self.spelling.to_bytes())
+        if self.mixes is not None:
+            write_mixes(self.mixes, directory / MIXES_NAME)
+        (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
+
 
 class StoredBiLM(LoadedBiLM):
     """A biLM as arrays.
@@ -161,6 +237,8 @@ class StoredBiLM(LoadedBiLM):
         warm_text: Neutral sentences, words joined by spaces.
         char_vocab: What turns words into ids of characters.
         training: JSON-able.
+        mixes: Trained mixtures of its layers.
+        spelling: How words outside the vocabulary are spelled.
         device: Where PyTorch holds the parameters.
     """
 
@@ -176,6 +254,8 @@ class StoredBiLM(LoadedBiLM):
         tokenizer: TokenizerConfig = TokenizerConfig(),  # noqa: B008 (frozen)
         warm_text: Sequence[str] = (),
         training: Mapping[str, Any] | None = None,
+        mixes: TrainedMixes | None = None,
+        spelling: SpellingModel | None = None,
         device: str = "cpu",
     ) -> None:
         self.config, self._arrays, self.char_vocab = config, arrays, char_vocab
@@ -183,7 +263,7 @@ class StoredBiLM(LoadedBiLM):
         self._num_words = num_words
         self.tokenizer, self.warm_text = tokenizer, tuple(warm_text)
         self.training_metadata = dict(training or {})
-        self.device = device
+        self.mixes, self.spelling, self.device = mixes, spelling, device
 
     def arrays(self) -> Arrays:
         """Return the parameters."""
@@ -198,8 +278,30 @@ class StoredBiLM(LoadedBiLM):
         """V of the softmax, if there is one."""
         return None if self.softmax_config is None else self._num_words
 
+    def rounded_to(self, dtype: Storage) -> "StoredBiLM":
+        """Return the model with all parameters rounded to numbers that ``dtype`` holds exactly.
 
-def open_bilm(model: LoadedBiLM | str | os.PathLike[str]) -> StoredBiLM:
+        Raises:
+            ValueError: if a parameter is too large or not finite.
+        """
+        rounded = copy.copy(self)
+        rounded._arrays = round_all(self._arrays, dtype)
+        return rounded
+
+    def encoder(self) -> "StoredBiLM":
+        """Return the part that makes layers of words, with the same arrays.
+
+        It has no softmax, and a vocabulary only if it reads word ids.
+        """
+        encoder = copy.copy(self)
+        encoder._arrays = {name: self._arrays[name] for name in parameter_shapes(self.config)}
+        encoder.softmax_config = None
+        if self.config.char_cnn is not None:
+            encoder.word_vocab = None
+        return encoder
+
+
+def open_bilm(model: LoadedBiLM | str | os.PathLike[str] | None) -> StoredBiLM:
     """Return a model as arrays: a loaded one, or one by its directory or name."""
     return model.stored() if isinstance(model, LoadedBiLM) else read_bilm(model)
 
@@ -234,6 +336,8 @@ def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
         config.bilm, arrays, char_vocab=char_vocab, word_vocab=vocab,
         softmax_config=config.softmax, num_words=num_words, tokenizer=config.tokenizer,
         warm_text=config.warm_text, training=config.training,
+        mixes=read_mixes(directory / MIXES_NAME) if (directory / MIXES_NAME).exists() else None,
+        spelling=SpellingModel.of_model(directory / SPELLING_NAME, config.spelling_sha256),
     )  # fmt: skip
 
 

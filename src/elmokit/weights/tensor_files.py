@@ -5,13 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from elmokit.weights import arrays
-from elmokit.weights.arrays import FLOATS, check_dtype, damaged_tensors
-from elmokit.weights.arrays import check_name as check_name
+from elmokit.weights.arrays import FLOATS, read_all
 
 
 class WithoutStorage(TorchFunctionMode):
@@ -33,18 +30,7 @@ class WithoutStorage(TorchFunctionMode):
         return func(*args, **options)
 
 
-def check_finite(tensor: Tensor, name: str, path: Path) -> None:
-    """Raise `FormatError` if a tensor holds NaN or an infinite value."""
-    if tensor.is_floating_point():
-        arrays.check_finite(tensor.float().numpy(), name, path)
-
-
 def read_tensors(path: Path, *, advice: str, dtypes: Collection[str] = FLOATS) -> dict[str, Tensor]:
-    """Read all tensors of a file, memory-mapped, of these types and finite."""
-    with damaged_tensors(path, advice), safe_open(path, framework="pt") as file:
-        tensors = {}
-        for name in file.keys():  # noqa: SIM118 (no mapping)
-            check_dtype(file.get_slice(name).get_dtype(), name, path, dtypes)
-            tensors[name] = file.get_tensor(name)
-            check_finite(tensors[name], name, path)
-    return tensors
+    """Read all tensors of a file, memory-mapped, of these types and finite; bf16 as fp32."""
+    arrays, _ = read_all(path, advice=advice, dtypes=dtypes)
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -8,6 +8,7 @@ import pytest
 from elmokit.errors import InputError
 from elmokit.evaluation import reading as times
 from elmokit.evaluation.surprisal import surprisal
+from elmokit.evaluation.typed_words import typed_words
 
 from ...builders.command_line import elmokit
 from ...builders.training_models import VOCAB, toy_model
@@ -25,9 +26,9 @@ def model():
 
 
 def test_a_typed_word_has_the_sum_of_its_tokens(model):
-    words, others = times.typed_words(model, SENTENCES, precision="fp32")
+    words, others = typed_words(model, SENTENCES, precision="fp32")
     rows = list(surprisal(model, SENTENCES[:1], precision="fp32"))
-    assert [word.text for word in words] == SENTENCES[0].split()
+    assert [word.word for word in words] == SENTENCES[0].split()
     boat, comma, bank, stop = rows[1], rows[2], rows[6], rows[7]
     assert (boat.word, comma.word, bank.word, stop.word) == ("boat", ",", "bank", ".")
     assert words[1].forward == pytest.approx(boat.forward + comma.forward)
@@ -35,16 +36,16 @@ def test_a_typed_word_has_the_sum_of_its_tokens(model):
     assert words[1].forward_entropy == pytest.approx(boat.forward_entropy)
     assert words[1].backward_entropy == pytest.approx(comma.backward_entropy)
     assert [word.is_last for word in others] == [False, True]
-    dropped = times.typed_words(model, SENTENCES, precision="fp32", punctuation="drop")[0]
+    dropped = typed_words(model, SENTENCES, precision="fp32", punctuation="drop")[0]
     assert dropped[1].forward == pytest.approx(boat.forward)
     assert dropped[1].backward_entropy == pytest.approx(boat.backward_entropy)
 
 
 def test_rows_of_a_table_are_looked_up_whatever_their_punctuation(model):
-    typed = times.typed_words(model, SENTENCES)
+    typed = typed_words(model, SENTENCES)
     words = times.observe(typed, [(0, 1), (1, 1)], ["Boat", "ship"], spill=2)
-    assert [word.text for word in words.words] == ["boat,", "ship"]
-    assert [[word.text for word in row] for row in words.before] == [["the"], ["river"]]
+    assert [word.word for word in words.words] == ["boat,", "ship"]
+    assert [[word.word for word in row] for row in words.before] == [["the"], ["river"]]
     columns = times.columns_of(words, ["forward"], spill=2)
     assert columns.shape == (2, 3)
     assert columns[0].tolist() == [typed[0][1].forward, typed[0][0].forward, 0.0]
@@ -52,7 +53,7 @@ def test_rows_of_a_table_are_looked_up_whatever_their_punctuation(model):
 
 @pytest.mark.parametrize(("place", "text"), [((0, 1), "bank"), ((0, 9), "boat"), ((0, -1), "bank")])
 def test_a_word_that_is_not_there_is_named(model, place, text):
-    typed = times.typed_words(model, SENTENCES)
+    typed = typed_words(model, SENTENCES)
     with pytest.raises(InputError, match=rf"'{text}' as word {place[1]}.*--position"):
         times.observe(typed, [place], [text], spill=1)
 
@@ -91,10 +92,10 @@ def table(model, tmp_path, *, whole=True):
     rng = np.random.default_rng(0)
     sentences = [" ".join(rng.choice(VOCAB.words[3:], size=7)) + " ." for _ in range(40)]
     rows = []
-    for number, words in enumerate(times.typed_words(model, sentences, precision="fp32")):
+    for number, words in enumerate(typed_words(model, sentences, precision="fp32")):
         for place, word in enumerate(words):
             time = 200 + 4 * word.forward + rng.normal()
-            rows.append([f"i{number}", str(place + 1), word.text, f"{time:.3f}", sentences[number]])
+            rows.append([f"i{number}", str(place + 1), word.word, f"{time:.3f}", sentences[number]])
     header = ["item", "position", "word", "time", "sentence"]
     path = tmp_path / "table.tsv"
     lines = ["\t".join(row if whole else row[:4]) for row in [header, *rows]]

@@ -11,12 +11,14 @@ import torch
 
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.readers import ReadReport, TextLine
+from elmokit.errors import InputError
 from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.evaluation.surprisal import surprisal, surprisal_of_lines
 from elmokit.evaluation.text_scorer import open_scorer
 from elmokit.inference import target_scores
 from elmokit.inference.warm_state import warm_text
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import load_model
 
@@ -202,8 +204,8 @@ def test_no_text_has_no_perplexity(model):
 def test_ranks_and_entropies_are_nearly_the_same_in_bf16():
     model = load_model("en")
     sentences = [line.split() for line in warm_text(model.warm_text)][:20]
-    exact = list(surprisal(model, sentences, precision="fp32"))
-    quick = list(surprisal(model, sentences, precision="bf16"))
+    exact = list(surprisal(model, sentences, precision="fp32", unknown="unk"))
+    quick = list(surprisal(model, sentences, precision="bf16", unknown="unk"))
     expected = perplexity(model, sentences)
     report = [math.fsum(getattr(row, way) for row in quick) / len(quick) for way in WAYS]
     assert 2 ** np.array(report) == pytest.approx(
@@ -214,3 +216,31 @@ def test_ranks_and_entropies_are_nearly_the_same_in_bf16():
         assert other.backward_rank == pytest.approx(row.backward_rank, rel=0.1, abs=2)
     means = [np.mean([row.forward_entropy for row in rows]) for rows in (exact, quick)]
     assert means[1] == pytest.approx(means[0], rel=1e-3)
+
+
+def test_unknown_words_cost_their_spelling_too():
+    model = toy_model()
+    sentence = ["the", "walrus", "<UNK>", "boat"]
+    model.spelling = SpellingModel.train(["walking", "walnut", "the"])
+    as_unk = list(surprisal(model, [sentence], unknown="unk"))
+    assert {row.spelling for row in as_unk} == {None}
+    rows = list(surprisal(model, [sentence]))
+    spelled = model.spelling.nats(["walrus"], VOCAB)[0] / math.log(2)
+    for row, plain_row in zip(rows, as_unk, strict=True):
+        # a text may say <UNK> itself, which is a word of the vocabulary
+        expected = spelled if row.word == "walrus" else 0
+        assert row.spelling == pytest.approx(expected)
+        for way in WAYS:
+            assert getattr(row, way) == pytest.approx(getattr(plain_row, way) + expected, abs=1e-4)
+    report, as_unk_report = (perplexity(model, [sentence], unknown=way) for way in ("auto", "unk"))
+    assert report.mean == as_unk_report.mean
+    assert report.is_spelled
+    extra = math.fsum(row.spelling for row in rows)
+    num_bytes = len(" ".join(sentence).encode()) + 2
+    assert report.bits_per_byte - as_unk_report.bits_per_byte == pytest.approx(extra / num_bytes)
+    assert report.bits_per_byte == report.bits_per_byte_spelled
+
+
+def test_a_model_that_cannot_spell_says_so():
+    with pytest.raises(InputError, match="--unknown unk"):
+        surprisal(toy_model(), [["walrus"]], unknown="spelled")

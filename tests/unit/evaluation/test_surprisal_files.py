@@ -50,7 +50,7 @@ def test_tsv(model, top):
 
 def test_json_lines(model, tmp_path):
     rows = rows_of(model, 2)
-    write_surprisal(rows, tmp_path / "out.jsonl", {}, top=2)
+    write_surprisal(rows, tmp_path / "out.jsonl", {}, columns_of(top=2))
     text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
     stream = io.StringIO()
     write_jsonl(rows, stream, columns_of(top=2))
@@ -73,7 +73,7 @@ def test_parquet(model, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     rows = rows_of(model, 2)
     metadata = TextScorer(model, hashed=True).metadata()
-    write_surprisal(rows, tmp_path / "out.parquet", metadata, top=2)
+    write_surprisal(rows, tmp_path / "out.parquet", metadata, columns_of(top=2))
     stored = json.loads(parquet.read_schema(tmp_path / "out.parquet").metadata[b"elmokit"])
     assert stored == {"kind": "surprisal", **metadata}
     assert stored["model_hash"] == model.model_hash()
@@ -90,7 +90,7 @@ def test_parquet(model, tmp_path):
 
 def test_another_suffix_and_a_failure_leave_no_file(model, tmp_path):
     with pytest.raises(ValueError, match=r"out\.csv.*\.tsv, \.jsonl, \.parquet.*'\.csv'"):
-        write_surprisal(rows_of(model, 0), tmp_path / "out.csv", {}, top=0)
+        write_surprisal(rows_of(model, 0), tmp_path / "out.csv", {}, columns_of(top=0))
 
     def rows():
         yield from rows_of(model, 0)
@@ -98,5 +98,5 @@ def test_another_suffix_and_a_failure_leave_no_file(model, tmp_path):
 
     for name in ("out.tsv", "out.parquet"):
         with pytest.raises(RuntimeError):
-            write_surprisal(rows(), tmp_path / name, {}, top=0)
+            write_surprisal(rows(), tmp_path / name, {}, columns_of(top=0))
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,13 @@
 import numpy as np
+import pytest
 import torch
 
-from ...builders.embedding_models import network_of, toy_model
+from elmokit.inference.batching import find_distinct_tokens
+from elmokit.inference.engine import Engine
+from elmokit.inference.numpy_backend import NumPyNetwork
+from elmokit.inference.torch_backend import ModuleNetwork
+
+from ...builders.embedding_models import network_of, random_sentences, toy_model
 
 
 def test_vectors_equal_the_plain_encoder_in_any_company(backend):
@@ -24,3 +30,33 @@ def test_word_ids_are_looked_up(backend):
     vectors = torch.from_numpy(network.encode_tokens(ids))
     assert torch.equal(vectors[0], model.token_encoder.embedding.weight[ids[0]])
     assert torch.equal(vectors[1], model.token_encoder.embedding.weight[3])  # <UNK>
+
+
+@pytest.mark.parametrize("changes", [{}, {"projection_dim": 24}])
+def test_every_backend_computes_the_same_layers(changes):
+    """Kernels, NumPy, and PyTorch, which is for other devices."""
+    model = toy_model(**changes)
+    arrays, tokens = model.arrays(), find_distinct_tokens(random_sentences(30))
+    networks = [
+        network_of(model),
+        NumPyNetwork(model.config, arrays),
+        ModuleNetwork(model.config, arrays, use_bf16=False, device="cpu"),
+    ]
+    outputs = []
+    for network in networks:
+        engine = Engine(network)
+        vectors = engine.encode_tokens(model.ids_of_words(tokens.words))
+        outputs.append(engine.run(vectors, tokens.sentences))
+    for output in outputs[1:]:
+        for ours, theirs in zip(outputs[0].vectors, output.vectors, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(output.state.cell, outputs[0].state.cell, atol=1e-5, rtol=0)
+
+
+def test_pytorch_computes_in_bf16():
+    """Near fp32, and another arithmetic; a GPU has it for int8, too."""
+    model = toy_model(cell_dim=64, projection_dim=32)
+    network = ModuleNetwork(model.config, model.arrays(), use_bf16=True, device="cpu")
+    ids = model.ids_of_words(["bank", "한국어"])
+    rough, exact = network.encode_tokens(ids), network_of(model).encode_tokens(ids)
+    assert 0 < np.abs(rough - exact).max() < 0.05 * np.abs(exact).max()

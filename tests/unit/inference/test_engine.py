@@ -4,8 +4,7 @@ import torch
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.inference import kernel_backend as packed
-from elmokit.inference import results
-from elmokit.inference import torch_backend as modules
+from elmokit.inference import numpy_backend, results
 
 from ...builders.embedding_models import (
     largest_difference,
@@ -45,7 +44,7 @@ def test_chunks_of_any_size_give_the_same_bits(model, monkeypatch):
     width = model.forward_layers[0].input_weight.shape[0]
     for positions in (1, 7, 30):
         monkeypatch.setattr(packed, "MAX_POSITIONS", positions)
-        monkeypatch.setattr(modules, "MAX_GATE_VALUES", positions * width)
+        monkeypatch.setattr(numpy_backend, "MAX_GATE_VALUES", positions * width)
         chunked = run_engine(model, sentences)
         assert largest_difference(whole.vectors, chunked.vectors) == 0
         assert torch.equal(whole.state.hidden, chunked.state.hidden)
@@ -126,12 +125,12 @@ def _long_sentence_equals_one_piece(num_words: int, monkeypatch) -> None:
     words = np.random.default_rng(0).choice(["I", "sat", "bank", "배", "."], num_words).tolist()
     out = run_engine(model, [words])
     monkeypatch.setattr(packed, "MAX_POSITIONS", 2**40)
-    monkeypatch.setattr(modules, "MAX_GATE_VALUES", 2**40)
+    monkeypatch.setattr(numpy_backend, "MAX_GATE_VALUES", 2**40)
     whole = run_engine(model, [words])
     assert largest_difference(out.vectors, whole.vectors) == 0
     assert torch.equal(out.state.cell, whole.state.cell)
     # Another order of additions shows after thousands of steps: the plain network for the first.
-    # Eight rows, because its products of one row add in another order (embed.modules).
+    # Eight rows, because its products of one row add in another order (`numpy_backend`).
     start = words[:300]
     expected, _ = plain_layers(model, [start, *[["I"]] * 7])
     half = model.output_dim // 2
@@ -145,6 +144,6 @@ def test_a_sentence_of_20_000_words_equals_one_piece(backend, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["compiled"], indirect=True)  # PyTorch alone takes minutes
+@pytest.mark.parametrize("backend", ["compiled"], indirect=True)  # NumPy alone takes minutes
 def test_a_sentence_of_100_000_words_equals_one_piece(backend, monkeypatch):
     _long_sentence_equals_one_piece(100_000, monkeypatch)

@@ -86,8 +86,8 @@ def test_bf16_stays_within_its_error_budget(backend):
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_row_has_the_same_bits_in_any_company(backend, precision):
-    if backend == "pytorch":
-        pytest.skip("PyTorch's products depend on the number of rows in the last bits")
+    if backend == "numpy":
+        pytest.skip("NumPy's products depend on the number of rows in the last bits")
     _, scores = softmax_and_scores("full", precision=precision)
     hidden, word_ids = inputs()
     together = scores.nll(hidden, word_ids)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.networks.span_qa import FoundAnswer
-from elmokit.tasks.qa import MAX_CONTEXT_WORDS, GoldAnswers, QaTask
+from elmokit.tasks.qa import MAX_CONTEXT_WORDS, FoundAnswer, GoldAnswers, QaTask
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
 from ...builders.squad_data import RIVER, SEOUL, paragraph

@@ -49,7 +49,7 @@ def learned_shares(held, *, layer_l2):
     inputs = TokenInputs(
         settings, num_layers=NUM_LAYERS, layers_dim=DIM, max_characters=50, static=None
     )
-    network = task.network(inputs, TAGS, (8,), dropout=task.default_dropout)
+    network = Tagger(inputs, TAGS, (8,), dropout=task.default_dropout)
     network.reset_parameters(torch.Generator().manual_seed(0))
     config = TaskTrainConfig(epochs=12, patience=12, batch_size=4)
     list(TaskTraining(network, BatchMaker(settings, CharVocab(), None), held, held, config).run())

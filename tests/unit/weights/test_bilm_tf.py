@@ -14,8 +14,8 @@ from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.bilm_tf import format_losses, read_bilm_tf, write_bilm_tf
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.bilm_tf import format_losses, write_bilm_tf
+from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 
 RAW = CharVocabConfig(normalization="none", truncation="byte")
 CNN = CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5)))

@@ -14,12 +14,12 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.bilm_tf import read_bilm_tf, write_bilm_tf
-from elmokit.weights.convert import convert
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 from elmokit.weights.readers.registry import FORMATS
 
 from ...builders import foreign_models as foreign
+from ...builders.conversion import convert
 from ...parity.oracles import read_datasets
 
 VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank"])

@@ -1,7 +1,11 @@
+import dataclasses
+
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from elmokit.bilm.scalar_mix import LayerMixes
 from elmokit.errors import FormatError, InputError
 from elmokit.inference.elmo import ELMo
 from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
@@ -9,8 +13,8 @@ from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
 from ...builders.embedding_models import toy_model
 
 MIXES = TrainedMixes(
-    mix_weights=torch.tensor([[0.0, 1.0, 0.5], [2.0, -1.0, 0.0]]), gammas=torch.tensor([1.5, 0.1]),
-    layer_norm="token",
+    mix_weights=np.array([[0.0, 1.0, 0.5], [2.0, -1.0, 0.0]], dtype=np.float32),
+    gammas=np.array([1.5, 0.1], dtype=np.float32), layer_norm="token",
 )  # fmt: skip
 
 
@@ -21,11 +25,25 @@ def test_elmo_starts_from_them(tmp_path):
     plain = ELMo(model, num_mixes=2, layer_norm=True, dropout=0.0)
     with torch.no_grad():
         for k, mix in enumerate(plain.scalar_mixes):
-            mix.mix_weights.copy_(MIXES.mix_weights[k])
-            mix.gamma.copy_(MIXES.gammas[k])
+            mix.mix_weights.copy_(torch.from_numpy(MIXES.mix_weights[k]))
+            mix.gamma.fill_(float(MIXES.gammas[k]))
     ids = plain.encode([["I", "sat"]])
     for ours, other in zip(elmo(ids).mixes, plain(ids).mixes, strict=True):
         assert torch.equal(ours, other)
+
+
+@pytest.mark.parametrize("layer_norm", ["none", "token", "batch"])
+def test_arrays_are_mixed_as_tensors_are(layer_norm):
+    layers = np.random.default_rng(0).normal(1.0, 2.0, (3, 7, 4)).astype(np.float32)
+    mixes = dataclasses.replace(MIXES, layer_norm=layer_norm)
+    module = LayerMixes(3, num_mixes=2, layer_norm=layer_norm, dropout=0.0)
+    module.set_mixes(torch.from_numpy(MIXES.mix_weights), torch.from_numpy(MIXES.gammas))
+    tensor = torch.from_numpy(layers).unsqueeze(1)  # (L, 1, P, 2D)
+    for index in range(2):
+        expected = module.mix(index, tensor, torch.ones(1, 7, dtype=torch.bool))[0]
+        np.testing.assert_allclose(
+            mixes.mix(index, layers), expected.detach().numpy(), rtol=1e-5, atol=1e-6
+        )
 
 
 def test_what_the_file_says_is_not_said_otherwise(tmp_path):
@@ -40,11 +58,11 @@ def test_what_the_file_says_is_not_said_otherwise(tmp_path):
 
 def test_what_was_trained_is_kept(tmp_path):
     elmo = ELMo(toy_model(), num_mixes=2, layer_norm="batch")
-    elmo.set_mixes(MIXES.mix_weights, MIXES.gammas)
+    elmo.set_mixes(torch.from_numpy(MIXES.mix_weights), torch.from_numpy(MIXES.gammas))
     write_mixes(TrainedMixes.of(elmo), tmp_path / "m")
     found = read_mixes(tmp_path / "m")
-    assert torch.equal(found.mix_weights, MIXES.mix_weights)
-    assert torch.equal(found.gammas, MIXES.gammas)
+    assert np.array_equal(found.mix_weights, MIXES.mix_weights)
+    assert np.array_equal(found.gammas, MIXES.gammas)
     assert found.layer_norm == "batch"
     with pytest.raises(ValueError, match="'top'; only mixtures of all layers"):
         TrainedMixes.of(ELMo(toy_model(), layers="top"))

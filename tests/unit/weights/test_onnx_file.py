@@ -16,7 +16,7 @@ from ...builders.embedding_models import toy_model
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 SENTENCES = {
-    "en": [["The", "bank", "raised", "its", "rates", "."], ["a" * 80], [], ["🙂"] * 60],
+    "en": [["The", "bank", "raised", "its", "rates", "."], ["a" * 80], [], ["🙂"] * 20],
     "ko": [["배", "를", "타", "고"], ["ㅋ" * 50, "."], ["그", "는"] * 40],
 }
 

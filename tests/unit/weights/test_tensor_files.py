@@ -18,6 +18,8 @@ def test_tensors_come_back(tmp_path):
     found = read_tensors(tmp_path / "w", advice="")
     assert found.keys() == tensors.keys()
     assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+    save_file({"a": torch.tensor([1.5]).bfloat16()}, tmp_path / "w")
+    assert torch.equal(read_tensors(tmp_path / "w", advice="")["a"], torch.tensor([1.5]))
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def convert(
         encoder_only: Leave out softmax and vocabulary.
         dtype: Weights of an ONNX file; default: float32.
     """
+    from elmokit.inference.frozen_bilm import compute_layers
     from elmokit.weights.convert import convert as convert_model
 
     if len(paths) == 2:
@@ -58,8 +59,8 @@ def convert(
             f"{counted(len(paths), 'path')}."
         )
     report = convert_model(
-        source, paths[-1], options=options, weights=weights, vocab=vocab, softmax=softmax,
-        name=name, encoder_only=encoder_only, dtype=dtype, overwrite=overwrite,
+        source, paths[-1], compute=compute_layers, options=options, weights=weights, vocab=vocab,
+        softmax=softmax, name=name, encoder_only=encoder_only, dtype=dtype, overwrite=overwrite,
     )  # fmt: skip
     if json:
         emit_json(report)

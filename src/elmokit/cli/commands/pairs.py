@@ -24,6 +24,7 @@ def pairs(
     file: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     *,
     compare: Annotated[list[str] | None, typer.Option(metavar="MODEL")] = None,
+    kept: options.KeptOption = False,
     by: Annotated[list[str] | None, typer.Option(metavar="LABEL")] = None,
     good: str = "sentence_good",
     bad: str = "sentence_bad",
@@ -31,6 +32,7 @@ def pairs(
     batch_size: options.ScoringBatchOption = 64,
     tokenizer: str | None = None,
     state: str = "warm",
+    unknown: str = "auto",
     precision: str = "auto",
     overwrite: bool = False,
     device: str = "auto",
@@ -54,6 +56,7 @@ def pairs(
     from elmokit.evaluation import pairs as minimal
     from elmokit.evaluation.text_scorer import open_scorer
     from elmokit.files.atomic import check_target
+    from elmokit.weights.model_files import models_over_training
 
     if output is not None:
         check_target(output, inputs=file, overwrite=overwrite)
@@ -62,7 +65,8 @@ def pairs(
     choose_threads(threads)
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
-    names = [model, *(compare or [])]
+    curve = models_over_training(model) if kept else {model: 0}
+    names = [*curve, *(compare or [])]
     if len(set(names)) < len(names):
         raise InputError(f"--compare names {names[-1]!r} twice.")
     scores: dict[str, PairScores] = {}
@@ -70,7 +74,7 @@ def pairs(
     for name in names:
         scorer, splitter = open_scorer(
             name, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state,
-            precision=precision,
+            precision=precision, unknown=unknown,
         )  # fmt: skip
         scores[name] = minimal.score_pairs(scorer, splitter, rows)
         metadata[name] = scorer.metadata(tokenizer=splitter)
@@ -87,16 +91,22 @@ def pairs(
         name: [
             minimal.compare(scores[model], scores[name], reading) for reading in minimal.READINGS
         ]
-        for name in names[1:]
+        for name in compare or ()
     }
     if json:
-        emit_json(_as_json({"models": figures, "comparisons": comparisons, "metadata": metadata}))
+        read = {"words_read": curve} if kept else {}
+        emit_json(_as_json({
+            "models": figures, "comparisons": comparisons, **read, "metadata": metadata,
+        }))  # fmt: skip
         return
-    for name in names:
+    if kept:
+        typer.echo(f"{model} over its training: {len(rows):,} pairs")
+        _echo_header("words read")
+        for name, words in curve.items():
+            _echo(f"{words:,}", figures[name]["all"])
+    for name in (model, *(compare or ())):
         typer.echo(f"{name}: {len(rows):,} pairs")
-        typer.echo(
-            f"{'':<42}{'pairs':>7}{'forward':>22}{'backward':>22}{'summed':>22}{'unknown':>9}"
-        )
+        _echo_header()
         _echo("all", figures[name]["all"])
         for label, values in figures[name]["by"].items():
             for value, part in values.items():
@@ -125,6 +135,12 @@ def _labels(rows: "list[Pair]", by: list[str] | None) -> list[str]:
         for name in names
         if 2 <= len({pair.labels.get(name) for pair in rows}) <= min(MAX_VALUES, len(rows) // 2)
     ]
+
+
+def _echo_header(first: str = "") -> None:
+    typer.echo(
+        f"{first:<42}{'pairs':>7}{'forward':>22}{'backward':>22}{'summed':>22}{'unknown':>9}"
+    )
 
 
 def _echo(name: str, part: "PairFigures") -> None:

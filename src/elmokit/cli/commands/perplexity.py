@@ -16,6 +16,7 @@ def perplexity(
     batch_size: options.ScoringBatchOption = 64,
     tokenizer: str | None = None,
     state: str = "warm",
+    unknown: str = "auto",
     precision: str = "auto",
     text_field: options.TextFieldOption = None,
     device: str = "auto",
@@ -24,7 +25,9 @@ def perplexity(
 ) -> None:
     """Print the forward, backward and mean perplexity of a model on a text.
 
-    Each word and sentence end of TEXT is scored once per direction, with the full softmax.
+    Each word and sentence end of TEXT is scored once per direction, with the full softmax. A word
+    outside the vocabulary counts as <UNK>; bits per byte have its spelling, too, if the model knows
+    it, and can then be compared between vocabularies.
 
     Args:
         precision: fp32, bf16, or auto: bf16 where the processor is faster in it, which changes the
@@ -38,7 +41,7 @@ def perplexity(
     read = ReadReport()
     scorer, splitter = open_scorer(
         model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state,
-        precision=precision,
+        precision=precision, unknown=unknown,
     )  # fmt: skip
     report = perplexity_of_files(scorer, splitter, text, read=read, text_field=text_field)
     if json:
@@ -58,7 +61,8 @@ def perplexity(
         f"OOV rate       {report.oov_rate:10.2%}   (scored as <UNK>; vocabulary of "
         f"{report.vocabulary:,} words)"
     )
-    typer.echo(
-        f"bits per byte  {report.bits_per_byte:10.3f}   (to {report.bits_per_byte_spelled:.3f}: "
-        "unknown words scored as <UNK>, or spelled at 8 bits a byte)"
-    )
+    reading = "unknown words spelled by the model" if report.is_spelled else (
+        f"to {report.bits_per_byte_spelled:.3f}: unknown words scored as <UNK>, or spelled at 8 "
+        "bits a byte"
+    )  # fmt: skip
+    typer.echo(f"bits per byte  {report.bits_per_byte:10.3f}   ({reading})")

@@ -29,6 +29,7 @@ def pretrain(
     minutes: float | None = None,
     epochs: float | None = None,
     tokens: int | None = None,
+    keep: Annotated[str | None, typer.Option(metavar="1M,2M,…")] = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     input_: Annotated[Literal["chars", "words"] | None, typer.Option("--input")] = None,
@@ -55,6 +56,8 @@ def pretrain(
     Args:
         input_: Input: chars (a character CNN, so no word is unknown) or words (an embedding table);
             default: the recipe's, or chars.
+        keep: Also keep the models after so many predicted words, in DIR/kept; sets
+            train.keep_tokens.
         vocab: Vocabulary; default: counted from CORPUS.
     """
     from elmokit.text.word_vocab import WordVocab
@@ -64,12 +67,14 @@ def pretrain(
     from elmokit.training.pretraining.pretrain import pretrain as run
     from elmokit.training.schedules import Limits
 
-    own = {"text.tokenizer.name": tokenizer, "text.field": text_field}
+    kept = options.counts_of(keep)
+    own = {"text.tokenizer.name": tokenizer, "text.field": text_field, "train.keep_tokens": kept}
     overrides = [*options.as_settings(own), *(set_ or [])]
     config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
     options.check_agreement(config, {
         "--tokenizer": ("text.tokenizer.name", tokenizer),
         "--text-field": ("text.field", text_field),
+        "--keep": ("train.keep_tokens", kept),
     })  # fmt: skip
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],

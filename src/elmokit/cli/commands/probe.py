@@ -25,6 +25,7 @@ def probe(
     model: options.ModelOption = None,
     layers: str = "all",
     precision: str = "fp32",
+    kept: options.KeptOption = False,
     random: bool = False,
     vectors: Path | None = None,
     test: Annotated[str | None, typer.Option(metavar="SET")] = None,
@@ -49,26 +50,41 @@ def probe(
     """
     from elmokit.metrics.bootstrap import CONFIDENCE
     from elmokit.probes.probe import plain_score, run_probe, training_gains
+    from elmokit.weights.model_files import models_over_training
 
     choose_threads(threads)
-    done = count(1)
+    if kept and model is None:
+        raise InputError("--kept is for a run of `elmokit pretrain --keep`: name it with --model.")
+    curve = models_over_training(str(model)) if kept else {}
+    probe_used, done = find_probe(name), count(1)
     with progress_bar("sentences") as update:
-        found = run_probe(
-            name, data, model, layers=options.layers_of(layers), random=random, vectors=vectors,
-            test=test, units=units, seed=seed, state=state, device=device, precision=precision,
-            cache_dir=layer_cache,
-            on_sentence=lambda: update(next(done)),
+        found, *earlier = (
+            run_probe(
+                name, data, one, layers=options.layers_of(layers), random=random, vectors=vectors,
+                test=test, units=units, seed=seed, state=state, device=device,
+                precision=precision, cache_dir=layer_cache,
+                on_sentence=lambda: update(next(done)),
+            )
+            for one in (model, *(path for path in curve if path != model))
         )  # fmt: skip
-    probe_used = find_probe(name)
     plain = [plain_score(score) for score in found.scores]
     counts = {score.name: [getattr(score, probe_used.counts)] for score in found.scores}
     gains = training_gains(probe_used, counts)
     if json:
         emit_json({
             "probe": name, "scores": plain, "gains": [asdict(gain) for gain in gains],
+            **({} if not kept else {"over_training": [
+                {"model": path, "words_read": curve[path],
+                 "scores": [plain_score(score) for score in of_kept.scores]}
+                for path, of_kept in zip(curve, (*earlier, found), strict=True)
+            ]}),
             "metadata": found.metadata,
         })  # fmt: skip
         return
+    for path, of_kept in zip(curve, earlier, strict=False):  # the last model follows below
+        typer.echo(f"after {curve[path]:,} words")
+        _print_scores(probe_used, [plain_score(score) for score in of_kept.scores])
+        typer.echo()
     _print_scores(probe_used, plain)
     if gains:
         typer.echo(f"\ntrained minus untrained, with confidence intervals ({CONFIDENCE:.0%}):")

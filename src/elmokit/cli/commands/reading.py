@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,21 +11,24 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
-from elmokit.wording import counted, shown
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from elmokit.evaluation.reading import Observations
+    from elmokit.evaluation.reading import Gain, Observations
+    from elmokit.weights.stored_bilm import StoredBiLM
 
 FIGURES = ("forward", "backward", "forward_entropy")
-_SENTENCE_END = re.compile(r"[.?!…]['\"”’)]*$")
+_BOTH = "both directions"
+_CURVE = ("forward", "backward", _BOTH)
 
 
 def reading(
     model: options.ModelArgument,
     table: Annotated[Path, typer.Argument(metavar="TABLE")],
     *,
+    kept: options.KeptOption = False,
     measure: Annotated[list[str], typer.Option(metavar="COLUMN")],
     word: str = "word",
     position: str = "position",
@@ -35,10 +38,11 @@ def reading(
     frequency: str | None = None,
     against: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
     spill: Annotated[int, typer.Option(min=0, max=5)] = 1,
-    punctuation: Annotated[str, typer.Option(metavar="with-word|drop")] = "with-word",
+    punctuation: Literal["with-word", "drop"] = "with-word",
     final: bool = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
     state: str = "warm",
+    unknown: str = "auto",
     precision: str = "auto",
     overwrite: bool = False,
     threads: options.ThreadsOption = None,
@@ -71,32 +75,34 @@ def reading(
     import numpy as np
 
     from elmokit.evaluation import reading as times
+    from elmokit.evaluation.text_tables import Table, sentences_of_items
+    from elmokit.evaluation.typed_words import typed_words
     from elmokit.files.atomic import check_target
+    from elmokit.weights.model_files import models_over_training
     from elmokit.weights.stored_bilm import open_bilm
 
     if output is not None:
         check_target(output, inputs=[table], overwrite=overwrite)
     elif overwrite:
         raise InputError("--overwrite is for -o: nothing is written without it.")
-    if punctuation not in ("with-word", "drop"):
-        raise InputError(f"--punctuation must be with-word or drop, got {punctuation!r}.")
     choose_threads(threads)
-    rows = _Table(table)
-    places = rows.numbers(position) - first_position
-    if np.isnan(places).any():
-        line = rows.lines[int(np.isnan(places).argmax())]
-        raise InputError(f"{table}, line {line}: `{position}` is missing.")
-    order = places.astype(np.int64)
+    rows = Table(table)
+    order = rows.places(position, first=first_position)
     if sentence is not None:
         texts, located = _by_sentence(rows[sentence], order)
     else:
-        texts, located = _by_item(rows[item], rows[word], order)
+        texts, located = sentences_of_items(rows[item], rows[word], order.tolist())
+    curve = models_over_training(model) if kept else {model: 0}
+
+    def observed(loaded: "StoredBiLM") -> "Observations":
+        typed = typed_words(
+            loaded, texts, punctuation=punctuation, state=state, precision=precision,
+            unknown=unknown,
+        )  # fmt: skip
+        return times.observe(typed, located, rows[word], spill=spill)
+
     loaded = open_bilm(model)
-    typed = times.typed_words(
-        loaded, texts, punctuation="drop" if punctuation == "drop" else "with-word", state=state,
-        precision=precision,
-    )  # fmt: skip
-    words = times.observe(typed, located, rows[word], spill=spill)
+    words = observed(loaded)
     values = {name: rows.numbers(name) for name in measure}
     others = {name: rows.numbers(name) for name in against or ()}
     if frequency is not None:
@@ -114,20 +120,25 @@ def reading(
     base = [_with_spill(column, words, spill) for column in (lengths, frequencies)]
     baseline = np.concatenate([*base, words.position[:, None].astype(float)], axis=1)[usable]
     own = words.keep(usable)
-    predictors = {name: times.columns_of(own, [name], spill=spill) for name in FIGURES}
-    predictors["both directions"] = np.concatenate(
-        [predictors["forward"], predictors["backward"]], axis=1
-    )
-    predictors |= {
+    predictors = _predictors(own, spill) | {
         name: _with_spill(column, words, spill)[usable] for name, column in others.items()
     }
-    gains = {
-        name: {
-            predictor: times.gain(values[name][usable], baseline, columns, own.sentence)
-            for predictor, columns in predictors.items()
+
+    def gains_of(predictors: "dict[str, np.ndarray]") -> "dict[str, dict[str, Gain]]":
+        return {
+            name: {
+                predictor: times.gain(values[name][usable], baseline, columns, own.sentence)
+                for predictor, columns in predictors.items()
+            }
+            for name in measure
         }
-        for name in measure
-    }
+
+    gains = gains_of(predictors)
+    over_training = {
+        earlier: gains_of(_predictors(observed(open_bilm(earlier)).keep(usable), spill))
+        for earlier in curve
+        if earlier != model
+    } | {model: gains}
     if output is not None:
         columns = {**values, **others, "length": lengths, "frequency": frequencies}
         _write(output, {name: column[usable] for name, column in columns.items()}, own, predictors)
@@ -135,13 +146,21 @@ def reading(
         emit_json({
             "words": int(usable.sum()), "left_out": int((~usable).sum()), "sentences": len(texts),
             "unknown": float(np.mean([one.is_unknown for one in own.words])),
-            "gains": {
-                name: {key: dataclasses.asdict(part) for key, part in parts.items()}
-                for name, parts in gains.items()
-            },
+            "spelled": any(one.spelling is not None for one in own.words),
+            "gains": _as_json(gains),
+            **({} if not kept else {"over_training": [
+                {"model": name, "words_read": curve[name], "gains": _as_json(part)}
+                for name, part in over_training.items()
+            ]}),
             "metadata": loaded.metadata(),
         })  # fmt: skip
         return
+    for name in measure if kept else ():
+        typer.echo(f"{name} over the training of {model}: nats a word, by words read")
+        typer.echo(f"{'':<16}" + "".join(f"{key:>18}" for key in _CURVE))
+        for earlier, part in over_training.items():
+            cells = "".join(f"{part[name][key].nats:>+18.4f}" for key in _CURVE)
+            typer.echo(f"{curve[earlier]:<16,}{cells}")
     for name, parts in gains.items():
         typer.echo(
             f"{name}: {counted(int(usable.sum()), 'word')}, {int((~usable).sum())} left out, "
@@ -153,46 +172,22 @@ def reading(
             typer.echo(f"{key:<24}{interval:>30}{part.r2_points:>+12.2f}{part.slope:>+10.3f}")
 
 
-class _Table:
-    """Columns of a table with a header."""
+def _predictors(words: "Observations", spill: int) -> "dict[str, np.ndarray]":
+    """Return the columns that come from the model."""
+    import numpy as np
 
-    def __init__(self, path: Path) -> None:
-        from elmokit.files.lines import csv_rows, numbered_lines
-        from elmokit.files.sources import plain_suffix
+    from elmokit.evaluation import reading as times
 
-        self.path = path
-        lines = numbered_lines(path)
-        if plain_suffix(path) == ".csv":
-            rows = csv_rows(path, (line for _, line in lines))
-        else:
-            rows = ((number, line.split("\t")) for number, line in lines if line.strip())
-        numbered = [(number, row) for number, row in rows if row]
-        if len(numbered) < 2:
-            raise InputError(f"{path} has no rows below a header.")
-        self.header = numbered[0][1]
-        self.lines = [number for number, _ in numbered[1:]]
-        for number, row in numbered:
-            if len(row) != len(self.header):
-                raise InputError(
-                    f"{path}, line {number}: {len(row)} columns, but the header has "
-                    f"{len(self.header)}."
-                )
-        columns = zip(*(row for _, row in numbered[1:]), strict=True)
-        self._columns = dict(zip(self.header, columns, strict=True))
+    columns = {name: times.columns_of(words, [name], spill=spill) for name in FIGURES}
+    both = np.concatenate([columns["forward"], columns["backward"]], axis=1)
+    return {**columns, _BOTH: both}
 
-    def __getitem__(self, name: str) -> list[str]:
-        if name not in self._columns:
-            raise InputError(
-                f"{self.path} has no column {shown(name)}; it has "
-                f"{', '.join(map(shown, self.header))}."
-            )
-        return list(self._columns[name])
 
-    def numbers(self, name: str) -> "np.ndarray":
-        """Return a column as numbers."""
-        from elmokit.evaluation.reading import numbers_of
-
-        return numbers_of(self[name], name, self.lines)
+def _as_json(gains: "dict[str, dict[str, Gain]]") -> dict[str, Any]:
+    return {
+        name: {key: dataclasses.asdict(part) for key, part in parts.items()}
+        for name, parts in gains.items()
+    }
 
 
 def _plain(word: str) -> str:
@@ -207,27 +202,6 @@ def _by_sentence(sentences: list[str], places: "np.ndarray") -> tuple[list[str],
         for text, place in zip(sentences, places.tolist(), strict=True)
     ]
     return list(numbers), located
-
-
-def _by_item(
-    items: list[str], words: list[str], places: "np.ndarray"
-) -> tuple[list[str], list[tuple[int, int]]]:
-    """Put the words of every item together and cut them into sentences."""
-    of_item: dict[str, dict[int, str]] = {}
-    for name, word, place in zip(items, words, places.tolist(), strict=True):
-        if of_item.setdefault(name, {}).setdefault(place, word) != word:
-            raise InputError(f"Item {shown(name)} has two words at the same place: {place}.")
-    sentences: list[list[str]] = []
-    place_of: dict[tuple[str, int], tuple[int, int]] = {}
-    for name, parts in of_item.items():
-        sentences.append([])
-        for place in sorted(parts):
-            if sentences[-1] and _SENTENCE_END.search(sentences[-1][-1]):
-                sentences.append([])
-            place_of[name, place] = (len(sentences) - 1, len(sentences[-1]))
-            sentences[-1].append(parts[place])
-    located = [place_of[name, place] for name, place in zip(items, places.tolist(), strict=True)]
-    return [" ".join(sentence) for sentence in sentences], located
 
 
 def _with_spill(column: "np.ndarray", words: "Observations", spill: int) -> "np.ndarray":
@@ -263,8 +237,9 @@ def _write(
         temp_path.open("w", encoding="utf-8", newline="") as file,
     ):
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(["sentence", "position", "word", "is_unknown", *numbers])
+        writer.writerow(["sentence", "position", "word", "is_unknown", "spelling", *numbers])
         places = zip(words.sentence.tolist(), words.position.tolist(), words.words, strict=True)
         for row, (sentence, place, word) in enumerate(places):
             cells = [f"{column[row]:.6g}" for column in numbers.values()]
-            writer.writerow([sentence, place, word.text, int(word.is_unknown), *cells])
+            spelling = "" if word.spelling is None else f"{word.spelling:.6g}"
+            writer.writerow([sentence, place, word.word, int(word.is_unknown), spelling, *cells])

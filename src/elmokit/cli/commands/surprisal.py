@@ -3,8 +3,9 @@
 import dataclasses
 import itertools
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,12 +21,16 @@ def surprisal(
     text: options.OptionalTextArgument = None,
     *,
     given: options.GivenTextOption = None,
+    words: Literal["tokens", "typed"] = "tokens",
+    punctuation: Literal["with-word", "drop"] = "with-word",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
     top: Annotated[int, typer.Option(metavar="K", min=0)] = 0,
     batch_size: options.ScoringBatchOption = 64,
     tokenizer: str | None = None,
     state: str = "warm",
+    unknown: str = "auto",
     text_field: options.TextFieldOption = None,
+    item: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
     overwrite: bool = False,
     device: str = "auto",
     threads: options.ThreadsOption = None,
@@ -36,11 +41,19 @@ def surprisal(
     A row per word and per sentence end, which is </S>; its backward figures are those of <S>.
     Fields are separated by tabs and quoted as in CSV, with quotation marks doubled.
     Columns: file, line, sentence (in the whole input, from 0), index, word, start, end (characters
-    of the line), is_unknown (scored as <UNK>), then forward, backward, mean (-log2 p), ranks and
-    entropies. The perplexity, on stderr, is 2 raised to the mean of a column, as `elmokit
-    perplexity` has it.
+    of the line), is_unknown (outside the vocabulary), spelling (what its spelling adds to the
+    surprisals of <UNK>), then forward, backward, mean (-log2 p), ranks and entropies. The
+    perplexity, on stderr, is 2 raised to the mean of a column without spellings, as `elmokit
+    perplexity` has it. The other columns of .csv and .tsv files stand before these, if --text-field
+    names the column of the text.
 
     Args:
+        words: typed: a row per word between spaces, with the sum over its tokens and the entropies
+            before its first token; no sentence ends.
+        punctuation: Of typed words, whether surprisals of punctuation marks count with their word.
+        item: Column of a table that has a typed word per row (--text-field names the column of the
+            words): rows with the same item are its text, in their order, cut after full stops,
+            question and exclamation marks. Every row of the table comes out with its surprisal.
         output: Write .tsv, .jsonl or .parquet.
         top: Also show the K most likely words.
         json: Print a JSON object per row; with -o the perplexity as one object.
@@ -50,35 +63,55 @@ def surprisal(
     from elmokit.evaluation.perplexity import warn_of_unknown
     from elmokit.evaluation.surprisal import surprisal_of_lines
     from elmokit.evaluation.text_scorer import open_scorer
+    from elmokit.evaluation.text_tables import SUFFIXES, TableText
+    from elmokit.evaluation.typed_words import TypedLines
     from elmokit.files.atomic import check_target
-    from elmokit.files.sources import find_files
+    from elmokit.files.sources import find_files, plain_suffix
 
     if output is not None:
         files.check_format(output)
         check_target(output, inputs=find_files(text) if text else (), overwrite=overwrite)
     elif overwrite:
         raise InputError("--overwrite is for -o: nothing is written without it.")
+    if words == "typed" and top:
+        raise InputError("--top is for tokens: a typed word may have several. Leave it out.")
     choose_threads(threads)
-    read = ReadReport()
-    lines = options.text_lines(text, given, read, text_field=text_field)
+    read, table = ReadReport(), None
+    is_table = bool(text) and all(plain_suffix(path) in SUFFIXES for path in text or ())
+    if is_table and text_field is not None and not text_field.isdigit():
+        table = TableText(text or (), text_field, item)
+    if item is not None and (words != "typed" or table is None):
+        raise InputError("--item is for a .csv or .tsv, with --text-field and --words typed.")
+    lines = (
+        options.text_lines(text, given, read, text_field=text_field)
+        if table is None else table.lines()
+    )  # fmt: skip
+    own_columns = files.TYPED_COLUMNS if words == "typed" else files.columns_of(top=top)
+    columns = own_columns if table is None else table.check(own_columns)
     scorer, splitter = open_scorer(
-        model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state, top=top
-    )
-    rows = surprisal_of_lines(scorer, splitter, lines, read=read)
+        model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state, top=top,
+        unknown=unknown,
+    )  # fmt: skip
+    typed = TypedLines(punctuation)
+    watched = typed.watched(lines) if words == "typed" else lines
+    scored = surprisal_of_lines(scorer, splitter, watched, read=read)
+    rows: Iterator[Any] = typed.words(scored) if words == "typed" else iter(scored)
     first = list(itertools.islice(rows, 1))  # before anything is written
     if not first:
-        rows.report()  # raises
+        scored.report()  # raises
+    rows = itertools.chain(first, rows)
+    if table is not None:
+        rows = table.joined(rows, own_columns)
     metadata = scorer.metadata(tokenizer=splitter)
     if output is not None:
-        files.write_surprisal(itertools.chain(first, rows), output, metadata, top=top)
+        files.write_surprisal(rows, output, metadata, columns)
     else:
-        all_rows, columns = itertools.chain(first, rows), files.columns_of(top=top)
         if json:
-            files.write_jsonl(all_rows, sys.stdout, columns, ascii_only=not stdout_is_utf8())
+            files.write_jsonl(rows, sys.stdout, columns, ascii_only=not stdout_is_utf8())
         else:
-            files.write_tsv(all_rows, sys.stdout, columns)
+            files.write_tsv(rows, sys.stdout, columns)
         sys.stdout.flush()
-    report = rows.report()
+    report = scored.report()
     if output is not None and json:
         emit_json({
             **dataclasses.asdict(report), "skipped": read.skipped, "output": output,
@@ -86,7 +119,7 @@ def surprisal(
         })  # fmt: skip
     typer.echo(
         f"perplexity {report.forward:.2f} forward, {report.backward:.2f} backward, "
-        f"{report.mean:.2f} mean; {counted(report.tokens, 'row')} of "
+        f"{report.mean:.2f} mean; {counted(report.tokens, 'target')} of "
         f"{counted(report.sentences, 'sentence')}, "
         f"{report.oov_rate:.2%} of the words unknown",
         err=True,

@@ -16,6 +16,7 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.wording import Location, shown
 
 Span = tuple[int, int]
+Clusters = list[list[Span]]
 
 _BEGIN = re.compile(r"#begin document \((?P<name>.*)\); *part +(?P<part>[0-9]{1,9}) *")
 _END = "#end document"

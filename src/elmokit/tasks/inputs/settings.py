@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from elmokit.bilm.config import LayerChoice
+from elmokit.bilm.config import CharCNNConfig, LayerChoice
 from elmokit.evaluation.text_scorer import StartState
 from elmokit.field_checks import check_choices, check_ranges
 
@@ -60,6 +60,9 @@ InputNorm = Literal["none", "token", "batch"]
 StaticScale = Literal["given", "learned"]
 """Scale of static vectors: that of their file, or a learned γ that starts where they are as large
 as a mixture."""
+
+CHARACTER_CNN = CharCNNConfig(embedding_dim=16, filters=((3, 128),), num_highway=0)
+"""The character CNN of a task's own."""
 
 UNRECORDED = {"state": "reset", "static_scale": "given"}
 """What the settings were that runs of earlier versions do not record."""

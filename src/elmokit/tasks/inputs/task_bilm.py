@@ -3,23 +3,25 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from elmokit.config import to_dict
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.text_scorer import StartState
+from elmokit.inference.precision import import_torch
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.weights.locate import MODELS, find_model, lasting_name, path_of
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_files import read_config
+from elmokit.weights.stored_bilm import read_bilm
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +60,8 @@ class BiLMReference:
 class TaskBiLM:
     """A biLM as a task sees it; use `TaskBiLM.open`.
 
-    Conditions without layers only have its tokenizer and width, or a plain tokenizer. ``module`` is
-    the biLM itself if it is trained with the task; its layers are not kept then.
+    Conditions without layers only have its tokenizer and width, or a plain tokenizer. The layers
+    of a biLM that is trained with the task are not kept.
     """
 
     tokenizer: Tokenizer
@@ -67,7 +69,8 @@ class TaskBiLM:
     dim: int = 0
     """Width of the layers, 2D; 0 without a biLM."""
     embedder: Embedder | None = None
-    module: PretrainedBiLM | None = None
+    module: Any = None
+    """The `PretrainedBiLM` that is trained with the task, if any."""
     state: StartState = "reset"
     """What every sentence starts from."""
     reference: BiLMReference | None = None
@@ -88,7 +91,7 @@ class TaskBiLM:
         *,
         precision: str = "fp32",
         finetune: bool = False,
-        device: str | torch.device = "cpu",
+        device: str = "cpu",
         cache_dir: Path | None = None,
         on_layers: OnLayers | None = None,
     ) -> "TaskBiLM":
@@ -105,25 +108,30 @@ class TaskBiLM:
                 char_vocab = CharVocab(CharVocabConfig(normalization="NFC"))
                 return cls(build_tokenizer("simple"), char_vocab)
         path = find_model(model)
-        loaded = load_model(path)
-        if settings.embeddings == "random":
-            loaded.reset_parameters(torch.Generator().manual_seed(RANDOM_SEED))
+        loaded: Any = None
+        config, embedder = read_config(path), None
+        if finetune or settings.embeddings == "random":
+            torch = import_torch()
+            loaded = import_module("elmokit.weights.model_dir").load_model(path)
+            if settings.embeddings == "random":
+                loaded.reset_parameters(torch.Generator().manual_seed(RANDOM_SEED))
+        if settings.has_layers and not finetune:
+            embedder = Embedder.load(loaded or path, device=device, precision=precision)
+            model_hash = embedder.metadata()["model_hash"]
+        else:
+            model_hash = (loaded or read_bilm(path)).model_hash()
+        char_vocab = config.bilm.char_vocab
         reference = BiLMReference(
-            path=lasting_name(path), model_hash=loaded.model_hash(), precision=precision,
-            finetuned=finetune, tokenizer=loaded.tokenizer, char_vocab=loaded.config.char_vocab,
+            path=lasting_name(path), model_hash=model_hash, precision=precision,
+            finetuned=finetune, tokenizer=config.tokenizer, char_vocab=char_vocab,
         )  # fmt: skip
-        embedder = None
-        if finetune:
-            loaded = loaded.encoder()
-        elif settings.has_layers:
-            embedder = Embedder(loaded, device=device, precision=precision)
         tokenizer = NormalizingTokenizer(
-            build_tokenizer(loaded.tokenizer), loaded.config.char_vocab.normalization
+            build_tokenizer(config.tokenizer), char_vocab.normalization
         )
         return cls(
-            tokenizer, CharVocab(loaded.config.char_vocab), dim=loaded.output_dim,
-            embedder=embedder, module=loaded if finetune else None, state=settings.state,
-            reference=reference, cache_dir=cache_dir, on_layers=on_layers,
+            tokenizer, CharVocab(char_vocab), dim=2 * config.bilm.lstm.projection_dim,
+            embedder=embedder, module=loaded.encoder() if finetune else None,
+            state=settings.state, reference=reference, cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
 
     def layers_of(self, *, kept: bool) -> LayersOf | None:
@@ -148,7 +156,7 @@ def reopen_bilm(
     settings: InputSettings,
     *,
     finetune: bool,
-    device: torch.device,
+    device: str,
     cache_dir: Path | None,
 ) -> TaskBiLM:
     """Open the biLM that a run was trained with, at ``model`` if it has moved."""

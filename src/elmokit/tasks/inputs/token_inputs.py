@@ -9,15 +9,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
+from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.scalar_mix import LayerMixes
-from elmokit.tasks.inputs.settings import InputSettings, MixPosition
+from elmokit.tasks.inputs.settings import CHARACTER_CNN, InputSettings, MixPosition
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.weights.model_dir import PretrainedBiLM
 
-CHAR_FILTERS = ((3, 128),)
-CHAR_EMBEDDING_DIM = 16
 GROUP_SIZE = 256
 """Words of similar length whose characters are convolved together."""
 ROW_BLOCKS = (8, 32, GROUP_SIZE)
@@ -132,7 +130,7 @@ def _encode_characters(encoder: CharTokenEncoder, char_ids: Tensor) -> Tensor:
     for group, real in zip(
         rows[order].split(GROUP_SIZE), is_real[order].split(GROUP_SIZE), strict=True
     ):
-        needed = int(real.any(dim=0).sum()) + max(width for width, _ in CHAR_FILTERS)
+        needed = int(real.any(dim=0).sum()) + max(width for width, _ in CHARACTER_CNN.filters)
         pooled.append(_pool(encoder, group[:, : min(length, needed + -needed % COLUMN_BLOCK)]))
     return encoder.finish(torch.cat(pooled)[order.argsort()[:num_words]], char_ids)
 
@@ -245,13 +243,11 @@ class TokenInputs(nn.Module):
             self.static = StaticInputs(static, settings, layers_dim)
             self.output_dim += static.dim
         if settings.characters:
-            char_config = CharCNNConfig(
-                embedding_dim=CHAR_EMBEDDING_DIM, filters=CHAR_FILTERS, num_highway=0
-            )
+            width = CHARACTER_CNN.num_filters
             self.characters = CharTokenEncoder(
-                char_config, output_dim=char_config.num_filters, max_characters=max_characters
+                CHARACTER_CNN, output_dim=width, max_characters=max_characters
             )
-            self.output_dim += char_config.num_filters
+            self.output_dim += width
         positions = settings.mix_positions
         mix_dim = 0 if self.static is None else self.static.mix_dim
         layers = settings.sources.layers

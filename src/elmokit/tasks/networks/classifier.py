@@ -20,7 +20,8 @@ from elmokit.tasks.networks.encoder import (
     draw_weights,
     single_width,
 )
-from elmokit.tasks.task import Labels, TaskModel, Widths
+from elmokit.tasks.networks.task_model import TaskModel
+from elmokit.tasks.task import Labels, Widths
 
 
 class Classifier(TaskModel):

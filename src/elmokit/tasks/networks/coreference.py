@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmokit.tasks.formats.ontonotes import CorefDocument, Span
+from elmokit.tasks.formats.ontonotes import Clusters, CorefDocument, Span
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.encoder import SentenceEncoder, VariationalDropout, draw_weights
 from elmokit.tasks.networks.spans import (
@@ -23,7 +23,8 @@ from elmokit.tasks.networks.spans import (
     enumerate_spans,
     prune_spans,
 )
-from elmokit.tasks.task import Labels, TaskModel, Widths
+from elmokit.tasks.networks.task_model import TaskModel
+from elmokit.tasks.task import Labels, Widths
 
 MAX_SPAN_WORDS = 10
 """Of the longest mention that can be found."""
@@ -41,7 +42,6 @@ FEATURE_DIM = 20
 """Width of the vectors for width, distance, speaker and genre."""
 LEXICAL_DROPOUT = 0.5
 """For static vectors and characters; ELMo's is a setting of the inputs."""
-Clusters = list[list[Span]]
 
 
 class _Candidates(NamedTuple):

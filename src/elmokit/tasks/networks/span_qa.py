@@ -6,7 +6,6 @@ the first biGRU.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,43 +21,12 @@ from elmokit.tasks.networks.encoder import (
     draw_weights,
     single_width,
 )
-from elmokit.tasks.task import Labels, Sentence, TaskModel, Widths
-from elmokit.text.alignment import Offsets
+from elmokit.tasks.networks.task_model import TaskModel
+from elmokit.tasks.qa import FoundAnswer, QaExample
+from elmokit.tasks.task import Labels, Widths
 
 MAX_ANSWER_WORDS = 17
 """Of a predicted answer."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QaExample:
-    """A question and its context as words, with the places of words and answers."""
-
-    name: str
-    """The id of the question."""
-    question: Sentence
-    context_words: Sentence
-    """In training, of a window of a long context."""
-    offsets: Offsets
-    """Of each context word, in ``context``; words altered by the tokenizer may share theirs."""
-    context: str
-    """The original text, from which answers are cut."""
-    question_text: str
-    """The original text."""
-    answers: tuple[str, ...] = ()
-    """Gold alternatives."""
-    spans: Offsets = ()
-    """``[start, end)`` in context words of the answers that have any; training uses the first."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundAnswer:
-    """Part of the context; ``[start, end)`` in characters."""
-
-    text: str
-    start: int
-    end: int
-    probability: float
-    """Probability of the first word times that of the last; 0 in an empty context."""
 
 
 class SpanQA(TaskModel):

@@ -11,22 +11,18 @@ output of the last LSTM layer, or only there (table 3 of the paper).
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import reverse_sequences
+from elmokit.metrics.span_f1 import TagScheme
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.networks.crf import (
-    CRF,
-    Marginals,
-    allowed_transitions,
-    span_probs,
-    viterbi,
-)
+from elmokit.tasks.networks.crf import CRF
 from elmokit.tasks.networks.encoder import (
     FORGET_BIAS,
     PaddedEncoder,
@@ -35,14 +31,30 @@ from elmokit.tasks.networks.encoder import (
     draw_weights,
     single_width,
 )
-from elmokit.tasks.task import Labels, TaskModel, Widths
+from elmokit.tasks.networks.task_model import TaskModel
+from elmokit.tasks.tag_search import TagSearch
+from elmokit.tasks.task import Labels, Widths
 
 PREDICATE_DIM = 100
 """Width of the feature that marks the predicate."""
 
 
 class TagModel(TaskModel):
-    """A network that scores tags: logits (B, W, Y). By default each word has its own softmax."""
+    """A network that scores tags: logits (B, W, Y).
+
+    By default each word has its own softmax; with a ``scheme``, tags mark spans (`TagSearch`).
+    """
+
+    scheme: ClassVar[TagScheme | None] = None
+
+    def __init__(self, inputs: TokenInputs, labels: Labels) -> None:
+        super().__init__(inputs, labels)
+        self._search = TagSearch(labels, self.scheme)
+
+    @property
+    def transitions(self) -> Tensor | None:
+        """Learned scores of tags right after each other, if any: (Y, Y)."""
+        return None
 
     @abstractmethod
     def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
@@ -51,15 +63,6 @@ class TagModel(TaskModel):
     def tag_loss(self, logits: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
         """Return the mean over words; gold and mask are (B, W)."""
         return functional.cross_entropy(logits[mask], gold[mask])
-
-    @abstractmethod
-    def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
-        """Return the ids of the best tags: (B, W)."""
-
-    def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
-        """Return the probabilities of a sentence's tags (softmax), or of its spans."""
-        ids = [self._ids[tag] for tag in tags]
-        return logits.double().softmax(dim=1)[range(len(ids)), ids].tolist()
 
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         mask = batches[0].mask
@@ -71,19 +74,21 @@ class TagModel(TaskModel):
         return self.tag_loss(logits, gold, mask) + self.inputs.penalty()
 
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[list[str]]:
-        return self._best(self.logits(batches[0], examples), batches[0].mask)
+        return self._search.best(*self._scores(batches, examples))
 
     def predict_with_probs(
         self, batches: Sequence[TokenBatch], examples: Sequence[Any]
     ) -> list[tuple[list[str], list[float]]]:
-        """Return the tags of each example, each with what `probs` returns."""
-        logits = self.logits(batches[0], examples)
-        pairs = zip(self._best(logits, batches[0].mask), logits, strict=True)
-        return [(tags, self.probs(row[: len(tags)], tags)) for tags, row in pairs]
+        """Return what `TagSearch.best_with_probs` does."""
+        return self._search.best_with_probs(*self._scores(batches, examples))
 
-    def _best(self, logits: Tensor, mask: Tensor) -> list[list[str]]:
-        rows = zip(self.decode(logits, mask).tolist(), mask.sum(dim=1).tolist(), strict=True)
-        return [[self.labels[tag] for tag in ids[:length]] for ids, length in rows]
+    def _scores(
+        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return logits, lengths of the sentences, and transitions, as `TagSearch` takes them."""
+        parts = self.logits(batches[0], examples), batches[0].mask.sum(dim=1), self.transitions
+        arrays = (None if part is None else part.detach().cpu().numpy() for part in parts)
+        return tuple(arrays)  # pyright: ignore[reportReturnType]
 
 
 class Tagger(TagModel):
@@ -107,18 +112,21 @@ class Tagger(TagModel):
         encoded = self.encoder(self.inputs(batch), batch.mask)
         return self.to_tags(self.dropout(encoded))
 
-    def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
-        return logits.argmax(dim=2)
-
 
 class CRFTagger(Tagger):
     """`Tagger` with a CRF over BIOUL tags; the loss is the mean over sentences."""
+
+    scheme = "bioul"
 
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
         super().__init__(inputs, labels, hidden_dims, dropout=dropout)
-        self.crf = CRF(allowed_transitions(labels, "bioul"))
+        self.crf = CRF(len(labels))
+
+    @property
+    def transitions(self) -> Tensor:
+        return self.crf.transitions
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         super().reset_parameters(generator)
@@ -126,14 +134,6 @@ class CRFTagger(Tagger):
 
     def tag_loss(self, logits: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
         return -self.crf(logits, gold, mask).mean()
-
-    def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
-        return viterbi(logits, mask, transitions=self.crf.transitions, allowed=self.crf.allowed)[0]
-
-    def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
-        """Return the CRF's probability of each span, among legal tag sequences."""
-        marginals = Marginals(logits, transitions=self.crf.transitions, allowed=self.crf.allowed)
-        return span_probs(marginals, tags, self._ids)
 
 
 class HighwayLSTMLayer(nn.Module):
@@ -224,7 +224,7 @@ class RoleLabeler(TagModel):
     Source: He et al. 2017; Peters et al. 2018.
     """
 
-    allowed: Tensor
+    scheme = "iob2"
 
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
@@ -235,7 +235,6 @@ class RoleLabeler(TagModel):
             inputs.output_dim + PREDICATE_DIM, hidden_dims, dropout=dropout
         )
         self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(labels))
-        self.register_buffer("allowed", allowed_transitions(labels, "iob2"), persistent=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         draw_weights((self.inputs, self.encoder), generator)
@@ -250,10 +249,3 @@ class RoleLabeler(TagModel):
                 feature[row, example.predicate] = 1
         x = torch.cat([self.inputs(batch), self.predicate(feature)], dim=2)
         return self.to_tags(self.inputs.join_output(self.encoder(x, batch.mask), batch))
-
-    def decode(self, logits: Tensor, mask: Tensor) -> Tensor:
-        return viterbi(logits, mask, allowed=self.allowed)[0]
-
-    def probs(self, logits: Tensor, tags: Sequence[str]) -> list[float]:
-        """Return the probability of each span among legal tag sequences."""
-        return span_probs(Marginals(logits, allowed=self.allowed), tags, self._ids)

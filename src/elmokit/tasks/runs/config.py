@@ -1,21 +1,17 @@
-"""Configuration of a task run, and its network.
+"""Configuration of a task run.
 
 Fields that are `FIXED` must stay the same when a run is resumed.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from elmokit.field_checks import SEEDS, check_choices, check_ranges
 from elmokit.jobs.identity import FIXED
-from elmokit.kernels.threads import use_one_thread_after_a_fork
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.task_bilm import TaskBiLM
-from elmokit.tasks.inputs.token_inputs import TokenInputs
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.task import Task, TaskModel, Units
-from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.tasks.task import Units
 
 MANY, POSITIVE = 1 << 40, (1e-300, 1e300)
 
@@ -98,21 +94,3 @@ class TaskRunConfig:
             inputs=task.input_settings(self.inputs, with_static=with_static),
             train=replace(self.train, batch_size=self.train.batch_size or task.default_batch_size),
         )
-
-
-def build_network(
-    task: Task[Any],
-    config: TaskRunConfig,
-    labels: list[str],
-    bilm: TaskBiLM,
-    static: StaticVectors | None,
-) -> TaskModel:
-    """Return the untrained network of a run; ``config`` is resolved."""
-    use_one_thread_after_a_fork()
-    token_inputs = TokenInputs(
-        config.inputs, num_layers=bilm.num_layers, layers_dim=bilm.dim,
-        max_characters=bilm.char_vocab.config.max_characters, static=static, bilm=bilm.module,
-    )  # fmt: skip
-    if min(config.hidden_dims, default=0) < 1:
-        raise ValueError(f"`hidden_dims` must be at least 1, got {list(config.hidden_dims)}.")
-    return task.network(token_inputs, labels, config.hidden_dims, dropout=config.dropout)

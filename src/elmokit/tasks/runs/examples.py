@@ -5,19 +5,17 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 
 from elmokit.errors import InputError
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.task_bilm import LayersOf, TaskBiLM
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch
 from elmokit.tasks.inputs.word_units import warn_of_units, warn_once
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import Labels, Task, TaskModel, TaskScore
+from elmokit.tasks.task import Labels, Task, TaskScore
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +27,26 @@ PREDICTION_WORDS = 4000
 """Most padded words in a batch in prediction, and in any batch of a document's sentences."""
 OnScored = Callable[[int, int], None]
 """Called with the number of examples done and in total."""
+
+
+@runtime_checkable
+class Maker(Protocol):
+    """Makes the batches that a network reads."""
+
+    def make(self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None, /) -> Any:
+        """Return a batch of sentences; given layers are (W, L, 2D) each."""
+        ...
+
+
+@runtime_checkable
+class Answerer(Protocol):
+    """A trained network: a `TaskModel`, or a `FrozenTagger`."""
+
+    def answer(
+        self, batches: Sequence[Any], examples: Sequence[Any], /, *, with_probs: bool
+    ) -> list[Any]:
+        """Return an answer for each example, with probabilities a pair of answer and these."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +134,8 @@ class Examples:
         lengths = self._lengths[index]
         return sum(lengths) if self.task.batched_by == "document" else max(lengths)
 
-    def batches(self, maker: BatchMaker, examples: Sequence[Any]) -> list[TokenBatch]:
-        """Return the batches of examples, or of parts of them, as a `TaskModel` reads them."""
+    def batches(self, maker: Maker, examples: Sequence[Any]) -> list[Any]:
+        """Return the batches of examples, or of parts of them, as a network reads them."""
         sentences = [self.task.sentences(example) for example in examples]
         if self.task.batched_by == "document":
             groups = _by_padded_words([words for group in sentences for words in group])
@@ -197,29 +215,27 @@ def _by_padded_words(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentenc
 
 
 def predict(
-    model: TaskModel,
-    maker: BatchMaker,
+    model: Answerer,
+    maker: Maker,
     examples: Examples,
     on_scored: OnScored = lambda done, total: None,
     *,
     with_probs: bool = False,
 ) -> list[Any]:
-    """Return the prediction for each example, in order; ``with_probs`` as the model's method."""
-    model.eval()
-    answer = model.predict_with_probs if with_probs else model.predict
+    """Return the answer for each example, in order."""
     answers: dict[int, Any] = {}
     on_scored(0, len(examples))
-    with torch.no_grad():
-        for batch in prediction_batches(examples):
-            part = [examples.examples[index] for index in batch]
-            answers.update(zip(batch, answer(examples.batches(maker, part), part), strict=True))
-            on_scored(len(answers), len(examples))
+    for batch in prediction_batches(examples):
+        part = [examples.examples[index] for index in batch]
+        batches = examples.batches(maker, part)
+        answers.update(zip(batch, model.answer(batches, part, with_probs=with_probs), strict=True))
+        on_scored(len(answers), len(examples))
     return [answers[index] for index in range(len(examples))]
 
 
 def score_model(
-    model: TaskModel,
-    maker: BatchMaker,
+    model: Answerer,
+    maker: Maker,
     examples: Examples,
     on_scored: OnScored = lambda done, total: None,
 ) -> TaskScore:

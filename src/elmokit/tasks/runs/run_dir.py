@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import save_file
+import numpy as np
+from safetensors.numpy import save_file
 
 from elmokit.config import from_dict, parse_record
 from elmokit.errors import FormatError
@@ -30,12 +30,12 @@ from elmokit.tasks.inputs.task_bilm import BiLMReference
 from elmokit.tasks.registry import find_task
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
+from elmokit.weights.arrays import FLOATS, Storage, read_all
 from elmokit.weights.card import UNKNOWN, cell, plain
 from elmokit.weights.locate import RUN_CONFIG_NAME
 from elmokit.weights.model_files import CARD_NAME, check_replaceable
 from elmokit.weights.result_metadata import newer_version_hint
-from elmokit.weights.storage import Storage, pack, unpack_all
-from elmokit.weights.tensor_files import FLOATS, read_tensors
+from elmokit.weights.storage import pack, unpack_all
 
 CONFIG_FILE = RUN_CONFIG_NAME
 WEIGHTS_FILE, WORDS_FILE = "model.safetensors", "vectors.txt"
@@ -57,15 +57,15 @@ ADVICE = "Copy the whole directory again, or train the task again."
 def write_best(
     directory: Path,
     metadata: dict[str, Any],
-    tensors: Mapping[str, torch.Tensor],
+    arrays: Mapping[str, np.ndarray],
     static: StaticVectors | None,
 ) -> None:
     """Write the model of the best epoch so far, and its metadata."""
-    stored = {name: value.contiguous() for name, value in tensors.items()}
+    stored = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     contents = {CONFIG_FILE: json_bytes(metadata)}
     if static is not None:
         contents[WORDS_FILE] = _lines(static.words)
-        stored[STATIC_WEIGHT] = stored[STATIC_WEIGHT][: len(static.values)].clone()
+        stored[STATIC_WEIGHT] = stored[STATIC_WEIGHT][: len(static.values)]
     # All files are written before the first one replaces that of an earlier epoch, so that a full
     # disk leaves the earlier model. The last one replaces its file first.
     with ExitStack() as files:
@@ -77,13 +77,13 @@ def write_best(
 def save_run(
     directory: Path,
     metadata: dict[str, Any],
-    tensors: Mapping[str, torch.Tensor],
+    arrays: Mapping[str, np.ndarray],
     static: StaticVectors | None,
     card: str,
     dtype: Storage,
 ) -> None:
     """Write a run whole or not at all, without what resumes it; see `TaskRun.save`."""
-    packed = pack({name: t.detach().to("cpu").contiguous() for name, t in tensors.items()}, dtype)
+    packed = pack({name: np.asarray(array, order="C") for name, array in arrays.items()}, dtype)
     check_replaceable(directory, noun="task run", names=SAVED_FILES, mark=CONFIG_FILE)
     with atomic_directory(directory) as fresh:
         save_file(packed, fresh / WEIGHTS_FILE)
@@ -154,10 +154,10 @@ def run_hash(run_dir: Path) -> str | None:
     return file_sha256(path) if path.is_file() else None
 
 
-def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch.Tensor]:
+def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, np.ndarray]:
     """Return the weights of a run as fp32; FormatError if they have not the hash ``sha256``."""
     path = run_dir / WEIGHTS_FILE
-    stored = read_tensors(path, advice=ADVICE, dtypes=(*FLOATS, "I8"))
+    stored, _ = read_all(path, advice=ADVICE, dtypes=(*FLOATS, "I8"))
     if sha256 is not None and (actual := file_sha256(path)) != sha256:
         raise FormatError(
             f"{path}: damaged, or of another run: its SHA-256 is {actual[:12]}…, but {CONFIG_FILE} "
@@ -167,9 +167,9 @@ def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, torch
         return unpack_all(stored)
 
 
-def read_static(run_dir: Path, tensors: Mapping[str, torch.Tensor]) -> StaticVectors | None:
+def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVectors | None:
     """Return the static vectors of a run, if it has any."""
-    path, values = run_dir / WORDS_FILE, tensors.get(STATIC_WEIGHT)
+    path, values = run_dir / WORDS_FILE, arrays.get(STATIC_WEIGHT)
     if path.exists() != (values is not None):
         raise FormatError(
             f"{path} and the vectors of its words in {WEIGHTS_FILE} belong together, but one of "
@@ -179,7 +179,7 @@ def read_static(run_dir: Path, tensors: Mapping[str, torch.Tensor]) -> StaticVec
         return None
     with damage(path, ADVICE):
         words = read_bounded(path, MAX_WORD_LIST_BYTES).decode().split("\n")[:-1]
-        return StaticVectors(words, values[2:].numpy())
+        return StaticVectors(words, values[2:])
 
 
 def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int) -> str:

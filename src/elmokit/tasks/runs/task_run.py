@@ -5,22 +5,23 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from itertools import count, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
 from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.files.damage import damage
-from elmokit.inference.precision import pick_device
+from elmokit.inference.precision import find_device, import_torch
 from elmokit.tasks.formats.reading import Columns
+from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM, reopen_bilm
-from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.config import TaskRunConfig, build_network
+from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import Examples, check_labels, predict, score_model
 from elmokit.tasks.runs.run_dir import (
     ADVICE,
@@ -35,15 +36,15 @@ from elmokit.tasks.runs.run_dir import (
     save_run,
 )
 from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import Task, TaskModel, TaskScore
+from elmokit.tasks.task import Task, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
+from elmokit.weights.arrays import Storage
 from elmokit.weights.locate import TASK_RUNS
 from elmokit.weights.result_metadata import adding_version_hint, result_metadata
-from elmokit.weights.storage import Storage, round_parameters
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +54,17 @@ in a file of static vectors, which is read as a whole each time."""
 
 
 class TaskRun:
-    """A trained task model with its inputs. Use `TaskRun.load`."""
+    """A trained task model with its inputs. Use `TaskRun.load`.
+
+    On the CPU runs of ``pos`` and ``ner`` need no PyTorch (`FrozenTagger`).
+    """
 
     def __init__(
         self,
         task: Task[Any],
-        network: TaskModel,
+        network: Any,
         labels: list[str],
-        maker: BatchMaker,
+        maker: Any,
         bilm: TaskBiLM,
         vectors: VectorsReference | None,
         metadata: dict[str, Any],
@@ -115,6 +119,7 @@ class TaskRun:
             FileNotFoundError: if there is no such run, or its biLM is missing.
             FormatError: if it is damaged, has no weights, or the biLM is another one.
             ConfigError: if ``task.json`` has an unknown setting or a wrong value.
+            MissingExtraError: if its network needs PyTorch, which is not there.
         """
         run_dir = TASK_RUNS.find(run_dir)
         metadata = read_metadata(run_dir)
@@ -128,24 +133,28 @@ class TaskRun:
         elif vectors is not None and reference is not None:
             reference = replace(reference, path=str(Path(vectors).absolute()))
         config = config.resolved(with_static=reference is not None)
-        torch_device = pick_device(device)
+        device = find_device(device)
         cache_dir = None if cache_dir is None else Path(cache_dir)
         bilm = reopen_bilm(
             metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"]), model, run_dir,
-            config.inputs, finetune=config.train.finetune_bilm, device=torch_device,
+            config.inputs, finetune=config.train.finetune_bilm, device=device,
             cache_dir=cache_dir,
         )  # fmt: skip
         labels = metadata["labels"]
-        tensors = read_weights(run_dir, sha256=metadata.get("weights_sha256"))
-        static = read_static(run_dir, tensors)
+        arrays = read_weights(run_dir, sha256=metadata.get("weights_sha256"))
+        static = read_static(run_dir, arrays)
+        is_frozen = can_run_frozen(task, config, device)
+        if not is_frozen:
+            import_torch()
         with damage(run_dir / WEIGHTS_FILE, ADVICE, what=f"does not fit {CONFIG_FILE}"):
-            _check_sizes(labels, config.hidden_dims, tensors)
-            network = build_network(task, config, labels, bilm, static)
-            network.load_state_dict(tensors)
-        network.eval().to(torch_device)
-        maker = BatchMaker(
-            config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=torch_device
-        )
+            _check_sizes(labels, config.hidden_dims, arrays)
+            if is_frozen:
+                network = maker = FrozenTagger(config, labels, bilm, static, arrays)
+            else:
+                modules = import_module("elmokit.tasks.networks.task_model")
+                network = modules.load_network(task, config, labels, bilm, static, arrays)
+                network = network.eval().to(device)
+                maker = modules.batch_maker(config, bilm, static, device)
         return cls(task, network, labels, maker, bilm, reference, metadata)
 
     def result_metadata(self) -> dict[str, Any]:
@@ -167,7 +176,7 @@ class TaskRun:
     def _card(self, metadata: dict[str, Any]) -> str:
         card = run_card(
             metadata, tokenizer=f"{self._bilm.tokenizer.name} {self._bilm.tokenizer.version}",
-            num_parameters=sum(p.numel() for p in self._network.parameters() if p.requires_grad),
+            num_parameters=self._network.num_parameters,
         )  # fmt: skip
         return card.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -202,7 +211,7 @@ class TaskRun:
         Raises:
             ValueError: if a parameter is too large or not finite; names it.
         """
-        round_parameters(self._network, dtype)
+        self._network.round_to(dtype)
 
     def save(self, directory: str | PathLike[str], *, dtype: Storage = "float32") -> None:
         """Write the run with its card, without its biLM and its checkpoints.
@@ -216,8 +225,8 @@ class TaskRun:
         """
         target = Path(os.path.expanduser(directory)).resolve()
         metadata = self.metadata | {"weights": dtype}
-        card, tensors = self._card(metadata), self._network.state_dict()
-        save_run(target, metadata, tensors, self._maker.static, card, dtype)
+        card, arrays = self._card(metadata), self._network.arrays()
+        save_run(target, metadata, arrays, self._maker.static, card, dtype)
         self.metadata = metadata
 
     def evaluate(
@@ -359,18 +368,18 @@ class TaskRun:
     def _extend_static(self, vectors: StaticVectors) -> None:
         assert self._maker.static is not None
         extended = self._maker.static.extended(vectors)  # ids of earlier words stay
-        self._network.inputs.set_static(extended)  # first: another thread may be predicting
+        self._network.set_static(extended)  # first: another thread may be predicting
         self._maker.static = extended
 
 
 def _check_sizes(
-    labels: Sequence[str], hidden_dims: Sequence[int], tensors: Mapping[str, torch.Tensor]
+    labels: Sequence[str], hidden_dims: Sequence[int], arrays: Mapping[str, np.ndarray]
 ) -> None:
     """Refuse sizes that do not fit the weights, before a network takes the memory for them.
 
     Every recurrent layer of width H has more than 3 H² weights, and every label its own.
     """
-    num_weights = sum(tensor.numel() for tensor in tensors.values())
+    num_weights = sum(array.size for array in arrays.values())
     needed = len(labels) + 3 * sum(dim * dim for dim in hidden_dims)
     if needed > num_weights or len(set(labels)) < len(labels):
         raise ValueError(f"{len(labels):,} `labels` and `hidden_dims`={list(hidden_dims)}")

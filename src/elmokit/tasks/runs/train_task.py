@@ -24,8 +24,9 @@ from elmokit.jobs.signals import StopRequest, stop_requests
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import OnLayers, TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.networks.task_model import TaskModel, batch_maker, build_network
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.config import TaskRunConfig, build_network
+from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import (
     LOWERCASE_SHARE,
     Examples,
@@ -38,12 +39,12 @@ from elmokit.tasks.runs.examples import (
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, write_best
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
 from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import Task, TaskModel, TaskScore
+from elmokit.tasks.task import Task, TaskScore
 from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 from elmokit.version import __version__
-from elmokit.weights.tensor_files import check_name
+from elmokit.weights.arrays import check_name
 
 log = logging.getLogger(__name__)
 
@@ -179,8 +180,8 @@ def _run(
     def write_model() -> None:
         assert training.state.best is not None
         metadata = prepared.metadata(training.state.best.dev)
-        tensors = prepared.network.state_dict() | training.best_weights
-        write_best(job.directory, metadata, tensors, static)
+        best = {name: tensor.cpu().numpy() for name, tensor in training.best_weights.items()}
+        write_best(job.directory, metadata, prepared.network.arrays() | best, static)
 
     def stop_if_asked(epoch: int) -> None:
         if stop.signal_number is not None:
@@ -319,7 +320,7 @@ def prepare_task(
     log.info("the task model computes on %s", torch_device)
     bilm = TaskBiLM.open(
         config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
-        device=torch_device, cache_dir=cache_dir, on_layers=on_layers,
+        device=str(torch_device), cache_dir=cache_dir, on_layers=on_layers,
     )  # fmt: skip
     examples = read_examples(task, config, files, bilm)
     static = vectors = None
@@ -331,9 +332,7 @@ def prepare_task(
         network = build_network(task, config, examples.labels, bilm, static)
     network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
     network.to(torch_device)
-    maker = BatchMaker(
-        config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=torch_device
-    )
+    maker = batch_maker(config, bilm, static, torch_device)
     return PreparedTask(
         task=task, config=config, files=files, examples=examples, bilm=bilm, network=network,
         precision=precision, vectors=vectors, maker=maker,

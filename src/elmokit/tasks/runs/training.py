@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from elmokit.config import from_dict
 from elmokit.jobs.job import Pieces
 from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.networks.task_model import TaskModel
 from elmokit.tasks.runs.config import TaskTrainConfig
 from elmokit.tasks.runs.examples import Examples, score_model, training_batches
-from elmokit.tasks.task import TaskModel, TaskScore
+from elmokit.tasks.task import TaskScore
 from elmokit.training.checkpoints import (
     Checkpoint,
     restore_optimizer,

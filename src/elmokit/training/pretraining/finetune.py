@@ -25,6 +25,7 @@ from elmokit.jobs.job import NOT_RESUMABLE
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
+from elmokit.training.curves import AFTER_FILE, BEFORE_FILE
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.run import TrainingResult, TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
@@ -35,9 +36,6 @@ from elmokit.weights.locate import find_model
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 log = logging.getLogger(__name__)
-
-BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
-"""Perplexities of the base model and of the fine-tuned one, in the run directory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +107,7 @@ def finetune(
         seed, text = config.train.seed, start.text
         model, is_fresh = with_vocab(base, text.vocab, softmax=config.softmax, seed=seed)
         model.training_metadata = _metadata(base, base_dir.name, base_hash)
+        model.spelling = base.spelling or text.spelling
         first_share = config.softmax_first_share if is_fresh else 0.0
         run = TrainingRun(start, model, softmax_first_share=first_share)
         before, after = {}, {}

@@ -73,6 +73,7 @@ def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
             tokenizer=_tokenizer_of(config, text),
             warm_text=text.warm_text(),
         )
+    model.spelling = text.spelling
     generator = torch.Generator().manual_seed(config.train.seed)
     model.reset_parameters(generator)
     assert model.softmax is not None

@@ -117,6 +117,7 @@ class TrainingRun:
         """Make all updates with what is due after each; tell whether patience ended them."""
         last_log, last_save = self.updates.progress, time.monotonic()
         pauses = 0.0  # seconds since `last_log` in which nothing was trained
+        read = last_log.tokens
         for report in self.updates.run():
             paused_at, now = time.monotonic(), report.progress
             training_seconds = max(1e-9, now.seconds - last_log.seconds - pauses)
@@ -125,6 +126,10 @@ class TrainingRun:
                 last_log, pauses = now, 0.0
                 if self._log is not None:
                     self._log.write(_row(report, speed))
+            for tokens in self.config.train.keep_tokens:
+                if read < tokens <= now.tokens:
+                    self.validation.keep(now, tokens)
+            read = now.tokens
             is_validated = self.validation.is_due(report.share)
             validation = self._validate(report.share) if is_validated else None
             if self.processes.is_main:

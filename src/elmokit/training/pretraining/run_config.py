@@ -54,6 +54,8 @@ class TrainConfig:
     """Time between checkpoints, at most a tenth of the budget; the first one comes earlier."""
     checkpoint_steps: int | None = None
     """Updates between checkpoints, instead of the time."""
+    keep_tokens: tuple[int, ...] = ()
+    """Keep the model after so many predicted words and sentence ends, too, in ``kept/``."""
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -62,6 +64,8 @@ class TrainConfig:
             checkpoint_steps=(1, MANY), num_epochs=(1e-9, 1e9), checkpoint_seconds=(0.0, 1e9),
             zero_state_share=(0.0, 1.0), ema_decay=(1e-9, 1 - 1e-9),
         )  # fmt: skip
+        if list(self.keep_tokens) != sorted({number for number in self.keep_tokens if number > 0}):
+            raise ValueError(f"`keep_tokens` must be above 0 and rising, got {self.keep_tokens}")
         sizes = [(0.0, self.batch_size), *self.batch_growth]
         if any(
             not (share < next_share < 1 and rows < next_rows)

@@ -31,8 +31,8 @@ from elmokit.training.distributed import World, world
 from elmokit.training.loop import StepReport
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.schedules import Limits
+from elmokit.weights.arrays import check_name
 from elmokit.weights.locate import CONFIG_NAME
-from elmokit.weights.tensor_files import check_name
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from elmokit.training.speed import matmul_precision
 from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
-from elmokit.weights.model_files import read_config
+from elmokit.weights.model_files import KEPT, read_config, short_count
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +105,11 @@ class Validation:
         self.best, self.validations_without_best = float(agreed[0]), int(agreed[1])
         return report
 
+    def keep(self, progress: Progress, tokens: int) -> None:
+        """Save the model as the one after so many words; on rank 0."""
+        if self.processes.is_main:
+            self._save(progress, None, self.run_dir / KEPT / short_count(tokens))
+
     def finish(self, progress: Progress) -> PerplexityReport | None:
         """Publish the best model, or the last if there is none, in the run directory.
 
@@ -147,7 +152,9 @@ class Validation:
         best.training_metadata["perplexity"] = jsonable(report)
         best.save(self.run_dir / BEST)
 
-    def _save(self, progress: Progress, report: PerplexityReport | None) -> None:
+    def _save(
+        self, progress: Progress, report: PerplexityReport | None, target: Path | None = None
+    ) -> None:
         shards = self.text.shards
         self.model.training_metadata = {
             **self.origin,
@@ -161,7 +168,7 @@ class Validation:
             "seed": self.seed,
             "perplexity": jsonable(report),
         }
-        self.model.save(self.run_dir / BEST)
+        self.model.save(target or self.run_dir / BEST)
 
 
 def stored_report(figures: Any, *, source: object) -> PerplexityReport:

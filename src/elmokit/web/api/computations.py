@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from elmokit.errors import InputError
 from elmokit.files.json_files import jsonable
 from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.inference.results import Layers, check_one_layer
-from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.given_sentences import check_text, split_sentence
@@ -20,6 +19,9 @@ from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
 from elmokit.web.errors import RequestError
 from elmokit.web.startup import ServerSettings
+
+if TYPE_CHECKING:
+    from elmokit.tasks.runs.task_run import TaskRun
 
 _ORDINARY_LENGTH = 100
 """Of a word; longer pieces are text without spaces."""
@@ -123,7 +125,7 @@ class Tokens:
 class Prediction:
     """Answers of a trained task model, as `elmokit predict --json` prints them."""
 
-    def __init__(self, run: TaskRun, settings: ServerSettings) -> None:
+    def __init__(self, run: "TaskRun", settings: ServerSettings) -> None:
         self.run, self._settings = run, settings
 
     def prepare(self, text: Text) -> tuple[Text, int]:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic_core import to_json
@@ -18,7 +18,6 @@ from starlette.routing import Route, Router
 
 from elmokit.embed.embedder import Embedder
 from elmokit.inference.batching import NUM_BOUNDARIES
-from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
 from elmokit.web.api import schemas
@@ -28,6 +27,9 @@ from elmokit.web.api.metrics import Metrics
 from elmokit.web.errors import RequestError, as_json, json_response
 from elmokit.web.gate import BODY, HAS_GONE
 from elmokit.web.startup import ServerSettings
+
+if TYPE_CHECKING:
+    from elmokit.tasks.runs.task_run import TaskRun
 
 _JSON = "application/json"
 _TINY = np.finfo(np.float32).tiny
@@ -52,7 +54,7 @@ class Service:
         settings: ServerSettings,
         *,
         vocab: WordVocab | None = None,
-        runs: Mapping[str, TaskRun] | None = None,
+        runs: "Mapping[str, TaskRun] | None" = None,
     ) -> None:
         self._embedder, self._settings = embedder, settings
         self.metrics = Metrics()

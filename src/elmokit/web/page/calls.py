@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,12 +20,14 @@ from elmokit.files.json_files import jsonable
 from elmokit.files.remote import AnyFile
 from elmokit.inspection.tokens import tokenize
 from elmokit.inspection.trace import trace
-from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.training.curves import read_training_run
 from elmokit.web.page.corpus_index import CorpusIndex, index_corpus
 from elmokit.web.page.models import ExploredModel
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.stored_bilm import StoredBiLM
+
+if TYPE_CHECKING:
+    from elmokit.tasks.runs.task_run import TaskRun
 
 MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
 """Limits of one call."""
@@ -72,7 +74,7 @@ class Calls:
         models: Sequence[ExploredModel],
         *,
         runs: Mapping[str, Path] | None = None,
-        tasks: Mapping[str, TaskRun] | None = None,
+        tasks: "Mapping[str, TaskRun] | None" = None,
         corpus: Sequence[AnyFile] = (),
     ) -> None:
         self._models = {explored.name: explored.model for explored in models}
@@ -115,7 +117,7 @@ class Calls:
             with self._lock, suppress(MissingExtraError):  # the catalog has told of those
                 model.tokenize("a")
 
-    def _model(self, call: Call) -> PretrainedBiLM:
+    def _model(self, call: Call) -> StoredBiLM:
         return _named(self._models, call.model, kind="model")
 
     def _open(self, call: Call) -> Any:
@@ -180,13 +182,13 @@ class Calls:
 
     def _scorer(self, call: Call) -> TextScorer:
         model = self._model(call)
-        if model.softmax is None:
+        if model.num_target_words is None:
             raise CallError("no-softmax", "This model has no softmax over words and predicts none.")
         if model.word_vocab is None:
             raise CallError("no-vocabulary", "This model has a softmax, but no words for it.")
         key = call.model, call.state or "warm"
         if key not in self._scorers:
-            self._scorers[key] = TextScorer(model, state=key[1], precision="fp32")
+            self._scorers[key] = TextScorer(model, state=key[1], precision="fp32", unknown="unk")
         return self._scorers[key]
 
     def _run(self, call: Call) -> Any:

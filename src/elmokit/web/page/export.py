@@ -117,13 +117,13 @@ def export_explorer(
 
 def _rounded(model: ExploredModel, folder: Path, weights: Literal["int6", "int8"]) -> ExploredModel:
     """Round a model, and write it into its folder."""
-    model.model.round_to(weights)
-    model.model.save(folder, dtype=weights)
+    rounded = model.model.rounded_to(weights)
+    rounded.save(folder, dtype=weights)
     for path in (folder / WEIGHTS_NAME, folder / VOCAB_NAME):
         if path.exists():
             path.with_name(path.name + COMPRESSED).write_bytes(_gzip(path.read_bytes()))
             path.unlink()
-    return ExploredModel(model.name, folder, model.model)
+    return ExploredModel(model.name, folder, rounded)
 
 
 def _gzip(content: bytes) -> bytes:

@@ -20,7 +20,6 @@ import numpy as np
 from jaxtyping import Float
 from safetensors.numpy import save as tensor_bytes
 
-from elmokit.bilm.softmax import AdaptiveSoftmax
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import MissingExtraError
 from elmokit.inference.frozen_bilm import FrozenBiLM
@@ -28,8 +27,8 @@ from elmokit.inference.warm_state import warm_state, warm_text
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME, find_model, lasting_name
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import CARD_NAME, VOCAB_NAME, WEIGHTS_NAME
+from elmokit.weights.stored_bilm import StoredBiLM, read_bilm
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ class ExploredModel:
 
     name: str
     directory: Path
-    model: PretrainedBiLM
+    model: StoredBiLM
     _made: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
@@ -73,7 +72,8 @@ class ExploredModel:
         num_bytes = (self.directory / WEIGHTS_NAME).stat().st_size
         if num_bytes > MAX_BROWSER_BYTES:
             return f"its weights have {num_bytes:,} bytes, more than {MAX_BROWSER_BYTES:,}"
-        if isinstance(self.model.softmax, AdaptiveSoftmax):
+        softmax = self.model.softmax_config
+        if softmax is not None and softmax.kind == "adaptive":
             return "its softmax is adaptive"
         if self.model.config.lexicon is not None:
             return "its characters are not bytes"
@@ -102,7 +102,7 @@ class ExploredModel:
             "tokenizer_name": model.tokenizer.name,
             "tokenizer_version": model.tokenizer.version,
             "normalization": config.char_vocab.normalization,
-            "has_softmax": model.softmax is not None and model.word_vocab is not None,
+            "has_softmax": model.num_target_words is not None and model.word_vocab is not None,
             "num_words": None if model.word_vocab is None else len(model.word_vocab),
             "num_layers": model.num_layers,
             "dim": model.output_dim,
@@ -133,7 +133,7 @@ def load_explored(names: Sequence[str]) -> list[ExploredModel]:
     directories = list(dict.fromkeys(find_model(name).resolve() for name in names))
     own = distinct_names(Path(lasting_name(directory)).name for directory in directories)
     return [
-        ExploredModel(name, directory, load_model(directory))
+        ExploredModel(name, directory, read_bilm(directory))
         for name, directory in zip(own, directories, strict=True)
     ]
 
@@ -147,19 +147,19 @@ def distinct_names(names: Iterable[str]) -> list[str]:
     return distinct
 
 
-def language_of(model: PretrainedBiLM) -> str | None:
+def language_of(model: StoredBiLM) -> str | None:
     """Return the language that a model states, as ``ko`` for ``ko-KR``; else of its tokenizer."""
     stated = str(model.training_metadata.get("language") or "").lower()
     return stated.split("-")[0] or ("ko" if model.tokenizer.name == "korean" else None)
 
 
-def pack_name(model: PretrainedBiLM) -> str:
+def pack_name(model: StoredBiLM) -> str:
     """Return the file with the prepared sentences for a model; English if it has none."""
     name = f"packs/senses.{language_of(model)}.json"
     return name if (STATIC / name).is_file() else "packs/senses.en.json"
 
 
-def prepared_layers(model: PretrainedBiLM) -> bytes:
+def prepared_layers(model: StoredBiLM) -> bytes:
     """Return a safetensors file with the layers of all prepared sentences, from the zero state.
 
     ``static`` (U, D): the token vectors of the distinct words, in the order of their first
@@ -187,7 +187,7 @@ def _in_int8(rows: Float[np.ndarray, "R D"]) -> tuple[np.ndarray, np.ndarray]:
     return np.round(rows / scale[:, None]).astype(np.int8), scale.astype(np.float32)
 
 
-def warm_file(model: PretrainedBiLM) -> bytes:
+def warm_file(model: StoredBiLM) -> bytes:
     """Return the warm state as a safetensors file: hidden (N, 2, D) and cell (N, 2, H)."""
     state = warm_state(FrozenBiLM(model), warm_text(model.warm_text))
     arrays = {"hidden": state.hidden[:, :, 0], "cell": state.cell[:, :, 0]}
@@ -196,7 +196,7 @@ def warm_file(model: PretrainedBiLM) -> bytes:
     })  # fmt: skip
 
 
-MADE_FILES: dict[str, Callable[[PretrainedBiLM], bytes]] = {
+MADE_FILES: dict[str, Callable[[StoredBiLM], bytes]] = {
     "warm.safetensors": warm_file,
     PREPARED_NAME: prepared_layers,
 }

@@ -6,14 +6,14 @@ A reader is a pair of functions over the `Contents` of a source: ``recognizes(co
 
 from dataclasses import dataclass
 
-from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.stored_bilm import StoredBiLM
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedModel:
     """A model of other software; trained mixtures of its layers are its ``mixes``."""
 
-    model: PretrainedBiLM
+    model: StoredBiLM
     origin: str
     """The files that it was read from."""
     notes: tuple[str, ...] = ()

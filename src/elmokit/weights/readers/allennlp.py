@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from elmokit.bilm.scalar_mix import LayerNorm
+from elmokit.bilm.config import LayerNorm
 from elmokit.errors import FormatError, InputError
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.weights.bilm_tf import build_bilm
@@ -48,11 +47,6 @@ class _Elmo:
     def outer(self) -> str:
         """The prefix of the module around it."""
         return self.prefix[: self.prefix.removesuffix(".").rfind(".") + 1]
-
-
-def recognizes(contents: Contents) -> bool:
-    """Tell whether there are tensors of PyTorch."""
-    return bool(contents.of("PyTorch"))
 
 
 def read(contents: Contents) -> ImportedModel:
@@ -128,8 +122,7 @@ def _mixes(
             )
         rows.append(np.concatenate([arrays.take(f"{name}.{k}", 1)[:1] for k in range(count)]))
         gammas.append(arrays.take(f"{number}.gamma", 1)[0])
-    weights, scales = torch.from_numpy(np.stack(rows)), torch.from_numpy(np.stack(gammas))
-    return TrainedMixes(mix_weights=weights, gammas=scales, layer_norm=norm)
+    return TrainedMixes(mix_weights=np.stack(rows), gammas=np.stack(gammas), layer_norm=norm)
 
 
 def _layer_norm(contents: Contents) -> LayerNorm:

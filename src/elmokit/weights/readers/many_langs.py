@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from elmokit.bilm.bilm import BiLMConfig
+from elmokit.bilm.config import BiLMConfig
 from elmokit.errors import FormatError
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES
 from elmokit.files.lines import read_whole, text_of_line
@@ -40,11 +40,6 @@ _SWAPPED = {"<bow>": "<eow>", "<eow>": "<bow>"}
 
 _IdLines = list[tuple[str, int]]
 """Token and id of every line."""
-
-
-def recognizes(contents: Contents) -> bool:
-    """Tell whether there are tensors of PyTorch and lists of ids."""
-    return bool(contents.of("PyTorch") and contents.of("id list"))
 
 
 def read(contents: Contents) -> ImportedModel:

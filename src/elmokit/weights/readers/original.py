@@ -13,7 +13,7 @@ from typing import Any
 from elmokit.errors import FormatError
 from elmokit.files.bounded import read_bounded
 from elmokit.files.hdf5 import open_hdf5
-from elmokit.weights.bilm_tf import build_bilm, read_bilm_tf
+from elmokit.weights.bilm_tf import build_bilm, read_original
 from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES, ArraySource
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, read_options, released_options
 from elmokit.weights.readers import ImportedModel
@@ -56,7 +56,7 @@ def read_release(contents: Contents) -> ImportedModel:
     is_alone = contents.choices.encoder_only or contents.choices.weights is not None
     if softmax is None and len(outputs) == 1 and not is_alone:
         softmax = outputs[0]
-    model = read_bilm_tf(options, weights, vocab=contents.vocabulary(), softmax=softmax)
+    model = read_original(options, weights, vocab=contents.vocabulary(), softmax=softmax)
     return ImportedModel(model=model, origin=contents.listed([options, weights]))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elmokit.errors import FormatError, InputError
-from elmokit.weights.readers import ImportedModel, allennlp, many_langs, original
+from elmokit.weights.readers import ImportedModel, original
 from elmokit.weights.readers.contents import Choices, Contents, kind_of, open_contents
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
 
@@ -30,6 +30,18 @@ class ForeignFormat:
     """Which of vocab, softmax and name can be chosen for it."""
 
 
+def _read_many_langs(contents: Contents) -> ImportedModel:
+    from elmokit.weights.readers import many_langs  # files of PyTorch need PyTorch
+
+    return many_langs.read(contents)
+
+
+def _read_allennlp(contents: Contents) -> ImportedModel:
+    from elmokit.weights.readers import allennlp
+
+    return allennlp.read(contents)
+
+
 FORMATS = (
     ForeignFormat(
         name="bilm-tf release", files="options.json and HDF5 weights", choices=("vocab", "softmax"),
@@ -47,11 +59,12 @@ FORMATS = (
     ForeignFormat(
         name="ELMoForManyLangs folder",
         files="encoder.pkl, token_embedder.pkl, char.dic, word.dic, config.json",
-        recognizes=many_langs.recognizes, read=many_langs.read,
+        recognizes=lambda contents: bool(contents.of("PyTorch") and contents.of("id list")),
+        read=_read_many_langs,
     ),
     ForeignFormat(
         name="AllenNLP archive", files="config.json and weights.th", choices=("name",),
-        recognizes=allennlp.recognizes, read=allennlp.read,
+        recognizes=lambda contents: bool(contents.of("PyTorch")), read=_read_allennlp,
     ),
 )  # fmt: skip
 """In this order the first that recognizes a source reads it."""

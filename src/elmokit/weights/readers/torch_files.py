@@ -17,7 +17,7 @@ from torch import Tensor, _utils
 
 from elmokit.errors import FormatError
 from elmokit.files.damage import damage
-from elmokit.weights.tensor_files import check_finite
+from elmokit.weights.arrays import check_finite
 
 MAX_OPCODES = 1_000_000
 """Some 25,000 tensors; a model has hundreds."""
@@ -73,7 +73,7 @@ def plain_tensor(tensor: Tensor, name: str, path: Path) -> Tensor:
             f"{path}: tensor `{name}` of shape {tuple(tensor.shape)} has only {stored:,} bytes."
         )
     tensor = tensor.detach().to(torch.float32).contiguous()
-    check_finite(tensor, name, path)
+    check_finite(tensor.numpy(), name, path)
     return tensor
 
 

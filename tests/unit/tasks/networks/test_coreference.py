@@ -12,7 +12,7 @@ from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks import coreference as module
-from elmokit.tasks.networks.coreference import _join
+from elmokit.tasks.networks.coreference import CoreferenceModel, _join
 from elmokit.tasks.runs.examples import Examples, predict
 
 from ....builders.task_models import full_inputs
@@ -49,7 +49,7 @@ def build(model):
             settings, num_layers=3, layers_dim=16, static=None,
             max_characters=vocab.config.max_characters,
         )  # fmt: skip
-        network = TASK.network(inputs, list(genres), hidden_dims, dropout=TASK.default_dropout)
+        network = CoreferenceModel(inputs, list(genres), hidden_dims, dropout=TASK.default_dropout)
         network.reset_parameters(torch.Generator().manual_seed(0))
         return network, BatchMaker(settings, vocab, None)
 

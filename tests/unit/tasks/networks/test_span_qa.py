@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
-from elmokit.tasks.networks.span_qa import FoundAnswer, best_answers
-from elmokit.tasks.qa import QaTask
+from elmokit.tasks.networks.span_qa import SpanQA, best_answers
+from elmokit.tasks.qa import FoundAnswer, QaTask
 from elmokit.tasks.runs.examples import Examples, predict
 
 from ....builders.squad_data import paragraph
@@ -30,7 +30,7 @@ def build(model):
             settings, num_layers=3, layers_dim=16, static=None,
             max_characters=vocab.config.max_characters,
         )  # fmt: skip
-        network = TASK.network(inputs, [], (hidden_dim,), dropout=TASK.default_dropout)
+        network = SpanQA(inputs, [], (hidden_dim,), dropout=TASK.default_dropout)
         network.reset_parameters(torch.Generator().manual_seed(0))
         return network, BatchMaker(settings, vocab, None)
 

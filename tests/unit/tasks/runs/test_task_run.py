@@ -20,8 +20,9 @@ from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import VariationalDropout
 from elmokit.tasks.networks.tagger import RoleLabeler
+from elmokit.tasks.networks.task_model import build_network
 from elmokit.tasks.registry import TASKS, find_task
-from elmokit.tasks.runs.config import TaskRunConfig, build_network
+from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig

@@ -12,6 +12,7 @@ from elmokit.errors import InputError
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.networks.task_model import TaskModel
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import examples as examples_module
 from elmokit.tasks.runs import training as training_module
@@ -25,7 +26,7 @@ from elmokit.tasks.runs.examples import (
 )
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.tasks.tagging import PosTask
-from elmokit.tasks.task import TaskModel, TaskScore
+from elmokit.tasks.task import TaskScore
 from elmokit.text.char_vocab import CharVocab
 from elmokit.wording import Location
 

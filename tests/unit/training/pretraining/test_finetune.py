@@ -14,6 +14,7 @@ from elmokit.corpus.shards import write_shards
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, InputError
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
@@ -22,9 +23,9 @@ from elmokit.training.pretraining.pretrain import RunOptions
 from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
 from elmokit.training.schedules import Limits
 from elmokit.weights.bilm_tf import write_bilm_tf
-from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import load_model
 
+from ....builders.conversion import convert
 from ....builders.training_models import VOCAB, WORDS, random_sentences, toy_model, write_text
 
 FULL = SoftmaxConfig(kind="full")
@@ -152,6 +153,20 @@ class TestFinetune:
         tuned = bilm_tensors(load_model(tmp_path / "tuned"))
         for name, value in bilm_tensors(load_model(model_path)).items():
             assert torch.equal(tuned[name], value), name
+
+    def test_spellings_are_kept_or_learned(self, save, domain, tmp_path):
+        model_path = save()
+        self.run(model_path, domain, tmp_path)
+        learned = load_model(tmp_path / "tuned").spelling
+        assert learned is not None
+        base = load_model(model_path)
+        base.spelling = SpellingModel.train(["walking"])
+        base.save(model_path)
+        (tmp_path / "tuned").rename(tmp_path / "first")
+        self.run(model_path, domain, tmp_path)
+        assert (
+            load_model(tmp_path / "tuned").spelling.sha256 == base.spelling.sha256 != learned.sha256
+        )
 
     def test_a_model_without_vocabulary_needs_one(self, save, domain, tmp_path):
         with pytest.raises(ValueError, match=r"vocab\.txt"):

@@ -68,6 +68,21 @@ def test_text_becomes_a_model(corpus, tmp_path):
     assert held_out["mean"] == pytest.approx(result.perplexity.mean)
 
 
+def test_rare_words_teach_their_spelling(tmp_path):
+    sentences = [*random_sentences(60), ["walking", "walked"], ["talking"]]
+    corpus = write_text(tmp_path / "corpus.txt", sentences)
+    valid = write_text(tmp_path / "valid.txt", random_sentences(9))
+    config = dataclasses.replace(CONFIG, vocab=VocabConfig(min_count=2))
+    options = RunOptions(limits=SHORT, device="cpu", valid=[valid])
+    pretrain(config, [corpus], tmp_path / "run", options)
+    model = load_model(tmp_path / "run")
+    assert model.spelling is not None
+    likely, unlikely = model.spelling.nats(["talked", "xqzvjw"], model.word_vocab)
+    assert likely < unlikely
+    model.save(tmp_path / "copy")
+    assert load_model(tmp_path / "copy").spelling.sha256 == model.spelling.sha256
+
+
 class TestRunDirectory:
     @pytest.fixture
     def run_dir(self, corpus, tmp_path):

@@ -9,11 +9,11 @@ import torch
 
 from elmokit.errors import FormatError, InputError
 from elmokit.inference.elmo import ELMo
-from elmokit.weights.convert import convert
 from elmokit.weights.mix_file import read_mixes
 from elmokit.weights.model_dir import load_model
 
 from ....builders import foreign_models as foreign
+from ....builders.conversion import convert
 from ....parity.oracles import case, read_datasets
 
 TOP = "text_field_embedder.token_embedder_elmo"

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import load_model
 
 from ....builders import foreign_models as foreign
+from ....builders.conversion import convert
 from ....parity.oracles import case, read_datasets
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from elmokit.errors import FormatError
 from elmokit.evaluation.perplexity import perplexity
-from elmokit.weights.convert import convert
 from elmokit.weights.model_dir import load_model
 
 from ....builders import foreign_models as foreign
+from ....builders.conversion import convert
 from ....parity.oracles import case, read_datasets
 
 

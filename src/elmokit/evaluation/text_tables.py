@@ -1,0 +1,191 @@
+"""Tables with a text, or a word, in every row, and other columns that stay with it."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from elmokit.corpus.readers import TextLine
+from elmokit.errors import InputError
+from elmokit.evaluation.typed_words import TypedWord
+from elmokit.files.lines import csv_rows, numbered_lines
+from elmokit.files.sources import plain_suffix
+from elmokit.wording import printable, shown
+
+SUFFIXES = (".csv", ".tsv")
+_SENTENCE_END = re.compile(r"[.?!…]['\"”’)]*$")
+_PLACES = ("file", "line", "sentence", "index", "word", "start", "end")
+"""Columns of surprisals that give way to those of the same name in a table."""
+
+
+class Table:
+    """Columns of a table with a header: commas in ``.csv``, else tabs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = numbered_lines(path)
+        if plain_suffix(path) == ".csv":
+            rows = csv_rows(path, (line for _, line in lines))
+        else:
+            rows = ((number, line.split("\t")) for number, line in lines if line.strip())
+        numbered = [(number, row) for number, row in rows if row]
+        if len(numbered) < 2:
+            raise InputError(f"{path} has no rows below a header.")
+        self.header = numbered[0][1]
+        self.lines = [number for number, _ in numbered[1:]]
+        for number, row in numbered:
+            if len(row) != len(self.header):
+                raise InputError(
+                    f"{path}, line {number}: {len(row)} columns, but the header has "
+                    f"{len(self.header)}."
+                )
+        columns = zip(*(row for _, row in numbered[1:]), strict=True)
+        self._columns = dict(zip(self.header, columns, strict=True))
+
+    def __getitem__(self, name: str) -> list[str]:
+        if name not in self._columns:
+            raise InputError(
+                f"{self.path} has no column {shown(name)}; it has "
+                f"{', '.join(map(shown, self.header))}."
+            )
+        return list(self._columns[name])
+
+    def numbers(self, name: str) -> Float[np.ndarray, " N"]:
+        """Return a column as numbers, NaN where it is empty or NA."""
+        values = np.full(len(self.lines), np.nan)
+        for row, text in enumerate(self[name]):
+            if text.strip() in ("", "NA", "NaN", "nan"):
+                continue
+            try:
+                values[row] = float(text)
+            except ValueError as error:
+                raise InputError(
+                    f"{self.path}, line {self.lines[row]}: `{name}` must be a number, got "
+                    f"{shown(text)}."
+                ) from error
+        return values
+
+    def places(self, name: str, *, first: int) -> Int[np.ndarray, " N"]:
+        """Return a column of places, counted from ``first``, counted from 0."""
+        places = self.numbers(name) - first
+        if np.isnan(places).any():
+            line = self.lines[int(np.isnan(places).argmax())]
+            raise InputError(f"{self.path}, line {line}: `{name}` is missing.")
+        return places.astype(np.int64)
+
+
+def sentences_of_items(
+    items: Sequence[str], words: Sequence[str], places: Sequence[int]
+) -> tuple[list[str], list[tuple[int, int]]]:
+    """Put the words of every item together, in the order of their places, and cut sentences.
+
+    Returns:
+        The sentences, and for each row the number of its sentence and its index there.
+    """
+    of_item: dict[str, dict[int, str]] = {}
+    for name, word, place in zip(items, words, places, strict=True):
+        if len(word.split()) != 1:
+            raise InputError(f"Item {shown(name)}, place {place}: {shown(word)} is not one word.")
+        if of_item.setdefault(name, {}).setdefault(place, word) != word:
+            raise InputError(f"Item {shown(name)} has two words at the same place: {place}.")
+    sentences: list[list[str]] = []
+    place_of: dict[tuple[str, int], tuple[int, int]] = {}
+    for name, parts in of_item.items():
+        sentences.append([])
+        for place in sorted(parts):
+            if sentences[-1] and _SENTENCE_END.search(sentences[-1][-1]):
+                sentences.append([])
+            place_of[name, place] = (len(sentences) - 1, len(sentences[-1]))
+            sentences[-1].append(parts[place].strip())
+    located = [place_of[name, place] for name, place in zip(items, places, strict=True)]
+    return [" ".join(sentence) for sentence in sentences], located
+
+
+class TableText:
+    """Text in a column of tables, and the other columns, which go with what is scored.
+
+    Args:
+        paths: Of the tables.
+        text_column: The column with a text in every row; or, with ``item_column``, a typed word.
+        item_column: Rows of the same item are one text, in their order.
+
+    Raises:
+        InputError: for a missing column, or more than one table of words.
+    """
+
+    def __init__(
+        self, paths: Sequence[Path], text_column: str, item_column: str | None = None
+    ) -> None:
+        tables = [Table(path) for path in paths]
+        headers = (table.header for table in tables)
+        own = text_column if item_column is None else None  # a word stays with its row
+        self.columns = [
+            name for name in dict.fromkeys(name for header in headers for name in header)
+            if name != own
+        ]  # fmt: skip
+        rows = [
+            (printable(table.path), line, dict(zip(table.header, values, strict=True)))
+            for table in tables
+            for line, *values in zip(table.lines, *(table[n] for n in table.header), strict=True)
+        ]
+        self._texts = [(table, table[text_column]) for table in tables]
+        self._located: list[tuple[int, int]] | None = None
+        if item_column is not None:
+            if len(tables) > 1:
+                raise InputError(f"Words of items are in one table, got {len(tables)}.")
+            sentences, self._located = sentences_of_items(
+                tables[0][item_column], tables[0][text_column], range(len(rows))
+            )
+            self._texts = [(tables[0], sentences)]
+        self._rows = rows
+        self._by_place = {(file, line): values for file, line, values in rows}
+
+    def check(self, columns: Sequence[str]) -> list[str]:
+        """Return the table's columns and those of ``columns`` that it has not itself.
+
+        Raises:
+            InputError: if it has a column that is to be computed.
+        """
+        computed = [name for name in columns if name not in _PLACES and name in self.columns]
+        if computed:
+            raise InputError(
+                f"The table has a column {shown(computed[0])}, but that is what is computed: "
+                "rename it."
+            )
+        return [*self.columns, *(name for name in columns if name not in self.columns)]
+
+    def lines(self) -> Iterator[TextLine]:
+        """Yield the texts; those of items are numbered from 1."""
+        for table, texts in self._texts:
+            numbers = table.lines if self._located is None else range(1, len(texts) + 1)
+            for number, text in zip(numbers, texts, strict=True):
+                if text.strip():
+                    yield TextLine(table.path, number, text)
+
+    def joined(self, rows: Iterable[Any], columns: Sequence[str]) -> Iterator[SimpleNamespace]:
+        """Yield scored rows with the other columns; of items, the table's own rows in their order.
+
+        ``columns`` are the attributes of the scored rows.
+        """
+        if self._located is None:
+            for row in rows:
+                values = {name: getattr(row, name) for name in columns}
+                kept = self._by_place[row.file, row.line]
+                # another table may lack a column
+                yield SimpleNamespace(
+                    **values | {name: kept.get(name, "") for name in self.columns}
+                )
+            return
+        words: dict[tuple[int | None, int], TypedWord] = {
+            (row.line, row.index): row for row in rows
+        }
+        for (file, line, kept), (sentence, place) in zip(self._rows, self._located, strict=True):
+            word = words.get((sentence + 1, place))
+            if word is None or not word.num_tokens:
+                raise InputError(f"{file}, line {line}: the tokenizer makes no token of this word.")
+            values = {name: getattr(word, name) for name in columns}
+            yield SimpleNamespace(**(values | {"file": file, "line": line} | kept))

@@ -1,0 +1,165 @@
+"""Words as the tokens of a causal language model, for transformers (extra ``transformers``).
+
+A word outside the vocabulary is ``<UNK>``, the bytes of its spelling and ``</w>``, so that programs
+which add up log-probabilities of tokens get those of whole words, and the network still reads every
+word by its characters. Ids: 0 is padding, 1 to V the vocabulary, then the 256 bytes.
+"""
+
+# pyright: reportMissingImports=false
+
+import os
+from pathlib import Path
+from typing import Any
+
+from elmokit.bilm.config import Direction
+from elmokit.config import from_dict, to_dict
+from elmokit.errors import InputError, MissingExtraError
+from elmokit.files.temporary import scratch_directory
+from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.transformers_tokenizer import CODE_NAME, OwnCode, convertible, write_code
+from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
+from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
+from elmokit.text.spelling import END_OF_WORD
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.word_vocab import COPY_AGAIN, UNKNOWN_WORD, WordVocab
+from elmokit.weights.model_files import VOCAB_NAME
+
+try:
+    from transformers import PreTrainedTokenizer
+except ImportError as error:
+    raise MissingExtraError("transformers", extra="transformers") from error
+
+NUM_BYTES = 256
+_PAD = "<pad>"
+_BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(NUM_BYTES)]
+_BYTE_TOKENS[END_OF_WORD] = "</w>"
+
+
+class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
+    """Text to the tokens of an `ElmoForCausalLM`; boundaries are added where the text has none.
+
+    Args:
+        vocab_file: ``vocab.txt``.
+        tokenizer: `TokenizerConfig` of the training text.
+        normalization: Its normalization profile.
+        direction: ``backward`` turns sentences round.
+    """
+
+    vocab_files_names = {"vocab_file": VOCAB_NAME}  # noqa: RUF012 (as in transformers)
+    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
+
+    def __init__(
+        self,
+        vocab_file: str,
+        tokenizer: dict[str, Any] | None = None,
+        normalization: Normalization = DEFAULT_NORMALIZATION,
+        direction: Direction = "forward",
+        **kwargs: Any,
+    ) -> None:
+        kwargs.pop("auto_map", None)
+        self._words = WordVocab.read(vocab_file, advice=COPY_AGAIN)
+        splitter = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
+        self._splitter = NormalizingTokenizer(build_tokenizer(splitter), normalization)
+        self._is_forward = direction == "forward"
+        bounds = (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD)
+        kwargs["bos_token"], kwargs["eos_token"] = bounds if self._is_forward else bounds[::-1]
+        kwargs |= {"unk_token": UNKNOWN_WORD, "pad_token": _PAD}
+        super().__init__(
+            tokenizer=to_dict(splitter), normalization=normalization, direction=direction, **kwargs
+        )
+
+    @classmethod
+    def from_elmokit(
+        cls, model: AnyModel = None, *, direction: Direction = "forward"
+    ) -> "ElmoWordTokenizer":
+        """Return the tokenizer of an elmokit model, its directory or name."""
+        source = convertible(model)
+        if source.word_vocab is None:
+            raise InputError("This model has no vocabulary, so it predicts no words.")
+        with scratch_directory("vocab") as scratch:  # transformers gives files, not words
+            source.word_vocab.write(scratch / VOCAB_NAME)
+            return cls(
+                str(scratch / VOCAB_NAME), to_dict(source.tokenizer),
+                source.config.char_vocab.normalization, direction,
+            )  # fmt: skip
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids: padding, words and bytes."""
+        return 1 + len(self._words) + NUM_BYTES
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the id of every token."""
+        tokens = (_PAD, *self._words.words, *_BYTE_TOKENS)
+        return {token: number for number, token in enumerate(tokens)}
+
+    def _tokenize(self, text: str, **_: Any) -> list[str]:
+        tokens: list[str] = []
+        words = self._splitter.tokenize(text)
+        for word in words if self._is_forward else reversed(words):
+            if word in self._words:
+                tokens.append(word)
+            else:
+                spelling = (*word.encode("utf-8", "surrogatepass"), END_OF_WORD)
+                tokens += [UNKNOWN_WORD, *(_BYTE_TOKENS[byte] for byte in spelling)]
+        return tokens
+
+    def _convert_token_to_id(self, token: str) -> int:
+        if token == _PAD:
+            return 0
+        if token in self._words:
+            return self._words.word_id(token)
+        return 1 + len(self._words) + _BYTE_TOKENS.index(token)
+
+    def _convert_id_to_token(self, index: int) -> str:
+        if index == 0:
+            return _PAD
+        byte = index - 1 - len(self._words)
+        return self._words.words[index - 1] if byte < 0 else _BYTE_TOKENS[byte]
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        """Join words by spaces, in the order of the text; spelled ones are whole again."""
+        words, spelling = [], None
+        for token in tokens:
+            if token == UNKNOWN_WORD:
+                spelling = bytearray()
+            elif spelling is not None and token in _BYTE_TOKENS[:END_OF_WORD]:
+                spelling.append(_BYTE_TOKENS.index(token))
+            elif spelling is not None:
+                words.append(spelling.decode("utf-8", "replace"))
+                spelling = None
+            else:
+                words.append(token)
+        return " ".join(words if self._is_forward else reversed(words))
+
+    def build_inputs_with_special_tokens(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
+        """Add the sentence's boundaries that the text does not have itself."""
+        ids = [*token_ids_0, *(token_ids_1 or ())]
+        begin, end = (
+            self._convert_token_to_id(str(self.bos_token)),
+            self._convert_token_to_id(str(self.eos_token)),
+        )
+        if ids[:1] != [begin]:
+            ids.insert(0, begin)
+        return ids if ids[-1] == end else [*ids, end]
+
+    def save_vocabulary(
+        self, save_directory: str, filename_prefix: str | None = None
+    ) -> tuple[str, ...]:
+        """Write ``vocab.txt``; return its path."""
+        path = Path(save_directory) / (
+            f"{filename_prefix}-{VOCAB_NAME}" if filename_prefix else VOCAB_NAME
+        )
+        self._words.write(path)
+        return (str(path),)
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
+    ) -> tuple[str, ...]:
+        """Write settings, vocabulary and the file of code."""
+        self._auto_map = {"AutoTokenizer": [f"{Path(CODE_NAME).stem}.ElmoWordTokenizer", None]}
+        saved = super().save_pretrained(save_directory, *args, **kwargs)
+        return (*saved, write_code(save_directory))

@@ -1,0 +1,269 @@
+"""A trained tagger without PyTorch: what `elmokit.tasks.networks.tagger` computes.
+
+[static vector; character CNN; mixture of layers] → biLSTMs → scores of tags. Each LSTM layer is a
+network of `elmokit.inference`, whose engine reads sentences without padding.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+import numpy as np
+
+from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, LSTMConfig
+from elmokit.inference.engine import Engine
+from elmokit.inference.numpy_backend import linear
+from elmokit.inference.precision import build_network
+from elmokit.inference.state import LSTMState
+from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.layers import PackedLinear, fp32_empty
+from elmokit.tasks.inputs.layer_cache import Sentence
+from elmokit.tasks.inputs.settings import CHARACTER_CNN
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.tag_search import TagSearch
+from elmokit.tasks.task import Labels, Task
+from elmokit.text.char_vocab import NUM_CHARS
+from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.weights.arrays import Storage, mismatch
+from elmokit.weights.mix_file import TrainedMixes
+from elmokit.weights.storage import round_all
+
+Arrays = dict[str, np.ndarray]
+STATIC_WEIGHT = "inputs.static.weight"
+_SCALE = "inputs.static.gammas"
+_CHARACTERS, _MIX = "inputs.characters.", "inputs.mixes.scalar_mixes.0."
+_TRANSITIONS = "crf.transitions"
+_NETWORKS = ("tagger.Tagger", "tagger.CRFTagger")
+
+
+def can_run_frozen(task: Task[Any], config: TaskRunConfig, device: str) -> bool:
+    """Tell whether a run is a tagger that is computed here; others need PyTorch."""
+    return (
+        task.network in _NETWORKS
+        and device == "cpu"
+        and not config.train.finetune_bilm
+        and config.inputs.embeddings != "static_projected"
+    )
+
+
+@dataclass(frozen=True)
+class SentenceBatch:
+    """Sentences, and the layers of their words, (W, L, 2D) each, if any are read."""
+
+    sentences: Sequence[Sentence]
+    layers: Sequence[np.ndarray] | None
+
+
+class FrozenTagger:
+    """The network of a run of `pos` or `ner`, and the maker of its batches.
+
+    Args:
+        config: Resolved.
+        labels: In the order of their ids.
+        bilm: What the run reads of its biLM.
+        static: The static vectors, if it reads any; their values are not taken from ``arrays``.
+        arrays: All parameters, by the names that the modules have for them.
+
+    Raises:
+        ValueError: if the parameters are not those of such a network; names the first.
+    """
+
+    def __init__(
+        self,
+        config: TaskRunConfig,
+        labels: Labels,
+        bilm: TaskBiLM,
+        static: StaticVectors | None,
+        arrays: Mapping[str, np.ndarray],
+    ) -> None:
+        self.settings, self.static = config.inputs, static
+        self._config, self._labels, self._bilm = config, labels, bilm
+        self._arrays = {name: array for name, array in arrays.items() if name != STATIC_WEIGHT}
+        if fault := mismatch(self._shapes(), {name: a.shape for name, a in arrays.items()}):
+            raise ValueError(fault)
+        self._prepare()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the parameters; they are packed again."""
+        return FrozenTagger, (self._config, self._labels, self._bilm, self.static, self.arrays())
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of parameters that were trained."""
+        is_mixed = self.settings.sources.layers == "mix"
+        return sum(
+            array.size
+            for name, array in self._arrays.items()
+            if is_mixed or not name.endswith("mix_weights")
+        )
+
+    def arrays(self) -> Arrays:
+        """Return all parameters."""
+        static = {} if self.static is None else {STATIC_WEIGHT: self.static.values}
+        return self._arrays | static
+
+    def round_to(self, dtype: Storage) -> None:
+        """Round all parameters to numbers that ``dtype`` holds exactly; see `round_all`."""
+        rounded = round_all(self.arrays(), dtype)
+        values = rounded.pop(STATIC_WEIGHT, None)
+        if values is not None and self.static is not None:
+            self.static = StaticVectors(self.static.words, values[2:])
+        self._arrays = rounded
+        self._prepare()
+
+    def set_static(self, static: StaticVectors) -> None:
+        """Replace the static vectors."""
+        self.static = static
+
+    def make(
+        self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None
+    ) -> SentenceBatch:
+        """Return a batch."""
+        return SentenceBatch(sentences, layers)
+
+    def answer(
+        self, batches: Sequence[SentenceBatch], examples: Sequence[Any], *, with_probs: bool
+    ) -> list[Any]:
+        """Return the tags of each sentence, with probabilities a pair of tags and these."""
+        (batch,) = batches
+        lengths = np.array([len(words) for words in batch.sentences], dtype=np.int64)
+        is_real = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        logits = np.zeros((*is_real.shape, len(self._labels)), dtype=np.float32)
+        if is_real.any():
+            logits[is_real] = self._logits(batch, lengths)
+        search = self._search.best_with_probs if with_probs else self._search.best
+        return cast(list[Any], search(logits, lengths, self._arrays.get(_TRANSITIONS)))
+
+    def _logits(self, batch: SentenceBatch, lengths: np.ndarray) -> np.ndarray:
+        """Return the scores of tags at all words, one sentence after the other: (P, Y)."""
+        rows = np.split(np.arange(lengths.sum()), np.cumsum(lengths)[:-1])
+        x = self._inputs(batch)
+        for engine in self._engines:
+            x = _read(engine, x, rows)
+        if self._to_tags is None:
+            return linear(x, self._arrays["to_tags.weight"], self._arrays["to_tags.bias"])
+        return self._to_tags(x, fp32_empty(len(x), len(self._labels)))
+
+    def _inputs(self, batch: SentenceBatch) -> np.ndarray:
+        """Return what the first LSTM layer reads: (P, X)."""
+        words = [word for sentence in batch.sentences for word in sentence]
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+        index = np.array([numbers[word] for word in words], dtype=np.intp)
+        parts = []
+        if (static := self.static) is not None:
+            vectors = static.values[[static.id_of(word) for word in numbers]]
+            parts.append((vectors * self._arrays.get(_SCALE, np.float32(1)))[index])
+        if self.settings.characters:
+            ids = self._bilm.char_vocab.encode_words(list(numbers))
+            parts.append(self._engines[0].encode_tokens(ids)[index])
+        if self._mixes is not None:
+            assert batch.layers is not None
+            layers = [one.transpose(1, 0, 2) for one in batch.layers]
+            wanted = {"top": slice(-1, None), "layer0": slice(1)}.get(self._choice, slice(None))
+            values = np.concatenate([one[wanted] for one in layers], axis=1)
+            parts.append(self._mixes.mix(0, values.astype(np.float32, copy=False)))
+        return np.concatenate(parts, axis=1)
+
+    @property
+    def _choice(self) -> str:
+        return self.settings.sources.layers or ""
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of all parameters."""
+        inputs, shapes, width = self.settings, {}, 0
+        if self.static is not None:
+            shapes[STATIC_WEIGHT] = self.static.values.shape
+            width += self.static.dim
+            if inputs.static_scale == "learned":
+                shapes[_SCALE] = (1,)
+        if inputs.characters:
+            (filter_width, count), dim = CHARACTER_CNN.filters[0], CHARACTER_CNN.embedding_dim
+            shapes[f"{_CHARACTERS}char_embedding.weight"] = (NUM_CHARS, dim)
+            shapes[f"{_CHARACTERS}convolutions.0.weight"] = (count, dim, filter_width)
+            shapes[f"{_CHARACTERS}convolutions.0.bias"] = (count,)
+            width += count
+        if inputs.has_layers:
+            num_layers = self._bilm.num_layers if self._choice in ("mix", "average") else 1
+            shapes |= {f"{_MIX}mix_weights": (num_layers,), f"{_MIX}gamma": ()}
+            width += self._bilm.dim
+        for number, dim in enumerate(self._config.hidden_dims):
+            for direction in ("", "_reverse"):
+                name = f"encoder.layers.{number}.{{}}_l0{direction}".format
+                shapes[name("weight_ih")] = (4 * dim, width)
+                shapes[name("weight_hh")] = (4 * dim, dim)
+                shapes |= {name(bias): (4 * dim,) for bias in ("bias_ih", "bias_hh")}
+            width = 2 * dim
+        num_tags = len(self._labels)
+        shapes |= {"to_tags.weight": (num_tags, width), "to_tags.bias": (num_tags,)}
+        if self._config.task == "ner":
+            shapes[_TRANSITIONS] = (num_tags, num_tags)
+        return shapes
+
+    def _prepare(self) -> None:
+        """Pack the parameters."""
+        arrays, inputs = self._arrays, self.settings
+        self._search = TagSearch(self._labels, "bioul" if _TRANSITIONS in arrays else None)
+        self._mixes = None
+        if inputs.has_layers:
+            assert inputs.layer_norm is not None
+            self._mixes = TrainedMixes(
+                mix_weights=arrays[f"{_MIX}mix_weights"][None],
+                gammas=arrays[f"{_MIX}gamma"].reshape(1),
+                layer_norm=inputs.layer_norm,
+            )
+        self._engines = [
+            self._engine(number, dim) for number, dim in enumerate(self._config.hidden_dims)
+        ]
+        kernels = load_kernels()
+        weight, bias = arrays["to_tags.weight"], arrays["to_tags.bias"]
+        self._to_tags = None if kernels is None else PackedLinear(kernels, weight, bias, "fp32")
+
+    def _engine(self, number: int, dim: int) -> Engine:
+        """Return one layer of biLSTM; the first has the character CNN for its token layer.
+
+        PyTorch's LSTM has its gates in the order of a biLM's.
+        """
+        has_characters = number == 0 and self.settings.characters
+        lstm = LSTMConfig(
+            num_layers=1, cell_dim=dim, projection_dim=dim, cell_clip=None, projection_clip=None,
+            skip_connections=False,
+        )  # fmt: skip
+        config = BiLMConfig(
+            char_vocab=self._bilm.char_vocab.config, lstm=lstm,
+            char_cnn=CHARACTER_CNN if has_characters else None,
+            num_words=None if has_characters else 0,
+        )  # fmt: skip
+        arrays: Arrays = {"token_encoder.embedding.weight": np.zeros((1, dim), np.float32)}
+        if has_characters:
+            arrays = {
+                name.replace(_CHARACTERS, "token_encoder."): array
+                for name, array in self._arrays.items()
+                if name.startswith(_CHARACTERS)
+            }
+        for stack, direction in (("forward_layers", ""), ("backward_layers", "_reverse")):
+            name = f"encoder.layers.{number}.{{}}_l0{direction}".format
+            bias = self._arrays[name("bias_ih")] + self._arrays[name("bias_hh")]
+            bias[dim : 2 * dim] -= np.float32(FORGET_OFFSET)  # a biLM adds it when it runs
+            arrays[f"{stack}.0.bias"] = bias
+            arrays[f"{stack}.0.input_weight"] = self._arrays[name("weight_ih")]
+            arrays[f"{stack}.0.recurrent_weight"] = self._arrays[name("weight_hh")]
+        return Engine(build_network(config, arrays, precision="fp32", device="cpu"))
+
+
+def _read(engine: Engine, x: np.ndarray, rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Run one layer in both directions: (P, X) -> (P, 2H)."""
+    dim = engine.network.config.lstm.cell_dim
+    state = LSTMState.zeros(engine.network.config.lstm, len(rows))
+    first = np.array([row[0] if len(row) else 0 for row in rows])
+    out = fp32_empty(len(x), 2 * dim)
+    for half, direction in enumerate(get_args(Direction)):
+        columns = slice(half * dim, (half + 1) * dim)
+
+        def keep(
+            values: np.ndarray, sentence: np.ndarray, position: np.ndarray, to: slice = columns
+        ) -> None:
+            out[first[sentence] + position, to] = values
+
+        engine.read(direction, x, rows, state.direction(direction), on_top=keep)
+    return out

@@ -1,0 +1,153 @@
+"""Taggers without PyTorch: the answers of the PyTorch network, whatever it reads."""
+
+import copy
+from importlib.resources import files
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit.inference import precision
+from elmokit.tasks import frozen_tagger
+from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.networks.task_model import batch_maker, build_network
+from elmokit.tasks.registry import find_task
+from elmokit.tasks.runs import task_run
+from elmokit.tasks.runs.config import TaskRunConfig, TaskTrainConfig
+from elmokit.tasks.runs.examples import Examples, predict
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.vectors.static_vectors import StaticVectors
+
+from ...builders.task_models import saved_toy_model
+
+LABELS = ["O", *(f"{prefix}-{kind}" for kind in ("PER", "LOC") for prefix in "BILU")]
+TEXTS = ["Minji Kim sat by the Bank .", "", "서울 에 갔다", "the", "x" * 60 + " by night"]
+STATIC = StaticVectors(["the", "night", "서울"], np.eye(3, 5, dtype=np.float32))
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    return str(saved_toy_model(tmp_path_factory))
+
+
+@pytest.fixture
+def build(model_dir):
+    def build(task="ner", *, static=None, hidden_dims=(9, 5), **inputs):
+        found = find_task(task)
+        config = TaskRunConfig(
+            task=task, hidden_dims=hidden_dims, inputs=InputSettings(**inputs)
+        ).resolved(with_static=static is not None)  # fmt: skip
+        bilm = TaskBiLM.open(config.inputs, model_dir)
+        network = build_network(found, config, LABELS, bilm, static)
+        generator = torch.Generator().manual_seed(0)
+        network.reset_parameters(generator)
+        with torch.no_grad():
+            for name, parameter in network.named_parameters():
+                if "mix" in name or "gamma" in name or "bias" in name:
+                    parameter.normal_(1.0, 0.5, generator=generator)
+        frozen = FrozenTagger(config, LABELS, bilm, static, network.arrays())
+        examples = [
+            TaggedSentence(tokens=tuple(text.split()), tags=("O",) * len(text.split()))
+            for text in TEXTS
+        ]
+        held = Examples(found, examples, bilm.layers_of(kept=False))
+        return network, batch_maker(config, bilm, static, "cpu"), frozen, held
+
+    return build
+
+
+def check_equal(answers, expected):
+    for (tags, probs), (other_tags, other_probs) in zip(answers, expected, strict=True):
+        assert tags == other_tags
+        assert probs == pytest.approx(other_probs, abs=1e-5)
+
+
+@pytest.mark.parametrize("task", ["pos", "ner"])
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"static": STATIC, "static_scale": "learned"},
+        {"layer_norm": "token", "state": "warm", "hidden_dims": (16,)},
+        {"layer_norm": "batch", "characters": False, "hidden_dims": (7, 7, 7)},
+        {"embeddings": "top", "static": STATIC},
+        {"embeddings": "layer0"},
+        {"embeddings": "average"},
+        {"embeddings": "random"},
+        {"embeddings": "static", "static": STATIC, "characters": False},
+        {"embeddings": "none"},
+    ],
+    ids=str,
+)
+def test_answers_are_those_of_the_network(task, inputs, build):
+    network, maker, frozen, held = build(task, **inputs)
+    expected = predict(network, maker, held, with_probs=True)
+    check_equal(predict(frozen, frozen, held, with_probs=True), expected)
+    assert predict(frozen, frozen, held) == [tags for tags, _ in expected]
+    assert frozen.num_parameters == network.num_parameters
+    assert all((frozen.arrays()[name] == a).all() for name, a in network.arrays().items())
+
+
+@pytest.mark.parametrize("name", ["pos-en", "ner-en", "pos-ko", "ner-ko"])
+def test_packaged_taggers_answer_as_their_networks(name, monkeypatch):
+    if name.endswith("ko"):
+        pytest.importorskip("kiwipiepy")
+    frozen = TaskRun.load(name)
+    monkeypatch.setattr(task_run, "can_run_frozen", lambda *_: False)
+    network = TaskRun.load(name)
+    language = name[-2:]
+    text = files("elmokit").joinpath(f"data/demo/{language}.txt").read_text("utf-8")
+    texts = [*text.splitlines()[:40], "", "x" * 300]
+    answers, expected = (list(run.predict_json(texts)) for run in (frozen, network))
+    for answer, other in zip(answers, expected, strict=True):
+        for part in ("tokens", "entities"):
+            for one, same in zip(answer.get(part, []), other.get(part, []), strict=True):
+                prob, other_prob = one.pop("probability", 1.0), same.pop("probability", 1.0)
+                assert np.log(prob) == pytest.approx(np.log(other_prob), abs=1e-5)
+    assert answers == expected
+
+
+def test_rounded_and_with_more_vectors_it_answers_as_the_network(build):
+    network, maker, frozen, held = build("ner", static=STATIC)
+    more = STATIC.extended(StaticVectors(["by"], np.full((1, 5), 0.3, np.float32)))
+    for model in (network, frozen):
+        model.set_static(more)
+        model.round_to("int8")
+    maker.static = more
+    check_equal(
+        predict(copy.deepcopy(frozen), frozen, held, with_probs=True),
+        predict(network, maker, held, with_probs=True),
+    )
+
+
+def test_without_kernels_it_answers_the_same(build, monkeypatch):
+    network, maker, _, held = build("ner", static=STATIC)
+    for module in (frozen_tagger, precision):
+        monkeypatch.setattr(module, "load_kernels", lambda: None)
+    _, _, frozen, _ = build("ner", static=STATIC)
+    check_equal(
+        predict(frozen, frozen, held, with_probs=True),
+        predict(network, maker, held, with_probs=True),
+    )
+
+
+def test_parameters_of_another_network_are_refused(build):
+    _, _, frozen, _ = build("ner")
+    again, (config, labels, bilm, static, arrays) = frozen.__reduce__()
+    for wrong in (
+        {name: a for name, a in arrays.items() if name != "to_tags.bias"},
+        arrays | {"to_tags.weight": arrays["to_tags.weight"][:, 1:]},
+    ):
+        with pytest.raises(ValueError, match=r"to_tags\."):
+            again(config, labels, bilm, static, wrong)
+
+
+def test_only_what_it_computes_is_run_by_it():
+    ner, config = find_task("ner"), TaskRunConfig(task="ner")
+    assert can_run_frozen(ner, config, "cpu")
+    assert not can_run_frozen(ner, config, "cuda:0")
+    assert not can_run_frozen(find_task("srl"), config, "cpu")
+    learns = TaskRunConfig(task="ner", train=TaskTrainConfig(finetune_bilm=True))
+    assert not can_run_frozen(ner, learns, "cpu")

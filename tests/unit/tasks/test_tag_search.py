@@ -1,0 +1,173 @@
+"""Tag sequences: what may follow what, the search and probabilities, by enumeration."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elmokit.metrics.span_f1 import read_spans
+from elmokit.tasks.tag_search import (
+    Marginals,
+    TagSearch,
+    allowed_transitions,
+    span_probs,
+    viterbi,
+)
+
+LENGTHS = np.array([4, 1, 0, 3])
+NUM_TAGS = 3
+ALL = np.ones((NUM_TAGS + 2, NUM_TAGS + 2), dtype=bool)
+SOME = ALL.copy()
+"""Tag 0 goes everywhere; 2 follows 1 or 2 only; 2 may not begin, 1 may not end."""
+SOME[0, 2] = SOME[NUM_TAGS, 2] = SOME[1, NUM_TAGS + 1] = False
+
+
+def random(*shape, seed=0, scale=2.0):
+    return scale * np.random.default_rng(seed).standard_normal(shape)
+
+
+def keeps(sequence, allowed):
+    num_tags = len(allowed) - 2
+    path = [num_tags, *sequence, num_tags + 1]
+    return not sequence or all(bool(allowed[a, b]) for a, b in pairwise(path))
+
+
+def score_of(transitions, logits, sequence):
+    score = sum(logits[t, tag] for t, tag in enumerate(sequence))
+    return score + sum(transitions[a, b] for a, b in pairwise(sequence))
+
+
+def all_sequences(length, allowed):
+    sequences = product(range(len(allowed) - 2), repeat=length)
+    return [sequence for sequence in sequences if keeps(sequence, allowed)]
+
+
+@pytest.mark.parametrize("allowed", [ALL, SOME])
+def test_the_search_finds_what_enumeration_finds(allowed):
+    logits, transitions = random(4, 4, NUM_TAGS), random(NUM_TAGS, NUM_TAGS, seed=1)
+    tags, scores = viterbi(logits, LENGTHS, transitions=transitions, allowed=allowed)
+    for row, length in enumerate(LENGTHS):
+        best = max(
+            all_sequences(length, allowed),
+            key=lambda sequence: score_of(transitions, logits[row], sequence),
+        )
+        assert tags[row].tolist() == [*best, *[0] * (4 - length)]
+        assert scores[row] == pytest.approx(score_of(transitions, logits[row], best))
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (0, 0), (0, 3), (2, 3)])
+def test_nothing_to_decode(shape):
+    lengths = np.zeros(shape[0], dtype=np.int64)
+    tags, scores = viterbi(np.full((*shape, NUM_TAGS), np.nan), lengths, allowed=SOME)
+    assert tags.shape == shape
+    assert not tags.any()
+    assert not scores.any()
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    scale=st.sampled_from([1e-3, 1.0, 1e4, 1e30, 1e300]),
+    lengths=st.lists(st.integers(0, 7), min_size=1, max_size=4),
+    density=st.sampled_from([0.2, 0.5, 0.9]),
+)
+def test_the_search_finds_no_illegal_sequence(seed, scale, lengths, density):
+    allowed = np.random.default_rng(seed).random(ALL.shape) < density
+    allowed[0, 0] = allowed[NUM_TAGS, 0] = allowed[0, NUM_TAGS + 1] = True
+    lengths = np.array([*lengths, 7])
+    logits = random(len(lengths), 7, NUM_TAGS, seed=seed, scale=scale)
+    tags, scores = viterbi(logits, lengths, allowed=allowed)
+    assert np.isfinite(scores).all()
+    for row, length in zip(tags.tolist(), lengths, strict=True):
+        assert keeps(tuple(row[:length]), allowed)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_scores_of_a_diverged_model_are_told(value):
+    one, length = ALL[:3, :3], np.array([1])
+    with pytest.raises(FloatingPointError, match="NaN"):
+        viterbi(np.array([[[value]]]), length, allowed=one)
+    with pytest.raises(FloatingPointError, match="NaN"):
+        viterbi(np.zeros((1, 1, 1)), length, transitions=np.array([[value]]), allowed=one)
+
+
+def test_without_a_scheme_each_word_has_its_own_softmax():
+    logits, lengths = random(2, 3, 2).astype(np.float32), np.array([3, 1])
+    answers = TagSearch(["A", "B"]).best_with_probs(logits, lengths)
+    for (tags, probs), scores, length in zip(answers, logits, lengths, strict=True):
+        shares = np.exp(scores[:length]) / np.exp(scores[:length]).sum(axis=1, keepdims=True)
+        assert tags == ["AB"[tag] for tag in scores[:length].argmax(axis=1)]
+        assert probs == pytest.approx(shares.max(axis=1).tolist(), abs=1e-6)
+
+
+# --- what may follow what -------------------------------------------------------------------------
+
+BIOUL_TAGS = ["O", *(f"{prefix}-{kind}" for kind in ("PER", "LOC") for prefix in "BIUL")]
+
+
+def pairs(tags, scheme):
+    """The allowed pairs, with START and END."""
+    allowed = allowed_transitions(tags, scheme)
+    assert allowed.shape == (len(tags) + 2, len(tags) + 2)
+    names = [*tags, "START", "END"]
+    return {(names[i], names[j]) for i, j in np.argwhere(allowed).tolist()}
+
+
+def test_bio_written_out_and_types_may_hold_hyphens():
+    everything = ("START", "O", "B-X", "I-X", "B-C-X", "I-C-X")
+    expected = {(before, b) for before in everything for b in ("O", "B-X", "B-C-X", "END")}
+    expected |= {(f"{part}-{kind}", f"I-{kind}") for part in "BI" for kind in ("X", "C-X")}
+    assert pairs(["O", "B-X", "I-X", "B-C-X", "I-C-X"], "iob2") == expected
+
+
+def test_bioul_allows_exactly_the_sequences_that_some_spans_give():
+    legal = pairs(BIOUL_TAGS, "bioul")
+    allowed = {
+        tags
+        for tags in product(BIOUL_TAGS, repeat=3)
+        if all(pair in legal for pair in pairwise(("START", *tags, "END")))
+    }
+    pieces = [(s, e, k) for s in range(3) for e in range(s + 1, 4) for k in ("PER", "LOC")]
+    possible = set()
+    for size in range(4):
+        for spans in product(pieces, repeat=size):
+            tags = ["O"] * 3
+            for start, end, kind in spans:
+                inside = [f"I-{kind}"] * (end - start - 2)
+                long = [f"B-{kind}", *inside, f"L-{kind}"]
+                tags[start:end] = [f"U-{kind}"] if end - start == 1 else long
+            if all(a[1] <= b[0] for a, b in pairwise(spans)):
+                possible.add(tuple(tags))
+    assert allowed == possible
+
+
+# --- probabilities --------------------------------------------------------------------------------
+
+BIOUL = ["O", "B-X", "I-X", "L-X", "U-X", "U-Y"]
+BIO = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+
+
+@pytest.mark.parametrize(("tags", "scheme"), [(BIOUL, "bioul"), (BIO, "iob2")])
+@pytest.mark.parametrize("length", [0, 1, 4])
+def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
+    logits = random(length, len(tags), seed=length)
+    with_transitions = scheme == "bioul"
+    transitions = with_transitions * random(len(tags), len(tags), seed=9)
+    allowed = allowed_transitions(tags, scheme)
+    sequences = all_sequences(length, allowed)
+    weights = np.exp([score_of(transitions, logits, sequence) for sequence in sequences])
+    every = dict(zip(sequences, (weights / weights.sum()).tolist(), strict=True))
+    given = transitions if with_transitions else None
+    marginals = Marginals(logits, transitions=given, allowed=allowed)
+    for t, tag in product(range(length), range(len(tags))):
+        expected = sum(p for sequence, p in every.items() if sequence[t] == tag)
+        assert marginals.of_part(t, [tag]) == pytest.approx(expected, abs=1e-12)
+    ids = {tag: number for number, tag in enumerate(tags)}
+    spans_of = {sequence: set(read_spans([tags[tag] for tag in sequence])) for sequence in every}
+    for sequence, prob in every.items():
+        assert not length or marginals.of_part(0, sequence) == pytest.approx(prob, rel=1e-9)
+        names = [tags[tag] for tag in sequence]
+        for span, own in zip(read_spans(names), span_probs(marginals, names, ids), strict=True):
+            expected = sum(p for other, p in every.items() if span in spans_of[other])
+            assert own == pytest.approx(expected, abs=1e-12)
