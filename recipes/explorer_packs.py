@@ -117,10 +117,7 @@ def first_view(language: str, senses_of_words: dict[str, Any]) -> dict[str, Any]
         "model": {"name": language, "hash": model.model_hash()},
         "sentences": sentences,
         "cosines": pairs,
-        "examples": [
-            {"text": text, "split": " ".join(model.tokenize(text))}
-            for text in FIRST_EXAMPLES[language]
-        ],
+        "examples": FIRST_EXAMPLES[language],
     }
 
 

@@ -136,7 +136,6 @@ def test_examples_are_split_as_the_model_reads_them(tokenize):
 
 
 def test_the_explorer_shows_what_the_tokenizer_makes(tokenize):
-    assert [" ".join(tokenize(text)) for text in js_list("sentences")] == js_list("split")
     lines = read("recipes/explorer/senses.ko.txt").splitlines()
     texts = [line.split(": ", 1)[1] for line in lines if not line.startswith("#")]
     pack = json.loads(read("src/elmokit/web/page/static/packs/senses.ko.json"))
