@@ -214,7 +214,14 @@ def use_calculation(panel):
 
 def use_follow(page, panel, language):
     use_words(page, panel.locator(".words"), panel.locator(".bytes"))
-    use_calculation(panel)
+    parts, unfolded = panel.locator(".part button"), panel.locator(".unfolded")
+    assert parts.count() == 7
+    for i in [*range(1, 7), 0]:  # the first one is open
+        changes(unfolded, parts.nth(i).click)
+        expect(panel.locator("[aria-expanded=true]")).to_have_count(1)
+    parts.first.click()
+    expect(unfolded).to_have_count(0)
+    parts.first.click()
 
 
 def use_predict(page, panel, language):

@@ -40,7 +40,7 @@ CHANGED_MINDS = """async ([first, second, words]) => {
 
 
 PANELS = {
-    "follow": ".strip", "predict": ".bars li", "surprise": ".surprisal li",
+    "follow": ".flow .part", "predict": ".bars li", "surprise": ".surprisal li",
     "map": "svg g.point", "mixture": ".found li", "near": ".found li", "reach": ".heat td",
     "training": ".curve", "tasks": ".curve",
 }  # fmt: skip

@@ -17,7 +17,7 @@ KOREAN = DOCS / "ko"
 ENGLISH_ONLY = tuple(re.search(r"english_only: \[(.*)\]", read("mkdocs.yml"))[1].split(", "))
 NAMES = sorted(str(page.relative_to(KOREAN)) for page in KOREAN.rglob("*.md"))
 OWN_CODE = (
-    "course/", "results/", "quickstart.md",
+    "course/", "results/", "quickstart.md", "notes-and-paper.md",
     "guides/convert.md", "guides/serve.md", "guides/taggers.md",
 )  # fmt: skip
 

@@ -50,7 +50,7 @@ function App() {
     document.title = t("page.title");
   }, [lang]);
   const dark = useDark(state.theme);
-  useLayoutEffect(() => { // before the strips read their colors
+  useLayoutEffect(() => { // before the cells read their colors
     document.documentElement.dataset.theme = state.theme ?? "";
   }, [state.theme]);
 

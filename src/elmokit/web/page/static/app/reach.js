@@ -54,5 +54,5 @@ function Table({ value: { ratios, words, index, one } }) {
       <tbody>${rows.map(([name, side, cells]) => html`<tr key=${name} class=${side}><th scope="row">${name}</th>
         ${cells.map(({ ratio }, i) => html`<td key=${i} style="--heat:${Math.min(1, ratio)}"><span>${ratio === 0 ? "·" : number(ratio)}</span></td>`)}</tr>`)}</tbody></table></div>
     <p>${t("reach.read")}</p>
-    <${Calculation}><p class="numbers">‖h′ − h‖ / ‖h‖ = ${number(shown.change, 4)} / ${number(shown.size, 4)} = ${number(shown.ratio, 4)} (${words[next > index ? next : Math.max(0, index - 1)]}, ${t("follow.layer", { layer: 1 })}, ${next > index ? "→" : "←"})</p><//>`;
+    <${Calculation}><p class="numbers">‖h′ − h‖ / ‖h‖ = ${number(shown.change, 4)} / ${number(shown.size, 4)} = ${number(shown.ratio, 4)} (${words[next > index ? next : Math.max(0, index - 1)]}, ${t("reach.row", { layer: 1, arrow: next > index ? "→" : "←" })})</p><//>`;
 }
