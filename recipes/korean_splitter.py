@@ -81,7 +81,9 @@ def words_of(text: str, tokens: Iterable[Any]) -> Iterator[list[Piece] | None]:
     """Yield the pieces of each word; None for one whose pieces do not cover it."""
     remaining = list(tokens)
     for match in re.finditer(r"\S+", text):
-        own = [token for token in remaining if token.start < match.end() or token.end == match.end()]
+        own = [
+            token for token in remaining if token.start < match.end() or token.end == match.end()
+        ]
         remaining = remaining[len(own) :]
         at, pieces, whole = match.start(), list[tuple[int, int, list[Morpheme]]](), True
         for token in own:

@@ -150,7 +150,8 @@ export const en = {
     legend: "Held-out perplexity of each direction is exp of its mean loss.",
     none: "To see a run of your own, also while it trains:",
     packaged: { en: "en, in the package", ko: "ko, in the package" }, stage: "Stage {number}", words: "million words read",
-    stages: "Perplexity of 500 sentences. The learning rate starts high in every stage and falls to its end; most of the gain comes with the fall.",
+    measured: "Perplexity of 500 sentences",
+    stages: "The learning rate starts high in every stage and falls to its end; most of the gain comes with the fall.",
     notHeldOut: {
       en: "Stages before these had read the sentences, and 38 million words in all; on articles that were never read the model ends at 71.4.",
       ko: "They were never trained on; words are morphemes.",
