@@ -8,7 +8,8 @@ Kiwi itself runs in a browser, too (``kiwi-nlp`` of npm), but its model has 105 
 pairs; ``engine/korean_tokenizer.js`` explains them and finds the likeliest division. Running text
 is read up to `MAX_CHARACTERS` of each file; other words of the files, from `MIN_COUNT` on, are
 analyzed one by one, and give morphemes, not pairs. ``check`` prints the share of the words of a
-text, of one sentence a line, that are divided as Kiwi divides them (it needs a Chromium and Playwright).
+text, of one sentence a line, that are divided as Kiwi divides them (it needs a Chromium and
+Playwright).
 """
 
 import argparse

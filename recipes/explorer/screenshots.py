@@ -2,9 +2,9 @@
 
     python recipes/explorer/screenshots.py SHOTS [--run DIR] [--task RUN] [--docs DIR]
 
-Serves the packaged models with `elmokit explore` and writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png, and with `--docs` the small set that
-the guide shows. Prints what a reader would not see: errors in the console, and panels wider than
-the screen. Needs a Chromium, Playwright and Pillow.
+Serves the packaged models with `elmokit explore` and writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png,
+and with `--docs` the small set that the guide shows. Prints what a reader would not see: errors in
+the console, and panels wider than the screen. Needs a Chromium, Playwright and Pillow.
 """
 
 import argparse

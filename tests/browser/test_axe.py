@@ -10,7 +10,7 @@ AXE = os.environ.get("ELMOKIT_AXE", "")
 FINDINGS = """async () => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"] });
   return violations.filter((one) => ["serious", "critical"].includes(one.impact))
-    .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target}: ${node.html.slice(0, 120)}`));
+    .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target}: ${node.html}`));
 }"""
 
 

@@ -174,9 +174,10 @@ def test_korean_is_split_nearly_as_by_kiwi_and_the_catalog_says_so(call, models)
 
 def test_any_text_is_split_into_words_in_their_places(call):
     for text in (*TEXTS, "밥 을  먹 었 다 .", "ㅋㅋㅋ 뷁뀱쨟은 ２０２６년 뭐임?!", "가" * 300):
-        for token in sum(call("ko", "tokenize", text)["sentences"], []):
-            assert token["text"], text
-            assert token["start"] is None or token["raw"] == text_units(text, token), text
+        for sentence in call("ko", "tokenize", text)["sentences"]:
+            for token in sentence:
+                assert token["text"], text
+                assert token["start"] is None or token["raw"] == text_units(text, token), text
 
 
 @pytest.mark.parametrize(

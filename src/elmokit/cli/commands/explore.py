@@ -111,7 +111,6 @@ def _serve(
     from elmokit.web.page.calls import Calls
     from elmokit.web.page.export import catalog, page_files
     from elmokit.web.page.models import distinct_names, load_explored
-    from elmokit.weights.locate import TASK_RUNS
     from elmokit.web.startup import (
         ServerSettings,
         listen,
@@ -119,6 +118,7 @@ def _serve(
         url_of,
         warn_if_reachable,
     )
+    from elmokit.weights.locate import TASK_RUNS
 
     for directory in runs:
         check_run_dir(directory)
@@ -133,7 +133,7 @@ def _serve(
         return dict(zip(names, paths, strict=True))
 
     run_dirs = named(runs)
-    loaders: dict[str, Callable[[], "TaskRun"]] = {}
+    loaders: dict[str, Callable[[], TaskRun]] = {}
     kinds: dict[str, str] = {}
     for name, path in named(tasks or [Path(name) for name in TASK_RUNS.names()]).items():
         loaders[name] = cache(partial(load_task_run, path))
