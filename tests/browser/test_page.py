@@ -60,7 +60,7 @@ def test_odd_input_leaves_the_page_alive(pages, text, count):
     page.fill("#sentence", text)
     page.wait_for_function(SETTLED, arg=count)
     assert page.locator("#sentence-notes").inner_text().count("🙂") <= 1  # named once
-    page.fill("#sentence", "나 는 배 를 타 었 다 .")
+    page.fill("#sentence", "나는 배를 탔다.")
     page.wait_for_function(SETTLED, arg=8)
     page.wait_for_function("document.querySelectorAll('#surprise .surprisal li').length === 9")
     assert page.locator(".failure").count() == 0
