@@ -202,6 +202,7 @@ def test_prepared_sentences_are_shown_as_they_were_written(
     show(page, "map", ".concordance li")
     pack = json.loads((STATIC / f"packs/senses.{language}.json").read_text(encoding="utf-8"))
     texts = [one["text"] for one in pack["entries"][0]["sentences"]]
+    expect(page.locator("#map .concordance li")).to_have_count(len(texts) + 1)  # and the reader's
     shown = page.locator("#map .concordance li").all_inner_texts()
     assert {text.strip() for text in shown} > set(texts)
     assert min(map(len, (texts, shown))) >= 10

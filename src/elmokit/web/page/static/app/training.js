@@ -4,17 +4,20 @@ import { Curves } from "./curves.js";
 import { readPack } from "./occurrences.js";
 import { Calculation, Failure, Menu, html, number, useAsync, useEffect, useKept, usePage, useState } from "./ui.js";
 
+const OF_PACKAGE = "/"; // before the name of a model: no directory of a run has it in its name
+
 export function Training() {
   const { t, compute, language } = usePage();
   const { runs, version } = compute.catalog;
   const results = useAsync(() => readPack("packs/results.json", version), []);
   const packaged = results.value?.training ?? {};
-  const [name, setName] = useKept("run", runs[0]?.name && `run ${runs[0].name}`);
-  const options = [...runs.map((one) => [`run ${one.name}`, one.title]), ...Object.keys(packaged).map((one) => [one, t(`training.packaged.${one}`)])];
-  const shown = name ?? language;
+  const [name, setName] = useKept("run", runs[0]?.name);
+  const options = [...runs.map((one) => [one.name, one.title]), ...Object.keys(packaged).map((one) => [OF_PACKAGE + one, t(`training.packaged.${one}`)])];
+  const shown = name ?? OF_PACKAGE + language;
+  const model = shown.startsWith(OF_PACKAGE) ? shown.slice(1) : null;
   return html`<${Menu} label=${t("training.run")} value=${shown} options=${options} onChange=${setName} />
     ${results.error && html`<${Failure} error=${results.error} />`}
-    ${shown.startsWith("run ") ? html`<${Run} key=${shown} name=${shown.slice(4)} />` : packaged[shown] && html`<${Packaged} stages=${packaged[shown]} language=${shown} />`}`;
+    ${model === null ? html`<${Run} key=${shown} name=${shown} />` : packaged[model] && html`<${Packaged} stages=${packaged[model]} language=${model} />`}`;
 }
 
 /** The stages in which the model of a language in the package was trained. */
