@@ -13,7 +13,7 @@ export function Curves({ series, label, x, y, logX = false, ticksX, formatX = St
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
   const [low, high] = [Math.min(...ys), Math.max(...ys)];
   const { width, height } = SIZE;
-  const px = (value) => SIZE.left + ((turn(value) - left) / (right - left || 1)) * (width - SIZE.left - SIZE.right);
+  const px = (value) => SIZE.left + (right === left ? 0.5 : (turn(value) - left) / (right - left)) * (width - SIZE.left - SIZE.right);
   const py = (value) => height - SIZE.bottom - ((value - low) / (high - low || 1)) * (height - SIZE.top - SIZE.bottom);
   const levels = [0, 0.5, 1].map((share) => low + share * (high - low));
   return html`<svg class="curves" viewBox="0 0 ${width} ${height}" role="img" aria-label=${label}>
