@@ -1,15 +1,16 @@
-"""Count what Kiwi makes of Korean text, for the splitter of the explorer's page.
+r"""Count what Kiwi makes of Korean text, for the splitter of the explorer's page.
 
-    python recipes/korean_splitter.py make ko-wiki/train-0*.txt.xz reviews/train.txt.xz
+    python recipes/korean_splitter.py make reviews/train.txt.xz=6000000/1 \
+        ko-wiki/train-00.txt.xz=2500000/3 ko-wiki/train-01.txt.xz=2500000/3 ko-wiki/train-02.txt.xz
     python recipes/korean_splitter.py check SENTENCES.txt
 
 Kiwi itself runs in a browser, too (``kiwi-nlp`` of npm), but its model has 105 MB. ``make`` writes
 ``packs/korean.json.gz``: morphemes with their counts, rules for contracted syllables, and counts of
-pairs; ``engine/korean_tokenizer.js`` explains them and finds the likeliest division. Running text
-is read up to `MAX_CHARACTERS` of each file; other words of the files, from `MIN_COUNT` on, are
-analyzed one by one, and give morphemes, not pairs. ``check`` prints the share of the words of a
-text, of one sentence a line, that are divided as Kiwi divides them (it needs a Chromium and
-Playwright).
+pairs; ``engine/korean_tokenizer.js`` explains them and finds the likeliest division.
+``FILE=6000000/3`` is read as running text up to so many characters, every third line of it; other
+words of the files, from `MIN_COUNT` on, are analyzed one by one, and give morphemes, not pairs.
+``check`` prints the share of the words of a text, of one sentence a line, that are divided as Kiwi
+divides them (it needs a Chromium and Playwright).
 """
 
 import argparse
@@ -31,7 +32,6 @@ from typing import Any
 
 STATIC = Path(__file__).parents[1] / "src/elmokit/web/page/static"
 PACK = STATIC / "packs/korean.json.gz"
-MAX_CHARACTERS = 5_000_000
 MIN_COUNT = 3
 WORD_WEIGHT, MAX_WORD_COUNT = 0.2, 20
 """What an occurrence of a word that was analyzed alone counts, and how many count."""
@@ -102,16 +102,19 @@ def words_of(text: str, tokens: Iterable[Any]) -> Iterator[list[Piece] | None]:
         yield [(text[a:b], tuple(ms)) for a, b, ms in pieces] if is_covered else None
 
 
-def count(paths: list[Path]) -> Counts:
+def count(files: list[str]) -> Counts:
     """Analyze running text of each file, then its other words."""
     kiwi, counts, words = _kiwi(), Counts(), Counter[str]()
     lines, seen = list[str](), set[str]()
-    for path in paths:
+    for name in files:
+        path, size, step = re.fullmatch(r"(.*?)(?:=(\d+)/(\d+))?", name).groups("0")  # pyright: ignore[reportOptionalMemberAccess]
+        path = Path(path)
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as file:
             num_characters = 0
-            for line in file:
+            for i, line in enumerate(file):
                 words.update(re.findall("[가-힣]+", line))
-                if num_characters < MAX_CHARACTERS and line.strip():
+                is_read = num_characters < int(size) and i % int(step) == 0
+                if is_read and line.strip():
                     num_characters += len(line)
                     lines.append(line.strip())
     for line, tokens in zip(lines, kiwi.tokenize(lines, compatible_jamo=True), strict=True):
@@ -283,15 +286,15 @@ def main() -> None:
     """Parse, and make or check."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=("make", "check"))
-    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("files", nargs="+")
     options = parser.parse_args()
     if options.action == "make":
-        content = json.dumps(pack(count(options.paths)), ensure_ascii=False, separators=(",", ":"))
+        content = json.dumps(pack(count(options.files)), ensure_ascii=False, separators=(",", ":"))
         PACK.write_bytes(gzip.compress(content.encode(), mtime=0))
         print(f"{PACK}: {PACK.stat().st_size:,} bytes")
-    for path in options.paths if options.action == "check" else ():
-        same, total = check(path)
-        print(f"{path}: {same} of {total} words as by Kiwi ({100 * same / total:.1f} %)")
+    for name in options.files if options.action == "check" else ():
+        same, total = check(Path(name))
+        print(f"{name}: {same} of {total} words as by Kiwi ({100 * same / total:.1f} %)")
 
 
 if __name__ == "__main__":
