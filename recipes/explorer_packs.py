@@ -6,9 +6,12 @@ opens with ``# word | sense: English = Korean | …``, and ``sense: sentence`` f
 ``packs/first.json``: three sentences with one word, which the page opens with, and the cosines of
 that word's vectors in every layer of the packaged model, so that nobody waits for the model.
 ``packs/results.json``: figures of ``docs/results`` that the page shows, with where they are from.
+``packs/answers.json``: what the packaged taggers say of the page's examples, for copies of the page
+without a server.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +19,21 @@ import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.experiments.tables import NOTHING
-from elmokit.files.json_files import json_bytes
-from elmokit.weights.locate import PACKAGED_MODELS
+from elmokit.files.json_files import json_bytes, jsonable
+from elmokit.weights.locate import PACKAGED_MODELS, TASK_RUNS
 from elmokit.weights.model_dir import load_model
 
 ROOT = Path(__file__).parents[1]
 PACKS = ROOT / "src/elmokit/web/page/static/packs"
 RESULTS = ROOT / "docs/results/experiments"
-SOURCES = ("figure2", "table1")
+WEIGHTS_SOURCE, SCORES_SOURCES = "figure2", {"en": "table1", "ko": "korean"}
 """Of the layer weights, and of the scores."""
+PRETRAINING = ROOT / "docs/results/pretraining.md"
+CURVES = {
+    "en": (37.7, [("first stage", 18.5), ("second stage", 30.0), ("third stage", 30.0)]),
+    "ko": (0.0, [("first stage of 36 M", 36.0), ("second stage of 54 M", 54.0)]),
+}
+"""By model: millions of words read before, then the stages of `PRETRAINING` and their lengths."""
 FIRST_WORDS = {"en": "bank", "ko": "배"}
 FIRST_SENTENCES = {
     "en": [
@@ -108,19 +117,16 @@ def first_view(language: str, senses_of_words: dict[str, Any]) -> dict[str, Any]
         "model": {"name": language, "hash": model.model_hash()},
         "sentences": sentences,
         "cosines": pairs,
-        "examples": [
-            {"text": text, "split": " ".join(model.tokenize(text))}
-            for text in FIRST_EXAMPLES[language]
-        ],
+        "examples": FIRST_EXAMPLES[language],
     }
 
 
 def results() -> dict[str, Any]:
-    """Layer weights that tasks learned at the input; scores with a tenth and all of the labels."""
-    weights, labels = (json.loads((RESULTS / f"{name}.json").read_bytes()) for name in SOURCES)
+    """Layer weights that tasks learned at the input; scores by labels; curves of pre-training."""
+    weights = json.loads((RESULTS / f"{WEIGHTS_SOURCE}.json").read_bytes())
     return {
         "mixture": {
-            **_made(weights),
+            **_made(weights, "en", WEIGHTS_SOURCE),
             "rows": [
                 {
                     "task": row[1],
@@ -131,25 +137,73 @@ def results() -> dict[str, Any]:
                 if row[0] == "input"
             ],
         },
-        "labels": {
-            **_made(labels),
-            "rows": [
-                {
-                    "task": row[0], "percent": float(row[2].split()[0]), "metric": row[3],
-                    "static": float(row[5].split()[0]), "elmo": float(row[6].split()[0]),
-                }
-                for row in labels["tables"][0]["rows"]
-                if NOTHING not in row[5:7]
-            ],
-        },
+        "labels": {language: _scores(language) for language in SCORES_SOURCES},
+        "training": {language: _curve(language) for language in CURVES},
+    }
+
+
+def _scores(language: str) -> dict[str, Any]:
+    """Scores of static vectors and of ELMo, with a tenth of the labels and with all of them."""
+    source = SCORES_SOURCES[language]
+    scores = json.loads((RESULTS / f"{source}.json").read_bytes())
+    return {
+        **_made(scores, language, source),
+        "rows": [
+            {
+                "task": row[0], "percent": float(row[2].split()[0]), "metric": row[3],
+                "static": float(row[5].split()[0]), "elmo": float(row[6].split()[0]),
+            }
+            for row in scores["tables"][0]["rows"]
+            if NOTHING not in row[5:7]
+        ],
     }  # fmt: skip
 
 
-def _made(result: dict[str, Any]) -> dict[str, Any]:
+def _curve(language: str) -> list[list[list[float]]]:
+    """Stages of the packaged model: pairs of millions of words read and perplexity."""
+    lines = PRETRAINING.read_text(encoding="utf-8").splitlines()
+    read, stages = CURVES[language]
+    curve: list[list[list[float]]] = []
+    for name, length in stages:
+        (place,) = (i for i, line in enumerate(lines) if line.startswith(f"| {name} |"))
+        header = next(line for line in reversed(lines[:place]) if "%" in line and line[0] == "|")
+        shares = [float(share) for share in re.findall(r"([\d.]+) %", header)]
+        perplexities = [float(cell) for cell in lines[place].split("|")[2:-1]]
+        curve.append([
+            [round(read + share / 100 * length, 2), value]
+            for share, value in zip(shares, perplexities, strict=True)
+        ])  # fmt: skip
+        read += length
+    return curve
+
+
+def answers() -> dict[str, dict[str, Any]]:
+    """By tagger: its task, and what it says of each example sentence of the page."""
+    from elmokit.tasks.runs.task_run import TaskRun
+
+    tagged: dict[str, dict[str, Any]] = {}
+    for name in TASK_RUNS.names():
+        run = TaskRun.load(name)
+        texts = example_sentences(name.rsplit("-", maxsplit=1)[-1])
+        records = [list(run.predict_json([text])) for text in texts]
+        tagged[name] = {"task": run.task.name, "answers": dict(zip(texts, records, strict=True))}
+    return jsonable(tagged)
+
+
+def example_sentences(language: str) -> list[str]:
+    """Sentences among which the page offers to choose, as its locale lists them."""
+    locale = (PACKS.parent / f"locales/{language}.js").read_text(encoding="utf-8")
+    match = re.search(r"sentences: \[(.*?),?\s*\]", locale, re.DOTALL)
+    assert match is not None
+    return json.loads(f"[{match[1]}]")
+
+
+def _made(result: dict[str, Any], model: str, page: str) -> dict[str, Any]:
     made = result["made"]
     model_hash = made["biLM"].split()[-1]
-    is_of_package = load_model(PACKAGED_MODELS / "en").model_hash().startswith(model_hash)
+    is_of_package = load_model(PACKAGED_MODELS / model).model_hash().startswith(model_hash)
     return {
+        "page": f"docs/results/experiments/{page}.md",
         **{key: made[key] for key in ("command", "hardware", "written")},
         "earlier_model": None if is_of_package else model_hash,
     }
@@ -162,6 +216,7 @@ def main() -> None:
         *((f"senses.{language}", pack) for language, pack in senses_by_language.items()),
         ("first", {one: first_view(one, pack) for one, pack in senses_by_language.items()}),
         ("results", results()),
+        ("answers", answers()),
     ]:
         (PACKS / f"{name}.json").write_bytes(json_bytes(pack, indent=None))
 

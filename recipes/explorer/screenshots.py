@@ -2,10 +2,9 @@
 
     python recipes/explorer/screenshots.py SHOTS [--run DIR] [--task RUN] [--docs DIR]
 
-Serves the packaged models with `elmokit explore` (the panel on training needs a run, that on tasks
-a task model) and writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png, and with `--docs` the small set that
-the guide shows. Prints what a reader would not see: errors in the console, and panels wider than
-the screen. Needs a Chromium, Playwright and Pillow.
+Serves the packaged models with `elmokit explore` and writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png,
+and with `--docs` the small set that the guide shows. Prints what a reader would not see: errors in
+the console, and panels wider than the screen. Needs a Chromium, Playwright and Pillow.
 """
 
 import argparse
@@ -21,13 +20,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.browser.conftest import BROWSERS, SWITCHES
 from tests.builders.browser_calls import FAULTS_OF_LAYOUT, PANELS
 
-WIDTHS = (360, 820, 1440)
+WIDTHS = (390, 820, 1440)
 THEMES = ("light", "dark")
 LANGUAGES = ("en", "ko")
 MARGIN = 16
 """Around a picture of the guide, in pixels."""
 IN_THE_GUIDE = (
-    ("follow", "ko", "light", 360), ("predict", "en", "dark", 820), ("map", "en", "light", 1440),
+    ("follow", "ko", "light", 1440), ("predict", "en", "dark", 820), ("map", "en", "light", 1440),
     ("map", "ko", "light", 1440), ("surprise", "ko", "light", 1440),
     ("mixture", "ko", "dark", 820),
     ("training", "en", "light", 820), ("near", "en", "light", 820), ("reach", "ko", "light", 820),

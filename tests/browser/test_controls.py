@@ -214,7 +214,14 @@ def use_calculation(panel):
 
 def use_follow(page, panel, language):
     use_words(page, panel.locator(".words"), panel.locator(".bytes"))
-    use_calculation(panel)
+    parts, unfolded = panel.locator(".part button"), panel.locator(".unfolded")
+    assert parts.count() == 7
+    for i in [*range(1, 7), 0]:  # the first one is open
+        changes(unfolded, parts.nth(i).click)
+        expect(panel.locator("[aria-expanded=true]")).to_have_count(1)
+    parts.first.click()
+    expect(unfolded).to_have_count(0)
+    parts.first.click()
 
 
 def use_predict(page, panel, language):
@@ -337,20 +344,27 @@ def use_reach(page, panel, language):
 
 def use_training(page, panel, language):
     menu = panel.locator("select")
-    if menu.count() == 0:  # an export has no runs, and says so
-        expect(panel.locator(".note code")).to_be_visible()
-        return
-    for run in reversed(menu.locator("option").all_inner_texts()):
-        menu.select_option(label=run)
-        expect(panel.locator("[role=status]")).to_contain_text(run.removeprefix("run-"))
+    names = menu.locator("option").all_inner_texts()
+    menu.select_option(label=names[0])
+    for name in [*names[1:], names[0]]:
+        changes(panel.locator(".curves").last, lambda name=name: menu.select_option(label=name))
+        if name.startswith("run-"):
+            expect(panel.locator("[role=status]")).to_contain_text(name.removeprefix("run-"))
+    assert len(names) >= len(WORDS)  # the packaged models
     use_calculation(panel)
 
 
 def use_tasks(page, panel, language):
     use_calculation(panel)
-    menu, other = panel.locator("select"), panel.locator("input")
-    if menu.count() == 0:
-        expect(panel.locator(".note code")).to_be_visible()
+    menu, other = panel.locator("select").first, panel.locator("input")
+    if panel.locator("select").count() == 2:  # no server: prepared answers
+        texts, answer = panel.locator("select").nth(1), panel.locator(".result")
+        examples = texts.locator("option").all_inner_texts()
+        menu.select_option(f"ner-{language}")
+        changes(answer, lambda: menu.select_option(f"pos-{language}"))
+        texts.select_option(index=0)
+        for example in [*examples[1:], examples[0]]:
+            changes(answer, lambda example=example: texts.select_option(label=example))
         return
     menu.select_option("nli")
     expect(panel.locator(".note[role=status]")).to_be_visible()  # it reads two texts

@@ -1,5 +1,7 @@
 """The engine in the page against Python with the same rounded weights, in a real browser."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -124,11 +126,58 @@ def test_tokens_of_english_equal_those_of_python(call, models):
         check_tokens(call("en", "tokenize", text), models["en"], text)
 
 
-def test_korean_is_split_as_typed_and_the_catalog_says_so(call, exported_site):
-    found = call("ko", "tokenize", "밥 을  먹 었 다 .")
-    assert [token["text"] for token in found["sentences"][0]] == ["밥", "을", "먹", "었", "다", "."]
+KOREAN = """
+어제 친구와 함께 영화를 봤다.
+비가 와서 우산을 쓰고 학교에 갔어요.
+이 식당은 음식이 맛있고 값도 싸다.
+할머니께서 손자에게 옛날이야기를 들려주셨다.
+내일 아침 일찍 일어나야 합니다.
+버스를 놓쳐서 회사에 늦게 도착했다.
+창문을 열었더니 시원한 바람이 들어왔다.
+그는 감기에 걸려 병원에서 약을 받았다.
+동생은 방에서 숙제를 하고 있다.
+주말에는 가족들과 공원을 산책하려고 한다.
+냉장고에 우유가 없어서 가게에 다녀왔다.
+시험이 끝나면 여행을 가고 싶어요.
+아이들이 운동장에서 축구를 하며 놀았다.
+길을 몰라서 지나가는 사람에게 물어보았다.
+전화를 받지 않아 문자를 남겼습니다.
+커피를 너무 많이 마셔서 잠이 오지 않는다.
+눈이 많이 내린 날이라 길이 미끄러웠다.
+선생님은 학생들의 질문에 친절하게 대답하셨다.
+새로 산 신발이 조금 커서 바꾸러 갔다.
+강아지가 꼬리를 흔들며 주인을 반겼다.
+"""
+
+
+def text_units(text, token):
+    units = text.encode("utf-16-le")
+    return units[2 * token["start"] : 2 * token["end"]].decode("utf-16-le")
+
+
+def test_korean_is_split_nearly_as_by_kiwi_and_the_catalog_says_so(call, models):
+    import elmokit
+
+    pytest.importorskip("kiwipiepy", reason='no Kiwi: pip install "elmokit[ko]"')
+    same = total = 0
+    for text in KOREAN.strip().splitlines():
+        tokens = call("ko", "tokenize", text)["sentences"][0]
+        for match in re.finditer(r"\S+", text):
+            own = [one["text"] for one in tokens if match.start() <= one["start"] < match.end()]
+            expected = [one.text for one in elmokit.tokenize(models["ko"], text).tokens
+                        if match.start() <= one.start < match.end()]  # fmt: skip
+            same, total = same + (own == expected), total + 1
+    assert same / total >= 0.95
     entries = {entry["name"]: entry for entry in call("ko", "models")}
-    assert [entries[name]["tokenizer"] for name in ("en", "ko")] == ["exact", "as-typed"]
+    assert [entries[name]["tokenizer"] for name in ("en", "ko")] == ["exact", "close"]
+
+
+def test_any_text_is_split_into_words_in_their_places(call):
+    for text in (*TEXTS, "밥 을  먹 었 다 .", "ㅋㅋㅋ 뷁뀱쨟은 ２０２６년 뭐임?!", "가" * 300):
+        for sentence in call("ko", "tokenize", text)["sentences"]:
+            for token in sentence:
+                assert token["text"], text
+                assert token["start"] is None or token["raw"] == text_units(text, token), text
 
 
 @pytest.mark.parametrize(

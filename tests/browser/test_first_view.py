@@ -87,7 +87,7 @@ def test_a_sentence_of_the_reader_joins_its_sense(browser_page, exported_site, l
     own, joined = page.locator("#first-own"), page.locator("#first .joined")
     for text, nearest in OWN[language]:
         page.wait_for_selector("#sentence-notes")
-        own.fill(split(text) if language == "ko" else text)
+        own.fill(text)
         expect(joined).to_have_attribute("aria-busy", "false")
         expect(joined).to_contain_text("◆–3")
         *three, mine = places(page)
@@ -101,12 +101,6 @@ def test_a_sentence_of_the_reader_joins_its_sense(browser_page, exported_site, l
     page.get_by_role("button", name=re.compile("^(Try|예문)")).click()
     expect(page.locator("#first g.own")).to_have_count(1)
     expect(joined).to_contain_text("◆–3")
-
-
-def split(text):
-    """As an export reads Korean."""
-    pytest.importorskip("kiwipiepy")
-    return " ".join(elmokit.load_model("ko").tokenize(text))
 
 
 def test_the_numbers_are_those_of_the_packaged_models():
@@ -179,18 +173,19 @@ def test_a_copy_elsewhere_names_the_lessons(browser_page, exported_site):
         assert (DOCS.parent / path).is_file()
 
 
-def test_a_word_is_followed_from_bow_to_pad_and_its_windows_come_last(
+def test_a_word_is_followed_from_bow_to_pad_and_each_part_unfolds(
     browser_page, exported_site, show
 ):
     page = browser_page(f"{exported_site}#lang=en&text=a+cat&word=1")
-    show(page, "follow", ".steps")
+    show(page, "follow", ".flow")
     rows = page.locator("#follow .bytes tr")
     cells = [row.locator("td").all_inner_texts() for row in rows.all()]
     assert cells[0] == ["<BOW>", "c", "a", "t", "<EOW>", "<PAD> …"]
     assert cells[1] == ["", "99", "97", "116", "", ""]
     assert cells[2] == ["259", "100", "98", "117", "260", "261 × 45"]
-    expect(page.locator("#follow .steps > li").last.locator(".window").first).to_be_visible()
-    page.locator("#follow summary").click()
+    page.get_by_role("button", name=re.compile("^Filters")).click()
+    expect(page.locator("#follow .unfolded .window").first).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Highway")).click()
     unit = page.locator("#follow .numbers").first.inner_text().split("=", 1)[1]
     gate, transformed, rest, carried, total = map(
         float, re.findall(r"−?[\d.]+", unit.replace("−", "-")) or ()
@@ -207,6 +202,7 @@ def test_prepared_sentences_are_shown_as_they_were_written(
     show(page, "map", ".concordance li")
     pack = json.loads((STATIC / f"packs/senses.{language}.json").read_text(encoding="utf-8"))
     texts = [one["text"] for one in pack["entries"][0]["sentences"]]
+    expect(page.locator("#map .concordance li")).to_have_count(len(texts) + 1)  # and the reader's
     shown = page.locator("#map .concordance li").all_inner_texts()
     assert {text.strip() for text in shown} > set(texts)
     assert min(map(len, (texts, shown))) >= 10

@@ -20,7 +20,7 @@ def pages(shared_browser_page, exported_site, show):
     def page_of(language):
         if language not in opened:
             page = shared_browser_page(exported_site, locale=language)
-            page.wait_for_selector("#follow .steps")
+            page.wait_for_selector("#follow .flow")
             for panel, content in PANELS.items():
                 show(page, panel, content)
             opened[language] = page
@@ -60,7 +60,7 @@ def test_odd_input_leaves_the_page_alive(pages, text, count):
     page.fill("#sentence", text)
     page.wait_for_function(SETTLED, arg=count)
     assert page.locator("#sentence-notes").inner_text().count("🙂") <= 1  # named once
-    page.fill("#sentence", "나 는 배 를 타 었 다 .")
+    page.fill("#sentence", "나는 배를 탔다.")
     page.wait_for_function(SETTLED, arg=8)
     page.wait_for_function("document.querySelectorAll('#surprise .surprisal li').length === 9")
     assert page.locator(".failure").count() == 0
@@ -181,7 +181,7 @@ def test_no_other_token_changes_with_a_word(
     shared_browser_page, exported_site, text, index, word, wanted
 ):
     page = shared_browser_page(f"{exported_site}#lang=en")
-    page.wait_for_selector("#follow .steps")
+    page.wait_for_selector("#follow .flow")
     found = page.evaluate(
         """async ([text, index, word]) => {
           const { connect } = await import("./compute/client.js");
@@ -259,7 +259,7 @@ def test_words_are_one_tab_stop_with_arrow_keys(browser_page, exported_site):
 def test_an_address_with_nonsense_opens_the_page(browser_page, exported_site, show):
     hash = "lang=constructor&model=constructor&panel=constructor&layer=-1&word=1.5&text=a+b+c"
     page = browser_page(f"{exported_site}#{hash}", locale="en")
-    page.wait_for_selector("#follow .steps")
+    page.wait_for_selector("#follow .flow")
     assert page.locator('.sentence .word[aria-pressed="true"]').inner_text() == "b"
     show(page, "map", "svg.map")
 

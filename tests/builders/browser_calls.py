@@ -40,9 +40,9 @@ CHANGED_MINDS = """async ([first, second, words]) => {
 
 
 PANELS = {
-    "follow": ".strip", "predict": ".bars li", "surprise": ".surprisal li",
+    "follow": ".flow .part", "predict": ".bars li", "surprise": ".surprisal li",
     "map": "svg g.point", "mixture": ".found li", "near": ".found li", "reach": ".heat td",
-    "training": ".content .note, #training .curve", "tasks": ".curve",
+    "training": ".curve", "tasks": ".curve",
 }  # fmt: skip
 """What stands in each panel once it is computed."""
 

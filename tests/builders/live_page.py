@@ -27,7 +27,8 @@ class LivePage(LiveServer):
 def served_page(names, *, runs=None, tasks=None, corpus=(), more_files=None):
     """Serve the page with models, by directory; `more_files` are contents by path."""
     models = load_explored([str(name) for name in names])
-    calls = Calls(models, runs=runs, tasks=tasks, corpus=corpus)
+    loaded = {name: lambda run=run: run for name, run in (tasks or {}).items()}
+    calls = Calls(models, runs=runs, tasks=loaded, corpus=corpus)
     task_names = {name: run.task.name for name, run in (tasks or {}).items()}
     content = catalog(models, served=True, runs=runs or (), tasks=task_names, corpus=corpus)
     files = page_files(content, models)

@@ -3,7 +3,8 @@
  *
  * `unusedControls()` names the controls that were on the page at any of its calls and were not
  * used: what a browser offers to the reader's hands, and every element that listens to them.
- * Options of a menu count one by one, the like controls of a list once.
+ * Options of a menu count one by one, the like controls of a list once. Regions that only scroll
+ * are no controls.
  */
 (() => {
   const USED_BY = {
@@ -12,7 +13,7 @@
   };
   const TYPES = { range: "slider", radio: "radio", checkbox: "checkbox", file: "file" };
   const NATIVE = "a[href], button, summary, select, textarea, input, [contenteditable], "
-    + "[tabindex='0'], [role=button], [role=link], [role=checkbox], [role=switch], [role=tab]";
+    + "[tabindex='0']:not([role=region]), [role=button], [role=link], [role=checkbox], [role=switch], [role=tab]";
   const HANDS = ["click", "dblclick", "input", "change", "pointerdown", "mousedown", "touchstart",
     "keydown", "keyup", "mouseenter", "mouseover", "focusin", "wheel", "drop"];
   const listening = new Map();  // elements, and what of the reader's hands they hear

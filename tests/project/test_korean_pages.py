@@ -17,7 +17,7 @@ KOREAN = DOCS / "ko"
 ENGLISH_ONLY = tuple(re.search(r"english_only: \[(.*)\]", read("mkdocs.yml"))[1].split(", "))
 NAMES = sorted(str(page.relative_to(KOREAN)) for page in KOREAN.rglob("*.md"))
 OWN_CODE = (
-    "course/", "results/", "quickstart.md",
+    "course/", "results/", "quickstart.md", "notes-and-paper.md",
     "guides/convert.md", "guides/serve.md", "guides/taggers.md",
 )  # fmt: skip
 
@@ -136,7 +136,6 @@ def test_examples_are_split_as_the_model_reads_them(tokenize):
 
 
 def test_the_explorer_shows_what_the_tokenizer_makes(tokenize):
-    assert [" ".join(tokenize(text)) for text in js_list("sentences")] == js_list("split")
     lines = read("recipes/explorer/senses.ko.txt").splitlines()
     texts = [line.split(": ", 1)[1] for line in lines if not line.startswith("#")]
     pack = json.loads(read("src/elmokit/web/page/static/packs/senses.ko.json"))

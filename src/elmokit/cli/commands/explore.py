@@ -1,8 +1,10 @@
 """`elmokit explore`: a page that looks inside a model."""
 
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -11,6 +13,9 @@ from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError, refuse
 from elmokit.wording import counted, quoted
+
+if TYPE_CHECKING:
+    from elmokit.tasks.runs.task_run import TaskRun
 
 HOST, PORT, WEIGHTS = "127.0.0.1", 8765, "int6"
 
@@ -39,8 +44,9 @@ def explore(
     Args:
         model: Model directory or name, repeatable; default: the packaged models.
         run: A training run, even while it is training; repeatable.
-        task: A run of `elmokit train`; repeatable. The whole file of its static vectors is held in
-            memory.
+        task: A run of `elmokit train`, or a packaged tagger; repeatable; default: the packaged
+            taggers, loaded when they are first used. The whole file of a run's static vectors is
+            held in memory.
         corpus: Text in which to find neighbors of words; repeatable.
         host: Address to listen on.
         port: Port; 0 chooses a free one.
@@ -112,6 +118,7 @@ def _serve(
         url_of,
         warn_if_reachable,
     )
+    from elmokit.weights.locate import TASK_RUNS
 
     for directory in runs:
         check_run_dir(directory)
@@ -126,13 +133,15 @@ def _serve(
         return dict(zip(names, paths, strict=True))
 
     run_dirs = named(runs)
-    task_runs = {name: load_task_run(path) for name, path in named(tasks).items()}
+    loaders: dict[str, Callable[[], TaskRun]] = {}
+    kinds: dict[str, str] = {}
+    for name, path in named(tasks or [Path(name) for name in TASK_RUNS.names()]).items():
+        loaders[name] = cache(partial(load_task_run, path))
+        # one that was named must be there; those of the package, named for their tasks, may wait
+        kinds[name] = loaders[name]().task.name if tasks else name.split("-")[0]
     models = load_explored(names)
-    content = catalog(
-        models, served=True, runs=run_dirs, corpus=texts,
-        tasks={name: run.task.name for name, run in task_runs.items()},
-    )  # fmt: skip
-    calls = Calls(models, runs=run_dirs, tasks=task_runs, corpus=texts)
+    content = catalog(models, served=True, runs=run_dirs, corpus=texts, tasks=kinds)
+    calls = Calls(models, runs=run_dirs, tasks=loaders, corpus=texts)
     Thread(target=calls.load_tokenizers, daemon=True).start()
     with listen(host, port) as listener:
         url = url_of(host, listener)

@@ -67,14 +67,18 @@ class CallError(Exception):
 
 
 class Calls:
-    """Answers calls, one computation at a time, about models, runs and tasks by their names."""
+    """Answers calls about models, runs and tasks by their names.
+
+    One computation at a time, and beside it one of a task model: ``tasks`` are functions that
+    return them, and may load them first.
+    """
 
     def __init__(
         self,
         models: Sequence[ExploredModel],
         *,
         runs: Mapping[str, Path] | None = None,
-        tasks: "Mapping[str, TaskRun] | None" = None,
+        tasks: "Mapping[str, Callable[[], TaskRun]] | None" = None,
         corpus: Sequence[AnyFile] = (),
     ) -> None:
         self._models = {explored.name: explored.model for explored in models}
@@ -82,7 +86,7 @@ class Calls:
         self._embedders: dict[str, Embedder] = {}
         self._indexes: dict[str, futures.Future[CorpusIndex]] = {}
         self._scorers: dict[tuple[str, str], TextScorer] = {}
-        self._lock = threading.Lock()
+        self._lock, self._task_lock = threading.Lock(), threading.Lock()
         self._methods: dict[str, Callable[[Call], Any]] = {
             "open": self._open,
             "tokenize": self._tokenize,
@@ -101,7 +105,7 @@ class Calls:
             raise CallError("not-available", f"This server has no call {method[:40]!r}.")
         call = _read_call(body)
         try:
-            with self._lock:
+            with self._task_lock if method == "predict" else self._lock:
                 answer = self._methods[method](call)
         except MissingExtraError as error:
             raise CallError("missing-extra", str(error)) from error
@@ -200,7 +204,7 @@ class Calls:
         return {"name": call.name, "title": call.name, **vars(run)}
 
     def _predict(self, call: Call) -> Any:
-        return list(_named(self._tasks, call.task, kind="task").predict_json([call.text]))
+        return list(_named(self._tasks, call.task, kind="task")().predict_json([call.text]))
 
 
 def _read_call(body: bytes) -> Call:

@@ -20,6 +20,8 @@ from elmokit.wording import quoted
 
 CATALOG_NAME = "explorer.json"
 """What the page can show, computed where."""
+SPLITTER_NAME = "packs/korean.json.gz"
+"""What splits Korean without Kiwi."""
 ExportedWeights = Literal["int6", "int8", "stored"]
 
 _NAMED_FILES = 3
@@ -75,6 +77,8 @@ def page_files(
     catalog_bytes, rules = json_bytes(content), json_bytes(text_rules(), indent=None)
     static = [path for path in STATIC.rglob("*") if path.is_file()]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes for path in static}
+    if all(entry["tokenizer"] != "close" for entry in content["models"]):
+        del files[SPLITTER_NAME]
     files |= {CATALOG_NAME: lambda: catalog_bytes, RULES_NAME: lambda: rules}
     for model in models:
         folder = f"models/{model.name}"

@@ -83,7 +83,7 @@ class ExploredModel:
         """Return the model's part of the catalog (ModelInfo in ``compute/client.js``)."""
         model, config = self.model, self.model.config
         compute = "server" if served and self.why_not_in_browser() else "browser"
-        tokenized_by = self._tokenized_by(served=served, compute=compute)
+        tokenizer, tokenized_by = self._tokenized(served=served, compute=compute)
         sizes = {path.name: path.stat().st_size for path in self.paths()}
         model_hash = model.model_hash()
         return {
@@ -97,8 +97,8 @@ class ExploredModel:
             "hash": model_hash,
             "version": f"{__version__}-{model.fingerprint(model_hash)[:16]}",
             "compute": compute,
-            "tokenizer": "exact" if tokenized_by else "as-typed",
-            "tokenized_by": tokenized_by or compute,
+            "tokenizer": tokenizer,
+            "tokenized_by": tokenized_by,
             "tokenizer_name": model.tokenizer.name,
             "tokenizer_version": model.tokenizer.version,
             "normalization": config.char_vocab.normalization,
@@ -114,18 +114,19 @@ class ExploredModel:
             "num_bytes": sum(size for name, size in sizes.items() if name != CARD_NAME),
         }
 
-    def _tokenized_by(self, *, served: bool, compute: str) -> str | None:
-        """Return where the model's own tokenizer runs: browser or server; None: nowhere."""
-        if self.model.tokenizer.name in _TOKENIZERS_IN_BROWSER:
-            return compute
-        if not served:
-            return None
-        try:
-            build_tokenizer(self.model.tokenizer)
-        except MissingExtraError as error:
-            log.warning("%s: words are read as typed, between spaces: %s", self.name, error)
-            return None
-        return "server"
+    def _tokenized(self, *, served: bool, compute: str) -> tuple[str, str]:
+        """Return how text is split, and where."""
+        name = self.model.tokenizer.name
+        if name in _TOKENIZERS_IN_BROWSER:
+            return "exact", compute
+        if served:
+            try:
+                build_tokenizer(self.model.tokenizer)
+            except MissingExtraError as error:
+                log.warning("%s: the page splits text without its tokenizer: %s", self.name, error)
+            else:
+                return "exact", "server"
+        return "close" if name == "korean" and compute == "browser" else "as-typed", compute
 
 
 def load_explored(names: Sequence[str]) -> list[ExploredModel]:

@@ -185,3 +185,15 @@ def test_many_likeliest_words_of_few_words_and_few_of_many_are_named(calls):
     given = {"model": "toy", "words": ["a"] * MAX_WORDS}
     assert len(ask(calls, "predict_word", **given, index=0, top=top)["both"]["top"]) == top
     assert len(ask(calls, "surprisal", **given, top=10)) == MAX_WORDS + 1
+
+
+def test_a_task_model_is_loaded_when_it_is_first_asked(calls):
+    class Tagger:
+        def predict_json(self, texts):
+            yield from ({"text": text} for text in texts)
+
+    loaded = []
+    lazy = Calls([], tasks={"tagger": lambda: loaded.append(1) or Tagger()})
+    assert loaded == []
+    assert ask(lazy, "predict", task="tagger", text="a b") == [{"text": "a b"}]
+    assert loaded == [1]

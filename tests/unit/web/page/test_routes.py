@@ -95,8 +95,8 @@ def test_a_package_of_links_serves_its_files(tmp_path, monkeypatch):
     for path in filter(Path.is_file, STATIC.rglob("*")):
         (tmp_path / path.relative_to(STATIC)).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path.relative_to(STATIC)).symlink_to(path)
-    expected = page_files({}, [])
+    expected = page_files({"models": []}, [])
     monkeypatch.setattr(export, "STATIC", tmp_path)
-    files = page_files({}, [])
+    files = page_files({"models": []}, [])
     assert files.keys() == expected.keys()
     assert files["app/main.js"]() == (STATIC / "app/main.js").read_bytes()

@@ -13,7 +13,7 @@ export function Curves({ series, label, x, y, logX = false, ticksX, formatX = St
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
   const [low, high] = [Math.min(...ys), Math.max(...ys)];
   const { width, height } = SIZE;
-  const px = (value) => SIZE.left + ((turn(value) - left) / (right - left || 1)) * (width - SIZE.left - SIZE.right);
+  const px = (value) => SIZE.left + (right === left ? 0.5 : (turn(value) - left) / (right - left)) * (width - SIZE.left - SIZE.right);
   const py = (value) => height - SIZE.bottom - ((value - low) / (high - low || 1)) * (height - SIZE.top - SIZE.bottom);
   const levels = [0, 0.5, 1].map((share) => low + share * (high - low));
   return html`<svg class="curves" viewBox="0 0 ${width} ${height}" role="img" aria-label=${label}>
@@ -21,7 +21,8 @@ export function Curves({ series, label, x, y, logX = false, ticksX, formatX = St
       <text x=${SIZE.left - 6} y=${py(level) + 4} text-anchor="end">${formatY(level)}</text></g>`)}
     ${(ticksX ?? [...new Set([Math.min(...points.map(([one]) => one)), Math.max(...points.map(([one]) => one))])]).map((tick) => html`<text key=${tick} x=${px(tick)} y=${height - 24} text-anchor="middle">${formatX(tick)}</text>`)}
     <text x=${width - SIZE.right} y=${height - 5} text-anchor="end">${x}</text><text x=${SIZE.left - 6} y="14" text-anchor="end">${y}</text>
-    ${series.map((one) => html`<path key=${one.name} class="curve ${one.kind}" d=${one.points.map(([a, b], i) => `${i ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("") + (one.points.length === 1 ? "h0" : "")}><title>${one.name}</title></path>`)}
+    ${series.map((one) => html`<path key=${one.name} class="curve ${one.kind}" d=${one.points.map(([a, b], i) => `${i ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("")}><title>${one.name}</title></path>
+      ${one.points.length <= 2 && one.points.map(([a, b], i) => html`<circle key=${i} class="dot ${one.kind}" cx=${px(a)} cy=${py(b)} r="3.5" />`)}`)}
   </svg>
   <ul class="key">${series.map((one) => html`<li key=${one.name}><svg viewBox="0 0 24 8" class="wide" aria-hidden="true"><path class="curve ${one.kind}" d="M0 4H24" /></svg>${one.name}</li>`)}</ul>`;
 }

@@ -29,7 +29,7 @@ function OneWord({ pack }) {
   const own = typed.trim() && live?.text === settled ? live.own : null;
   const name = live?.model ?? pack.model.name;
   const example = () => {
-    const texts = pack.examples.map((one) => (info?.tokenizer === "as-typed" ? one.split : one.text));
+    const texts = pack.examples;
     setTyped(texts[(texts.indexOf(typed) + 1) % texts.length]);
     if (layer === 0) setLayer(top);
   };
@@ -49,9 +49,9 @@ function OneWord({ pack }) {
         <span>${marked(one.text, pack.word)} <small lang=${lang}>${one.sense[lang]}</small></span></li>`)}</ol>
       <p class="cosines" role="status">cos: ${PAIRS.map(([a, b], k) => html`<span key=${k}>${a + 1}–${b + 1} <b>${number(cosines[shown][k])}</b></span> `)}</p>
       <label class="typed"><span>${t("first.own", { word: pack.word })}</span>
-        <input id="first-own" value=${typed} lang=${textLanguage} placeholder=${pack.examples[0].text} autocomplete="off" spellcheck="false"
+        <input id="first-own" value=${typed} lang=${textLanguage} placeholder=${pack.examples[0]} autocomplete="off" spellcheck="false"
           onInput=${(event) => setTyped(event.target.value)} /></label>
-      <p class="joined" role="status" aria-busy=${(live?.text ?? "") !== typed}>${own ? joined(t, lang, pack, own[shown], shown) : typed.trim() && live?.missed === settled ? t(info.tokenizer === "as-typed" && language === "ko" ? "first.asTyped" : "first.missing", { word: pack.word }) : typed.trim() && !error ? t("page.computing") : ""}</p>
+      <p class="joined" role="status" aria-busy=${(live?.text ?? "") !== typed}>${own ? joined(t, lang, pack, own[shown], shown) : typed.trim() && live?.missed === settled ? t("first.missing", { word: pack.word }) : typed.trim() && !error ? t("page.computing") : ""}</p>
       ${error && html`<${Failure} error=${error} />`}
       <p class="start"><button type="button" class="plain" onClick=${example}>${t("first.try")}</button>
         <button type="button" class="plain strong" onClick=${() => set(atStop(1))}>${t("tour.start")}</button></p>

@@ -1,46 +1,45 @@
-/** One word from its bytes to the mixture. */
+/** One word from its bytes to the mixture: the network as a flow, each part of which unfolds. */
 
-import { Calculation, Result, Words, html, number, useAsync, usePage } from "./ui.js";
-import { Strip } from "./strip.js";
+import { Cells } from "./cells.js";
+import { Result, Words, html, number, useAsync, useKept, usePage } from "./ui.js";
+
+const CONTEXT = 2; // words on each side in the drawing of the LSTMs
+const CHIPS = 7;
+const STRONGEST = 5;
 
 export function Follow() {
   const { t, compute, words, index, set, info } = usePage();
   const trace = useAsync(() => compute.trace(words, index), [words, index, info.name], words.length > 0);
   return html`<${Words} words=${words} chosen=${index} label=${t("page.chooseWord")} onChoose=${(i) => set({ word: i })} />
-    <${Result} result=${trace}>${(value) => html`<${Steps} trace=${value} />`}<//>`;
+    <${Result} result=${trace}>${(value) => html`<${Flow} trace=${value} />`}<//>`;
 }
 
-function Steps({ trace }) {
+function Flow({ trace }) {
   const { t } = usePage();
-  const bytes = trace.filters.length > 0;
-  const pooled = trace.filters.flatMap((one) => one.values); // what the first highway layer is given
-  return html`<p class="seen">${t("follow.strips")}</p><ol class="steps">
-    ${bytes && html`<li><h3>${t("follow.bytes")}</h3><${Bytes} trace=${trace} /></li>`}
-    ${bytes && html`<li><h3>${t("follow.filters", { count: pooled.length })}</h3>
-      <${Strip} values=${pooled} label=${t("follow.vector", { norm: number(Math.hypot(...pooled)) })} /></li>`}
-    ${trace.highways.map(({ gates }, i) => html`<li key=${i}><h3>${t("follow.gates")}</h3>
-      <${Strip} values=${gates} limit=${1} label=${t("follow.gatesLabel", { mean: number(mean(gates)), open: gates.filter((one) => one > 0.5).length, count: gates.length })} />
-      <p>${t("follow.gatesLabel", { mean: number(mean(gates)), open: gates.filter((one) => one > 0.5).length, count: gates.length })}</p></li>`)}
-    <li><h3>${t("follow.token", { count: trace.token.length })}</h3>
-      <${Strip} values=${trace.token} label=${t("follow.vector", { norm: number(trace.norms[0][0]) })} /></li>
-    <li><h3>${t("follow.layers")}</h3>
-      ${trace.layers.map(({ forward, backward }, j) => html`<div class="layer" key=${j}>
-        <p>${t("follow.layer", { layer: j })}</p>
-        <div><span class="forward">→ ${t("page.forward")}, ‖h‖ = ${number(trace.norms[j][0])}</span>
-          <${Strip} values=${forward} label=${t("follow.vector", { norm: number(trace.norms[j][0]) })} /></div>
-        <div><span class="backward">← ${t("page.backward")}, ‖h‖ = ${number(trace.norms[j][1])}</span>
-          <${Strip} values=${backward} label=${t("follow.vector", { norm: number(trace.norms[j][1]) })} /></div>
-      </div>`)}</li>
-    <li><h3>${t("follow.mixture", { count: trace.mixture.length })}</h3>
-      <${Strip} values=${trace.mixture} label=${t("follow.vector", { norm: number(Math.hypot(...trace.mixture)) })} />
-      <${Sums} trace=${trace} pooled=${pooled} /></li>
-    ${bytes && html`<li><h3>${t("follow.windows")}</h3><p>${t("follow.marks")}</p><${Filters} trace=${trace} /></li>`}
-  </ol>`;
+  const readsBytes = trace.filters.length > 0;
+  const parts = Object.keys(PARTS).filter((part) => readsBytes || ["projection", "lstm", "mixture"].includes(part));
+  const [chosen, setChosen] = useKept("part of the network", "characters");
+  const open = parts.includes(chosen) || chosen === "" ? chosen : parts[0];
+  return html`<p class="seen">${t("follow.unfold")} ${t("follow.cells")}</p>
+    <ol class="flow">${parts.map((part) => {
+      const [Picture, Unfolded] = PARTS[part];
+      return html`<li key=${part} class="part"><button type="button" aria-expanded=${part === open} aria-controls="follow-${part}" onClick=${() => setChosen(part === open ? "" : part)}>
+          <b>${t(`follow.parts.${part}`)}</b><${Picture} trace=${trace} /></button></li>
+        ${part === open && html`<li key="unfolded" class="unfolded" id="follow-${part}"><p>${t(`follow.what.${part}`)}</p><${Unfolded} trace=${trace} /></li>`}`;
+    })}</ol>`;
 }
 
 /** Where the number with the largest absolute value stands. */
 const largest = (values) => values.reduce((best, value, i) => (Math.abs(value) > Math.abs(values[best]) ? i : best), 0);
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+const signed = (value) => (value < 0 ? `(${number(value, 4)})` : number(value, 4));
+const pooledOf = (trace) => trace.filters.flatMap((one) => one.values); // what the first highway layer is given
+
+function Chips({ trace }) {
+  const bytes = [...trace.raw_bytes];
+  const shown = ["<BOW>", ...bytes.slice(0, CHIPS), ...(bytes.length > CHIPS ? ["…"] : []), "<EOW>", ...(trace.char_ids.length > bytes.length + 2 ? ["<PAD>", "…"] : [])];
+  return html`<span class="picture"><span class="large">${trace.word}</span><span class="chips">${shown.map((one, i) => html`<span key=${i} class=${typeof one === "number" ? "chip" : "chip mark"}>${one}</span>`)}</span></span>`;
+}
 
 function Bytes({ trace }) {
   const { t } = usePage();
@@ -51,24 +50,27 @@ function Bytes({ trace }) {
   const end = raw.length + 1;
   const padding = trace.char_ids.slice(end + 1);
   const ids = trace.char_ids.slice(1, end);
-  return html`<div class="scroll"><table class="bytes">
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${t("follow.bytes")}><table class="bytes">
     <tr><th scope="row">${t("follow.character")}</th><td>${"<BOW>"}</td>${raw.map((_, i) => html`<td>${characters[i]}</td>`)}<td>${"<EOW>"}</td>${padding.length > 0 && html`<td>${"<PAD>"} …</td>`}</tr>
     <tr><th scope="row">${t("follow.byte")}</th><td />${raw.map((one) => html`<td>${one}</td>`)}<td />${padding.length > 0 && html`<td />`}</tr>
     <tr><th scope="row">${t("follow.id")}</th><td>${trace.char_ids[0]}</td>${ids.map((one) => html`<td>${one}</td>`)}<td>${trace.char_ids[end]}</td>${padding.length > 0 && html`<td>${padding[0]} × ${padding.length}</td>`}</tr>
-  </table></div>
-  <p>${t("follow.named")}</p>`;
+  </table></div>`;
+}
+
+function Widths({ trace }) {
+  return html`<span class="picture widths">${trace.filters.map(({ width, values }) => html`<span key=${width}><span class="window-of" style="--width:${width}" /><small>${width} × ${values.length}</small></span>`)}</span>`;
 }
 
 function Filters({ trace }) {
   const { t } = usePage();
-  return html`<div class="scroll"><table>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${t("follow.parts.filters")}><table>
     <thead><tr><th scope="col">${t("follow.width")}</th><th scope="col">${t("follow.count")}</th>
       <th scope="col">${t("follow.winners")}</th></tr></thead>
     <tbody>${trace.filters.map((one) => html`<tr key=${one.width}>
       <td>${one.width}</td><td>${one.values.length}</td>
       <td>${winners(one).map(([text, count]) => html`<span class="window"><bdi dir="ltr">${text}</bdi> × ${count}</span> `)}</td>
     </tr>`)}</tbody>
-  </table></div>`;
+  </table></div><p class="seen">${t("follow.marks")}</p>`;
 }
 
 /** Windows of the characters, by how many filters had their maximum there. */
@@ -78,24 +80,84 @@ function winners({ windows }) {
   return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 6);
 }
 
-function Sums({ trace, pooled }) {
+const Vector = ({ values, limit }) => {
+  const { t } = usePage();
+  return html`<${Cells} values=${values} limit=${limit} label=${t("follow.vector", { count: values.length, norm: number(Math.hypot(...values)) })} />`;
+};
+
+const Pooled = ({ trace }) => html`<span class="picture"><${Vector} values=${pooledOf(trace)} /></span>`;
+
+function Strongest({ trace }) {
+  const best = trace.filters.flatMap(({ width, values, windows }) => values.map((value, i) => ({ width, value, window: windows[i] })))
+    .sort((a, b) => b.value - a.value).slice(0, STRONGEST);
+  const { t } = usePage();
+  return html`<p>${t("follow.best")}</p>${best.map((one, i) => html`<p key=${i} class="numbers">max<sub>k</sub> φ(w · c<sub>k…k+${one.width - 1}</sub> + b) = ${number(one.value, 4)} <span class="window"><bdi dir="ltr">${one.window}</bdi></span></p>`)}`;
+}
+
+const Gates = ({ trace }) => html`<span class="picture"><${Vector} values=${trace.highways[0]?.gates ?? []} limit=${1} /></span>`;
+
+function Highway({ trace }) {
+  const { t } = usePage();
+  const pooled = pooledOf(trace);
+  const [first] = trace.highways;
+  const added = first.output.map((value, i) => value - (1 - first.gates[i]) * pooled[i]); // g ReLU(Wy + b)
+  const k = largest(added);
+  return html`${trace.highways.map(({ gates }, i) => html`<p key=${i}>${t("follow.gatesLabel", { mean: number(mean(gates)), open: gates.filter((one) => one > 0.5).length, count: gates.length })}</p>`)}
+    <p>${t("follow.gate")}</p>
+    <p class="numbers">z<sub>${k + 1}</sub> = ${number(first.gates[k], 4)} · ${number(added[k] / first.gates[k], 4)} + ${number(1 - first.gates[k], 4)} · ${signed(pooled[k])} = ${number(first.output[k], 4)}</p>`;
+}
+
+const Token = ({ trace }) => html`<span class="picture"><${Vector} values=${trace.token} /></span>`;
+
+function TokenVector({ trace }) {
+  const { t } = usePage();
+  const z = trace.highways.at(-1)?.output;
+  const k = largest(trace.token);
+  return html`<p class="numbers">${z ? html`x = W z + b: ${z.length} → ${trace.token.length}` : html`x: ${trace.token.length}`}, x<sub>${k + 1}</sub> = ${number(trace.token[k], 4)}, ‖x‖ = ${number(trace.norms[0][0])}</p><p>${t("follow.token")}</p>`;
+}
+
+/** The words about the chosen one, and what each direction has read when it comes to it. */
+function Lstms({ trace }) {
+  const { index, words } = trace;
+  const first = Math.max(0, Math.min(index - CONTEXT, words.length - 1 - 2 * CONTEXT));
+  const shown = words.slice(first, first + 2 * CONTEXT + 1);
+  const x = (i) => 30 + i * 50;
+  const at = index - first;
+  const levels = Array.from({ length: trace.layers.length - 1 }, (_, j) => j);
+  const height = 34 * levels.length + 30;
+  const row = (j, isForward) => height - 32 - j * 34 - (isForward ? 0 : 16);
+  return html`<svg class="picture lstms" viewBox="0 0 260 ${height}" aria-hidden="true">
+    ${shown.map((word, i) => html`<text key=${i} x=${x(i)} y=${height - 5} class=${i === at ? "chosen" : ""}>${word.length > 6 ? `${word.slice(0, 5)}…` : word}</text>`)}
+    ${levels.map((j) => ["forward", "backward"].map((way) => {
+      const isForward = way === "forward";
+      const reads = (i) => (isForward ? i <= at : i >= at);
+      return shown.map((_, i) => reads(i) && html`<g key=${`${j}${way}${i}`} class=${way}>
+        ${i !== at && html`<line x1=${x(i) + (isForward ? 6 : -6)} x2=${x(isForward ? i + 1 : i - 1) - (isForward ? 8 : -8)} y1=${row(j, isForward)} y2=${row(j, isForward)} />`}
+        <circle cx=${x(i)} cy=${row(j, isForward)} r=${i === at ? 7 : 4} /></g>`);
+    }))}
+  </svg>`;
+}
+
+function Layers({ trace }) {
+  const { t } = usePage();
+  const cell = (values, norm) => html`<td><${Vector} values=${values} /> <span class="numbers">‖h‖ = ${number(norm)}</span></td>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${t("follow.parts.lstm")}><table class="layers"><thead><tr><th scope="col">${t("map.layer")}</th><th scope="col"><span class="forward">→ ${t("page.forward")}</span></th><th scope="col"><span class="backward">← ${t("page.backward")}</span></th></tr></thead>
+    <tbody>${trace.layers.map(({ forward, backward }, j) => html`<tr key=${j}><th scope="row">${j}</th>${cell(forward, trace.norms[j][0])}${cell(backward, trace.norms[j][1])}</tr>`)}</tbody></table></div>`;
+}
+
+const Mixed = ({ trace }) => html`<span class="picture"><small>${trace.weights.map((weight, j) => `${number(weight)} h${"₀₁₂₃₄₅₆₇₈₉"[j] ?? j}`).join(" + ")}</small><${Vector} values=${trace.mixture} /></span>`;
+
+function Sum({ trace }) {
   const { t } = usePage();
   const unit = largest(trace.mixture);
   const half = trace.layers[0].forward.length;
   const terms = trace.layers.map(({ forward, backward }, j) => `${number(trace.weights[j], 3)} · ${signed(unit < half ? forward[unit] : backward[unit - half])}`);
-  const best = trace.filters.flatMap(({ width, values, windows }) =>
-    values.map((one, i) => ({ width, one, window: windows[i] }))).sort((a, b) => b.one - a.one)[0];
-  const highway = trace.highways[0];
-  const added = highway ? highway.output.map((value, i) => value - (1 - highway.gates[i]) * pooled[i]) : []; // g ReLU(Wy + b)
-  const k = largest(added);
-  const [gate, output, input] = highway ? [highway.gates[k], highway.output[k], pooled[k]] : [];
-  return html`<${Calculation}>
-    ${best && html`<p>${t("follow.best", { width: best.width, window: best.window, value: number(best.one, 4) })}</p>`}
-    ${highway && html`<p>${t("follow.gate")}</p>
-    <p class="numbers">z<sub>${k + 1}</sub> = ${number(gate, 4)} · ${number(added[k] / gate, 4)} + ${number(1 - gate, 4)} · ${signed(input)} = ${number(output, 4)}</p>`}
-    <p>${t("follow.sum")}</p>
-    <p class="numbers">ELMo<sub>${unit + 1}</sub> = ${number(trace.gamma, 1)} · (${terms.join(" + ")}) = ${number(trace.mixture[unit], 4)}</p>
-  <//>`;
+  return html`<p>${t("follow.sum")}</p>
+    <p class="numbers">ELMo<sub>${unit + 1}</sub> = ${number(trace.gamma, 1)} · (${terms.join(" + ")}) = ${number(trace.mixture[unit], 4)}</p>`;
 }
 
-const signed = (value) => (value < 0 ? `(${number(value, 4)})` : number(value, 4));
+/** Each part of the network: its picture, and its calculation. */
+const PARTS = {
+  characters: [Chips, Bytes], filters: [Widths, Filters], pooling: [Pooled, Strongest], highway: [Gates, Highway],
+  projection: [Token, TokenVector], lstm: [Lstms, Layers], mixture: [Mixed, Sum],
+}; // prettier-ignore

@@ -50,7 +50,7 @@ function App() {
     document.title = t("page.title");
   }, [lang]);
   const dark = useDark(state.theme);
-  useLayoutEffect(() => { // before the strips read their colors
+  useLayoutEffect(() => { // before the cells read their colors
     document.documentElement.dataset.theme = state.theme ?? "";
   }, [state.theme]);
 
@@ -76,7 +76,7 @@ function App() {
   const entry = models.find((one) => one.name === name);
   const language = entry?.language === "ko" ? "ko" : "en";
   const { examples } = LANGUAGES[language];
-  const sentences = entry?.tokenizer === "as-typed" ? (examples.split ?? examples.sentences.map(spaced)) : examples.sentences;
+  const sentences = entry?.tokenizer === "as-typed" ? examples.sentences.map(spaced) : examples.sentences;
   const text = state.text ?? sentences[0];
   const settled = useSettled(text);
   const tokens = useAsync(async () => {

@@ -146,7 +146,7 @@ export function Cosine({ a, b }) {
 }
 
 /** A word in its sentence, with at most `around` words on each side; as it was written, where that is known. */
-export function Context({ words, index, text, spans, around = 12 }) {
+export function Context({ words, index, text, spans, around = 16 }) {
   const { textLanguage } = usePage();
   const first = Math.max(0, index - around);
   const last = Math.min(words.length - 1, index + around);

@@ -83,7 +83,7 @@ export function Mixture() {
         const middle = logs.reduce((sum, value) => sum + value, 0) / 3;
         set({ ...Object.fromEntries(logs.map((value, j) => [`w${j}`, Number((value - middle).toFixed(2))])), gamma: one.gamma });
       }}>${t("mixture.set")}</button></td></tr>`)}</tbody></table></div>
-    <${Source} made=${results.value.mixture} page="figure2" />`}
+    <${Source} made=${results.value.mixture} />`}
   <${Calculation}>
     <p class="numbers">s = softmax(${raw.map((value) => number(value)).join(", ")}) = (${weights.map((value) => number(value, 4)).join(", ")})</p>
     <p class="numbers">λ Σ w² = ${number(lambda, 3)} · (${raw.map((value) => `${number(value)}²`).join(" + ")}) = ${number(penalty, 5)}</p>

@@ -18,7 +18,7 @@ export function Predict() {
           <h3><span aria-hidden="true">${ARROWS[one]}</span> ${t(`page.${one}`)}</h3>
           <p class="seen">${t(`predict.${one}`)}</p>
           <ol class="bars" lang=${textLanguage}>${value[one].top.map(({ word, probability }) => html`<li key=${word}>
-            <button type="button" aria-label=${t("predict.put", { word, p: t.percent(probability) })}
+            <button type="button" title=${t("predict.put", { word, p: t.percent(probability) })}
               onClick=${() => found.busy || replaceWord(index, word)} disabled=${word.startsWith("<")}>
               <span class="name">${word}</span><span class="bar" style="--share:${probability / value[one].top[0].probability}" />
               <span class="value">${t.percent(probability)}</span></button></li>`)}</ol>

@@ -49,10 +49,10 @@ function Table({ value: { ratios, words, index, one } }) {
     scroll.current.scrollLeft = changed.offsetLeft - scroll.current.clientWidth / 2;
   }, [words, index]);
   const shown = ratios[1][next > index ? 0 : 1][next > index ? next : Math.max(0, index - 1)];
-  return html`<div class="scroll" ref=${scroll}><table class="heat"><caption class="hidden-text">${t("reach.lead")}</caption>
+  return html`<div class="scroll" ref=${scroll} tabindex="0" role="region" aria-label=${t("reach.title")}><table class="heat"><caption class="hidden-text">${t("reach.lead")}</caption>
       <thead><tr><td />${words.map((word, i) => html`<th key=${i} scope="col" class=${i === index ? "chosen" : ""}>${i === index ? html`<s>${word}</s> <b>${one}</b>` : word}</th>`)}</tr></thead>
       <tbody>${rows.map(([name, side, cells]) => html`<tr key=${name} class=${side}><th scope="row">${name}</th>
         ${cells.map(({ ratio }, i) => html`<td key=${i} style="--heat:${Math.min(1, ratio)}"><span>${ratio === 0 ? "·" : number(ratio)}</span></td>`)}</tr>`)}</tbody></table></div>
     <p>${t("reach.read")}</p>
-    <${Calculation}><p class="numbers">‖h′ − h‖ / ‖h‖ = ${number(shown.change, 4)} / ${number(shown.size, 4)} = ${number(shown.ratio, 4)} (${words[next > index ? next : Math.max(0, index - 1)]}, ${t("follow.layer", { layer: 1 })}, ${next > index ? "→" : "←"})</p><//>`;
+    <${Calculation}><p class="numbers">‖h′ − h‖ / ‖h‖ = ${number(shown.change, 4)} / ${number(shown.size, 4)} = ${number(shown.ratio, 4)} (${words[next > index ? next : Math.max(0, index - 1)]}, ${t("reach.row", { layer: 1, arrow: next > index ? "→" : "←" })})</p><//>`;
 }

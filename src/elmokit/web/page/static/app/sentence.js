@@ -36,6 +36,7 @@ export function Sentence({ models, name, loaded, busy, count, error }) {
             classOf=${(i) => (tokens[i].is_known === false ? "unknown" : "")}
             onChoose=${(i) => set({ word: i })} />`}
     <div id="sentence-notes" class="notes" aria-live="polite">
+      ${info?.tokenizer === "close" && html`<p>${t("page.close")}</p>`}
       ${info?.tokenizer === "as-typed" && html`<p>${t(asTyped(compute, info), { extra: EXTRAS[info.tokenizer_name] })}</p>`}
       ${!busy && !error && count === 0 && html`<p>${t("page.empty")}</p>`}
       ${count > MAX_WORDS && html`<p>${t("page.tooLong", { count, max: MAX_WORDS })}</p>`}
@@ -49,8 +50,7 @@ const EXTRAS = { korean: "ko", english: "en" }; // of Python, by tokenizer
 
 /** Why text is read as typed: a server lacks a package, or no server splits it. */
 function asTyped(compute, info) {
-  if (compute.catalog.compute === "server" && info.tokenizer_name in EXTRAS) return "page.asTypedServer";
-  return info.tokenizer_name === "korean" ? "page.asTypedKorean" : "page.asTyped";
+  return compute.catalog.compute === "server" && info.tokenizer_name in EXTRAS ? "page.asTypedServer" : "page.asTyped";
 }
 
 /** The first few words, each once; long ones by their beginning. */

@@ -133,9 +133,9 @@ export function Result({ result, children, needs = 1 }) {
 }
 
 /** Where figures come from, and whether the model in the package made them. */
-export function Source({ made, page }) {
+export function Source({ made }) {
   const { t } = usePage();
-  return html`<p class="source">${t("page.source")} <code>docs/results/experiments/${page}.md</code> (${made.hardware}; ${made.written})${made.earlier_model === null ? "" : html`. ${t("page.earlier", { hash: made.earlier_model })}`}</p>`;
+  return html`<p class="source">${t("page.source")} <code>${made.page}</code> (${made.hardware}; ${made.written})${made.earlier_model === null ? "" : html`. ${t("page.earlier", { hash: made.earlier_model })}`}</p>`;
 }
 
 const MARKS = { "<UNK>": "page.unk", "</S>": "page.end", "<S>": "page.begin" };

@@ -20,8 +20,9 @@ export class BrowserBackend {
     if (this.#asked === info.name) return this.#opening;
     const folder = new URL(info.path, this.#base).href;
     const rules = new URL("tokenizer-rules.json", this.#base).href;
+    const splitter = info.tokenizer === "close" ? new URL("packs/korean.json.gz", this.#base).href : null;
     const { compressed, num_bytes: total } = info;
-    const args = { folder, rules, compressed, version: info.version, limits: this.#catalog.limits, total };
+    const args = { folder, rules, splitter, compressed, version: info.version, limits: this.#catalog.limits, total };
     const opening = this.#send("open", info, args, onProgress);
     this.#asked = info.name;
     this.#opening = opening;

@@ -50,9 +50,10 @@ export { ComputeError };
  * @property {string} hash  Of the model; stands in `prepared`, too.
  * @property {string} version  Of its files, for their addresses: a browser may keep older ones.
  * @property {"browser"|"server"} compute  Where its numbers are computed.
- * @property {"exact"|"as-typed"} tokenizer  `exact`: `tokenize` gives the very tokens that Python
- *   gives. `as-typed`: the model's own tokenizer cannot run here, so tokens are what stands between
- *   spaces, and the reader types words as the model knows them (Korean: morphemes, 밥 을 먹 었 다).
+ * @property {"exact"|"close"|"as-typed"} tokenizer  `exact`: `tokenize` gives the very tokens that
+ *   Python gives. `close`: Korean without Kiwi, split by `engine/korean_tokenizer.js`. `as-typed`: the
+ *   model's own tokenizer cannot run here, so tokens are what stands between spaces, and the reader
+ *   types words as the model knows them.
  * @property {"browser"|"server"} tokenized_by  Where `tokenize` is done.
  * @property {string} tokenizer_name  Of the training text: simple, korean, whitespace, english.
  * @property {string} tokenizer_version

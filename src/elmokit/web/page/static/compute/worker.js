@@ -19,11 +19,11 @@ const METHODS = {
     predictWord(model, words, index, { insert, top, state }),
 };
 
-async function open(id, opened, { folder, rules, compressed, version, limits: given, total }) {
+async function open(id, opened, { folder, rules, splitter, compressed, version, limits: given, total }) {
   model = null;
   name = opened;
   limits = given;
-  model = await openModel(folder, rules, compressed, version, (loaded) => {
+  model = await openModel(folder, rules, splitter, compressed, version, (loaded) => {
     self.postMessage({ id, progress: { loaded: Math.min(loaded, total), total } });
   });
 }

@@ -36,12 +36,14 @@ export class Model {
    * @param {SafetensorsFile} warm  The warm state: hidden (N, 2, D) and cell (N, 2, H).
    * @param {WordVocab|null} vocab
    * @param {Object} rules  Of tokenizer-rules.json.
+   * @param {Object|null} splitter  Of packs/korean.json.gz, where it stands in for Kiwi.
    */
-  constructor(config, weights, warm, vocab, rules) {
+  constructor(config, weights, warm, vocab, rules, splitter) {
     const { bilm } = config;
     this.config = config;
     this.vocab = vocab;
     this.rules = rules;
+    this.splitter = splitter;
     this.normalizer = new Normalizer(rules.normalization, bilm.char_vocab.normalization);
     this.encoder =
       bilm.char_cnn === null
@@ -135,12 +137,13 @@ function readState(file, lstm) {
  * Fetch a model directory and `warm.safetensors` beside its files.
  * @param {string} folder  URL that ends in a slash.
  * @param {string} rules  URL of tokenizer-rules.json.
+ * @param {string|null} splitter  URL of packs/korean.json.gz, if Korean is to be split here.
  * @param {boolean} compressed  Weights and vocabulary are gzip files.
  * @param {string} version  Of the files, so that a browser does not mix them with older ones.
  * @param {(loaded: number) => void} onLoaded  Bytes so far.
  * @returns {Promise<Model>}
  */
-export async function openModel(folder, rules, compressed, version, onLoaded) {
+export async function openModel(folder, rules, splitter, compressed, version, onLoaded) {
   let loaded = 0;
   const end = compressed ? ".gz" : "";
   const get = async (url) => {
@@ -153,10 +156,11 @@ export async function openModel(folder, rules, compressed, version, onLoaded) {
   if (config.model_type !== MODEL_TYPE) {
     throw new ComputeError("damaged-model", `${configFile.url}: not a model of elmokit.`);
   }
-  const [weights, warm, vocab] = await Promise.all([
+  const [weights, warm, vocab, morphemes] = await Promise.all([
     get(`${folder}model.safetensors${end}`),
     get(`${folder}warm.safetensors`),
     config.has_vocab ? get(`${folder}vocab.txt${end}`) : null,
+    splitter === null ? null : get(splitter),
   ]);
   return new Model(
     config,
@@ -164,6 +168,7 @@ export async function openModel(folder, rules, compressed, version, onLoaded) {
     new SafetensorsFile(warm.bytes.buffer, warm.url),
     vocab === null ? null : new WordVocab(vocab.text(), vocab.url),
     parsed(rulesFile),
+    morphemes === null ? null : parsed(morphemes),
   );
 }
 

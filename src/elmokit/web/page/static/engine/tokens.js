@@ -3,6 +3,7 @@
 import { ComputeError } from "../compute/errors.js";
 import { align } from "./alignment.js";
 import { isCut, usedIds } from "./characters.js";
+import { KoreanTokenizer } from "./korean_tokenizer.js";
 import { SimpleTokenizer, splitAtSpaces } from "./simple_tokenizer.js";
 
 const tokenizers = new WeakMap();
@@ -10,24 +11,34 @@ const tokenizers = new WeakMap();
 /** As `elmokit.tokenize`; a tokenizer that cannot run here is replaced by splitting at spaces. */
 export function tokenize(model, text) {
   checkText(text);
-  const words = split(model, text);
+  const { words, places } = split(model, text);
   if (words.length === 0) return { raw: text, sentences: [], file: null, line: null };
-  const places = align(words, text, model.normalizer, model.rules.alignment);
   const tokens = words.map((word, i) => describe(model, word, text, places?.[i] ?? null));
   return { raw: text, sentences: [tokens], file: null, line: null };
 }
 
-/** Normalized words: some are normalized to nothing, once they stand alone. */
+/** Words, and their places in the text: null if they are not found. */
 function split(model, text) {
-  const words = splitOnly(model, model.normalize(text));
-  return words.map((word) => model.normalize(word)).filter((word) => word !== "");
+  const read = model.normalize(text);
+  if (model.splitter !== null) {
+    const tokens = tokenizerOf(model, () => new KoreanTokenizer(model.splitter)).words(read).flat()
+      .map((one) => ({ ...one, text: model.normalize(one.text) })).filter((one) => one.text !== "");
+    const words = tokens.map((one) => one.text);
+    return { words, places: read === text ? tokens.map(({ start, end }) => [start, end]) : null };
+  }
+  const { name, version } = model.config.tokenizer;
+  const found =
+    name === "simple"
+      ? tokenizerOf(model, () => new SimpleTokenizer(model.rules, version)).tokenize(read)
+      : splitAtSpaces(read, new RegExp(`${model.rules.spaces}+`, "v"));
+  // some are normalized to nothing, once they stand alone
+  const words = found.map((word) => model.normalize(word)).filter((word) => word !== "");
+  return { words, places: align(words, text, model.normalizer, model.rules.alignment) };
 }
 
-function splitOnly(model, text) {
-  const { name, version } = model.config.tokenizer;
-  if (name !== "simple") return splitAtSpaces(text, new RegExp(`${model.rules.spaces}+`, "v"));
-  if (!tokenizers.has(model)) tokenizers.set(model, new SimpleTokenizer(model.rules, version));
-  return tokenizers.get(model).tokenize(text);
+function tokenizerOf(model, make) {
+  if (!tokenizers.has(model)) tokenizers.set(model, make());
+  return tokenizers.get(model);
 }
 
 function checkText(text) {

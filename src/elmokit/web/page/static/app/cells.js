@@ -1,9 +1,11 @@
-/** A vector as a strip of cells: one colour below zero, another above. */
+/** A vector as a field of cells: one color below zero, another above. */
 
 import { html, useEffect, useRef, usePage } from "./ui.js";
 
-/** `values` in [-limit, limit]; `label` says in words what is drawn. */
-export function Strip({ values, label, limit = Math.max(...values.map(Math.abs), 1e-9) }) {
+const COLUMNS = 32;
+
+/** `values` in [-limit, limit], row by row; `label` says in words what is drawn. */
+export function Cells({ values, label, limit = Math.max(...values.map(Math.abs), 1e-9) }) {
   const ref = useRef(null);
   const { dark } = usePage();
   useEffect(() => {
@@ -11,12 +13,12 @@ export function Strip({ values, label, limit = Math.max(...values.map(Math.abs),
     const style = getComputedStyle(canvas);
     const [low, high] = [style.getPropertyValue("--low").trim(), style.getPropertyValue("--high").trim()];
     const context = canvas.getContext("2d");
-    context.clearRect(0, 0, canvas.width, 1);
+    context.clearRect(0, 0, canvas.width, canvas.height);
     values.forEach((value, i) => {
       context.globalAlpha = Math.min(1, Math.abs(value) / limit);
       context.fillStyle = value < 0 ? low : high;
-      context.fillRect(i, 0, 1, 1);
+      context.fillRect(i % COLUMNS, Math.floor(i / COLUMNS), 1, 1);
     });
   }, [values, dark]);
-  return html`<canvas class="strip" ref=${ref} width=${values.length} height="1" role="img" aria-label=${label} />`;
+  return html`<canvas class="cells" ref=${ref} width=${COLUMNS} height=${Math.ceil(values.length / COLUMNS)} role="img" aria-label=${label} />`;
 }
