@@ -36,7 +36,7 @@ def calls(tmp_path_factory):
     models = {"toy": toy_model(), "bare": toy_model().encoder(), "mute": toy_model()}
     models["mute"].word_vocab = None
     models["lists"] = lexicon_model()
-    explored = [ExploredModel(name, folder, model) for name, model in models.items()]
+    explored = [ExploredModel(name, folder, model.stored()) for name, model in models.items()]
     return Calls(explored, runs=runs, corpus=[text])
 
 
@@ -141,7 +141,7 @@ def test_without_its_tokenizer_a_model_reads_what_stands_between_spaces(tmp_path
 
     monkeypatch.setattr(LoadedBiLM, "tokenize", missing)
     model = toy_model(tokenizer=TokenizerConfig(name="english"))
-    calls = Calls([ExploredModel("toy", tmp_path, model)])
+    calls = Calls([ExploredModel("toy", tmp_path, model.stored())])
     calls.load_tokenizers()
     (tokens,) = ask(calls, "tokenize", model="toy", text="It was dark. So  what?")["sentences"]
     assert [token["text"] for token in tokens] == ["It", "was", "dark.", "So", "what?"]

@@ -54,14 +54,14 @@ def test_a_file_is_made_once_for_all_who_ask_at_the_same_time(tmp_path, monkeypa
         return explored.made_file("warm.safetensors")
 
     monkeypatch.setitem(MADE_FILES, "warm.safetensors", make)
-    explored = ExploredModel("toy", tmp_path, toy_model())
+    explored = ExploredModel("toy", tmp_path, toy_model().stored())
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(ask, range(4))) == [b"made"] * 4
     assert len(made) == 1
 
 
 def test_prepared_layers_are_those_of_the_embedder(tmp_path):
-    model = toy_model()
+    model = toy_model().stored()
     path = tmp_path / "prepared.safetensors"
     path.write_bytes(prepared_layers(model))
     tensors = load(path.read_bytes())
@@ -94,7 +94,7 @@ def _smallest_cosine(a, b):
     ],
 )  # fmt: skip
 def test_a_model_gets_the_sentences_of_its_language(stated, tokenizer, language, pack):
-    model = toy_model(tokenizer=TokenizerConfig(name=tokenizer))
+    model = toy_model(tokenizer=TokenizerConfig(name=tokenizer)).stored()
     model.training_metadata["language"] = stated
     assert (language_of(model), pack_name(model)) == (language, f"packs/senses.{pack}.json")
 
