@@ -83,7 +83,7 @@ static void finish_linear(void *argument, int64_t row, int64_t panel, float *sum
         for (int v = 0; v < 2; v++) {
             vf gate = vsigmoid(load(sums + (v + 2) * VL));
             vf value = larger((vf){0}, load(sums + v * VL));
-            store(sums + v * VL, gate * value + (1.0f - gate) * load(before + v * VL));
+            store(sums + v * VL, fused(gate, value, (1.0f - gate) * load(before + v * VL)));
         }
     }
     memcpy(out, sums, 4 * width);

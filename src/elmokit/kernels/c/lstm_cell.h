@@ -18,7 +18,7 @@ static inline vf next_cell(vf i, vf f, vf g, vf c) {
     vf a = 1.0f + exp_of(clip(-i, GATE_BOUND)), b = 1.0f + exp_of(clip(-f, GATE_BOUND));
     vf e = expm1_of(clip(g + g, GATE_BOUND));
     vf ae = a * (e + 2.0f);
-    return (c * ae + e * b) / (ae * b);
+    return fused(c, ae, e * b) / (ae * b);
 }
 /* sigmoid(o) tanh(c) */
 static inline vf cell_output(vf o, vf c) {
