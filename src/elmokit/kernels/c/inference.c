@@ -12,14 +12,7 @@ int64_t elmokit_vector_length(void) { return VL; }
 
 /* Types with instructions of their own, as bits 1 << BF16 and 1 << INT8. */
 int64_t elmokit_instructions(void) {
-    int64_t found = 0;
-#if VL == 16 && defined(__AVX512BF16__)
-    found |= 1 << BF16;
-#endif
-#if VL == 16 && defined(__AVX512VNNI__)
-    found |= 1 << INT8;
-#endif
-    return found;
+    return HAS_BF16 << BF16 | HAS_INT8 << INT8;
 }
 
 /* Whether bf16 and int8 products use the matrix unit. */

@@ -23,7 +23,8 @@ typedef void (*finish)(void *argument, int64_t row, int64_t panel, float *sums);
 static inline void to_float(const matrix *m, int64_t panel, float row_scale, float *sums) {
     for (int v = 0; v < NV; v++) {
         int64_t column = panel * PANEL + v * VL;
-        vi whole = *(const vi_any *)(sums + v * VL) - *(const vi_any *)(m->offset + column);
+        vi whole = *(const vi_any *)(sums + v * VL);
+        if (!SIGNED_ROWS) whole -= *(const vi_any *)(m->offset + column);
         store(sums + v * VL, __builtin_convertvector(whole, vf) *
                                  (load(m->scale + column) * row_scale));
     }

@@ -24,6 +24,11 @@
 #else
 #define VL 4
 #endif
+#if defined(__ARM_FEATURE_DOTPROD)
+#define SIGNED_ROWS 1 /* int8: the processor multiplies signed bytes only */
+#else
+#define SIGNED_ROWS 0 /* it multiplies unsigned by signed bytes: those of rows are shifted by 128 */
+#endif
 #define PANEL (NV * VL) /* columns of a panel */
 #define INLINE static inline __attribute__((always_inline))
 
