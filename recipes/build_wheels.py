@@ -103,10 +103,10 @@ def build_wheels(out: Path, platforms: list[str], *, models: bool = True) -> lis
         ]
 
 
-def zig(*arguments: str) -> str:
-    """Run zig and return what it prints."""
+def zig(*arguments: str, folder: str | None = None) -> str:
+    """Run zig in a folder and return what it prints."""
     command = [sys.executable, "-m", "ziglang", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode and "No module named ziglang" in done.stderr:
         raise InputError("zig is not installed: pip install ziglang")
     if done.returncode:
@@ -130,8 +130,8 @@ def compile_kernels(target: Platform) -> dict[str, bytes]:
                 path = Path(folder) / library_file(name, variant, target.system)
                 zig(
                     "cc", "-target", target.target, f"-mcpu={variant.processor}", *FLAGS, "-s",
-                    str(SOURCE_DIR / f"{name}.c"), "-o", str(path), "-lm",
-                )  # fmt: skip
+                    str(SOURCE_DIR / f"{name}.c"), "-o", path.name, "-lm", folder=folder,
+                )  # fmt: skip  # a path would stand in libraries for macOS
                 files[path.name] = path.read_bytes()
     manifest = {
         "sources": {name: source_hash(name) for name in LIBRARIES},
