@@ -128,10 +128,15 @@ def compile_kernels(target: Platform) -> dict[str, bytes]:
         for name in LIBRARIES:
             for variant in variants:
                 path = Path(folder) / library_file(name, variant, target.system)
+                # Linked apart: zig builds the platform's C library once, not for each processor.
+                # Names without folders, since libraries for macOS contain them.
+                target_flags = ("cc", "-target", target.target)
+                source = str(SOURCE_DIR / f"{name}.c")
+                processor = f"-mcpu={variant.processor}"
                 zig(
-                    "cc", "-target", target.target, f"-mcpu={variant.processor}", *FLAGS, "-s",
-                    str(SOURCE_DIR / f"{name}.c"), "-o", path.name, "-lm", folder=folder,
-                )  # fmt: skip  # a path would stand in libraries for macOS
+                    *target_flags, processor, *FLAGS, "-c", source, "-o", "library.o", folder=folder
+                )
+                zig(*target_flags, *FLAGS, "-s", "library.o", "-o", path.name, "-lm", folder=folder)
                 files[path.name] = path.read_bytes()
     manifest = {
         "sources": {name: source_hash(name) for name in LIBRARIES},
