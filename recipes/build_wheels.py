@@ -1,12 +1,13 @@
 """Build wheels with compiled kernels, for machines without a compiler.
 
     python recipes/build_wheels.py dist                            # Linux, x86-64
-    python recipes/build_wheels.py dist --platform linux-aarch64 --platform windows-x86_64
+    python recipes/build_wheels.py dist --platform all
+    python recipes/build_wheels.py dist --platform macos-aarch64 --platform windows-x86_64
     python recipes/build_wheels.py dist --without-models
 
 The libraries are called through ctypes, so one wheel serves every Python version of its platform.
-Needs pip and the platform's gcc and binutils (Debian: gcc, gcc-aarch64-linux-gnu,
-gcc-mingw-w64-x86-64). Libraries for Linux need glibc 2.28 and nothing else, which is checked.
+Needs pip and, as the only compiler, zig (``pip install ziglang``), which brings the C libraries of
+all platforms. Built twice, a wheel has the same bytes.
 """
 
 import argparse
@@ -24,15 +25,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.errors import InputError
 from elmokit.kernels.build import FLAGS
 from elmokit.kernels.interface import SOURCE_DIR
-from elmokit.kernels.prebuilt import MANIFEST, VARIANTS, library_file, source_hash
+from elmokit.kernels.prebuilt import ASKED, MANIFEST, VARIANTS, library_file, source_hash
+from elmokit.version import __version__
 
 LIBRARIES = ("inference", "training")
 ROOT = Path(__file__).parents[1]
-OLDEST_GLIBC = (2, 28)
 FOLDER = "elmokit/kernels/prebuilt"
 MODELS = ("elmokit/data/models/", "elmokit/data/taggers/")
+LINKED = {
+    "compiler-rt": "Apache-2.0 WITH LLVM-exception",
+    "mingw-w64": "ZPL-2.1 AND MIT",  # Windows only: its C runtime and threads
+}
+"""What zig links into the libraries, and its licence."""
 
 
 @dataclass(frozen=True)
@@ -40,31 +47,28 @@ class Platform:
     """Where a wheel can be installed."""
 
     tag: str
-    system: str
-    machine: str
-    compiler: tuple[str, ...]
-    readelf: str = ""
-    """Program that shows what a library needs; empty: not an ELF file."""
-    first_glibc: str = ""
-    """Version of the oldest symbols of this machine's C library."""
+    """Of the wheel's name; its end is the machine."""
+    target: str
+    """As zig names it, with the oldest C library or system."""
+    system: str = "Linux"
+    """As `platform.system` names it."""
+
+    @property
+    def machine(self) -> str:
+        """Of `elmokit.kernels.prebuilt.Variant`."""
+        return self.target.partition("-")[0]
 
 
 PLATFORMS = {
-    "linux-x86_64": Platform(
-        "manylinux_2_28_x86_64", "Linux", "x86_64", ("gcc",), "readelf", "GLIBC_2.2.5"
-    ),
-    "linux-aarch64": Platform(
-        "manylinux_2_28_aarch64", "Linux", "aarch64",
-        ("aarch64-linux-gnu-gcc",), "aarch64-linux-gnu-readelf", "GLIBC_2.17",
-    ),
-    # gcc aligns the stack for Windows to 16 bytes only, so no instruction may ask for more
-    "windows-x86_64": Platform(
-        "win_amd64", "Windows", "x86_64",
-        ("x86_64-w64-mingw32-gcc", "-static", "-Wa,-muse-unaligned-vector-move"),
-    ),
-}  # fmt: skip
-MOVED_SYMBOLS = ("pthread_create", "pthread_detach", "pthread_mutex_trylock", "pthread_once")
-"""Got a new version when glibc 2.34 moved them; the old one still works everywhere."""
+    "linux-x86_64": Platform("manylinux_2_28_x86_64", "x86_64-linux-gnu.2.28"),
+    "linux-aarch64": Platform("manylinux_2_28_aarch64", "aarch64-linux-gnu.2.28"),
+    "musl-x86_64": Platform("musllinux_1_2_x86_64", "x86_64-linux-musl"),
+    "musl-aarch64": Platform("musllinux_1_2_aarch64", "aarch64-linux-musl"),
+    "macos-x86_64": Platform("macosx_11_0_x86_64", "x86_64-macos.11.0", "Darwin"),
+    "macos-aarch64": Platform("macosx_11_0_arm64", "aarch64-macos.11.0", "Darwin"),
+    "windows-x86_64": Platform("win_amd64", "x86_64-windows-gnu", "Windows"),
+    "windows-aarch64": Platform("win_arm64", "aarch64-windows-gnu", "Windows"),
+}
 
 
 def main() -> None:
@@ -73,14 +77,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("out", type=Path, help="folder for the wheels")
-    parser.add_argument("--platform", action="append", choices=list(PLATFORMS))
+    parser.add_argument("--platform", action="append", choices=[*PLATFORMS, "all"])
     parser.add_argument(
         "--without-models", action="store_true", help="leave models and taggers out"
     )
     arguments = parser.parse_args()
-    for path in build_wheels(
-        arguments.out, arguments.platform or ["linux-x86_64"], models=not arguments.without_models
-    ):
+    platforms = arguments.platform or ["linux-x86_64"]
+    if "all" in platforms:
+        platforms = list(PLATFORMS)
+    for path in build_wheels(arguments.out, platforms, models=not arguments.without_models):
         print(f"{path}  {path.stat().st_size / 1e6:.1f} MB")
 
 
@@ -98,16 +103,41 @@ def build_wheels(out: Path, platforms: list[str], *, models: bool = True) -> lis
         ]
 
 
+def zig(*arguments: str, folder: str | None = None) -> str:
+    """Run zig in a folder and return what it prints."""
+    command = [sys.executable, "-m", "ziglang", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode and "No module named ziglang" in done.stderr:
+        raise InputError("zig is not installed: pip install ziglang")
+    if done.returncode:
+        raise RuntimeError(f"zig {' '.join(arguments)}:\n{done.stderr}")
+    return done.stdout
+
+
 def compile_kernels(target: Platform) -> dict[str, bytes]:
     """Return the files of the folder of prebuilt libraries, manifest included."""
     files: dict[str, bytes] = {}
+    # those that are told apart there
+    asked = frozenset[str]().union(*ASKED.get(target.system, {}).values())
+    variants = [
+        variant for variant in VARIANTS
+        if variant.machine == target.machine
+        and (target.system == "Linux" or variant.instructions <= asked)
+    ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         for name in LIBRARIES:
-            for variant in VARIANTS:
-                if variant.machine == target.machine:
-                    path = Path(folder) / library_file(name, variant, target.system)
-                    compile_library(name, variant.flags, target, path)
-                    files[path.name] = path.read_bytes()
+            for variant in variants:
+                path = Path(folder) / library_file(name, variant, target.system)
+                # Linked apart: zig builds the platform's C library once, not for each processor.
+                # Names without folders, since libraries for macOS contain them.
+                target_flags = ("cc", "-target", target.target)
+                source = str(SOURCE_DIR / f"{name}.c")
+                processor = f"-mcpu={variant.processor}"
+                zig(
+                    *target_flags, processor, *FLAGS, "-c", source, "-o", "library.o", folder=folder
+                )
+                zig(*target_flags, *FLAGS, "-s", "library.o", "-o", path.name, "-lm", folder=folder)
+                files[path.name] = path.read_bytes()
     manifest = {
         "sources": {name: source_hash(name) for name in LIBRARIES},
         "libraries": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
@@ -115,35 +145,43 @@ def compile_kernels(target: Platform) -> dict[str, bytes]:
     return {**files, MANIFEST: json.dumps(manifest, indent=1).encode()}
 
 
-def compile_library(name: str, flags: tuple[str, ...], target: Platform, path: Path) -> None:
-    """Compile a library with the flags of `elmokit.kernels.build` and those of a processor."""
-    unit = f'#include "{name}.c"\n'
-    if target.first_glibc:
-        unit = old_symbols(target.first_glibc) + unit
-    command = [
-        *target.compiler, *FLAGS, *flags, "-s", "-I", str(SOURCE_DIR), "-x", "c", "-", "-o",
-        str(path), "-lm",
-    ]  # fmt: skip
-    subprocess.run(command, input=unit, text=True, check=True)
-    if target.readelf:
-        check_needs(path, target)
-
-
-def old_symbols(version: str) -> str:
-    """Return C that binds `MOVED_SYMBOLS` to their first version."""
-    return "".join(f'__asm__(".symver {name}, {name}@{version}");\n' for name in MOVED_SYMBOLS)
-
-
-def check_needs(path: Path, target: Platform) -> None:
-    """Raise `RuntimeError` if a library needs more than an old C library."""
-    shown = subprocess.run(
-        [target.readelf, "-dVW", path], check=True, capture_output=True, text=True
-    ).stdout
-    needed = set(re.findall(r"\(NEEDED\).*\[(.+?)\]", shown))
-    versions = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([\d.]+)", shown)}
-    others = {name for name in needed if not re.match(r"(libc|libm|ld-linux.*)\.so", name)}
-    if others or max(versions) > OLDEST_GLIBC:
-        raise RuntimeError(f"{path.name} needs {sorted(needed)}, glibc {max(versions)}")
+def bill_of_materials(target: Platform, files: dict[str, bytes]) -> bytes:
+    """Return the CycloneDX document of a wheel's compiled parts (PEP 770)."""
+    linked = [name for name in LINKED if target.system == "Windows" or name != "mingw-w64"]
+    version = zig("version").strip()
+    libraries = [
+        {
+            "type": "file",
+            "name": f"{FOLDER}/{name}",
+            "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}],
+        }
+        for name, content in sorted(files.items())
+        if name != MANIFEST
+    ]
+    document = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "library", "name": "elmokit", "version": __version__,
+                "purl": f"pkg:pypi/elmokit@{__version__}",
+                "licenses": [{"license": {"id": "Apache-2.0"}}],
+            },
+            "tools": {"components": [{"type": "application", "name": "zig", "version": version}]},
+        },
+        "components": [
+            *libraries,
+            *(
+                {
+                    "type": "library", "name": name, "version": f"of zig {version}",
+                    "licenses": [{"expression": LINKED[name]}],
+                }
+                for name in linked
+            ),
+        ],
+    }  # fmt: skip
+    return json.dumps(document, indent=1).encode()
 
 
 def add_kernels(
@@ -170,9 +208,11 @@ def add_kernels(
                 add(name, content)
         for name, content in sorted(files.items()):
             add(f"{FOLDER}/{name}", content)
+        sboms = record_name.replace("RECORD", "sboms/elmokit.cdx.json")
+        add(sboms, bill_of_materials(target, files))
         table = io.StringIO()
         csv.writer(table, lineterminator="\n").writerows([*record, (record_name, "", "")])
-        wheel.writestr(record_name, table.getvalue(), zipfile.ZIP_DEFLATED)
+        add(record_name, table.getvalue().encode())
     return path
 
 

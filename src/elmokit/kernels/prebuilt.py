@@ -27,10 +27,8 @@ _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 _VNNI = _V4 | {"avx512_vnni"}
 _BF16 = _VNNI | {"avx512_bf16"}
 _AMX = _BF16 | {"amx_tile", "amx_bf16", "amx_int8"}
-_V4_FLAGS = ("-march=x86-64-v4",)
-_BF16_FLAGS = (*_V4_FLAGS, "-mavx512vnni", "-mavx512bf16")
-_ZEN_FLAGS = (*_BF16_FLAGS, "-mtune=znver3")  # bf16 without AMX: nearly always a Zen 4 or 5
-_AMX_FLAGS = (*_BF16_FLAGS, "-mamx-tile", "-mamx-bf16", "-mamx-int8")
+_DOT = frozenset({"asimddp"})
+_DOT_BF16 = _DOT | {"bf16"}
 
 
 @dataclass(frozen=True)
@@ -40,24 +38,34 @@ class Variant:
     name: str
     machine: str
     """As in the platform tags of wheels: ``x86_64`` or ``aarch64``."""
-    flags: tuple[str, ...]
-    """For gcc and clang."""
+    processor: str
+    """As zig names it."""
     instructions: frozenset[str] = frozenset()
     """That a processor must have, as Linux names them in ``/proc/cpuinfo``."""
 
 
 VARIANTS = (
-    Variant("x86-64-v4-amx", "x86_64", _AMX_FLAGS, _AMX),
-    Variant("x86-64-v4-bf16", "x86_64", _ZEN_FLAGS, _BF16),
-    Variant("x86-64-v4-vnni", "x86_64", (*_V4_FLAGS, "-mavx512vnni"), _VNNI),
-    Variant("x86-64-v4", "x86_64", _V4_FLAGS, _V4),
-    Variant("x86-64-v3", "x86_64", ("-march=x86-64-v3",), _V3),
-    Variant("x86-64-v2", "x86_64", ("-march=x86-64-v2",), _V2),
-    Variant("armv8-a", "aarch64", ("-march=armv8-a",)),
+    Variant(
+        "x86-64-v4-amx", "x86_64",
+        "x86_64_v4+avx512vnni+avx512bf16+amx_tile+amx_bf16+amx_int8", _AMX,
+    ),
+    Variant("x86-64-v4-bf16", "x86_64", "x86_64_v4+avx512vnni+avx512bf16", _BF16),
+    Variant("x86-64-v4-vnni", "x86_64", "x86_64_v4+avx512vnni", _VNNI),
+    Variant("x86-64-v4", "x86_64", "x86_64_v4", _V4),
+    Variant("x86-64-v3", "x86_64", "x86_64_v3", _V3),
+    Variant("x86-64-v2", "x86_64", "x86_64_v2", _V2),
+    Variant("armv8.2-a-bf16", "aarch64", "generic+v8_2a+dotprod+bf16", _DOT_BF16),
+    Variant("armv8.2-a-dotprod", "aarch64", "generic+v8_2a+dotprod", _DOT),
+    Variant("armv8-a", "aarch64", "generic"),
 )  # fmt: skip
 """The quickest first."""
-_WINDOWS_FEATURES = {41: _V4, 40: _V3, 38: _V2}
-"""Numbers of `IsProcessorFeaturePresent` for AVX-512, AVX2 and SSE 4.2."""
+ASKED = {
+    "Windows": {41: _V4, 40: _V3, 38: _V2, 43: _DOT},
+    "Darwin": {"avx2_0": _V3, "arm.FEAT_BF16": _DOT_BF16, "arm.FEAT_DotProd": _DOT},
+}
+"""Features that systems without ``/proc/cpuinfo`` are asked for, the most first: numbers of
+`IsProcessorFeaturePresent`, names below ``hw.optional`` of `sysctlbyname`.
+"""
 
 
 def source_hash(name: str) -> str:
@@ -93,7 +101,8 @@ def find_prebuilt(name: str) -> Path | None:
 
 @functools.cache
 def _variants_here() -> tuple[Variant, ...]:
-    machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    names = {"AMD64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
+    machine = names.get(platform.machine(), platform.machine())
     here = _instructions()
     return tuple(v for v in VARIANTS if v.machine == machine and v.instructions <= here)
 
@@ -102,8 +111,20 @@ def _instructions() -> frozenset[str]:
     """Return the names of this processor's instructions."""
     info = Path("/proc/cpuinfo")
     if not info.is_file():
-        windows = getattr(ctypes, "windll", None)
-        has = (lambda _: False) if windows is None else windows.kernel32.IsProcessorFeaturePresent
-        return next((names for number, names in _WINDOWS_FEATURES.items() if has(number)), _V2)
+        features = ASKED.get(platform.system(), {})
+        return next((names for feature, names in features.items() if _has(feature)), _V2)
     lines = info.read_text(errors="replace").splitlines()
-    return frozenset(next((line for line in lines if line.startswith("flags")), "").split())
+    starts = ("flags", "Features")  # of x86 and ARM
+    return frozenset(next((line for line in lines if line.startswith(starts)), "").split())
+
+
+def _has(feature: int | str) -> bool:
+    """Ask Windows or macOS."""
+    if isinstance(feature, int):
+        return bool(getattr(ctypes, "windll").kernel32.IsProcessorFeaturePresent(feature))  # noqa: B009
+    value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+    name = f"hw.optional.{feature}".encode()
+    failed = ctypes.CDLL(None).sysctlbyname(
+        name, ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0)
+    )
+    return not failed and bool(value.value)

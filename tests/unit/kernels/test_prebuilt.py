@@ -16,8 +16,8 @@ from elmokit.kernels.prebuilt import VARIANTS, Variant, library_file
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 pytestmark = needs_compiler
 
-PLAIN = Variant("plain", "any", ())
-QUICK = Variant("quick", "any", (), frozenset({"quick"}))
+PLAIN = Variant("plain", "any", "")
+QUICK = Variant("quick", "any", "", frozenset({"quick"}))
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@
 #include "vector.h"
 
 #define INFINITY_BITS 0x7f800000
+#define ROW_ZERO (SIGNED_ROWS ? 0 : 128)
 
 /* Converts `count` values to `groups` groups of `type`, padded with zeros. Returns the scale of an
-   int8 row, whose values are stored + 128: NaN if one of them is not finite. */
+   int8 row, whose values are stored + ROW_ZERO: NaN if one of them is not finite. */
 static float convert_row(int type, const float *from, int64_t count, int64_t groups, uint32_t *to) {
     if (type == FP32) {
         if ((const void *)from != (const void *)to) memcpy(to, from, 4 * count);
@@ -34,7 +35,7 @@ static float convert_row(int type, const float *from, int64_t count, int64_t gro
     }
     uint8_t *byte = (uint8_t *)to;
     if (largest_bits >= INFINITY_BITS) {
-        memset(byte, 128, 4 * groups);
+        memset(byte, ROW_ZERO, 4 * groups);
         return NAN;
     }
     float largest;
@@ -44,10 +45,10 @@ static float convert_row(int type, const float *from, int64_t count, int64_t gro
     typedef uint8_t vb __attribute__((vector_size(VL)));
     for (k = 0; k + VL <= count; k += VL) { /* 1 to 255: truncation rounds to nearest */
         vi whole = __builtin_convertvector(load(from + k) * inverse + 128.5f, vi);
-        vb bytes = __builtin_convertvector(whole, vb);
+        vb bytes = __builtin_convertvector(whole - (128 - ROW_ZERO), vb);
         memcpy(byte + k, &bytes, sizeof bytes);
     }
-    for (; k < count; k++) byte[k] = (uint8_t)(from[k] * inverse + 128.5f);
-    memset(byte + count, 128, 4 * groups - count);
+    for (; k < count; k++) byte[k] = (uint8_t)((int)(from[k] * inverse + 128.5f) - (128 - ROW_ZERO));
+    memset(byte + count, ROW_ZERO, 4 * groups - count);
     return largest / 127.0f;
 }

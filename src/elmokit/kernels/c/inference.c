@@ -12,14 +12,7 @@ int64_t elmokit_vector_length(void) { return VL; }
 
 /* Types with instructions of their own, as bits 1 << BF16 and 1 << INT8. */
 int64_t elmokit_instructions(void) {
-    int64_t found = 0;
-#if VL == 16 && defined(__AVX512BF16__)
-    found |= 1 << BF16;
-#endif
-#if VL == 16 && defined(__AVX512VNNI__)
-    found |= 1 << INT8;
-#endif
-    return found;
+    return HAS_BF16 << BF16 | HAS_INT8 << INT8;
 }
 
 /* Whether bf16 and int8 products use the matrix unit. */
@@ -69,8 +62,7 @@ typedef struct {
     int64_t first_row;
 } linear_part;
 
-static void finish_linear(void *argument, int64_t row, int64_t panel, float *sums) {
-    linear_part *part = argument;
+static inline void finish_linear_row(linear_part *part, int64_t row, int64_t panel, float *sums) {
     linear_call *call = part->call;
     for (int v = 0; v < NV; v++)
         store(sums + v * VL, load(sums + v * VL) + load(call->bias + panel * PANEL + v * VL));
@@ -83,10 +75,14 @@ static void finish_linear(void *argument, int64_t row, int64_t panel, float *sum
         for (int v = 0; v < 2; v++) {
             vf gate = vsigmoid(load(sums + (v + 2) * VL));
             vf value = larger((vf){0}, load(sums + v * VL));
-            store(sums + v * VL, gate * value + (1.0f - gate) * load(before + v * VL));
+            store(sums + v * VL, fused(gate, value, (1.0f - gate) * load(before + v * VL)));
         }
     }
     memcpy(out, sums, 4 * width);
+}
+
+static void finish_linear(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
+    EACH_ROW finish_linear_row(argument, row, panel, sums);
 }
 
 static void linear_task(void *argument, int thread, int num_threads) {
@@ -202,11 +198,11 @@ typedef struct {
     int64_t made_from;           /* packed position of row 0 of gates */
 } lstm_step;
 
-static void finish_gates(void *argument, int64_t row, int64_t panel, float *sums) {
+static void finish_gates(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
     lstm_call *call = ((lstm_step *)argument)->call;
     float *gates = call->gates + (panel * call->gates_rows + row) * PANEL;
-    for (int v = 0; v < NV; v++)
-        store(gates + v * VL, load(sums + v * VL) + load(call->bias + panel * PANEL + v * VL));
+    for (int at = 0; at < rows * PANEL; at += VL)
+        store(gates + at, load(sums + at) + load(call->bias + panel * PANEL + at % PANEL));
 }
 
 static void make_gates(lstm_step *step, int64_t panel, int64_t next, int64_t rows) {
@@ -217,19 +213,28 @@ static void make_gates(lstm_step *step, int64_t panel, int64_t next, int64_t row
                   step);
 }
 
-static void finish_cell(void *argument, int64_t row, int64_t panel, float *sums) {
+/* The cells of all rows before their outputs: the processor waits less for results of one row. */
+static void finish_cell(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
     lstm_step *step = argument;
     lstm_call *call = step->call;
     int64_t made = step->position + row - step->made_from;
     const float *gates = call->gates + (panel * call->gates_rows + made) * PANEL;
-    vf gate[4];
-    for (int q = 0; q < 4; q++) gate[q] = load(sums + q * VL) + load(gates + q * VL);
-    vf inner = run_cell(&call->parameters, gate,
-                        call->cell + (panel * call->num_sentences + row) * VL);
-    if (call->inner) store(call->inner + row * call->cell_dim + panel * VL, inner);
-    else
-        store_groups((int)call->projection.type,
-                     call->inner_groups + row * call->inner_stride, panel * VL, inner);
+    float *cell = call->cell + (panel * call->num_sentences + row) * VL;
+    for (int r = 0; r < rows; r++) {
+        vf gate[3];
+        for (int q = 0; q < 3; q++)
+            gate[q] = load(sums + r * PANEL + q * VL) + load(gates + r * PANEL + q * VL);
+        vf c = next_cell(gate[0], gate[1], gate[2], load(cell + r * VL));
+        store(cell + r * VL, clip_cell(&call->parameters, c));
+    }
+    for (int r = 0; r < rows; r++, row++) {
+        int64_t at = r * PANEL + 3 * VL;
+        vf inner = cell_output(load(sums + at) + load(gates + at), load(cell + r * VL));
+        if (call->inner) store(call->inner + row * call->cell_dim + panel * VL, inner);
+        else
+            store_groups((int)call->projection.type,
+                         call->inner_groups + row * call->inner_stride, panel * VL, inner);
+    }
 }
 
 /* Store some columns of a row: as hidden state and, plus residual, as output. */
@@ -252,12 +257,14 @@ static void emit(const lstm_step *step, int64_t row, int64_t column, const float
         for (int64_t k = 0; k < count; k++) ((uint16_t *)groups)[column + k] = to_bf16(values[k]);
 }
 
-static void finish_projection(void *argument, int64_t row, int64_t panel, float *sums) {
+static void finish_projection(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
     lstm_step *step = argument;
     lstm_call *call = step->call;
-    clip_projected(&call->parameters, sums);
-    emit(step, step->first_row + row, panel * PANEL, sums,
-         smaller_of(PANEL, call->dim - panel * PANEL));
+    EACH_ROW {
+        clip_projected(&call->parameters, sums);
+        emit(step, step->first_row + row, panel * PANEL, sums,
+             smaller_of(PANEL, call->dim - panel * PANEL));
+    }
 }
 
 static void lstm_task(void *argument, int thread, int num_threads) {

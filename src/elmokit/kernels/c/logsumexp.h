@@ -58,9 +58,8 @@ static inline int is_any_above(vf x, float bound) {
 #endif
 }
 
-INLINE void add_scores(void *argument, int64_t row, int64_t panel, const float *scores,
+INLINE void add_scores(logsumexp_part *part, int64_t row, int64_t panel, const float *scores,
                        int with_others) {
-    logsumexp_part *part = argument;
     logsumexp_call *call = part->call;
     row += part->first_row;
     vf x[NV], sum = load(call->sums + row * VL), moment = {0};
@@ -103,12 +102,10 @@ INLINE void add_scores(void *argument, int64_t row, int64_t panel, const float *
     *(vi_any *)(call->above + row * VL) = above;
 }
 
-static void add_exponentials(void *argument, int64_t row, int64_t panel, float *scores) {
-    add_scores(argument, row, panel, scores, 0);
-}
-
-static void add_distribution(void *argument, int64_t row, int64_t panel, float *scores) {
-    add_scores(argument, row, panel, scores, 1);
+static void finish_scores(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
+    int with_others = ((logsumexp_part *)argument)->call->moments != NULL;
+    if (with_others) EACH_ROW add_scores(argument, row, panel, sums, 1);
+    else EACH_ROW add_scores(argument, row, panel, sums, 0);
 }
 
 /* Add the sums over some panels to those over all. */
@@ -140,8 +137,7 @@ static void logsumexp_task(void *argument, int thread, int num_threads) {
         for (int64_t panel = 0; panel < m->num_panels; panel++) {
             panel_product(m, panel, smaller_of(panel + 1, m->num_panels - 1),
                           call->groups + part.first_row * m->num_groups, m->num_groups,
-                          call->scales + part.first_row, num_rows,
-                          call->moments ? add_distribution : add_exponentials, &part);
+                          call->scales + part.first_row, num_rows, finish_scores, &part);
             if ((panel + 1) % PANELS_TOGETHER == 0 || panel + 1 == m->num_panels)
                 add_to_totals(call, part.first_row, num_rows);
         }

@@ -18,7 +18,7 @@ static inline vf next_cell(vf i, vf f, vf g, vf c) {
     vf a = 1.0f + exp_of(clip(-i, GATE_BOUND)), b = 1.0f + exp_of(clip(-f, GATE_BOUND));
     vf e = expm1_of(clip(g + g, GATE_BOUND));
     vf ae = a * (e + 2.0f);
-    return (c * ae + e * b) / (ae * b);
+    return fused(c, ae, e * b) / (ae * b);
 }
 /* sigmoid(o) tanh(c) */
 static inline vf cell_output(vf o, vf c) {
@@ -30,14 +30,7 @@ static inline vf clip_cell(const lstm_cell *p, vf c) {
     return p->cell_clip > 0 ? clip(c, p->cell_clip) : c;
 }
 
-/* Inference: advance the cells; returns the projection's input. */
-static inline vf run_cell(const lstm_cell *p, const vf gate[4], float *cell) {
-    vf c = clip_cell(p, next_cell(gate[0], gate[1], gate[2], load(cell)));
-    store(cell, c);
-    return cell_output(gate[3], c);
-}
-
-/* Training: also replaces the gates by their activations, for the gradient. */
+/* Training: advances the cells, and replaces the gates by their activations, for the gradient. */
 static inline vf run_cell_keeping(const lstm_cell *p, vf gate[4], const float *before,
                                   float *after) {
     for (int q = 0; q < 4; q++) gate[q] = q == 2 ? vtanh(gate[q]) : vsigmoid(gate[q]);

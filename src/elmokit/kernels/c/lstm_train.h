@@ -57,8 +57,7 @@ static inline void prefetch_row(int type, const void *gates, int64_t at, int64_t
     for (int q = 0; q < 4; q++) __builtin_prefetch(place_of(type, gates, at + q * cell_dim));
 }
 
-static void finish_cell(void *argument, int64_t row, int64_t panel, float *sums) {
-    lstm_part *part = argument;
+static inline void finish_cell_row(lstm_part *part, int64_t row, int64_t panel, float *sums) {
     lstm_forward *call = part->call;
     int type = (int)call->type;
     int64_t cell_dim = call->cell_dim, unit = panel * VL;
@@ -81,20 +80,25 @@ static void finish_cell(void *argument, int64_t row, int64_t panel, float *sums)
     if (type != FP32) store_as(type, call->typed_hiddens, out, inner);
 }
 
-static void finish_projection(void *argument, int64_t row, int64_t panel, float *sums) {
+static void finish_cell(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
+    EACH_ROW finish_cell_row(argument, row, panel, sums);
+}
+
+static void finish_projection(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
     lstm_part *part = argument;
     lstm_forward *call = part->call;
     int64_t column = panel * PANEL, count = smaller_of(PANEL, call->dim - column);
     int64_t to = ((part->step + 1) * call->num_rows + part->first_row + row) * call->dim + column;
-    clip_projected(&call->parameters, sums);
-    memcpy(call->hiddens + to, sums, 4 * count);
-    if (call->type != FP32)
-        for (int64_t k = 0; k < count; k++)
+    for (int r = 0; r < rows; r++, sums += PANEL, to += call->dim) {
+        clip_projected(&call->parameters, sums);
+        memcpy(call->hiddens + to, sums, 4 * count);
+        for (int64_t k = 0; k < count && call->type != FP32; k++)
             ((uint16_t *)call->typed_hiddens)[to + k] = to_bf16(sums[k]);
+    }
 }
 
 /* Rows x a matrix, split among threads by rows or panels. */
-static void shared_product(const matrix *m, const uint32_t *a, lstm_part *part, int64_t num_rows,
+INLINE void shared_product(const matrix *m, const uint32_t *a, lstm_part *part, int64_t num_rows,
                            finish done, int thread, int num_threads) {
     int by_panel = !part->by_rows && m->num_panels >= num_threads;
     int64_t first = by_panel ? m->num_panels * thread / num_threads : 0;
@@ -149,22 +153,21 @@ static inline void gate_gradients(const lstm_part *part, int64_t row, int64_t un
         store_as(type, call->grad_gates, gate_row + q * cell_dim, gate[q]);
 }
 
-static void finish_gates(void *argument, int64_t row, int64_t panel, float *sums) {
+static void finish_gates(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
     lstm_part *part = argument;
     lstm_backward *call = part->call;
-    for (int v = 0; v < NV; v++) {
-        int64_t unit = panel * PANEL + v * VL;
-        if (unit < call->cell_dim)
-            gate_gradients(part, part->first_row + row, unit, load(sums + v * VL));
-    }
+    int64_t unit = panel * PANEL, end = smaller_of(unit + PANEL, call->cell_dim);
+    EACH_ROW
+    for (int64_t at = unit; at < end; at += VL)
+        gate_gradients(part, part->first_row + row, at, load(sums + at - unit));
 }
 
-static void finish_hidden(void *argument, int64_t row, int64_t panel, float *sums) {
+static void finish_hidden(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
     lstm_part *part = argument;
     lstm_backward *call = part->call;
-    int64_t column = panel * PANEL;
-    memcpy(call->grad_hidden + (part->first_row + row) * call->dim + column, sums,
-           4 * smaller_of(PANEL, call->dim - column));
+    int64_t column = panel * PANEL, count = smaller_of(PANEL, call->dim - column);
+    EACH_ROW memcpy(call->grad_hidden + (part->first_row + row) * call->dim + column, sums,
+                    4 * count);
 }
 
 /* Gradient of a row's output, from above and from the next step, where it was not clipped. */

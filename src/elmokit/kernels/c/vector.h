@@ -11,13 +11,23 @@
 
 #include "constants.h"
 
-#if defined(__AVX512F__)
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+#if defined(__AVX512F__)
 #define VL 16
 #elif defined(__AVX__)
 #define VL 8
 #else
 #define VL 4
+#endif
+#if defined(__ARM_FEATURE_DOTPROD)
+#define SIGNED_ROWS 1 /* int8: the processor multiplies signed bytes only */
+#else
+#define SIGNED_ROWS 0 /* it multiplies unsigned by signed bytes: those of rows are shifted by 128 */
 #endif
 #define PANEL (NV * VL) /* columns of a panel */
 #define INLINE static inline __attribute__((always_inline))
@@ -50,6 +60,18 @@ static inline vf larger(vf a, vf b) { return if_less(b, a, a, b); }
 static inline vi larger_int(vi a, vi b) { return (a & (a > b)) | (b & ~(a > b)); }
 static inline vf smaller(vf a, vf b) { return if_less(a, b, a, b); }
 #endif
+/* a b + c rounded once where the processor can: says which product of a b + d e compilers fuse. */
+static inline vf fused(vf a, vf b, vf c) {
+#if VL == 16
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif VL == 8 && defined(__FMA__)
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(__ARM_NEON)
+    return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+    return a * b + c;
+#endif
+}
 static inline vf size_of(vf x) { return (vf)((vi)x & 0x7fffffff); }
 static inline vf clip(vf x, float bound) { return larger(all(-bound), smaller(all(bound), x)); }
 

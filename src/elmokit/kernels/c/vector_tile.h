@@ -4,35 +4,50 @@
 
 #include "vector.h"
 
-INLINE vf add_product(int type, vf sum, const uint32_t *a, vi b) {
-    if (type == FP32) {
-        float value;
-        memcpy(&value, a, 4);
-        return sum + value * (vf)b;
-    }
-    if (type == BF16) {
+/* Without instructions for a type, the values in 32 bits of K are multiplied one after the other, each
+   by all rows: otherwise the processor has too few registers. */
 #if VL == 16 && defined(__AVX512BF16__)
-        return (vf)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32((int)*a),
-                                    (__m512bh)b);
+#define HAS_BF16 1
+#define add_pairs(sum, a, b) \
+    (vf)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)_mm512_set1_epi32((int)(a)), (__m512bh)(b))
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define HAS_BF16 1
+#define add_pairs(sum, a, b) \
+    (vf)vbfdotq_f32((float32x4_t)(sum), (bfloat16x8_t)vdupq_n_u32(a), (bfloat16x8_t)(b))
 #else
-        uint32_t low_bits = *a << 16, high_bits = *a & 0xffff0000u;
-        float low, high;
-        memcpy(&low, &low_bits, 4);
-        memcpy(&high, &high_bits, 4);
-        sum = sum + low * (vf)((vu)b << 16);
-        return sum + high * (vf)(b & (int32_t)0xffff0000);
+#define HAS_BF16 0
+#define add_pairs(sum, a, b) (sum)
 #endif
-    }
+
 #if VL == 16 && defined(__AVX512VNNI__)
-    return (vf)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32((int)*a), (__m512i)b);
+#define HAS_INT8 1
+#define add_bytes(sum, a, b) \
+    (vi)_mm512_dpbusd_epi32((__m512i)(sum), _mm512_set1_epi32((int)(a)), (__m512i)(b))
+#elif SIGNED_ROWS
+#define HAS_INT8 1
+#define add_bytes(sum, a, b) \
+    (vi)vdotq_s32((int32x4_t)(sum), (int8x16_t)vdupq_n_u32(a), (int8x16_t)(b))
 #else
-    vi total = (vi)sum;
-    for (int byte = 0; byte < 4; byte++) {
-        int32_t unsigned_value = (int32_t)((*a >> (8 * byte)) & 255);
-        total += unsigned_value * ((vi)((vu)b << (24 - 8 * byte)) >> 24);
-    }
-    return (vf)total;
+#define HAS_INT8 0
+#define add_bytes(sum, a, b) (sum)
 #endif
+
+static inline float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+INLINE vf add_product(int type, int part, vf sum, uint32_t a, vi b) {
+    if (type == FP32) return sum + float_of(a) * (vf)b;
+    if (HAS_BF16) return add_pairs(sum, a, b);
+    if (part == 0) return sum + float_of(a << 16) * (vf)((vu)b << 16);
+    return sum + float_of(a & 0xffff0000u) * (vf)(b & (int32_t)0xffff0000);
+}
+
+INLINE vi add_integers(int part, vi sum, uint32_t a, vi b) {
+    if (HAS_INT8) return add_bytes(sum, a, b);
+    return sum + (int32_t)((a >> (8 * part)) & 255) * ((vi)((vu)b << (24 - 8 * part)) >> 24);
 }
 
 /* What to prefetch: `step` values per group of K. */
@@ -43,24 +58,29 @@ typedef struct {
 
 INLINE void tile_of(int type, int rows, const uint32_t *a, int64_t stride, const uint32_t *panel,
                     int64_t groups, float *sums, int fresh, upcoming ahead) {
+    int parts = type == FP32 ? 1 : type == BF16 ? 2 - HAS_BF16 : 4 - 3 * HAS_INT8;
     vf sum[MAX_TILE][NV];
+    vi whole[MAX_TILE][NV]; /* sums of int8: gcc stores in memory what is cast in every step */
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < NV; v++) sum[r][v] = (vf){0};
+        for (int v = 0; v < NV; v++) sum[r][v] = (vf){0}, whole[r][v] = (vi){0};
     for (int64_t k = 0; k < groups; k++) {
         vi b[NV];
         for (int v = 0; v < NV; v++) b[v] = *(const vi_any *)(panel + k * PANEL + v * VL);
         __builtin_prefetch(ahead.from, 0, 2);
         __builtin_prefetch(ahead.from + ahead.step / 2, 0, 2);
         ahead.from += ahead.step;
-        for (int r = 0; r < rows; r++)
-            for (int v = 0; v < NV; v++)
-                sum[r][v] = add_product(type, sum[r][v], a + r * stride + k, b[v]);
+        for (int part = 0; part < parts; part++)
+            for (int r = 0; r < rows; r++)
+                for (int v = 0; v < NV; v++)
+                    if (type == INT8)
+                        whole[r][v] = add_integers(part, whole[r][v], a[r * stride + k], b[v]);
+                    else sum[r][v] = add_product(type, part, sum[r][v], a[r * stride + k], b[v]);
     }
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < NV; v++) {
             float *place = sums + r * PANEL + v * VL;
             vf before = fresh ? (vf){0} : load(place);
-            store(place, type == INT8 ? (vf)((vi)before + (vi)sum[r][v]) : before + sum[r][v]);
+            store(place, type == INT8 ? (vf)((vi)before + whole[r][v]) : before + sum[r][v]);
         }
 }
 
