@@ -79,7 +79,9 @@ def check_equal(answers, expected):
         {"embeddings": "static", "static": STATIC, "characters": False},
         {"embeddings": "none"},
     ],
-    ids=str,
+    ids=lambda inputs: ", ".join(
+        f"{name} {value}" for name, value in inputs.items() if name != "static"
+    ),
 )
 def test_answers_are_those_of_the_network(task, inputs, build):
     network, maker, frozen, held = build(task, **inputs)
