@@ -2,16 +2,13 @@
 # Docker), but its lines were run in a bare Debian: docs/guides/serve.md says which.
 #
 #   python recipes/build_wheels.py dist
-#   docker build -t elmokit --build-arg TORCH_INDEX=URL .
+#   docker build -t elmokit .
 #   docker run -p 8080:8080 -e ELMOKIT_API_KEY=secret elmokit --model en
 #
-# URL is PyTorch's index of builds for the CPU, which its installation page names: it is asked beside the
-# usual index. Without it the image has the default build for Linux, with gigabytes of CUDA.
+# Taggers and vectors need no PyTorch; for other task models (--task), install elmokit[serve,ko,train].
 FROM python:3.12-slim
-ARG TORCH_INDEX=
-
 COPY constraints.txt dist/elmokit-*-manylinux*_x86_64.whl /wheels/
-RUN pip install --no-cache-dir -c /wheels/constraints.txt ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} \
+RUN pip install --no-cache-dir -c /wheels/constraints.txt \
         "elmokit[serve,ko] @ file://$(ls /wheels/*.whl)" \
     && rm -r /wheels \
     && useradd --create-home elmokit
