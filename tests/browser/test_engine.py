@@ -58,12 +58,14 @@ def test_surprisal_equals_that_of_python(call, models, name, sentence):
     import elmokit
 
     words = words_of(sentence)
-    expected = list(elmokit.surprisal(models[name], [words], top=5, precision="fp32"))
+    expected = list(
+        elmokit.surprisal(models[name], [words], top=5, precision="fp32", unknown="unk")
+    )
     found = call(name, "surprisal", words, {"top": 5})
     assert [row["word"] for row in found] == [row.word for row in expected]
     for row, other in zip(found, expected, strict=True):
         assert set(row) == set(other.__slots__)
-        assert row["is_unknown"] == other.is_unknown
+        assert (row["is_unknown"], row["spelling"]) == (other.is_unknown, other.spelling)
         for column in ("forward", "backward", "mean", "forward_entropy", "backward_entropy"):
             assert row[column] == pytest.approx(getattr(other, column), abs=1e-3), column
         for way in ("forward", "backward"):

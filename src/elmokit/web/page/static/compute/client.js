@@ -130,6 +130,7 @@ export { ComputeError };
  * @property {null} start
  * @property {null} end
  * @property {boolean} is_unknown  Scored as `<UNK>`.
+ * @property {null} spelling  The page does not spell words.
  * @property {number} forward  In bits.
  * @property {number} backward
  * @property {number} mean

@@ -27,6 +27,7 @@ export function surprisal(model, given, { top, state }) {
     start: null,
     end: null,
     is_unknown: index < words.length && id === vocab.unknownId,
+    spelling: null,
   }));
   const figures = [0, 1].map(() => new Array(count));
   const dim = model.bilm.dim;
