@@ -20,6 +20,7 @@ from elmokit.kernels.layers import PackedLinear, fp32_empty
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import CHARACTER_CNN
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.tag_search import TagSearch
 from elmokit.tasks.task import Labels, Task
@@ -34,7 +35,8 @@ STATIC_WEIGHT = "inputs.static.weight"
 _SCALE = "inputs.static.gammas"
 _CHARACTERS, _MIX = "inputs.characters.", "inputs.mixes.scalar_mixes.0."
 _TRANSITIONS = "crf.transitions"
-_NETWORKS = ("tagger.Tagger", "tagger.CRFTagger")
+_WITH_CRF = "tagger.CRFTagger"
+_NETWORKS = ("tagger.Tagger", _WITH_CRF)
 
 
 def can_run_frozen(task: Task[Any], config: TaskRunConfig, device: str) -> bool:
@@ -196,7 +198,7 @@ class FrozenTagger:
             width = 2 * dim
         num_tags = len(self._labels)
         shapes |= {"to_tags.weight": (num_tags, width), "to_tags.bias": (num_tags,)}
-        if self._config.task == "ner":
+        if find_task(self._config.task).network == _WITH_CRF:
             shapes[_TRANSITIONS] = (num_tags, num_tags)
         return shapes
 

@@ -38,6 +38,7 @@ def round_to(array: Float[np.ndarray, "..."], storage: Storage) -> Float[np.ndar
 
 def round_all(arrays: Mapping[str, np.ndarray], storage: Storage) -> dict[str, np.ndarray]:
     """Return all parameters rounded to numbers that ``storage`` holds exactly."""
+    check_choice(storage, Storage, name="storage")
     rounded = {}
     for name, array in arrays.items():
         try:
