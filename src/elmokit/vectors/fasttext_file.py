@@ -56,7 +56,9 @@ class Subwords:
             return []
         marked = f"<{word}>"
         borders = (0, len(marked) - 1)
-        lengths = range(max(self.min_characters, 1), self.max_characters + 1)
+        # a damaged file may state billions
+        longest = min(self.max_characters, len(marked))
+        lengths = range(max(self.min_characters, 1), longest + 1)
         ngrams = (
             marked[begin : begin + length]
             for begin in range(len(marked))
