@@ -154,5 +154,5 @@ def _read_dictionary(
         word = raw.decode("utf-8", "replace")  # words may be cut within a character
         if row < num_words and word not in row_of and wanted.lacks(word):
             row_of[word] = row
-    stream.seek(8 * max(num_pruned, 0), os.SEEK_CUR)
+    stream.seek(8 * min(max(num_pruned, 0), 1 << 40), os.SEEK_CUR)  # beyond the end if damaged
     return num_words, row_of
