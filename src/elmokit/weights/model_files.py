@@ -1,16 +1,19 @@
 """The files of a model directory: names, contents, and errors for damage."""
 
+import hashlib
+import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from elmokit.bilm.config import MAX_WORDS, BiLMConfig, SoftmaxConfig
-from elmokit.config import from_dict
+from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import read_json
 from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.arrays import Storage
 from elmokit.weights.locate import CONFIG_NAME, find_model, packaged_models
 from elmokit.weights.result_metadata import adding_version_hint
@@ -49,6 +52,10 @@ class ModelDirConfig:
     """Number format of the stored weights; None in older directories, which have no int8."""
     weights_sha256: str | None = None
     """Hash of ``model.safetensors``, compared on loading; None in older directories."""
+    model_hash: str | None = None
+    """`LoadedBiLM.model_hash`, so that it need not be computed; None in older directories."""
+    hash_key: str | None = None
+    """`hash_key` when ``model_hash`` was written: it holds as long as this has not changed."""
     bilm: BiLMConfig
     """The network."""
     softmax: SoftmaxConfig | None = None
@@ -155,3 +162,39 @@ def models_over_training(path: str) -> dict[str, int]:
     read = {str(folder): int(read_config(folder).training["targets_seen"]) for folder in folders}
     last = int(read_config(directory).training["targets_seen"])
     return {**dict(sorted(read.items(), key=lambda pair: pair[1])), path: last}
+
+
+def read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
+    """Return the vocabulary of a model, if it has one."""
+    path = directory / VOCAB_NAME
+    if not path.exists():
+        if config.has_vocab:
+            raise FormatError(
+                f"{path} is missing: {CONFIG_NAME} says that the model has one. {COPY_AGAIN}"
+            )
+        return None
+    vocab = WordVocab.read(path, advice=f"The file is damaged. {COPY_AGAIN}")
+    num_words = config.num_words if config.num_words is not None else config.bilm.num_words
+    # older directories have no hash
+    if config.vocab_sha256 not in (None, vocab.sha256) or num_words not in (None, len(vocab)):
+        raise FormatError(
+            f"{path}: damaged, or of another model: {len(vocab)} words with the SHA-256 "
+            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {num_words} words and "
+            f"{str(config.vocab_sha256)[:12]}…. {COPY_AGAIN}"
+        )
+    return vocab
+
+
+def hashed_settings(config: BiLMConfig) -> bytes:
+    """Return the settings that the hash of a model has in it."""
+    settings = to_dict(config)
+    del settings["dropout"]  # acts in training only
+    if config.lexicon is None:
+        del settings["lexicon"]  # which older versions do not have
+    return json.dumps(settings, sort_keys=True).encode()
+
+
+def hash_key(config: ModelDirConfig) -> str:
+    """Return the hex SHA-256 of what a directory says of all that its model's hash depends on."""
+    files = f"{config.weights_sha256} {config.vocab_sha256}".encode()
+    return hashlib.sha256(hashed_settings(config.bilm) + files).hexdigest()

@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,10 @@ from elmokit.weights.model_files import (
     WEIGHTS_NAME,
     ModelDirConfig,
     check_replaceable,
+    hash_key,
+    hashed_settings,
     read_config,
+    read_vocab,
 )
 from elmokit.weights.result_metadata import result_metadata
 from elmokit.weights.storage import pack, round_all
@@ -144,11 +148,7 @@ class LoadedBiLM:
 
     def model_hash(self) -> str:
         """Return the hex SHA-256 of parameters, settings that affect results and input words."""
-        settings = to_dict(self.config)
-        del settings["dropout"]  # acts in training only
-        if self.config.lexicon is None:
-            del settings["lexicon"]  # which older versions do not have
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        digest = hashlib.sha256(hashed_settings(self.config))
         arrays = self.arrays()
         for name in sorted(arrays):
             array = arrays[name]
@@ -211,7 +211,9 @@ class LoadedBiLM:
             tokenizer=self.tokenizer,
             warm_text=self.warm_text,
             training=self.training_metadata,
+            model_hash=self.model_hash(),
         )
+        config = replace(config, hash_key=hash_key(config))
         (directory / CONFIG_NAME).write_bytes(json_bytes(to_dict(config), indent=2))
         if self.word_vocab is not None:
             self.word_vocab.write(directory / VOCAB_NAME)
@@ -264,10 +266,15 @@ class StoredBiLM(LoadedBiLM):
         self.tokenizer, self.warm_text = tokenizer, tuple(warm_text)
         self.training_metadata = dict(training or {})
         self.mixes, self.spelling, self.device = mixes, spelling, device
+        self._model_hash: str | None = None
 
     def arrays(self) -> Arrays:
         """Return the parameters."""
         return self._arrays
+
+    def model_hash(self) -> str:
+        """Return the hash that the model's directory states for these files, or compute it."""
+        return self._model_hash or super().model_hash()
 
     def stored(self) -> "StoredBiLM":
         """Return the model itself."""
@@ -286,6 +293,7 @@ class StoredBiLM(LoadedBiLM):
         """
         rounded = copy.copy(self)
         rounded._arrays = round_all(self._arrays, dtype)
+        rounded._model_hash = None
         return rounded
 
     def encoder(self) -> "StoredBiLM":
@@ -295,7 +303,7 @@ class StoredBiLM(LoadedBiLM):
         """
         encoder = copy.copy(self)
         encoder._arrays = {name: self._arrays[name] for name in parameter_shapes(self.config)}
-        encoder.softmax_config = None
+        encoder.softmax_config = encoder._model_hash = None
         if self.config.char_cnn is not None:
             encoder.word_vocab = None
         return encoder
@@ -319,7 +327,7 @@ def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
     """
     directory = find_model(path)
     config = read_config(directory)
-    vocab = _read_vocab(directory, config)
+    vocab = read_vocab(directory, config)
     lexicon = None if config.bilm.lexicon is None else Lexicon.read(directory / LEXICON_NAME)
     try:
         char_vocab = char_vocab_of(config.bilm, lexicon)
@@ -332,13 +340,16 @@ def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
         sha256=config.weights_sha256,
         advice=COPY_AGAIN,
     )
-    return StoredBiLM(
+    model = StoredBiLM(
         config.bilm, arrays, char_vocab=char_vocab, word_vocab=vocab,
         softmax_config=config.softmax, num_words=num_words, tokenizer=config.tokenizer,
         warm_text=config.warm_text, training=config.training,
         mixes=read_mixes(directory / MIXES_NAME) if (directory / MIXES_NAME).exists() else None,
         spelling=SpellingModel.of_model(directory / SPELLING_NAME, config.spelling_sha256),
     )  # fmt: skip
+    if config.weights_sha256 is not None and config.hash_key == hash_key(config):
+        model._model_hash = config.model_hash
+    return model
 
 
 def softmax_size(
@@ -371,24 +382,3 @@ def char_vocab_of(config: BiLMConfig, lexicon: Lexicon | None) -> CharVocab:
             f"describes: {config.lexicon}, got {actual}."
         )
     return LexiconVocab(config.char_vocab, lexicon)
-
-
-def _read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
-    """Return the vocabulary of a model, if it has one."""
-    path = directory / VOCAB_NAME
-    if not path.exists():
-        if config.has_vocab:
-            raise FormatError(
-                f"{path} is missing: {CONFIG_NAME} says that the model has one. {COPY_AGAIN}"
-            )
-        return None
-    vocab = WordVocab.read(path, advice=f"The file is damaged. {COPY_AGAIN}")
-    num_words = config.num_words if config.num_words is not None else config.bilm.num_words
-    # older directories have no hash
-    if config.vocab_sha256 not in (None, vocab.sha256) or num_words not in (None, len(vocab)):
-        raise FormatError(
-            f"{path}: damaged, or of another model: {len(vocab)} words with the SHA-256 "
-            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {num_words} words and "
-            f"{str(config.vocab_sha256)[:12]}…. {COPY_AGAIN}"
-        )
-    return vocab

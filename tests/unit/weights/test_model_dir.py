@@ -20,6 +20,7 @@ from elmokit.text.word_vocab import WordVocab
 from elmokit.weights import model_files
 from elmokit.weights.mix_file import TrainedMixes, write_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.stored_bilm import read_bilm
 
 CONFIG = BiLMConfig(
     char_cnn=CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5))),
@@ -339,3 +340,15 @@ def test_trained_mixtures_stay_with_the_model(directory, tmp_path):
         found = load_model(saved).mixes
         assert np.array_equal(found.mix_weights, mixes.mix_weights)
         assert np.array_equal(found.gammas, mixes.gammas)
+
+
+def test_a_stated_hash_is_taken_only_while_all_that_it_depends_on_is_as_it_was(directory):
+    data = json.loads((directory / "config.json").read_text("utf-8"))
+    expected = load_model(directory).model_hash()  # computed
+    assert read_bilm(directory).model_hash() == data["model_hash"] == expected
+    edit_config(directory, lambda data: data.update(model_hash="stated"))
+    assert read_bilm(directory).model_hash() == "stated"
+    assert read_bilm(directory).encoder().model_hash() != "stated"
+    assert read_bilm(directory).rounded_to("int8").model_hash() != "stated"
+    edit_config(directory, lambda data: data["bilm"]["char_vocab"].update(truncation="byte"))
+    assert read_bilm(directory).model_hash() not in ("stated", expected)
