@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 ROOT = Path(__file__).resolve().parents[1]
 Which = Literal["lowest", "newest"]
-TOOLS = ("pytest", "pytest-xdist", "hypothesis", "beartype", "scipy")
+TOOLS = ("pytest", "pytest-xdist", "hypothesis", "beartype", "jaxtyping>=0.3.11", "scipy")
 TESTS = (
     "tests/project/test_without_torch.py", "tests/unit/embed", "tests/unit/evaluation",
     "tests/unit/inspection", "tests/unit/text", "tests/unit/weights",

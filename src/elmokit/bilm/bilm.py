@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -15,6 +14,7 @@ from elmokit.bilm.char_cnn import CharTokenEncoder, WordTokenEncoder
 from elmokit.bilm.config import BiLMConfig, Direction, LSTMConfig
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.bilm.masking import lengths_of, mask_of, reverse_sequences
+from elmokit.shapes import Bool, Float, Int
 from elmokit.text.char_vocab import CharVocab
 
 DirectionState = tuple[Tensor, Tensor]

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.config import CharCNNConfig, padding_id
+from elmokit.shapes import Float, Int
 from elmokit.text.char_vocab import NUM_CHARS
 from elmokit.text.lexicon import LexiconConfig
 

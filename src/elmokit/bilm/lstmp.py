@@ -9,11 +9,11 @@ inference and training), `elmokit.training.fused.recurrence` (training without a
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.lstm_config import FORGET_OFFSET, LSTMConfig
+from elmokit.shapes import Bool, Float
 
 
 class LSTMWeights(NamedTuple):

@@ -1,8 +1,9 @@
 """Small tensor operations on padded batches."""
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from elmokit.shapes import Bool, Float, Int
 
 
 def reverse_sequences(

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.config import NORM_EPSILON, LayerChoice, LayerNorm
 from elmokit.field_checks import check_choice
+from elmokit.shapes import Bool, Float
 
 
 class ScalarMix(nn.Module):

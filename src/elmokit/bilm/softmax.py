@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.config import SoftmaxConfig, cutoffs_of, has_sample, shrinkage
+from elmokit.shapes import Float, Int
 
 MAX_LOGITS = 1 << 20
 """Logits that the exact loss holds at once."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int, UInt16
 
+from elmokit.shapes import Bool, Int, UInt16
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, WordVocab
 

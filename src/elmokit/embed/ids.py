@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
+from elmokit.shapes import Int
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, normalize

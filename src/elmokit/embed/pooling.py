@@ -4,11 +4,11 @@ import os
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.embed.sif import SifStatistics
 from elmokit.errors import InputError
 from elmokit.inference.results import Layers, check_layers
+from elmokit.shapes import Float
 from elmokit.wording import shown
 
 if TYPE_CHECKING:

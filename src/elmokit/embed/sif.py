@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.errors import InputError
 from elmokit.inference.results import Layers
+from elmokit.shapes import Float
 
 if TYPE_CHECKING:
     from elmokit.embed.embedder import Embedder

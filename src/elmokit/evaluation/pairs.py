@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from elmokit.errors import InputError
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.lines import csv_rows, numbered_lines
 from elmokit.files.sources import plain_suffix
+from elmokit.shapes import Bool, Float
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.wording import Location, shown
 

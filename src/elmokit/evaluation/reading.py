@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from elmokit.errors import InputError
 from elmokit.evaluation.typed_words import TypedWord
+from elmokit.shapes import Bool, Float, Int
 from elmokit.wording import shown
 
 NUM_ROUNDS = 2000

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Integer
 
 from elmokit.bilm.config import Direction
 from elmokit.errors import InputError
@@ -29,6 +28,7 @@ from elmokit.inference.warm_state import (
     warm_text,
 )
 from elmokit.kernels.inference import load_kernels
+from elmokit.shapes import Bool, Float, Integer
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.tokenizers.registry import (

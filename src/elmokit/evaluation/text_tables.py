@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from elmokit.corpus.readers import TextLine
 from elmokit.errors import InputError
 from elmokit.evaluation.typed_words import TypedWord
 from elmokit.files.lines import csv_rows, numbered_lines
 from elmokit.files.sources import plain_suffix
+from elmokit.shapes import Float, Int
 from elmokit.wording import printable, shown
 
 SUFFIXES = (".csv", ".tsv")

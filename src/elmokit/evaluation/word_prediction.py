@@ -7,7 +7,6 @@ from os import PathLike
 from typing import get_args
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.bilm.config import Direction
 from elmokit.errors import InputError
@@ -15,6 +14,7 @@ from elmokit.evaluation.surprisal import WordProbability
 from elmokit.evaluation.text_scorer import StartState, TextScorer
 from elmokit.inference.target_scores import likeliest, log_softmax
 from elmokit.inference.warm_state import inputs_of
+from elmokit.shapes import Float
 from elmokit.text.given_sentences import GivenSentence, split_sentence
 from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab

@@ -3,12 +3,12 @@
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Integer
 
 from elmokit.bilm.config import BiLMConfig, Direction
 from elmokit.inference.results import OutputSlots
 from elmokit.inference.state import DirectionState
 from elmokit.kernels.library import Kind
+from elmokit.shapes import Float, Integer
 
 Precision = Kind
 """Of the matrix products, as the kernels name it."""

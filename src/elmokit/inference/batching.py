@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Integer
 
+from elmokit.shapes import Integer
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 Sentence = TypeVar("Sentence", bound=Sequence[Any])

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
-from jaxtyping import Float, Integer
 
 from elmokit.bilm.config import Direction
 from elmokit.inference.engine import Engine
 from elmokit.inference.state import LSTMState
+from elmokit.shapes import Float, Integer
 
 log = logging.getLogger(__name__)
 

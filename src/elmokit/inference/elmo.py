@@ -6,7 +6,6 @@ from os import PathLike
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLM, BiLMOutput, BiLMState
@@ -17,6 +16,7 @@ from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.state import LSTMState
 from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.threads import use_one_thread_after_a_fork
+from elmokit.shapes import Bool, Float, Int
 from elmokit.text.given_sentences import GivenSentence
 from elmokit.weights.mix_file import read_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model

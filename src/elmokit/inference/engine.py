@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-from jaxtyping import Float, Integer
 
 from elmokit.bilm.config import Direction
 from elmokit.inference.backend import Network
 from elmokit.inference.results import Layers, OutputSlots, Results
 from elmokit.inference.state import DirectionState, LSTMState
+from elmokit.shapes import Float, Integer
 
 OnOutputs = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 """(outputs (P, D), sentence of each row (P,), its position in that sentence (P,))."""

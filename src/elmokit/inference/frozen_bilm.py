@@ -3,7 +3,6 @@
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
-from jaxtyping import Float, Integer
 
 from elmokit.inference.backend import Precision
 from elmokit.inference.batching import DistinctTokens, find_distinct_tokens
@@ -12,6 +11,7 @@ from elmokit.inference.engine import Engine, EngineOutput
 from elmokit.inference.precision import build_network
 from elmokit.inference.state import LSTMState
 from elmokit.inference.word_cache import WordCache
+from elmokit.shapes import Float, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM
 
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import get_args
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
 from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
 from elmokit.inference.state import DirectionState
+from elmokit.shapes import Float
 
 Arrays = Mapping[str, np.ndarray]
 ROW_BLOCK = 8

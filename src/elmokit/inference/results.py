@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
-from jaxtyping import Float, Integer
 
 from elmokit.errors import InputError
 from elmokit.field_checks import is_number
+from elmokit.shapes import Float, Integer
 
 Layers = Literal["all", "top", "average"] | int
 """Layers to return: all, the last, their plain mean, or one by its number."""

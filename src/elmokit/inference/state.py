@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.bilm.config import Direction, LSTMConfig
+from elmokit.shapes import Float
 
 DirectionState = tuple[np.ndarray, np.ndarray]
 """(hidden (N, B, D), cell (N, B, H)) of one direction."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int, Integer
 
 from elmokit.bilm.config import cutoffs_of
 from elmokit.errors import InputError
@@ -23,6 +22,7 @@ from elmokit.inference.precision import torch_backend
 from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import PackedLogSumExp
 from elmokit.kernels.library import Kind
+from elmokit.shapes import Float, Int, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM
 
 FREQUENT_WORDS = 1024

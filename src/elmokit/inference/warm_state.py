@@ -11,13 +11,13 @@ from importlib.resources import files
 from typing import get_args
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.bilm.config import Direction
 from elmokit.files.hashing import text_sha256
 from elmokit.inference.engine import Engine
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.state import DirectionState, LSTMState
+from elmokit.shapes import Float
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,8 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from jaxtyping import Float, Integer
+
+from elmokit.shapes import Float, Integer
 
 DEFAULT_BYTES = 64 * 2**20
 """Memory: 30,000 words of the original model, 94,000 of the small one."""

@@ -8,10 +8,10 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from elmokit.errors import InputError
 from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.shapes import Float, Int
 from elmokit.text.char_vocab import CHAR_PADDING, WORD_BEGIN, WORD_END
 from elmokit.text.given_sentences import GivenSentence, split_sentence
 from elmokit.text.normalization import normalize

@@ -5,12 +5,12 @@ from itertools import tee
 from os import PathLike
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 from elmokit.files.temporary import scratch_directory
 from elmokit.inference.results import Layers
+from elmokit.shapes import Float
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.weights.model_files import FILE_NAMES
 from elmokit.weights.stored_bilm import LoadedBiLM, read_bilm

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from elmokit.bilm.bilm import BiLMConfig
@@ -32,6 +31,7 @@ from elmokit.integrations.transformers_tokenizer import (
     write_code,
 )
 from elmokit.integrations.transformers_words import ElmoWordTokenizer
+from elmokit.shapes import Float, Int
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM

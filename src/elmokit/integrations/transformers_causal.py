@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
@@ -23,6 +22,7 @@ from elmokit.evaluation.text_scorer import StartState, TextScorer
 from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_tokenizer import CODE_NAME, OwnCode, convertible, write_code
 from elmokit.integrations.transformers_words import NUM_BYTES
+from elmokit.shapes import Float, Int
 from elmokit.text.spelling import END_OF_WORD, SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, UInt16
 
 from elmokit.kernels.library import Kind, Library, group_size
+from elmokit.shapes import Float, UInt16
 
 MAX_INT8_INNER = (2**31 - 1) // (255 * 127)
 """Largest K of an int8 matrix: sums of products of bytes (0 to 255, -127 to 127) fit 32 bits."""

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Integer
 
 from elmokit.errors import MissingExtraError
+from elmokit.shapes import Float, Integer
 
 MEASURES = ("apd", "prt", "jsd")
 _ROUNDING = 1e-9

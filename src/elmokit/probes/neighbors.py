@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from jaxtyping import Float
 
 from elmokit.corpus.readers import read_sentences
 from elmokit.errors import InputError
 from elmokit.inference.results import check_layers, check_one_layer
+from elmokit.shapes import Float
 from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
-from jaxtyping import Num
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError, MissingExtraError
@@ -24,6 +23,7 @@ from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.data import find_splits, read_pos_data
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.probes.vector_sources import VectorSource, check_names
+from elmokit.shapes import Num
 from elmokit.tasks.formats.conll import TaggedSentence
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
@@ -28,6 +27,7 @@ from elmokit.probes.neighbors import (
 )
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.probes.vector_sources import VectorSource, check_names, occurrence_vectors
+from elmokit.shapes import Bool, Float
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 
 READABLE_WORDS = range(8, 31)

@@ -10,13 +10,13 @@ from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
 from elmokit.evaluation.text_scorer import StartState
 from elmokit.field_checks import check_choice
 from elmokit.inference.results import Layers, check_layers
+from elmokit.shapes import Float
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
 from elmokit.vectors.static_vectors import StaticVectors

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
@@ -17,6 +16,7 @@ from elmokit.probes.data import SplitFiles, Splits, find_splits, read_wic_data
 from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe
 from elmokit.probes.vector_sources import VectorSource, check_names
+from elmokit.shapes import Bool, Float
 from elmokit.tasks.formats.word_in_context import LABELS_APART, ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.task import Units

@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
 from elmokit.files.atomic import named, reserve
@@ -31,6 +30,7 @@ from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.probes.senses import LemmaGroup, SenseWords
 from elmokit.probes.vector_sources import VectorSource, check_names, occurrence_vectors
+from elmokit.shapes import Bool, Float, Int
 from elmokit.tasks.formats.senses import SenseInventory, SenseSentence
 
 FIRST_SENSE, MOST_FREQUENT = "first sense", "most frequent sense"

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from elmokit.metrics.span_f1 import TagScheme, read_spans
+from elmokit.shapes import Bool, Float, Int
 
 MAX_TAGS = 4096
 """Of a model: what may follow what is a matrix."""

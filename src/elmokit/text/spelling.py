@@ -19,13 +19,13 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, UInt8, UInt64
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.bounded import read_bounded
+from elmokit.shapes import Bool, Float, Int, UInt8, UInt64
 from elmokit.text.word_vocab import WordVocab
 
 MAX_LENGTH = 8

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Integer
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import existing_file
+from elmokit.shapes import Float, Integer
 from elmokit.vectors.static_vectors import StaticVectors, WordRows
 
 SUFFIX = ".safetensors"

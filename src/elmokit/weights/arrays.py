@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
-from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.damage import refuse_lfs_pointer
+from elmokit.shapes import Float
 
 Storage = Literal["float32", "float16", "int8", "int6"]
 """How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Integer
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import check_target
 from elmokit.files.json_files import read_json
+from elmokit.shapes import Integer
 from elmokit.weights.arrays import Storage
 from elmokit.weights.bilm_tf import (
     StrPath,

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import numpy as np
-from jaxtyping import Float
 from safetensors.numpy import save_file
 
 from elmokit.bilm.config import NORM_EPSILON, LayerNorm
 from elmokit.errors import FormatError
 from elmokit.files.atomic import StrPath, atomic_file
+from elmokit.shapes import Float
 from elmokit.weights.arrays import read_all
 
 _ADVICE = "`elmokit convert` writes such a file with the model, if there are trained mixtures."

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from elmokit.bilm.bilm import BiLM
@@ -15,6 +14,7 @@ from elmokit.bilm.config import BiLMConfig, SoftmaxConfig
 from elmokit.bilm.softmax import Softmax, build_softmax
 from elmokit.files.atomic import StrPath
 from elmokit.kernels.threads import use_one_thread_after_a_fork
+from elmokit.shapes import Int
 from elmokit.text.given_sentences import GivenSentence
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.tokenizers.registry import TokenizerConfig

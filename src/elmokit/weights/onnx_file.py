@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Integer
 
 from elmokit.bilm.config import BiLMConfig
 from elmokit.bilm.lstm_config import FORGET_OFFSET, LSTMConfig
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.damage import damage
+from elmokit.shapes import Float, Integer
 from elmokit.version import __version__
 from elmokit.weights.arrays import Storage
 from elmokit.weights.storage import pack, round_all

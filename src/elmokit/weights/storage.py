@@ -10,9 +10,9 @@ rounded changes nothing. int6 takes fewer bytes only where the file is compresse
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float, Int8
 
 from elmokit.field_checks import check_choice
+from elmokit.shapes import Float, Int8
 from elmokit.weights.arrays import SCALE, Storage
 
 _INTEGERS: dict[Storage, tuple[int, int]] = {"int8": (127, 16), "int6": (31, 8)}

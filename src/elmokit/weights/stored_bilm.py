@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Integer
 from safetensors.numpy import save_file
 
 from elmokit.bilm.config import BiLMConfig, SoftmaxConfig, parameter_shapes
@@ -30,6 +29,7 @@ from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import json_bytes
+from elmokit.shapes import Integer
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.lexicon import Lexicon, LexiconVocab

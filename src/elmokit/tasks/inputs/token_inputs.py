@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.scalar_mix import LayerMixes
+from elmokit.shapes import Float, Int
 from elmokit.tasks.inputs.settings import CHARACTER_CNN, InputSettings, MixPosition
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors

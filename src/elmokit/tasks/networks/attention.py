@@ -5,11 +5,11 @@ Padded positions get no attention; a position with nothing to attend to gets zer
 """
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import masked_softmax
+from elmokit.shapes import Bool, Float
 
 FRESH_NO_ATTEND = -1.0
 """Initial score of attending to nothing."""

@@ -1,11 +1,11 @@
 """The CRF that learns which tags follow which; `elmokit.tasks.tag_search` decodes."""
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import lengths_of
+from elmokit.shapes import Bool, Float, Int
 
 FRESH_STD = 0.1
 """Standard deviation of fresh transition scores."""

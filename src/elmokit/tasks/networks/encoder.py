@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmokit.bilm.masking import lengths_of, reverse_sequences
+from elmokit.shapes import Bool, Float
 from elmokit.tasks.networks.gru import gru_steps
 
 FORGET_BIAS = 1.0

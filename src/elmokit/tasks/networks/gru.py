@@ -9,9 +9,10 @@ same; an epoch of question answering takes 0.6 of the time (`docs/log.md`, 2026-
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from elmokit.shapes import Float
 
 
 def gru_steps(

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmokit.shapes import Bool, Float, Int
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.attention import BiDAFAttention, SelfAttention
 from elmokit.tasks.networks.encoder import (

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import masked_softmax
+from elmokit.shapes import Float, Int
 from elmokit.tasks.networks.encoder import draw_weights
 
 _BUCKET_STARTS = (1, 2, 3, 4, 5, 8, 16, 32, 64)

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import reverse_sequences
 from elmokit.metrics.span_f1 import TagScheme
+from elmokit.shapes import Float
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.crf import CRF
 from elmokit.tasks.networks.encoder import (

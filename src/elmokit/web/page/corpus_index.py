@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 from elmokit.files.remote import AnyFile
 from elmokit.probes.neighbors import is_same_text, unit_rows
+from elmokit.shapes import Float, Int
 from elmokit.text.tokenizers.registry import build_tokenizer
 
 MAX_INDEX_BYTES = 256_000_000

@@ -17,13 +17,13 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from jaxtyping import Float
 from safetensors.numpy import save as tensor_bytes
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import MissingExtraError
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.warm_state import warm_state, warm_text
+from elmokit.shapes import Float
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME, find_model, lasting_name
