@@ -196,7 +196,7 @@ def figures_of(scores: PairScores, rows: Bool[np.ndarray, " N"] | None = None) -
     return PairFigures(
         pairs=int(rows.sum()),
         unknown=float(scores.has_unknown[rows].mean()),
-        readings={reading: _accuracy(scores.outcomes(reading)[rows]) for reading in READINGS},
+        readings={reading: share_of(scores.outcomes(reading)[rows]) for reading in READINGS},
         without_unknown={
             reading: float(scores.outcomes(reading)[known].mean()) if known.any() else None
             for reading in READINGS
@@ -211,7 +211,8 @@ def figures_by(scores: PairScores, pairs: Sequence[Pair], label: str) -> dict[st
     return {value: figures_of(scores, column == value) for value in dict.fromkeys(values)}
 
 
-def _accuracy(outcomes: Float[np.ndarray, " N"]) -> Accuracy:
+def share_of(outcomes: Float[np.ndarray, " N"]) -> Accuracy:
+    """Return the mean of outcomes (1, 0, or 0.5 for a tie) with its interval."""
     low, high = _interval(outcomes)
     return Accuracy(
         accuracy=float(outcomes.mean()), low=low, high=high, ties=float((outcomes == 0.5).mean())

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 200
 """A label with more values, such as an id, makes no groups."""
+_COLUMNS = ("sentence_good", "sentence_bad")
 
 
 def pairs(
@@ -26,8 +27,8 @@ def pairs(
     compare: Annotated[list[str] | None, typer.Option(metavar="MODEL")] = None,
     kept: options.KeptOption = False,
     by: Annotated[list[str] | None, typer.Option(metavar="LABEL")] = None,
-    good: str = "sentence_good",
-    bad: str = "sentence_bad",
+    good: str = _COLUMNS[0],
+    bad: str = _COLUMNS[1],
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
     batch_size: options.ScoringBatchOption = 64,
     tokenizer: str | None = None,
@@ -43,7 +44,8 @@ def pairs(
 
     FILE has JSON lines with sentence_good and sentence_bad, as BLiMP has them, or is a table with
     these columns (.csv, or separated by tabs). Accuracies are forward, backward and summed, in
-    percent with 95 % intervals; a tie counts as half.
+    percent with 95 % intervals; a tie counts as half. A .json FILE is a suite of SyntaxGym, with
+    regions and formulas: the share of its items for which a formula holds.
 
     Args:
         compare: Another model on the same pairs, with a paired test; repeatable.
@@ -63,6 +65,16 @@ def pairs(
     elif overwrite:
         raise InputError("--overwrite is for -o: nothing is written without it.")
     choose_threads(threads)
+    if any(path.suffix == ".json" for path in file):
+        others = compare or kept or by or output or (good, bad) != _COLUMNS
+        if others or any(path.suffix != ".json" for path in file):
+            raise InputError(
+                "Suites (.json) are scored by themselves: --compare, --kept, --by, --good, --bad "
+                "and -o are for pairs."
+            )
+        given = {"state": state, "precision": precision, "unknown": unknown}
+        _suites(model, file, given, json=json)
+        return
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
     curve = models_over_training(model) if kept else {model: 0}
@@ -121,6 +133,27 @@ def pairs(
                 f"{name} minus {model}, {part.reading}: {100 * part.difference:+.1f} "
                 f"[{100 * part.low:+.1f}, {100 * part.high:+.1f}], p = {part.p:.3g}"
             )
+
+
+def _suites(model: str, files: list[Path], given: dict[str, str], *, json: bool) -> None:
+    """Print the figures of suites with regions and formulas."""
+    from elmokit.evaluation.suites import Suite
+    from elmokit.weights.stored_bilm import read_bilm
+
+    suites = [Suite(path) for path in files]
+    opened = read_bilm(model)
+    figures = {str(suite.path): suite.score(opened, **given) for suite in suites}
+    if json:
+        emit_json(_as_json({"suites": figures, "metadata": opened.metadata()}))
+        return
+    for name, rows in figures.items():
+        typer.echo(f"{name}: {rows[0].items:,} items")
+        for row in rows:
+            shares = (
+                f"{way} {100 * part.accuracy:.1f} [{100 * part.low:.1f}, {100 * part.high:.1f}]"
+                for way, part in row.readings.items()
+            )
+            typer.echo(f"{row.prediction}\n    {', '.join(shares)}")
 
 
 def _labels(rows: "list[Pair]", by: list[str] | None) -> list[str]:

@@ -1,0 +1,86 @@
+"""Suites with regions: formulas over sums of surprisals."""
+
+import json
+
+import numpy as np
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.evaluation.suites import ALL, Suite
+from elmokit.evaluation.surprisal import surprisal
+
+from ...builders.training_models import toy_model
+
+
+def condition(name, *regions):
+    parts = [{"region_number": k, "content": text} for k, text in enumerate(regions, start=1)]
+    return {"condition_name": name, "regions": parts}
+
+
+SUITE = {
+    "meta": {"name": "toy"},
+    "predictions": [
+        {"type": "formula", "formula": "(2;%b%) > (2;%a%)"},
+        {"type": "formula", "formula": "[(*;%a%) - (1;%a%)] = ((2;%a%) + (3;%a%)) | (1;%a%) < 0"},
+        {"type": "formula", "formula": "((2;%b%) > (2;%a%)) & ((2;%b%) < (2;%a%))"},
+    ],
+    "items": [
+        {"item_number": 1, "conditions": [
+            condition("a", "I sat", "by", "the bank ."),
+            condition("b", "I sat", "sat", "the bank ."),
+        ]},
+        {"item_number": 2, "conditions": [
+            condition("a", "the bank", "sat", ""), condition("b", "the bank", "the", "")
+        ]},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def write_suite(tmp_path):
+    def write(change=lambda suite: None):
+        suite = json.loads(json.dumps(SUITE))
+        change(suite)
+        (tmp_path / "suite.json").write_text(json.dumps(suite), encoding="utf-8")
+        return tmp_path / "suite.json"
+
+    return write
+
+
+def test_formulas_compare_sums_of_surprisals(write_suite):
+    model = toy_model()
+    rows = {row.prediction: row for row in Suite(write_suite()).score(model, precision="fp32")}
+
+    def bits(words, at):
+        scored = list(surprisal(model, [words], precision="fp32"))
+        return scored[at].forward, scored[at].backward
+
+    expected = []
+    for text, worse in (("I sat by the bank .", "sat"), ("the bank sat", "the")):
+        left = text.split()
+        other = [*left[:2], worse, *left[3:]]
+        expected.append(np.array(bits(other, 2)) > np.array(bits(left, 2)))
+    first = rows["(2;%b%) > (2;%a%)"]
+    assert first.items == 2
+    assert first.readings["forward"].accuracy == np.mean([one[0] for one in expected])
+    assert first.readings["backward"].accuracy == np.mean([one[1] for one in expected])
+    contradiction = rows[SUITE["predictions"][2]["formula"]]
+    assert [part.accuracy for part in contradiction.readings.values()] == [0, 0, 0]
+    assert [part.accuracy for part in rows[ALL].readings.values()] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda suite: suite["predictions"][0].update(formula="(9;%a%) > 1"), r"no region 9"),
+        (lambda suite: suite["predictions"][0].update(formula="(1;%c%) > 1"), r"'c'.*conditions"),
+        (lambda suite: suite["predictions"][0].update(formula="(1;%a%) >"), "cannot be read"),
+        (lambda suite: suite["predictions"][0].update(formula="__import__('os')"), "cannot be"),
+        (lambda suite: suite["predictions"][0].update(formula="(1;%a%) ** 99"), "cannot be read"),
+        (lambda suite: suite.pop("items"), "`items`"),
+        (lambda suite: suite["items"][0]["conditions"][0].pop("regions"), r"items\.0\.conditions"),
+    ],
+)
+def test_what_is_wrong_is_named_with_the_file(write_suite, change, message):
+    with pytest.raises(FormatError, match=rf"suite\.json.*{message}"):
+        Suite(write_suite(change))
