@@ -2,7 +2,7 @@
 # Docker), but its lines were run in a bare Debian: docs/guides/serve.md says which.
 #
 #   python recipes/build_wheels.py dist
-#   docker build -t elmokit .
+#   docker build . -t elmokit
 #   docker run -p 8080:8080 -e ELMOKIT_API_KEY=secret elmokit --model en
 #
 # Taggers and vectors need no PyTorch; for other task models (--task), install elmokit[serve,ko,train].
