@@ -18,6 +18,7 @@ import numpy as np
 
 from elmokit.bilm.config import cutoffs_of
 from elmokit.errors import InputError
+from elmokit.inference.numpy_backend import linear
 from elmokit.inference.precision import torch_backend
 from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import PackedLogSumExp
@@ -147,7 +148,7 @@ class _AllWords:
 
     def log_probs(self, hidden: np.ndarray) -> np.ndarray:
         """Return the log-probabilities of all words."""
-        return log_softmax(hidden @ self._weight.T + self._bias)
+        return log_softmax(linear(hidden, self._weight, self._bias))
 
 
 class _Clusters:

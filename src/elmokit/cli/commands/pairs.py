@@ -65,9 +65,9 @@ def pairs(
     elif overwrite:
         raise InputError("--overwrite is for -o: nothing is written without it.")
     choose_threads(threads)
-    if any(path.suffix == ".json" for path in file):
+    if any(_is_suite(path, good) for path in file):
         others = compare or kept or by or output or (good, bad) != _COLUMNS
-        if others or any(path.suffix != ".json" for path in file):
+        if others or not all(_is_suite(path, good) for path in file):
             raise InputError(
                 "Suites (.json) are scored by themselves: --compare, --kept, --by, --good, --bad "
                 "and -o are for pairs."
@@ -133,6 +133,14 @@ def pairs(
                 f"{name} minus {model}, {part.reading}: {100 * part.difference:+.1f} "
                 f"[{100 * part.low:+.1f}, {100 * part.high:+.1f}], p = {part.p:.3g}"
             )
+
+
+def _is_suite(path: Path, good: str) -> bool:
+    """Tell whether a file is a suite; a ``.json`` file may also have pairs, one a line."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return good not in file.readline()
 
 
 def _suites(model: str, files: list[Path], given: dict[str, str], *, json: bool) -> None:
