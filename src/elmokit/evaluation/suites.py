@@ -90,6 +90,12 @@ class Suite:
                 for region in one.regions
             }
             names = {one.condition_name for one in item.conditions}
+            num_regions = sum(len(one.regions) for one in item.conditions)
+            if len(names) < len(item.conditions) or len(known) < num_regions:
+                raise FormatError(
+                    f"{path}: item {item.item_number} has two conditions of one name, or two "
+                    "regions of one number in a condition."
+                )
             for formula in self._formulas:
                 for region, name in formula.sums:
                     if name not in names or (region is not None and (name, region) not in known):
@@ -117,10 +123,8 @@ class Suite:
             for way, reading in enumerate(READINGS):
                 for row, formula in enumerate(self._formulas):
                     holds[way, row, number] = formula.holds(sums, reading)
-        rows: dict[str, np.ndarray] = {
-            formula.text: holds[:, row] for row, formula in enumerate(self._formulas)
-        }
-        rows[ALL] = np.asarray(holds.all(axis=1))
+        rows = [(formula.text, holds[:, row]) for row, formula in enumerate(self._formulas)]
+        rows.append((ALL, np.asarray(holds.all(axis=1))))
         return [
             PredictionFigures(
                 prediction=name,
@@ -130,7 +134,7 @@ class Suite:
                     for way, reading in enumerate(READINGS)
                 },
             )
-            for name, row in rows.items()
+            for name, row in rows
         ]
 
 

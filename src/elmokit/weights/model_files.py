@@ -159,9 +159,18 @@ def models_over_training(path: str) -> dict[str, int]:
         raise InputError(
             f"{directory} kept no models of earlier times: `elmokit pretrain --keep 1M,2M,5M` does."
         )
-    read = {str(folder): int(read_config(folder).training["targets_seen"]) for folder in folders}
-    last = int(read_config(directory).training["targets_seen"])
+    read = {str(folder): _words_read(folder) for folder in folders}
+    last = _words_read(directory)
     return {**dict(sorted(read.items(), key=lambda pair: pair[1])), path: last}
+
+
+def _words_read(directory: Path) -> int:
+    seen = read_config(directory).training.get("targets_seen")
+    if not isinstance(seen, int):
+        raise InputError(
+            f"{directory / CONFIG_NAME} does not say how many words the model has read."
+        )
+    return seen
 
 
 def read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:

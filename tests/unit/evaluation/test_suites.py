@@ -78,6 +78,7 @@ def test_formulas_compare_sums_of_surprisals(write_suite):
         (lambda suite: suite["predictions"][0].update(formula="__import__('os')"), "cannot be"),
         (lambda suite: suite["predictions"][0].update(formula="(1;%a%) ** 99"), "cannot be read"),
         (lambda suite: suite.pop("items"), "`items`"),
+        (lambda suite: suite["items"][0]["conditions"][0].update(condition_name="b"), "item 1"),
         (lambda suite: suite["items"][0]["conditions"][0].pop("regions"), r"items\.0\.conditions"),
     ],
 )
