@@ -13,7 +13,6 @@ from elmokit.cli.options import as_settings
 from elmokit.cli.progress import TaskListeners, progress_bar, watch_training
 from elmokit.config import from_dict
 from elmokit.errors import InputError
-from elmokit.files.temporary import scratch_directory
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
@@ -72,7 +71,7 @@ def pretrain(
     """
     own = as_settings({"text.tokenizer.name": tokenizer})
     config = pretrain_config(preset, overrides=[*own, *_overrides(settings)])
-    with _files(corpus, valid) as (texts, held_out):
+    with _files(output, corpus, valid) as (texts, held_out):
         options = RunOptions(
             limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=held_out,
             vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
@@ -103,7 +102,7 @@ def finetune(
     before and after are in the files ``before.json`` and ``after.json`` of ``output``.
     """
     config = finetune_config(overrides=_overrides(settings))
-    with _files(corpus, valid) as (texts, held_out):
+    with _files(output, corpus, valid) as (texts, held_out):
         options = RunOptions(
             limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=held_out,
             resume=resume, device=device, workers=Workers(workers),
@@ -165,10 +164,19 @@ def _overrides(settings: Mapping[str, Any] | None) -> list[str]:
 
 
 @contextmanager
-def _files(*texts: Texts) -> Iterator[list[list[Path]]]:
-    """Yield the files of each; texts that are strings are written to one."""
-    with scratch_directory("texts") as scratch:
-        yield [_as_files(text, scratch / f"{number}.txt") for number, text in enumerate(texts)]
+def _files(output: AnyPath, *texts: Texts) -> Iterator[list[list[Path]]]:
+    """Yield the files of each; strings are written beside the output, where a resumed run has them.
+
+    They are removed at the end.
+    """
+    folder = Path(f"{output}.texts")
+    try:
+        yield [_as_files(text, folder / f"{number}.txt") for number, text in enumerate(texts)]
+    finally:
+        for number in range(len(texts)):
+            (folder / f"{number}.txt").unlink(missing_ok=True)
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _as_files(texts: Texts, scratch: Path) -> list[Path]:
@@ -182,5 +190,6 @@ def _as_files(texts: Texts, scratch: Path) -> list[Path]:
         raise InputError("The texts are files (Path) or strings, not both in one list.")
     for number, text in enumerate(strings, start=1):
         check_text(text, where=f"text {number}")
+    scratch.parent.mkdir(parents=True, exist_ok=True)
     scratch.write_text("".join(f"{text}\n" for text in strings), encoding="utf-8")
     return [scratch]

@@ -23,6 +23,10 @@ def test_texts_become_a_model_that_goes_on_learning(tmp_path):
         settings={"train.seed": 1},
     )  # fmt: skip
     assert files.num_target_words == model.num_target_words
+    again = pretrain(
+        LINES, tmp_path / "model", preset="toy", epochs=1, valid=LINES[:5], resume=True
+    )
+    assert again.model_hash() == model.model_hash()
     with pytest.raises(FileExistsError):
         pretrain(LINES, tmp_path / "model", preset="toy", epochs=1)
     with pytest.raises(InputError, match="not both"):
