@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.masking import mask_of
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, MissingExtraError
+from elmokit.errors import MissingExtraError
 from elmokit.inference.elmo import PackedWeights, run_frozen
 from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_causal import ElmoCausalLMConfig, ElmoForCausalLM
@@ -27,6 +27,7 @@ from elmokit.integrations.transformers_tokenizer import (
     CODE_NAME,
     ElmoTokenizer,
     OwnCode,
+    OwnWeights,
     convertible,
     write_code,
 )
@@ -100,7 +101,7 @@ class ElmoConfig(OwnCode, PreTrainedConfig):
         return saved
 
 
-class ElmoModel(OwnCode, PreTrainedModel):
+class ElmoModel(OwnWeights, PreTrainedModel):
     """A biLM as a transformers model: layers of words, with gradients unless they are off.
 
     Without gradients, in fp32 on the CPU, it runs through the compiled kernels and equals
@@ -127,24 +128,11 @@ class ElmoModel(OwnCode, PreTrainedModel):
         self._packed = PackedWeights()
         self.post_init()
 
-    @classmethod
-    def from_pretrained(  # pyright: ignore[reportIncompatibleMethodOverride]
-        cls, path: Any, *arguments: Any, output_loading_info: bool = False, **options: Any
-    ) -> Any:
-        """Load a folder or hub repository; the arguments are those of transformers.
-
-        Raises:
-            FormatError: if weights are missing, which transformers would draw at random.
-        """
-        options["output_loading_info"] = True
-        model, info = super().from_pretrained(path, *arguments, **options)  # pyright: ignore[reportGeneralTypeIssues]
-        missing = sorted(info["missing_keys"])
-        if missing:
-            raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
+    def read_lists(self, path: Any) -> None:
+        """Read the vocabulary of a word-input model, if a tokenizer has one beside it."""
         vocab_path = Path(path) / ElmoTokenizer.vocab_files_names["vocab_file"]
-        if model.bilm.config.char_cnn is None and vocab_path.is_file():  # beside it, of a tokenizer
-            model.bilm.word_vocab = WordVocab.read(vocab_path, advice=COPY_AGAIN)
-        return (model, info) if output_loading_info else model
+        if self.bilm.config.char_cnn is None and vocab_path.is_file():
+            self.bilm.word_vocab = WordVocab.read(vocab_path, advice=COPY_AGAIN)
 
     @classmethod
     def from_elmokit(cls, model: AnyModel = None) -> "ElmoModel":

@@ -17,10 +17,16 @@ from torch import Tensor, nn
 
 from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.text_scorer import StartState, TextScorer
 from elmokit.integrations.shared import AnyModel
-from elmokit.integrations.transformers_tokenizer import CODE_NAME, OwnCode, convertible, write_code
+from elmokit.integrations.transformers_tokenizer import (
+    CODE_NAME,
+    OwnCode,
+    OwnWeights,
+    convertible,
+    write_code,
+)
 from elmokit.integrations.transformers_words import NUM_BYTES
 from elmokit.shapes import Float, Int
 from elmokit.text.spelling import END_OF_WORD, SpellingModel
@@ -89,7 +95,7 @@ class ElmoCausalLMConfig(OwnCode, PreTrainedConfig):
         return saved
 
 
-class ElmoForCausalLM(OwnCode, PreTrainedModel, GenerationMixin):
+class ElmoForCausalLM(OwnWeights, PreTrainedModel, GenerationMixin):
     """A direction of a biLM that predicts the next token, for programs that score text.
 
     Logits are exact log-probabilities, equal to those of `elmokit.surprisal` with spelled unknown
@@ -119,26 +125,13 @@ class ElmoForCausalLM(OwnCode, PreTrainedModel, GenerationMixin):
         if self.generation_config is not None:
             self.generation_config.use_cache = False  # the state is computed again for every token
 
-    @classmethod
-    def from_pretrained(  # pyright: ignore[reportIncompatibleMethodOverride]
-        cls, path: Any, *arguments: Any, output_loading_info: bool = False, **options: Any
-    ) -> Any:
-        """Load a folder or hub repository; the arguments are those of transformers.
-
-        Raises:
-            FormatError: if weights are missing, which transformers would draw at random.
-        """
-        options["output_loading_info"] = True
-        model, info = super().from_pretrained(path, *arguments, **options)  # pyright: ignore[reportGeneralTypeIssues]
-        missing = sorted(info["missing_keys"])
-        if missing:
-            raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
+    def read_lists(self, path: Any) -> None:
+        """Read vocabulary and spellings."""
         vocab_path, spelling_path = (
             cached_file(path, name) for name in (VOCAB_NAME, SPELLING_NAME)
         )
-        model.bilm.word_vocab = WordVocab.read(str(vocab_path), advice=COPY_AGAIN)
-        model.bilm.spelling = SpellingModel.read(Path(str(spelling_path)))
-        return (model, info) if output_loading_info else model
+        self.bilm.word_vocab = WordVocab.read(str(vocab_path), advice=COPY_AGAIN)
+        self.bilm.spelling = SpellingModel.read(Path(str(spelling_path)))
 
     @classmethod
     def from_elmokit(

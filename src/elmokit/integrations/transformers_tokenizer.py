@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
 from elmokit.integrations.shared import AnyModel
 from elmokit.text.alignment import align
@@ -35,23 +35,7 @@ CODE_NAME = "elmokit_model.py"
 _CODE = """\
 \"\"\"Classes of this model; needs: pip install "elmokit[transformers]".\"\"\"
 
-from elmokit.integrations.transformers import (
-    ElmoCausalLMConfig,
-    ElmoConfig,
-    ElmoForCausalLM,
-    ElmoModel,
-    ElmoTokenizer,
-    ElmoWordTokenizer,
-)
-
-__all__ = [
-    "ElmoCausalLMConfig",
-    "ElmoConfig",
-    "ElmoForCausalLM",
-    "ElmoModel",
-    "ElmoTokenizer",
-    "ElmoWordTokenizer",
-]
+from elmokit.integrations.transformers import *
 """
 _PAD = "<pad>"
 _ONE_SENTENCE = (
@@ -65,6 +49,27 @@ class OwnCode:
     @classmethod
     def register_for_auto_class(cls, auto_class: object = None) -> None:
         """Do nothing: ``auto_map`` names `CODE_NAME` in any case."""
+
+
+class OwnWeights(OwnCode):
+    """A model whose folder must hold all weights, and the lists of words beside them."""
+
+    @classmethod
+    def from_pretrained(
+        cls, path: Any, *arguments: Any, output_loading_info: bool = False, **options: Any
+    ) -> Any:
+        """Load a folder or hub repository; the arguments are those of transformers.
+
+        Raises:
+            FormatError: if weights are missing, which transformers would draw at random.
+        """
+        options["output_loading_info"] = True
+        model, info = super().from_pretrained(path, *arguments, **options)  # pyright: ignore[reportAttributeAccessIssue]
+        missing = sorted(info["missing_keys"])
+        if missing:
+            raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
+        model.read_lists(path)
+        return (model, info) if output_loading_info else model
 
 
 def write_code(directory: str | os.PathLike[str]) -> str:
