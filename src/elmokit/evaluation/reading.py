@@ -66,15 +66,15 @@ def observe(
     places = list(places)
     for (number, position), text in zip(places, texts, strict=True):
         sentence = sentences[number]
-        found = sentence[position] if 0 <= position < len(sentence) else None
-        if found is None or _bare(found.word) != _bare(text):
-            at = "there is none" if found is None else f"it is {shown(found.word)}"
+        typed = sentence[position] if 0 <= position < len(sentence) else None
+        if typed is None or _bare(typed.word) != _bare(text):
+            at = "there is none" if typed is None else f"it is {shown(typed.word)}"
             raise InputError(
                 f"The table has {shown(text)} as word {position} (from 0) of the sentence "
                 f"{shown(' '.join(word.word for word in sentence))}, but {at}. --position, "
                 "--first-position and --sentence say how places are counted."
             )
-        words.append(found)
+        words.append(typed)
         before.append(sentence[max(0, position - spill) : position][::-1])
     numbers, positions = np.array(places, dtype=np.int64).reshape(-1, 2).T
     return Observations(words, numbers, positions, before)

@@ -82,15 +82,15 @@ class Suite:
                 "`conditions` of `regions`, and `predictions` with a `formula`."
             ) from error
         self._items = suite.items
-        self._formulas = [_Formula(one.formula, path) for one in suite.predictions]
+        self._formulas = [_Formula(prediction.formula, path) for prediction in suite.predictions]
         for item in suite.items:
             known = {
-                (one.condition_name, region.region_number)
-                for one in item.conditions
-                for region in one.regions
+                (condition.condition_name, region.region_number)
+                for condition in item.conditions
+                for region in condition.regions
             }
-            names = {one.condition_name for one in item.conditions}
-            num_regions = sum(len(one.regions) for one in item.conditions)
+            names = {condition.condition_name for condition in item.conditions}
+            num_regions = sum(len(condition.regions) for condition in item.conditions)
             if len(names) < len(item.conditions) or len(known) < num_regions:
                 raise FormatError(
                     f"{path}: item {item.item_number} has two conditions of one name, or two "
@@ -112,13 +112,14 @@ class Suite:
 
         ``options`` are those of `typed_words`.
         """
-        texts = [_text(one) for item in self._items for one in item.conditions]
+        texts = [_text(condition) for item in self._items for condition in item.conditions]
         scored = iter(typed_words(model, texts, **options))
         holds = np.zeros((len(READINGS), len(self._formulas), len(self._items)), dtype=bool)
         for number, item in enumerate(self._items):
-            words = {one.condition_name: next(scored) for one in item.conditions}
+            words = {condition.condition_name: next(scored) for condition in item.conditions}
             sums = {
-                one.condition_name: _sums(one, words[one.condition_name]) for one in item.conditions
+                condition.condition_name: _sums(condition, words[condition.condition_name])
+                for condition in item.conditions
             }
             for way, reading in enumerate(READINGS):
                 for row, formula in enumerate(self._formulas):

@@ -90,18 +90,18 @@ def change(
     if json:
         emit_json({"a": a, "b": b, "words": words})
         return
-    changed = sum(one.q["apd"] < 0.05 for one in words)
+    changed = sum(row.q["apd"] < 0.05 for row in words)
     typer.echo(f"{counted(len(words), 'word')}, {changed} changed at a false discovery rate of 5 %")
     typer.echo(
         f"{'':<18}{'A':>7}{'B':>7}{'excess':>8}{'apd':>7}{'prt':>7}{'jsd':>7}{'p':>8}{'q':>8}"
     )
-    for one in words[:top]:
-        numbers = "".join(f"{value:>7.3f}" for value in one.values.values())
+    for row in words[:top]:
+        numbers = "".join(f"{value:>7.3f}" for value in row.values.values())
         typer.echo(
-            f"{one.word[:17]:<18}{one.units[0]:>7,}{one.units[1]:>7,}{one.excess:>8.3f}{numbers}"
-            f"{one.p['apd']:>8.3f}{one.q['apd']:>8.3f}"
+            f"{row.word[:17]:<18}{row.units[0]:>7,}{row.units[1]:>7,}{row.excess:>8.3f}{numbers}"
+            f"{row.p['apd']:>8.3f}{row.q['apd']:>8.3f}"
         )
-        for name, sentences in zip("AB", one.examples, strict=True):
+        for name, sentences in zip("AB", row.examples, strict=True):
             for sentence in sentences:
                 typer.echo(f"    {name}: {sentence}")
 
@@ -118,11 +118,11 @@ def _write(path: Path, words: "Sequence[ChangedWord]") -> None:
     ):
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(["word", "units_a", "units_b", "excess", *measures, *sentences])
-        for one in words:
-            numbers = [part[m] for m in one.values for part in (one.values, one.p, one.q)]
-            cells = [f"{number:.6g}" for number in (one.excess, *numbers)]
-            texts = [text for part in one.examples for text in part]
-            writer.writerow([one.word, *one.units, *cells, *texts])
+        for row in words:
+            numbers = [part[m] for m in row.values for part in (row.values, row.p, row.q)]
+            cells = [f"{number:.6g}" for number in (row.excess, *numbers)]
+            texts = [text for part in row.examples for text in part]
+            writer.writerow([row.word, *row.units, *cells, *texts])
 
 
 def _draw(path: Path, words: "Sequence[ChangedWord]") -> None:
@@ -131,12 +131,12 @@ def _draw(path: Path, words: "Sequence[ChangedWord]") -> None:
     figure = new_figure(8, 5)
     axes = figure.subplots()
     for is_changed, color in ((False, "0.7"), (True, "C3")):
-        part = [one for one in words if (one.q["apd"] < 0.05) == is_changed]
+        part = [row for row in words if (row.q["apd"] < 0.05) == is_changed]
         label = "changed (q < 0.05)" if is_changed else "not"
-        counts = [min(one.units) for one in part]
-        axes.scatter(counts, [one.excess for one in part], s=14, color=color, label=label)
-        for one in part[:20] if is_changed else ():
-            axes.annotate(one.word, (min(one.units), one.excess), fontsize="small")
+        counts = [min(row.units) for row in part]
+        axes.scatter(counts, [row.excess for row in part], s=14, color=color, label=label)
+        for row in part[:20] if is_changed else ():
+            axes.annotate(row.word, (min(row.units), row.excess), fontsize="small")
     axes.axhline(0, color="0.5", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_xlabel("occurrences in the corpus where the word is rarer")

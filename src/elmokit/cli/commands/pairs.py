@@ -72,8 +72,8 @@ def pairs(
                 "Suites (.json) are scored by themselves: --compare, --kept, --by, --good, --bad "
                 "and -o are for pairs."
             )
-        given = {"state": state, "precision": precision, "unknown": unknown}
-        _suites(model, file, given, json=json)
+        scoring = {"state": state, "precision": precision, "unknown": unknown}
+        _suites(model, file, scoring, json=json)
         return
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
@@ -143,14 +143,14 @@ def _is_suite(path: Path, good: str) -> bool:
         return good not in file.readline()
 
 
-def _suites(model: str, files: list[Path], given: dict[str, str], *, json: bool) -> None:
+def _suites(model: str, files: list[Path], scoring: dict[str, str], *, json: bool) -> None:
     """Print the figures of suites with regions and formulas."""
     from elmokit.evaluation.suites import Suite
     from elmokit.weights.stored_bilm import read_bilm
 
     suites = [Suite(path) for path in files]
     opened = read_bilm(model)
-    figures = {str(suite.path): suite.score(opened, **given) for suite in suites}
+    figures = {str(suite.path): suite.score(opened, **scoring) for suite in suites}
     if json:
         emit_json(_as_json({"suites": figures, "metadata": opened.metadata()}))
         return

@@ -58,17 +58,17 @@ def probe(
     curve = models_over_training(str(model)) if kept else {}
     probe_used, done = find_probe(name), count(1)
     with progress_bar("sentences") as update:
-        found, *earlier = (
+        last, *earlier = (
             run_probe(
-                name, data, one, layers=options.layers_of(layers), random=random, vectors=vectors,
+                name, data, path, layers=options.layers_of(layers), random=random, vectors=vectors,
                 test=test, units=units, seed=seed, state=state, device=device,
                 precision=precision, cache_dir=layer_cache,
                 on_sentence=lambda: update(next(done)),
             )
-            for one in (model, *(path for path in curve if path != model))
+            for path in (model, *(kept for kept in curve if kept != model))
         )  # fmt: skip
-    plain = [plain_score(score) for score in found.scores]
-    counts = {score.name: [getattr(score, probe_used.counts)] for score in found.scores}
+    plain = [plain_score(score) for score in last.scores]
+    counts = {score.name: [getattr(score, probe_used.counts)] for score in last.scores}
     gains = training_gains(probe_used, counts)
     if json:
         emit_json({
@@ -76,9 +76,9 @@ def probe(
             **({} if not kept else {"over_training": [
                 {"model": path, "words_read": curve[path],
                  "scores": [plain_score(score) for score in of_kept.scores]}
-                for path, of_kept in zip(curve, (*earlier, found), strict=True)
+                for path, of_kept in zip(curve, (*earlier, last), strict=True)
             ]}),
-            "metadata": found.metadata,
+            "metadata": last.metadata,
         })  # fmt: skip
         return
     for path, of_kept in zip(curve, earlier, strict=False):  # the last model follows below
@@ -99,11 +99,11 @@ def _print_scores(probe: Any, scores: list[dict[str, Any]]) -> None:
         if any(isinstance(score[column], float) for score in scores)
     }
     widths = {column: max(12, len(title) + 2) for column, title in shown.items()}
-    typer.echo(" " * 20 + "".join(f"{title:>{widths[one]}}" for one, title in shown.items()))
+    typer.echo(" " * 20 + "".join(f"{title:>{widths[column]}}" for column, title in shown.items()))
     for score in scores:
         cells = (
-            f"{'–' if score[one] is None else f'{score[one]:.2f}':>{width}}"
-            for one, width in widths.items()
+            f"{'–' if score[column] is None else f'{score[column]:.2f}':>{width}}"
+            for column, width in widths.items()
         )
         typer.echo(f"{score['name']:<20}{''.join(cells)}")
     typer.echo(probe.note.format(**scores[-1]))
@@ -135,13 +135,13 @@ def weights(
         check_target(plot, overwrite=overwrite)
     elif overwrite:
         raise InputError("--overwrite is for --plot: nothing else is written.")
-    found = [read_layer_weights(run) for run in runs]
+    weights = [read_layer_weights(run) for run in runs]
     if plot is not None:
-        plot_layer_weights(found, plot)
+        plot_layer_weights(weights, plot)
     if json:
-        emit_json({"runs": found, "plot": plot})
+        emit_json({"runs": weights, "plot": plot})
         return
-    _print_weights(found)
+    _print_weights(weights)
     if plot is not None:
         typer.echo(f"heat map: {plot}")
 
