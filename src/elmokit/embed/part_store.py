@@ -67,13 +67,12 @@ class PartStore(Pieces):
             arrays["hidden"] = state.hidden
             arrays["cell"] = state.cell
         end = first + len(block.indices)
-        if not self.folder.is_dir():  # or it would be made again, without what was in it
-            raise self.removed(0, first)
         path = self.folder / f"part-{first:012d}-{end:012d}.npz"
         try:
-            with atomic_file(path) as temp_path, temp_path.open("wb") as file:
+            # without parents: a directory made again would be without what was in it
+            with atomic_file(path, parents=False) as temp_path, temp_path.open("wb") as file:
                 np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
-        except FileNotFoundError as error:  # removed while the part was being written
+        except FileNotFoundError as error:
             raise self.removed(0, first) from error
 
     @contextmanager

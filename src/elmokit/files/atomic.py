@@ -124,13 +124,17 @@ def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
 
 
 @contextmanager
-def atomic_file(path: StrPath, *, mode: int | None = None) -> Iterator[Path]:
+def atomic_file(
+    path: StrPath, *, mode: int | None = None, parents: bool = True
+) -> Iterator[Path]:
     """Yield the path of a temporary file that replaces ``path`` on success.
 
-    On return the file survives a power cut. Missing directories are made. Without ``mode`` the
-    umask decides.
+    On return the file survives a power cut. Missing directories are made, unless ``parents`` is
+    false. Without ``mode`` the umask decides.
     """
     target = replaced_by(path)
+    if parents:
+        target.parent.mkdir(parents=True, exist_ok=True)
     with _temporary_place(target) as temp_path:
         temp_path.touch(exist_ok=False)
         usual = temp_path.stat().st_mode & 0o777
@@ -150,6 +154,8 @@ def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
     the renames never leaves old files beside new ones that can be read together.
     """
     targets = {path: replaced_by(path) for path in (marker, *others)}
+    for target in targets.values():
+        target.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         temp_paths = {
             path: stack.enter_context(_temporary_place(target)) for path, target in targets.items()
@@ -193,6 +199,7 @@ def atomic_directory(
             f"{target} is a mount point, or is or holds the working directory, so it cannot be "
             "replaced. Give another directory, or run this from another one."
         )
+    target.parent.mkdir(parents=True, exist_ok=True)
     with _temporary_place(target) as temp_path:
         temp_path.mkdir()
         mode = temp_path.stat().st_mode & 0o666
@@ -234,7 +241,6 @@ def previous_of(target: Path) -> Path:
 @contextmanager
 def _temporary_place(target: Path) -> Iterator[Path]:
     """Yield a path of the target's name in a private directory beside it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     with named(target), temporary_directory(target.parent, target.name) as folder:
         yield folder / target.name
 

@@ -255,11 +255,11 @@ def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
     monkeypatch.setattr(job, "PART_BYTES", 3000)
     real, calls = part_store.atomic_file, []
 
-    def full(path):
+    def full(path, **options):
         calls.append(path)
         if len(calls) == 3:  # two parts fit
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        return real(path)
+        return real(path, **options)
 
     monkeypatch.setattr(part_store, "atomic_file", full)
     output = tmp_path / "out.h5"
