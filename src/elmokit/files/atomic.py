@@ -124,9 +124,7 @@ def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
 
 
 @contextmanager
-def atomic_file(
-    path: StrPath, *, mode: int | None = None, parents: bool = True
-) -> Iterator[Path]:
+def atomic_file(path: StrPath, *, mode: int | None = None, parents: bool = True) -> Iterator[Path]:
     """Yield the path of a temporary file that replaces ``path`` on success.
 
     On return the file survives a power cut. Missing directories are made, unless ``parents`` is
