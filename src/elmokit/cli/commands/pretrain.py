@@ -73,7 +73,7 @@ def pretrain(
     config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
     options.check_agreement(config, {
         "--tokenizer": ("text.tokenizer.name", tokenizer),
-        "--text-field": ("text.field", text_field),
+        "--column": ("text.field", text_field),
         "--keep": ("train.keep_tokens", kept),
     })  # fmt: skip
     run_options = RunOptions(
