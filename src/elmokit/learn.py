@@ -56,7 +56,7 @@ def pretrain(
         corpus: See `Texts`.
         output: New model directory; with ``resume`` one that holds this run.
         preset: ``toy``, ``tiny``, ``small``, ``medium`` or ``original``; default: tiny.
-        tokenizer: As ``--tokenizer``.
+        tokenizer: As ``--tokenizer``, such as ``simple:de``.
         minutes: Longest training time; ``epochs`` and ``tokens`` are further limits.
         epochs: Passes over the corpus.
         tokens: Words and sentence ends to read.

@@ -18,7 +18,8 @@ from elmokit.files.sources import find_files
 from elmokit.tasks.formats.reading import Columns
 from elmokit.text.given_sentences import check_text
 from elmokit.text.special_words import watched
-from elmokit.text.tokenizers.registry import describe_tokenizers
+from elmokit.text.tokenizers.registry import DEFAULT_TOKENIZER, describe_tokenizers
+from elmokit.text.tokenizers.simple_data import LANGUAGES
 from elmokit.training.pretraining.presets import preset_names
 from elmokit.weights.locate import TASK_RUNS
 
@@ -126,6 +127,20 @@ GivenTextOption = Annotated[
     typer.Option("--text", "-t", metavar="STRING", help="A text instead of TEXT; repeatable."),
 ]
 TOKENIZERS = describe_tokenizers()
+LanguageOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LANG",
+        help=f"With the tokenizer simple: {', '.join(filter(None, LANGUAGES))}, whose "
+        "abbreviations and clitics it knows. Default: none.",
+    ),
+]
+
+
+def tokenizer_of(tokenizer: str | None, language: str | None) -> str | None:
+    """Return ``--tokenizer`` and ``--language`` as one name."""
+    return tokenizer if language is None else f"{tokenizer or DEFAULT_TOKENIZER}:{language}"
+
 
 # --- training and tasks
 
