@@ -22,7 +22,7 @@ def corpus(tmp_path):
 
 def test_json_has_the_facts(run, corpus, tmp_path):
     output = tmp_path / "vocab.txt"
-    run(corpus, "-o", output, "--max-size", 3)
+    run(corpus, "-o", output, "--max-size", 3, "--language", "en")
     assert output.read_text() == "<S>\n</S>\n<UNK>\nThe\n.\ndid\n"
     settings = "--min-count", 2, "--tokenizer", "whitespace", "--overwrite"
     result = run(corpus, "-o", output, *settings, "--json")
@@ -41,12 +41,13 @@ def test_json_has_the_facts(run, corpus, tmp_path):
 
 def test_the_doctor_finds_nothing_in_its_own_vocabulary(run, corpus, tmp_path):
     output = tmp_path / "vocab.txt"
-    run(corpus, "-o", output)
-    result = run("--check", output, corpus, "--max-characters", 5)
+    language = "--language", "en"
+    run(corpus, "-o", output, *language)
+    result = run("--check", output, corpus, "--max-characters", 5, *language)
     assert result.exit_code == 0
     assert "no problem found" in result.stdout
     assert "coverage       100.00%" in result.stdout
-    report = json.loads(run("--check", output, corpus, "--json").stdout)
+    report = json.loads(run("--check", output, corpus, "--json", *language).stdout)
     assert report["corpus"]["rank_correlation"] > 0.8
     assert report["errors"] == []
 

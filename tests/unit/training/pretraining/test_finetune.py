@@ -10,9 +10,9 @@ import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.corpus.preparation import VocabConfig
-from elmokit.corpus.shards import write_shards
+from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -47,6 +47,38 @@ def probs(model, hidden):
 
 def bilm_tensors(model):
     return {n: v for n, v in model.state_dict().items() if not n.startswith("softmax.")}
+
+
+@pytest.mark.parametrize(("num_known", "is_refused"), [(2, True), (4, False)])
+def test_text_of_another_language_is_refused_before_an_update(tmp_path, num_known, is_refused):
+    toy_model().save(tmp_path / "base")
+    words = ["ein", "ganz", "anderer", "Text"] * 8
+    text = write_text(tmp_path / "text.txt", [[*words, *["bank"] * num_known]] * 30)
+    arguments = (CONFIG, str(tmp_path / "base"), [text], tmp_path / "run", RunOptions(limits=SHORT))
+    if is_refused:
+        with pytest.raises(FormatError, match=r"9\d\.\d% .*unknown.*--vocab"):
+            finetune(*arguments)
+    else:
+        finetune(*arguments)
+
+
+def test_replayed_text_is_trained_on_and_not_validated_on(tmp_path):
+    toy_model().save(tmp_path / "base")
+    domain = write_text(tmp_path / "domain.txt", [["river", "bank"]] * 200)
+    general = write_text(tmp_path / "general.txt", [["money", "boat", "of"]] * 7)
+    text = TextConfig(replay=str(general), replay_share=0.25)
+    config = replace(CONFIG, text=text)
+    finetune(config, str(tmp_path / "base"), [domain], tmp_path / "run", RunOptions(limits=SHORT))
+    words = [
+        [
+            word
+            for sentence in ShardSet.open(tmp_path / "run" / name).sentences()
+            for word in sentence
+        ]
+        for name in ("shards", "valid")
+    ]
+    assert words[0].count("boat") * 3 == pytest.approx(0.25 * len(words[0]), abs=3)
+    assert set(words[1]) == {"river", "bank"}
 
 
 class TestWithVocab:
