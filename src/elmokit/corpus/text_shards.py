@@ -131,6 +131,10 @@ class TextShards:
             f"Give the raw text or shards made with that, or {advice}."
         )
 
+    def without_replay(self) -> "TextShards":
+        """Return the same for text that is validated on."""
+        return dataclasses.replace(self, text=dataclasses.replace(self.text, replay=None))
+
     def make(
         self,
         sources: Sequence[Mapping[str, Any]],

@@ -1,5 +1,6 @@
 """Fine-tuning: changed vocabularies, a fresh softmax, perplexities before and after."""
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -62,23 +63,22 @@ def test_text_of_another_language_is_refused_before_an_update(tmp_path, num_know
         finetune(*arguments)
 
 
-def test_replayed_text_is_trained_on_and_not_validated_on(tmp_path):
+@pytest.mark.parametrize("has_valid", [True, False])
+def test_replayed_text_is_trained_on_and_not_validated_on(has_valid, tmp_path):
     toy_model().save(tmp_path / "base")
     domain = write_text(tmp_path / "domain.txt", [["river", "bank"]] * 200)
     general = write_text(tmp_path / "general.txt", [["money", "boat", "of"]] * 7)
-    text = TextConfig(replay=str(general), replay_share=0.25)
-    config = replace(CONFIG, text=text)
-    finetune(config, str(tmp_path / "base"), [domain], tmp_path / "run", RunOptions(limits=SHORT))
-    words = [
-        [
-            word
-            for sentence in ShardSet.open(tmp_path / "run" / name).sentences()
-            for word in sentence
-        ]
+    config = replace(CONFIG, text=TextConfig(replay=str(general), replay_share=0.25))
+    options = RunOptions(limits=SHORT, valid=[domain] if has_valid else ())
+    finetune(config, str(tmp_path / "base"), [domain], tmp_path / "run", options)
+    trained, validated = (
+        list(itertools.chain.from_iterable(ShardSet.open(tmp_path / "run" / name).sentences()))
         for name in ("shards", "valid")
-    ]
-    assert words[0].count("boat") * 3 == pytest.approx(0.25 * len(words[0]), abs=3)
-    assert set(words[1]) == {"river", "bank"}
+    )
+    assert trained.count("boat") * 3 == pytest.approx(0.25 * len(trained), abs=3)
+    assert set(validated) == {"river", "bank"}
+    with pytest.raises(InputError, match="--replay"):
+        finetune(config, str(tmp_path / "base"), [tmp_path / "run/shards"], tmp_path / "second")
 
 
 class TestWithVocab:
