@@ -195,7 +195,9 @@ def test_both_readmes_say_the_same_commands_which_need_nothing_before_them():
             assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -c ")
         assert demo.endswith("&& .venv/bin/elmokit demo")
         code = [block for block in blocks(page, "bash") if "elmokit" in block]
-        plain = re.sub(r"#.*| --tokenizer korean", "", "\n".join(code))  # which Korean models need
+        plain = re.sub(
+            r"#.*| --(tokenizer korean|language en)", "", "\n".join(code)
+        )  # by the language of the page
         codes.append(plain.split())
         titles.append(re.findall(r"^#+ ", text, re.MULTILINE))
     assert codes[0] == codes[1]

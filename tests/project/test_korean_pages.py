@@ -23,9 +23,12 @@ OWN_CODE = (
 
 
 def code_of(path):
-    """Language and code of each block, without comments and what only Korean models need."""
+    """Language and code of each block, without comments and the option for the language of the page."""
     return [
-        (match["language"], re.sub(r"\s*#.*| --tokenizer korean", "", match["code"]))
+        (
+            match["language"],
+            re.sub(r"\s*#.*| --(?:tokenizer korean|language en)", "", match["code"]),
+        )
         for match in FENCE.finditer(read(path))
     ]
 

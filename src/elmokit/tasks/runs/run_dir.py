@@ -211,7 +211,7 @@ def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int
         "Network": f"{task.encoder} {config['hidden_dims']}, {num_parameters:,} parameters",
         "Weights": metadata.get("weights", "float32"),
     }
-    if dev := metadata.get("dev"):
+    if (dev := metadata.get("dev")) and not entries.get("scores"):
         rows["Development set"] = f"{dev['metric']} {dev['value']:.2f}"
     table = "\n".join(f"| {key} | {cell(value)} |" for key, value in rows.items())
     listed = "\n".join(
