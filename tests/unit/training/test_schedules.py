@@ -85,6 +85,17 @@ class TestSchedule:
         assert schedule.factor(0.6) == pytest.approx((1 + 0.1) / 2)
         assert schedule.factor(1.0) == pytest.approx(0.1)
 
+    @pytest.mark.parametrize(
+        ("share", "expected"), [(0.05, 0.5), (0.1, 1.0), (0.7, 1.0), (0.85, 0.5), (1.0, 0.0)]
+    )
+    def test_wsd_stays_at_its_peak_until_it_falls(self, share, expected):
+        schedule = ScheduleConfig(kind="wsd", warmup_share=0.1, decay_share=0.3, final_factor=0)
+        assert schedule.factor(share) == pytest.approx(expected)
+
+    def test_wsd_has_no_longer_ends_than_its_budget(self):
+        with pytest.raises(ValueError, match="decay_share"):
+            ScheduleConfig(kind="wsd", warmup_share=0.5, decay_share=0.6)
+
     @pytest.mark.parametrize("final_factor", [0.0, 0.1])
     def test_linear_falls_evenly_to_its_final_factor(self, final_factor):
         schedule = ScheduleConfig(kind="linear", warmup_share=0.2, final_factor=final_factor)
