@@ -29,6 +29,8 @@ from elmokit.field_checks import check_ranges
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.spelling import SpellingModel
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.tokenizers.simple_data import LANGUAGES, VERSION
 from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, script_of, unfit
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
@@ -173,7 +175,7 @@ def prepare_text(
     fixed_vocab.write(run_dir / VOCAB)
     spelling = learn_spelling(shards, fixed_vocab)
     spelling.write(run_dir / SPELLING)
-    _warn_of_korean(shards, fixed_vocab)
+    _check_language(shards, fixed_vocab)
     _warn_of_repeats(repeats, has_valid_text=bool(sources.valid))
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
 
@@ -262,8 +264,8 @@ def vocab_origin(vocab: WordVocab | None) -> str:
     return "counted" if vocab is None else f"sha256 {vocab.sha256}"
 
 
-def _warn_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
-    """Warn if Korean was split at spaces alone, where particles and endings stay on the words."""
+def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
+    """Warn if Korean was split at spaces alone; say that other languages have options."""
     words = (word for word in vocab.words[:MAX_SAMPLE] if word not in SPECIAL_WORDS)
     scripts = Counter(filter(None, map(script_of, words)))
     is_simple = shards.tokenizer is not None and shards.tokenizer.name == "simple"
@@ -272,6 +274,11 @@ def _warn_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
             "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
             "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
             "morphemes",
+        )
+    elif shards.tokenizer == TokenizerConfig(name="simple", version=VERSION):
+        log.info(
+            "the tokenizer 'simple' knows no abbreviations without a language: --language %s",
+            ", ".join(filter(None, LANGUAGES)),
         )
 
 

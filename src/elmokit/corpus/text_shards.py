@@ -44,8 +44,8 @@ class TextConfig:
     """Splits text into sentences and words; stored in the model. ``auto``: that of finished shards,
     else `simple`."""
     field: str | None = None
-    """Field of JSON lines, or column of Parquet, .csv and .tsv (name, or number from 1), that holds
-    the text; none: ``text``, and of .csv and .tsv the whole rows."""
+    """Field of JSON lines, or column of Parquet and of tables (name, or number from 1), that holds
+    the text; none: ``text``; 0: whole lines."""
     tokens_per_shard: int = 250_000
     """Words per shard file."""
     valid_sentences: int = 2000

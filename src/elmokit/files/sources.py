@@ -22,7 +22,7 @@ from elmokit.files.damage import refuse_lfs_pointer
 from elmokit.files.hashing import file_sha256
 from elmokit.files.remote import AnyFile, RemoteFile, as_file
 
-FileKind = Literal["text", "jsonl", "parquet", "archive"]
+FileKind = Literal["text", "jsonl", "parquet", "fasta", "archive"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 STANDARD_INPUT = Path("-")
@@ -35,6 +35,7 @@ _KINDS: dict[tuple[str, ...], FileKind] = {
     (".jsonl", ".ndjson"): "jsonl",
     (".tar", ".zip", *_TAR_SUFFIXES): "archive",
     (".parquet",): "parquet",
+    (".fasta", ".fas", ".fa", ".faa", ".fna", ".ffn"): "fasta",
 }
 _DAMAGE = (
     EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError,

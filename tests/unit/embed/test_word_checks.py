@@ -30,7 +30,7 @@ def messages(caplog):
 
 @pytest.fixture
 def embedder():
-    return Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
+    return Embedder(toy_model(tokenizer=TokenizerConfig(name="simple:en")))
 
 
 def test_glued_punctuation_is_told_once_with_counts_and_an_example(embedder, caplog):
@@ -59,8 +59,17 @@ def test_words_as_in_training_are_not(embedder, caplog, sentence):
 
 
 def test_a_model_of_text_between_white_space_is_not_warned_of(caplog):
-    Embedder(toy_model()).embed([GLUED])
+    Embedder(toy_model()).embed([GLUED, SPLIT_TEXT])
     assert messages(caplog) == []
+
+
+def test_a_model_of_text_between_white_space_warns_of_raw_strings_once(caplog):
+    embedder = Embedder(toy_model())
+    for _ in range(2):
+        embedder.embed([GLUED_TEXT])
+    (message,) = messages(caplog)
+    assert "'bank.'" in message
+    assert "tokenized" in message
 
 
 def test_without_the_tokenizers_library_the_form_of_the_words_decides(caplog, monkeypatch):

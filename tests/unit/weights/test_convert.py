@@ -17,6 +17,7 @@ from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 from elmokit.weights.readers.registry import FORMATS
+from elmokit.weights.stored_bilm import read_bilm
 
 from ...builders import foreign_models as foreign
 from ...builders.conversion import convert
@@ -131,6 +132,22 @@ def test_a_pointer_of_git_lfs_is_called_one(original, tmp_path, name):
     ):
         with pytest.raises(FormatError, match=rf"{name}: .*Git LFS.*git lfs pull"):
             read()
+
+
+@pytest.mark.parametrize(("dtype", "share"), [("float16", 0.7), ("int8", 0.9)])
+def test_a_model_directory_becomes_a_smaller_one(tmp_path, dtype, share):
+    model = build(raw=False, word_vocab=VOCAB, softmax_config=SoftmaxConfig(kind="full"))
+    model.save(tmp_path / "whole")
+    report = convert(tmp_path / "whole", tmp_path / "small", dtype=dtype)
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("whole", "small")]
+    assert sizes[1] < share * sizes[0]
+    assert 0 < report.max_difference < 0.1
+    written = read_bilm(tmp_path / "small")
+    assert (
+        written.model_hash() == report.model_hash == model.stored().rounded_to(dtype).model_hash()
+    )
+    with pytest.raises(FileExistsError, match="--overwrite"):
+        convert(tmp_path / "whole", tmp_path / "small", dtype=dtype)
 
 
 class TestFindingFiles:

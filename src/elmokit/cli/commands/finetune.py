@@ -66,7 +66,7 @@ def finetune(
 
     overrides = [*options.as_settings({"text.field": text_field}), *(set_ or [])]
     config = finetune_config(recipe=recipe, overrides=overrides)
-    options.check_agreement(config, {"--text-field": ("text.field", text_field)})
+    options.check_agreement(config, {"--column": ("text.field", text_field)})
     is_raw = workers > 1 or text_field is not None
     reader = _task_text(task, units, columns, model, is_raw=is_raw)
     if reader is not None:
@@ -97,7 +97,7 @@ def _task_text(
     if task is None and (units != "words" or columns is not None):
         raise InputError("--units and --columns are for the data of a task: add --task.")
     if task is not None and is_raw:
-        raise InputError("--workers and --text-field are for raw text, not for --task.")
+        raise InputError("--workers and --column are for raw text, not for --task.")
     if task is None:
         return None
     return TaskText.of_model(task, model, units=units, columns=options.columns_of(columns))

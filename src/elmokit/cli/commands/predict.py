@@ -15,8 +15,9 @@ from elmokit.wording import counted
 
 def predict(
     run: options.TaskRunArgument,
-    text: Annotated[list[Path], typer.Argument(metavar="TEXT")],
+    text: options.TextArgument,
     *,
+    text_field: options.TextFieldOption = None,
     tokenizer: str | None = None,
     model: options.RunModelOption = None,
     device: str = "auto",
@@ -26,22 +27,25 @@ def predict(
 ) -> None:
     """Predict with a trained task model on raw text.
 
-    Prints one answer per line of TEXT: tagged words, brackets or labels. With --json, an answer
-    has the text as written, tokens with character offsets, and probabilities: softmax of labels
-    and tags; for spans, the share of the legal tag sequences with the span (ner: by its CRF).
+    Prints one answer per line or record of TEXT: tagged words, brackets or labels. With --json, an
+    answer has the text as written, tokens with character offsets, and probabilities: softmax of
+    labels and tags; for spans, the share of the legal tag sequences with the span (ner: by its
+    CRF).
 
     Args:
-        text: Files with one text per line; - is standard input.
         by_document: Give a name one type throughout a document, and find it wherever it is (ner).
             A document ends at an empty line and at the end of TEXT.
         json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
+    from elmokit.files.text_records import WHOLE_LINES
     from elmokit.tasks.runs.task_run import TaskRun
 
     choose_threads(threads)
     trained = TaskRun.load(run, model=model, device=device)
-    located = NumberedLines([str(path) for path in text]).located()
+    if text_field is None and trained.task.num_texts > 1:
+        text_field = WHOLE_LINES  # with tabs between the texts
+    located = NumberedLines(text, text_field=text_field).located()
     first = next(located, None)
     if first is None:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")

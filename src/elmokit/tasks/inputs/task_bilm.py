@@ -106,7 +106,8 @@ class TaskBiLM:
                 )  # fmt: skip
             if model is None and not settings.sources.needs_bilm:
                 char_vocab = CharVocab(CharVocabConfig(normalization="NFC"))
-                return cls(build_tokenizer("simple"), char_vocab)
+                # that of all runs without a biLM, whenever they were trained
+                return cls(build_tokenizer(TokenizerConfig(name="simple", version="2")), char_vocab)
         path = find_model(model)
         loaded: Any = None
         config, embedder = read_config(path), None

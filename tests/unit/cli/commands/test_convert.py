@@ -90,7 +90,7 @@ def test_a_model_becomes_onnx(elmokit, tmp_path):
         ([CASE], "SRC and DST"),
         ([CASE, "."], "not overwritten"),
         ([CASE, "m", "--weights", "other.hdf5"], "other.hdf5"),
-        (["en", "m", "--dtype", "int8"], "--dtype"),
+        (["en", "m", "--dtype", "int8", "--options", "o.json"], "`options`"),
         (["en", "elmo.onnx", "--vocab", "vocab.txt"], "`vocab`"),
     ],
 )

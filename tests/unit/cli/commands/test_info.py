@@ -1,8 +1,12 @@
 """How `elmokit info` shows values; the command itself is in tests/e2e."""
 
+import shutil
+
 import pytest
 
 from elmokit.cli.commands.info import _print, _shown
+from elmokit.cli.descriptions import describe
+from elmokit.weights.locate import MODELS, TASK_RUNS
 
 
 @pytest.mark.parametrize(
@@ -27,3 +31,13 @@ def test_files_have_a_line_each(capsys):
     first, second, *_, last = capsys.readouterr().out.splitlines()
     assert (first, second) == ("files", "  path 0.txt, words 1,000")
     assert last == "  … and 2 more"
+
+
+@pytest.mark.parametrize("name", ["en", "pos-en"])
+def test_a_folder_with_the_name_of_a_packaged_one_is_told(name, tmp_path, monkeypatch, caplog):
+    kind = MODELS if name == "en" else TASK_RUNS
+    shutil.copytree(kind.folder / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    describe(name)
+    (message,) = caplog.messages
+    assert f"not the packaged {kind.noun} {name!r}" in message

@@ -32,6 +32,8 @@ def test_a_saved_run_is_smaller_and_answers_the_same(run, dtype, most, ner_run, 
     assert list(saved.predict_json(TEXTS)) == list(run.predict_json(TEXTS))
     sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("run", "saved")]
     assert sizes[1] < most * sizes[0]
+    trained_card = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
+    assert trained_card == run.card().replace(dtype, "float32")
     names = {path.name for path in (tmp_path / "saved").iterdir()}
     assert names == {"task.json", "model.safetensors", "README.md"}
 

@@ -370,3 +370,11 @@ def test_histograms_are_cumulative_and_counters_have_labels():
         'te_request_success{method="batch"} 1', 'te_request_failure{err="overloaded"} 1',
         "# TYPE te_request_duration histogram",
     } <= set(lines)  # fmt: skip
+
+
+def test_a_thousand_texts_are_computed_in_batches_and_too_many_words_are_refused(embedder):
+    with served(embedder, max_words=50) as server:
+        status, answer = server.post("/embed", {"inputs": ["by the river"] * 1000})
+        assert (status, len(answer)) == (200, 1000)
+        status, answer = server.post("/embed", {"inputs": ["a " * 49] * 300})
+        assert (status, "14,700 words" in answer["error"]) == (413, True)

@@ -47,7 +47,7 @@ def test_an_export_has_page_catalog_rules_and_models(model_dir, tmp_path):
     assert warm["hidden"].shape[:2] == (entry["num_layers"] - 1, 2)
     assert np.abs(warm["cell"]).max() > 0
     rules = json.loads((site / "tokenizer-rules.json").read_text(encoding="utf-8"))
-    assert rules["simple"]["contractions"]["cannot"] == 3
+    assert rules["simple"] == {}  # the toy model takes words between spaces
     assert all(path.stat().st_mode & 0o777 == 0o666 & ~_umask() for path in files)
 
 
