@@ -13,8 +13,6 @@ import os
 import platform
 import shlex
 import shutil
-import signal
-import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -139,6 +137,9 @@ def _compiler() -> tuple[str, ...] | None:
 
 def _compile(name: str, compiler: tuple[str, ...], target: Path) -> None:
     """Compile a library with the first set of flags that the compiler accepts."""
+    import signal
+    import subprocess
+
     errors: list[str] = []
     source = ("-I", str(SOURCE_DIR), str(SOURCE_DIR / f"{name}.c"))
     deadline = time.monotonic() + COMPILER_SECONDS

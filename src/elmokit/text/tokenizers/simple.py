@@ -56,7 +56,6 @@ class SimpleTokenizer(ShownTokenizer):
         self._cache: dict[str, _Chunk] = {}
         # tokens of the cache, each once; early Python 3.12 never frees what `sys.intern` got
         self._known: dict[str, str] = {}
-        self._glue = patterns().glue
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the cache out of copies and pickles."""
@@ -68,7 +67,7 @@ class SimpleTokenizer(ShownTokenizer):
         if version != "1":
             return None
         tokenizer = cls()
-        tokenizer.version, tokenizer._glue = "1", patterns().glue_of_version_1
+        tokenizer.version = "1"
         return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
@@ -122,7 +121,7 @@ class SimpleTokenizer(ShownTokenizer):
     def _analyze(self, chunk: str) -> _Chunk:
         analyzed = self._cache.get(chunk)
         if analyzed is None:
-            analyzed = _take_apart(chunk, self._glue)
+            analyzed = _take_apart(chunk, self.version)
             if len(chunk) <= _MAX_CACHED_CHARACTERS:
                 # Frequent chunks are back soon; what to evict would cost more to decide.
                 if len(self._cache) >= _MAX_CACHED_CHUNKS:
@@ -144,10 +143,14 @@ def _without_zero_width(text: str) -> str:
     return text if text.isascii() else text.replace("\u200b", " ").replace("\ufeff", " ")
 
 
-def _take_apart(chunk: str, glue: re.Pattern[str]) -> _Chunk:
-    if chunk.isascii() and chunk.isalpha() and chunk.lower() not in data.CONTRACTIONS:
+def _take_apart(chunk: str, version: str) -> _Chunk:
+    if _is_english_word(chunk) and chunk.lower() not in data.CONTRACTIONS:
         return _Chunk((chunk,), 0, (chunk,))
-    if "://" not in chunk and "@" not in chunk:
+    # A mark, and letters before it, are no two sentences. Short texts of such chunks need none of
+    # the patterns, which take longer to compile than everything else does.
+    has_glue = len(chunk) > 1 and not _is_english_word(chunk[:-1])
+    if has_glue and "://" not in chunk and "@" not in chunk:
+        glue = patterns().glue_of_version_1 if version == "1" else patterns().glue
         pieces = glue.split(chunk)
         if len(pieces) > 1:
             return _Chunk(tuple(pieces), _GLUED, ())
@@ -165,7 +168,16 @@ def _take_apart(chunk: str, glue: re.Pattern[str]) -> _Chunk:
     return _Chunk(tokens, end, tuple(final_tokens))
 
 
+def _is_english_word(text: str) -> bool:
+    return text.isascii() and text.isalpha()
+
+
 def _tokens_of(chunk: str) -> tuple[str, ...]:
+    word, mark = chunk[:-1], chunk[-1]
+    if not word:
+        return (chunk,)
+    if mark in _MARKS and len(word) > 1 and _is_english_word(word) and word not in _DOTTED:
+        return (*_split_word(word), mark)
     tokens: list[str] = []
     for match in patterns().token.finditer(chunk):
         token = match.group()
@@ -210,10 +222,12 @@ def _kind_of_end(chunk: str) -> int:
         return 0
     if core.endswith(".."):
         return _END_STRONG
-    stem = patterns().stem.search(core[-_MAX_CACHED_CHARACTERS:-1])
-    if stem is None:
-        return _END_STOP
-    word = stem.group()
+    word = core[-_MAX_CACHED_CHARACTERS:-1]
+    if not _is_english_word(word):
+        stem = patterns().stem.search(word) if word else None
+        if stem is None:
+            return _END_STOP
+        word = stem.group()
     if word in data.TITLES:
         return 0
     if word in data.REFERENCES:
@@ -270,6 +284,9 @@ _CASED = "A-Za-zÀ-ɏΑ-ωА-я"
 _ACRONYM = re.compile(rf"[{_CASED}](?:\.[{_CASED}]{{1,2}})*")
 _LOWER_WORD_AND_MARK = re.compile(r"(?:^|\W)[a-z'’]{3,}(?:\.|[?!]+)$")
 _SENTENCE_ENDS = frozenset([*data.STRONG_ENDS, "."])
+_DOTTED = data.TITLES | data.REFERENCES | data.ABBREVIATIONS
+_MARKS = frozenset('.,;:?!")]')
+"""Tokens of their own after any word that has no full stop as a part of it."""
 
 
 @functools.cache
@@ -281,14 +298,13 @@ def patterns() -> Patterns:
     han = r"\u2e80-\u2fdf\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
     hiragana = r"\u3041-\u309f"
     katakana = r"\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
-    dotted = data.TITLES | data.REFERENCES | data.ABBREVIATIONS
     token = rf"""
         (?:https?|ftp|file)://[^\s<>"“”]*[^\s<>"“”.,;:!?'’)\]}}…] | www\.[\w-]+[^\s<>"“”]*[\w/]
       | [\w.+%-]{{0,63}}[\w%]@\w[\w-]*(?:\.[\w-]+)*                  # addresses
       | (?<!\w)[@#](?=\w*[^\W\d_])\w+                              # mentions, hashtags
       | (?<!\w)(?:[:;=]['’]?-?[()\[\]DPpOo|/\\]+|\(:|<3|\^_+\^)(?![\w.])        # emoticons
       | (?<![\w.])(?:[^\W\d_]\.){{2,}}(?!\w)                       # U.S. e.g.
-      | (?<![\w.])(?:{_any_of(dotted)})\.(?![\w.])                 # Dr. Inc.
+      | (?<![\w.])(?:{_any_of(_DOTTED)})\.(?![\w.])                 # Dr. Inc.
       | (?<![\w.])[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\.(?![\w.'’"])                  # J.
       | (?:\d{{1,4}}-)?\d{{3}}-(?:\d{{3,4}}-)?\d{{4}}(?!\w)        # telephone numbers
       | (?P<number>(?<![\w.])\.\d+(?!\w) | \d+(?:[.,:/]\d+)*{word}*(?:['’]s(?!\w))?)
