@@ -171,5 +171,5 @@ def _processor() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text(errors="replace").splitlines() if info.exists() else []
     names = ("flags", "Features", "model name", "CPU part")
-    machine = (platform.machine(), platform.processor(), platform.system(), *platform.libc_ver())
+    machine = (platform.machine(), platform.system(), *platform.libc_ver())
     return "\n".join([*machine, *sorted({line for line in lines if line.startswith(names)})])
