@@ -57,7 +57,7 @@ class TestFromDict:
             ({"part": 5}, r"`part`.* 5\."),
             ({"part": {"rate": -1}}, r"`part\.rate`: `rate` .* -1\."),
             ({"part": {"kind": "medium"}}, r"`part\.kind`: .*'fast' .*'slow', .*'medium'"),
-            ({"part": {"sizes": [[1, "a"]]}}, r"`part\.sizes\.0\.1`: .*integer.*'a'"),
+            ({"part": {"sizes": [[1, "a"]]}}, r"`part\.sizes\.0\.1`: .*whole number.*'a'"),
             ({"limit": "many"}, r"`limit`: .*'many'"),
         ],
     )
@@ -188,6 +188,7 @@ class TestStrictTypes:
             ({"parts": {}}, "parts"), ({"parts": [{"rate": "1"}]}, "parts.0.rate"),
             ({"parts": [{"rat": 1}]}, "parts.0.rat"), ({"parts": [{"rate": -1}]}, "parts.0"),
             ({"parts": [{"sizes": [[1, True]]}]}, "parts.0.sizes.0.1"), ({"free": []}, "free"),
+            ({"parts": [{"sizes": [[1]]}]}, "parts.0.sizes.0"), ({"parts": [1]}, "parts.0"),
         ],
     )  # fmt: skip
     def test_nothing_is_converted(self, data, key):

@@ -128,7 +128,7 @@ def test_a_directory_goes_where_an_open_file_keeps_its_name(tmp_path, monkeypatc
             unlink(left)
 
     monkeypatch.setattr(Path, "unlink", rename)
-    monkeypatch.setattr(temporary, "FileLock", type("Lock", (FileLock,), {"release": release}))
+    monkeypatch.setattr("filelock.FileLock", type("Lock", (FileLock,), {"release": release}))
     with held_directory(tmp_path / "held", busy="busy"):
         assert (tmp_path / "held").is_dir()
     assert not (tmp_path / "held").exists()
