@@ -55,10 +55,6 @@ def test_an_empty_value_is_not_the_working_directory(run, arguments, name):
     assert f"{name} has an empty value" in result.stderr
 
 
-def test_a_text_may_look_like_an_empty_option(run):
-    assert run("demo", "--", "--x=").stdout == "done --x= 3\n"
-
-
 @pytest.mark.parametrize(
     ("kind", "code", "message"),
     [
@@ -132,17 +128,3 @@ def test_a_new_command_is_one_module_and_one_line(run, monkeypatch):
     assert re.search(r"hello +Greet somebody\.\n", run("--help").stdout)
     assert "--debug" in run("hello", "--help").stdout
     assert run("hello", "you").stdout == "hello you\n"
-
-
-@pytest.mark.parametrize("arguments", [("wrong",), ("bug",), ("x", "--no-such-option")])
-def test_under_torchrun_rank_0_tells_its_error_first(run, monkeypatch, arguments):
-    from elmokit import cli
-
-    waited = []
-    monkeypatch.setattr(cli.time, "sleep", waited.append)
-    alone = run("demo", *arguments)
-    assert waited == []
-    monkeypatch.setenv("RANK", "1")
-    other = run("demo", *arguments)
-    assert waited == [cli._MAIN_PROCESS_SECONDS]
-    assert (other.exit_code, other.stderr) == (alone.exit_code, alone.stderr)

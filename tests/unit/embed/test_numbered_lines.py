@@ -74,9 +74,3 @@ def test_other_kinds_of_files_are_refused(tmp_path):
         NumberedLines(write(tmp_path / "a.jsonl", b"{}"))
     with pytest.raises(FileNotFoundError, match=r"nowhere"):
         NumberedLines(tmp_path / "nowhere.txt")
-
-
-def test_a_server_that_does_not_tell_sizes(monkeypatch, tmp_path):
-    text = NumberedLines(write(tmp_path / "a.txt", b"one\n"))
-    monkeypatch.setattr(lines, "file_size", lambda _: None)
-    assert text.total_bytes is None

@@ -10,8 +10,6 @@ import pytest
 from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import FormatError
 
-from ...builders import fuzz_targets
-
 VECTORS = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
 
 
@@ -173,17 +171,6 @@ def test_what_is_no_vector_beside_numbered_ones_is_left_out(tmp_path, suffix):
         assert "2 sentences" in repr(sentences)
 
 
-@pytest.mark.parametrize(
-    ("name", "array"), [("a/b", VECTORS), ("a", np.arange(3)), ("a", np.ones((2, 2, 2, 2)))]
-)
-def test_a_sound_file_that_cannot_be_read_is_not_called_damaged(tmp_path, name, array):
-    write_foreign(tmp_path / "a.h5", {name: array})
-    with pytest.raises(FormatError, match=r"a\.h5: .*one to three dim.* root") as caught:
-        open_vectors(tmp_path / "a.h5")[0]
-    assert "damaged" not in str(caught.value)
-    assert "again" not in str(caught.value)
-
-
 def test_a_file_that_changed_since_a_fork_is_refused(path, monkeypatch):
     with open_vectors(path) as sentences:
         next(underway := iter(sentences))
@@ -239,12 +226,3 @@ def test_a_closed_file_is_not_called_damaged(path, tmp_path, suffix):
         with pytest.raises(ValueError, match=rf"a\{suffix} is closed") as caught:
             read()
         assert not isinstance(caught.value, FormatError)
-
-
-@pytest.mark.parametrize("seed", [100573, 100587, 100733])
-def test_damaged_statistics_of_a_parquet_file_do_not_end_the_process(seed, tmp_path):
-    """pyarrow 26 calls `std::terminate` when it is asked for the metadata of such a column."""
-    pytest.importorskip("pyarrow")
-    (tmp_path / "files").mkdir()
-    target = fuzz_targets.TARGETS["parquet"](tmp_path / "files")
-    assert target.attempt(seed) in ("read", "refused")

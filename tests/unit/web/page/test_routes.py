@@ -1,15 +1,11 @@
 """The page over HTTP, and the files that a copy of it consists of."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import elmokit
-from elmokit.web.page import export
-from elmokit.web.page.export import page_files
-from elmokit.web.page.models import STATIC
 
 from ....builders.live_page import served_page
 from ....builders.training_models import random_sentences, toy_model
@@ -72,31 +68,3 @@ def test_calls_answer_as_the_library(page):
     numbers = np.frombuffer(content[4 + -(-length // 4) * 4 :], "<f4").reshape(shape)
     (layers,) = elmokit.Embedder(model).embed([WORDS])
     np.testing.assert_allclose(numbers, layers, atol=1e-5)
-
-
-def test_an_error_of_a_call_has_a_code_and_is_none_of_the_page(page):
-    status, answer = page.post("/api/open", {"model": "none"})
-    assert (status, answer["error"]["code"]) == (200, "unknown-model")
-
-
-def test_a_bug_is_logged_and_is_no_fault_of_the_reader(page, monkeypatch, caplog):
-    def broken(*_):
-        raise ValueError("broken")
-
-    monkeypatch.setitem(page.calls._methods, "open", broken)
-    assert page.post("/api/open", {"model": "toy"})[0] == 500
-    monkeypatch.setitem(page.files, "models/toy/warm.safetensors", broken)
-    assert page.ask("GET", "/models/toy/warm.safetensors")[0] == 500
-    assert caplog.text.count("failed with ValueError") == 2
-
-
-def test_a_package_of_links_serves_its_files(tmp_path, monkeypatch):
-    """As some package managers install: each file is a link."""
-    for path in filter(Path.is_file, STATIC.rglob("*")):
-        (tmp_path / path.relative_to(STATIC)).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path.relative_to(STATIC)).symlink_to(path)
-    expected = page_files({"models": []}, [])
-    monkeypatch.setattr(export, "STATIC", tmp_path)
-    files = page_files({"models": []}, [])
-    assert files.keys() == expected.keys()
-    assert files["app/main.js"]() == (STATIC / "app/main.js").read_bytes()
