@@ -108,17 +108,6 @@ def test_models_of_other_software_are_left_to_convert(folder, tmp_path):
     assert "elmokit convert" in message
 
 
-@pytest.mark.parametrize("metadata", ['{"num_sentences": "many"}', '{"kind": 5}', '{"kind": "x"}'])
-def test_damaged_metadata_are_told(metadata, tmp_path):
-    import h5py
-
-    with h5py.File(tmp_path / "out.h5", "w") as file:
-        file.attrs["elmokit"] = metadata
-    message = elmokit("info", tmp_path / "out.h5", expect=2).stderr
-    assert "out.h5: metadata" in message
-    assert json.loads(metadata).keys() <= set(message.replace("`", " ").replace("'", " ").split())
-
-
 def test_a_page_names_its_models_and_a_damaged_one_is_told(folder, tmp_path):
     page, model = json.loads(elmokit("info", folder / "page", folder / "model", "--json").stdout)[
         "items"

@@ -215,31 +215,6 @@ def test_three_processes_resume_bit_for_bit(corpus, tmp_path):
     assert resumed.read_bytes() == whole.read_bytes()
 
 
-def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run, tmp_path):
-    lines = corpus.read_text(encoding="utf-8").splitlines()[:150]
-    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    arguments = ("perplexity", whole_run[0], tmp_path / "text.txt", "--json", "--batch-size")
-    reports = [json.loads(elmokit(*arguments, size).stdout) for size in (1, 7, 64)]
-    for report in reports:
-        assert (report.pop("state"), report.pop("skipped")) == ("warm", {})
-        assert report.pop("metadata")["model_hash"] == load_model(whole_run[0]).model_hash()
-        assert report.pop("precision") in ("fp32", "bf16")
-        assert report == pytest.approx(reports[0], rel=1e-6)
-    assert reports[0]["tokens"] == sum(len(line.split()) + 1 for line in lines)
-    product = reports[0]["forward"] * reports[0]["backward"]
-    assert reports[0]["mean"] == pytest.approx(product**0.5)
-
-
-def test_a_model_that_reads_words(corpus, tmp_path):
-    arguments = ["--input", "words", "--tokens", 2000, "--threads", 1]
-    elmokit("pretrain", corpus, "-o", tmp_path / "run", *TOY, *arguments)
-    model = load_model(tmp_path / "run")
-    assert model.config.char_cnn is None
-    assert model.config.num_words == len(model.word_vocab)
-    done = elmokit("perplexity", tmp_path / "run", corpus, "--threads", 1, "--json")
-    assert json.loads(done.stdout)["mean"] < len(model.word_vocab)
-
-
 def test_finetuning_on_a_domain_lowers_its_perplexity(corpus, whole_run, tmp_path):
     korean = files("elmokit").joinpath("data/demo/ko.txt").read_text(encoding="utf-8")
     domain = tmp_path / "domain.txt"

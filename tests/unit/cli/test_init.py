@@ -1,6 +1,5 @@
 import errno
 import logging
-import re
 import sys
 import types
 from typing import Literal
@@ -109,22 +108,3 @@ def test_version(run):
     import elmokit
 
     assert run("--version").stdout == f"elmokit {elmokit.__version__}\n"
-
-
-def test_a_new_command_is_one_module_and_one_line(run, monkeypatch):
-    from elmokit import cli
-
-    def hello(name: str) -> None:
-        """Greet somebody.
-
-        Politely.
-        """
-        print(f"hello {name}")
-
-    module = types.ModuleType("elmokit.cli.commands.hello")
-    module.hello = hello
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, "hello"))
-    assert re.search(r"hello +Greet somebody\.\n", run("--help").stdout)
-    assert "--debug" in run("hello", "--help").stdout
-    assert run("hello", "you").stdout == "hello you\n"

@@ -394,3 +394,16 @@ def test_pooling_that_cannot_be_is_refused(embedder, text, tmp_path, options, me
     with pytest.raises(InputError, match=message):
         embed_files(embedder, text, tmp_path / "out.h5", **options)
     assert list(tmp_path.iterdir()) == [text]
+
+
+def test_short_sentences_are_stored_by_their_number(embedder, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "PART_SENTENCES", 100)
+    (tmp_path / "blank.txt").write_text("\n" * 1000)
+    output, most = tmp_path / "out.h5", []
+
+    def listen(*_):
+        most.append(len(parts_of(output)))
+
+    embed_files(embedder, tmp_path / "blank.txt", output, batch_tokens=16, on_progress=listen)
+    assert max(most) == 10
+    assert len(read_hdf5(output)) == 1000

@@ -10,6 +10,8 @@ import pytest
 from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import FormatError
 
+from ...builders import fuzz_targets
+
 VECTORS = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
 
 
@@ -226,3 +228,12 @@ def test_a_closed_file_is_not_called_damaged(path, tmp_path, suffix):
         with pytest.raises(ValueError, match=rf"a\{suffix} is closed") as caught:
             read()
         assert not isinstance(caught.value, FormatError)
+
+
+@pytest.mark.parametrize("seed", [100573, 100587, 100733])
+def test_damaged_statistics_of_a_parquet_file_do_not_end_the_process(seed, tmp_path):
+    """pyarrow 26 calls `std::terminate` when it is asked for the metadata of such a column."""
+    pytest.importorskip("pyarrow")
+    (tmp_path / "files").mkdir()
+    target = fuzz_targets.TARGETS["parquet"](tmp_path / "files")
+    assert target.attempt(seed) in ("read", "refused")

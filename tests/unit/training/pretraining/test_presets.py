@@ -7,7 +7,6 @@ from elmokit.errors import ConfigError
 from elmokit.training.pretraining.finetune import FinetuneConfig
 from elmokit.training.pretraining.presets import (
     finetune_config,
-    preset_names,
     pretrain_config,
 )
 
@@ -35,13 +34,6 @@ def test_the_original_is_the_papers_model():
     assert config.schedule.kind == "constant"
 
 
-def test_presets_grow():
-    ladder = ("toy", "tiny", "small", "medium", "original")
-    assert set(ladder) <= set(preset_names())
-    sizes = [pretrain_config(preset).model.lstm.cell_dim for preset in ladder]
-    assert sizes == sorted(sizes)
-
-
 def test_overrides_win_over_the_recipe_and_the_recipe_over_the_preset(recipe):
     path = recipe("[train]\nbatch_size = 7\nlog_steps = 3\n[model.lstm]\ncell_dim = 100\n")
     config = pretrain_config("toy", recipe=path, overrides=["train.batch_size=9"])
@@ -51,11 +43,6 @@ def test_overrides_win_over_the_recipe_and_the_recipe_over_the_preset(recipe):
     assert config.model.lstm.cell_dim == 100
     assert config.model.lstm.projection_dim == toy.model.lstm.projection_dim
     assert config.optimizer == toy.optimizer
-
-
-def test_a_recipe_with_another_preset_than_the_one_asked_for_is_refused(recipe):
-    with pytest.raises(ValueError, match=r"'toy'.*/recipe\.toml .*'small'"):
-        pretrain_config("toy", recipe=recipe('preset = "small"\n'))
 
 
 def test_an_unknown_preset_is_refused():
