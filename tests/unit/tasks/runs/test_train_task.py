@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from pathlib import Path
 
 import pytest
 import torch
@@ -226,7 +225,6 @@ def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path,
 
 ENTITIES = "Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n"
 STATIC = InputSettings(embeddings="static")
-NONE = InputSettings(embeddings="none")
 
 
 @pytest.fixture
@@ -269,11 +267,6 @@ def test_files_of_other_labels_are_refused_before_training(files):
         with pytest.raises(InputError, match=rf"{name}\.conll"):
             prepare(files)
         getattr(files, name).write_text(before, encoding="utf-8")
-
-
-def test_what_is_read_twice_is_no_stream(tmp_path):
-    with pytest.raises(InputError, match=r"^-: .*task data must be read twice"):
-        prepare(TaskFiles(train=Path("-"), dev=tmp_path / "dev.txt"), NONE)
 
 
 def test_only_the_layers_of_sentences_that_are_read_are_computed(train, monkeypatch):
