@@ -154,7 +154,7 @@ def attack(
 ) -> tuple[int, Counter[str]]:
     """Damage and read; return the number of inputs and their outcomes.
 
-    It goes on for ``seconds``, for at least ``least`` inputs, and for up to 50 until one is refused.
+    It goes on for ``seconds`` and ``least`` inputs, and for up to 50 until one is refused.
     """
     outcomes: Counter[str] = Counter()
     deadline, seed = time.monotonic() + seconds, first

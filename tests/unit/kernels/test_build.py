@@ -6,13 +6,14 @@ import os
 import re
 import stat
 import subprocess
-import sys
 import time
 
 import pytest
 
 from elmokit.kernels import build
 from elmokit.kernels.build import find_compiled, load_library
+
+from ...builders.command_line import start_python
 
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 pytestmark = pytest.mark.usefixtures("small_libraries")
@@ -171,8 +172,5 @@ if child == 0:
     os._exit(0 if same else 3)
 assert os.waitpid(child, 0)[1] == 0
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    process = start_python(f"import warnings; warnings.simplefilter('ignore')\n{code}")
+    assert process.wait(120) == 0
