@@ -86,11 +86,6 @@ def test_a_model_predicts_loads_fast_and_its_card_says_what_it_is(name):
     assert perplexity(model, text).mean < len(model.word_vocab) / 50
 
 
-def test_none_named_is_english():
-    hashes = [elmokit.Embedder.load(*name).model.model_hash() for name in ((), ("en",))]
-    assert hashes[0] == hashes[1]
-
-
 @pytest.mark.parametrize("name", LEAST)
 def test_a_tagger_is_what_its_card_and_recipe_say(name, taggers):
     card = (PACKAGED_RUNS / name / "README.md").read_text(encoding="utf-8")
@@ -165,12 +160,3 @@ def test_a_tagger_on_another_model_than_its_own_is_told(tmp_path):
     (tmp_path / "ner-en/task.json").write_text(json.dumps(metadata), encoding="utf-8")
     with pytest.raises(FormatError, match=rf"/models/en .*{right[:12]}.*--model"):
         elmokit.TaskRun.load(tmp_path / "ner-en")
-
-
-def test_a_folder_of_that_name_is_none_unless_it_has_a_run(tmp_path, monkeypatch, caplog):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "ner-en").mkdir()
-    assert TASK_RUNS.find("ner-en") == PACKAGED_RUNS / "ner-en"
-    (tmp_path / "ner-en/task.json").touch()
-    assert TASK_RUNS.find("ner-en").resolve() == tmp_path / "ner-en"
-    assert "'ner-en'" in caplog.text

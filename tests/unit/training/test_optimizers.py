@@ -3,14 +3,12 @@
 import pytest
 import torch
 
-from elmokit.training import optimizers
 from elmokit.training.optimizers import (
     OPTIMIZERS,
     UPDATES_TOGETHER,
     OptimizerConfig,
     WeightAverage,
 )
-from elmokit.training.pretraining.presets import pretrain_config
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -23,17 +21,6 @@ def test_every_optimizer_updates_every_trainable_parameter(name):
     optimizer.step()
     changed = {key for key, value in module.state_dict().items() if (value != before[key]).any()}
     assert changed == {"weight", "bias"}
-
-
-def test_a_new_optimizer_is_a_function_and_a_line(monkeypatch):
-    """Every configuration knows it at once, from recipes and from ``--set``."""
-
-    def sgd(config, parameters):
-        return torch.optim.SGD(parameters, lr=config.learning_rate)
-
-    monkeypatch.setitem(optimizers.OPTIMIZERS, "sgd", sgd)
-    config = pretrain_config("toy", overrides=["optimizer.name=sgd"])
-    assert isinstance(config.optimizer.build(torch.nn.Linear(1, 1)), torch.optim.SGD)
 
 
 def moved(module, generator):
