@@ -53,6 +53,7 @@ SETTINGS = {
     "model.lstm.cell_dim": 1024,
     "model.lstm.projection_dim": 256,
     "softmax.num_samples": 8192,
+    "optimizer.name": "muon",
     "optimizer.learning_rate": 4e-3,
     "schedule.kind": "wsd",
     "schedule.final_factor": 0,
