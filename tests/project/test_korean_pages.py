@@ -23,7 +23,7 @@ OWN_CODE = (
 
 
 def code_of(path):
-    """Language and code of each block, without comments and the option for the language of the page."""
+    """Language and code of each block, without comments and the option of the page's language."""
     return [
         (
             match["language"],

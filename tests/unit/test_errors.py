@@ -10,7 +10,6 @@ from elmokit.errors import (
     InputError,
     MissingExtraError,
     as_input_error,
-    refuse,
 )
 
 
@@ -54,16 +53,3 @@ def test_a_check_at_the_door_is_about_the_input(kind):
     with pytest.raises(InputError, match="`layers` must be 3") as raised, as_input_error():
         raise kind("`layers` must be 3")
     assert type(raised.value.__cause__) is kind
-
-
-@pytest.mark.parametrize("error", [ConfigError("x"), RuntimeError("x"), FileNotFoundError("x")])
-def test_other_errors_pass_the_door_as_they_are(error):
-    with pytest.raises(type(error)) as raised, as_input_error():
-        raise error
-    assert raised.value is error
-
-
-def test_the_first_problem_that_is_there_is_told():
-    refuse({"`a` is not `b`": False})
-    with pytest.raises(InputError, match="`b` needs `c`"):
-        refuse({"`a` is not `b`": False, "`b` needs `c`": True, "`c`": True})

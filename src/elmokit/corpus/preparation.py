@@ -28,10 +28,11 @@ from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.field_checks import check_ranges
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
+from elmokit.text.scripts import has_letter, script_of
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.tokenizers.simple_data import LANGUAGES, VERSION
-from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, script_of, unfit
+from elmokit.text.vocab_doctor import MIN_KNOWN, unfit
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
 from elmokit.text.worker_processes import ONE_PROCESS, Workers

@@ -18,10 +18,10 @@ from elmokit.inference.batching import NUM_BOUNDARIES, DistinctTokens
 from elmokit.inference.word_cache import MAX_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
+from elmokit.text.scripts import script_of
 from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
-from elmokit.text.vocab_doctor import script_of
 from elmokit.text.word_vocab import WordVocab
 
 log = logging.getLogger(__name__)

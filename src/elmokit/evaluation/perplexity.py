@@ -11,10 +11,10 @@ from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.evaluation.text_scorer import (
     ScoredSentences,
     ScoringPrecision,
-    StartState,
     TextScorer,
     UnknownWords,
 )
+from elmokit.inference.state import StartState
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentences
 from elmokit.text.special_words import watched

@@ -18,7 +18,7 @@ from elmokit.field_checks import check_choice
 from elmokit.inference.batching import DistinctTokens, batch_by_length, fill_buffers
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.precision import find_device, has_quick_bf16
-from elmokit.inference.state import LSTMState
+from elmokit.inference.state import LSTMState, StartState
 from elmokit.inference.target_scores import DistributionTable, TargetScores, WordDistributions
 from elmokit.inference.warm_state import (
     inputs_of,
@@ -42,7 +42,6 @@ BATCH_TOKENS = 8192
 """Most positions computed together; a longer sentence goes alone."""
 BUFFER_TOKENS = 100_000
 """Positions sorted by length together; fewer if many likeliest words are named at each."""
-StartState = Literal["warm", "reset"]
 UnknownWords = Literal["auto", "spelled", "unk"]
 """What a word outside the vocabulary is scored as: ``<UNK>`` with its spelling, or ``<UNK>`` alone.
 ``auto``: with its spelling if the model knows how such words are spelled."""

@@ -1,4 +1,3 @@
-import io
 import json
 import logging
 from dataclasses import dataclass
@@ -29,13 +28,6 @@ def test_json_is_one_object_on_stdout(capsys):
     }
     assert captured.err == ""
     assert captured.out.count("\n") == 1
-
-
-def test_json_is_ascii_where_the_stream_is(monkeypatch):
-    raw = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    output.emit_json({"word": "눈"})
-    assert json.loads(raw.getvalue()) == {"word": "눈"}
 
 
 @pytest.mark.parametrize(

@@ -38,32 +38,6 @@ def test_lines_are_written_now_and_then(capsys, clock):
     assert lines[-1].startswith("training 44% 89 s, about")
 
 
-def test_what_a_resumed_job_had_done_before_is_no_part_of_its_pace(capsys, clock):
-    with bars.progress_bar("training", total=200, log_every_seconds=0) as progress:
-        for done in (100, 101, 120):
-            clock.now += 60
-            progress(done)
-    assert "about 4 min left" in lines_of(capsys)[-1]  # 19 in a minute, 80 are left
-
-
-def test_a_stage_that_comes_back_goes_on_with_its_clock_and_total(capsys, clock):
-    with bars.progress_bar("training", log_every_seconds=0) as progress:
-        for stage, done in (("training", 1), ("validating", 10), ("training", 2)):
-            progress(done, total=200, description=stage)
-            clock.now += 100
-        progress(0, total=10, description="validating")
-    lines = [line.split(",")[0] for line in lines_of(capsys)]
-    assert lines == ["training 0% 0 s", "validating 5% 0 s", "training 1% 3 min",
-                     "validating 0% 0 s"]  # fmt: skip
-
-
-def test_progress_is_silent_on_other_ranks(capsys, monkeypatch):
-    monkeypatch.setenv("RANK", "1")
-    with bars.progress_bar("training", total=200, log_every_seconds=0) as progress:
-        progress(100)
-    assert lines_of(capsys) == []
-
-
 def test_progress_on_a_terminal_draws_one_bar_on_stderr(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with bars.progress_bar("training") as progress:

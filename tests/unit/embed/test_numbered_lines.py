@@ -102,9 +102,3 @@ def test_a_record_without_text_stops_the_job(tmp_path, name, content, message):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere"):
         NumberedLines(tmp_path / "nowhere.txt")
-
-
-def test_a_server_that_does_not_tell_sizes(monkeypatch, tmp_path):
-    text = NumberedLines(write(tmp_path / "a.txt", b"one\n"))
-    monkeypatch.setattr(lines, "file_size", lambda _: None)
-    assert text.total_bytes is None

@@ -100,22 +100,6 @@ def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
     assert (report.oov_rate, report.state) == (expected.oov_rate, state)
 
 
-def test_many_likeliest_words_are_of_few_positions(model, monkeypatch):
-    expected = list(surprisal(model, SENTENCES, top=5, precision="fp32"))
-    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 60)
-    scorer = text_scorer.TextScorer(model, precision="fp32")
-    for top in (0, 5):
-        held = [one.distributions["forward"] for one in scorer.naming(top).score(SENTENCES)]
-        longest = 1 + max(map(len, SENTENCES))
-        assert all(len(one.ranks) < 60 / max(1, top) + longest for one in held)
-    rows = list(surprisal(model, SENTENCES, top=5, precision="fp32"))
-    for row, other in zip(rows, expected, strict=True):
-        assert (row.word, row.forward_rank) == (other.word, other.forward_rank)
-        for found, wanted in zip(row.forward_top, other.forward_top, strict=True):
-            assert found.word == wanted.word
-            assert found.probability == pytest.approx(wanted.probability, abs=1e-5)
-
-
 def test_rows_come_in_order_whatever_is_computed_together(model, monkeypatch):
     def keys(rows):
         return [(row.sentence, row.index, row.word) for row in rows]
@@ -128,14 +112,6 @@ def test_rows_come_in_order_whatever_is_computed_together(model, monkeypatch):
     for way in ("forward", "backward"):
         found = [getattr(row, way) for row in rows]
         assert found == pytest.approx([getattr(row, way) for row in expected], abs=2e-5)
-
-
-def test_memory_is_bounded_by_a_buffer(model, monkeypatch):
-    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 12)
-    read = []
-    rows = surprisal(model, (read.append(k) or ["is"] * 4 for k in range(9)), state="reset")
-    next(rows)
-    assert len(read) == 2
 
 
 def test_a_string_has_places_in_itself_and_a_list_has_none():

@@ -19,7 +19,6 @@ from elmokit.experiments.tables import (
     probe_table,
     score_table,
     settings_table,
-    tie_table,
     training_gain_table,
 )
 from elmokit.probes.layer_weights import MixWeights
@@ -203,10 +202,3 @@ def test_what_training_added_is_shown_by_figure(probed):
     assert float(low) < 8 < 10 < float(high)  # the untrained ones differ by 2
     nothing = Findings(probed.runs[:1], None)
     assert training_gain_table(nothing, probe=PROBE).rows == ()
-
-
-def test_ties_and_weights_of_the_prior_are_shown(probed):
-    first, layer, random = tie_table(probed, probe=PROBE).rows
-    assert first == ("first sense", "7", "–", "–", "7", "–", "–", "–")
-    assert layer == ("layer 1", *["7"] * 6, "0.25")
-    assert random[-1] == "0.25, 0.25"

@@ -102,18 +102,6 @@ def test_a_listed_name_cannot_lead_to_a_local_file(tmp_path):
         [list(read_pieces(file)) for file in find_files("memory://c")]
 
 
-def test_errors_of_a_driver_name_the_address(monkeypatch):
-    class Broken(MemoryFileSystem):
-        protocol = ("az",)
-
-        def __init__(self, **_):
-            raise ValueError("Must provide an account_name")
-
-    fsspec.register_implementation("az", Broken, clobber=True)
-    with pytest.raises(InputError, match=r"az://box/t\.txt: ValueError: .*account_name"):
-        find_files("az://box/t.txt")
-
-
 def test_files_folders_and_patterns_are_found():
     for name in ("b.txt", "a.txt.gz", ".hidden", "deep/c.txt"):
         put(f"memory://corpus/{name}", gzip.compress(b"text") if "gz" in name else b"text")
@@ -228,24 +216,6 @@ def test_what_arrives_incomplete_is_kept(monkeypatch):
     ):
         path.write_bytes(b"whole")
     assert path.read_bytes() == b"whole"
-
-
-def test_two_processes_do_not_send_to_one_address():
-    with local_output("memory://o.h5") as path:
-        path.write_bytes(b"first")
-        with (
-            pytest.raises(FileExistsError, match=r"Another process writes to memory://o\.h5"),
-            local_output("memory://o.h5"),
-        ):
-            raise AssertionError("nothing may be done")
-    assert get("memory://o.h5") == b"first"
-    assert not path.parent.exists()
-
-
-def test_a_missing_driver_is_named(monkeypatch):
-    fsspec.register_implementation("s3", "no_such_driver.FileSystem", clobber=True, errtxt="get it")
-    with pytest.raises(InputError, match=r"s3://nowhere/t\.txt.*s3fs"):
-        find_files("s3://nowhere/t.txt")
 
 
 def refused_before_work(kind, match, target, **options):

@@ -9,7 +9,6 @@ from elmokit.errors import InputError
 from elmokit.probes import neighbors
 from elmokit.probes.neighbors import (
     Occurrence,
-    batched,
     find_neighbors,
     find_occurrences,
     nearest_occurrences,
@@ -18,7 +17,6 @@ from elmokit.probes.neighbors import (
     occurrence_in,
     share_of_same_sense,
     spread,
-    unit_rows,
 )
 from elmokit.vectors.static_vectors import StaticVectors
 
@@ -175,8 +173,3 @@ def test_a_query_is_never_its_own_neighbor(repeated):
     assert [list(one.tokens) for one in near.neighbors] == others
     (near,) = find_neighbors(WordEmbedder(), [repeated, *others], "money", query=query)
     assert [list(one.tokens) for one in near.neighbors] == others[:1]
-
-
-def test_rows_get_length_1_and_batches_lose_nothing():
-    np.testing.assert_allclose(unit_rows(np.array([[3.0, 4.0], [0, 0]])), [[0.6, 0.8], [0, 0]])
-    assert list(batched(range(5), 2)) == [[0, 1], [2, 3], [4]]

@@ -51,7 +51,7 @@ def save(folder, number, module, optimizer):
     return Pieces(folder)
 
 
-@pytest.mark.parametrize("name", ["adamw", "adagrad"])
+@pytest.mark.parametrize("name", ["adamw", "adagrad", "muon"])
 def test_training_goes_on_bit_for_bit(module, tmp_path, name):
     optimizer = trained(module, name=name)
     path = save(tmp_path, 3, module, optimizer)
@@ -92,7 +92,7 @@ def test_parameters_that_were_never_updated_have_no_state(module, tmp_path):
     assert set(fresh.state) == set(module[1].parameters())
 
 
-@pytest.mark.parametrize("name", ["adamw", "adagrad"])
+@pytest.mark.parametrize("name", ["adamw", "adagrad", "muon"])
 @pytest.mark.parametrize("change", ["fewer", "another shape", "another parameter"])
 def test_an_optimizer_of_another_model_is_refused(module, tmp_path, name, change):
     tensors = load_checkpoint(save(tmp_path, 3, module, trained(module, name=name))).optimizer

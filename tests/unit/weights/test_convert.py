@@ -15,7 +15,7 @@ from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf import write_bilm_tf
-from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.readers.registry import FORMATS
 from elmokit.weights.stored_bilm import read_bilm
 
@@ -118,20 +118,6 @@ def test_a_compressed_vocabulary_is_read_where_a_plain_one_is(original, tmp_path
     (original / "vocab.txt").unlink()
     for source in (original, path):
         assert convert(source, tmp_path / "model", overwrite=True).vocabulary == 5
-
-
-@pytest.mark.parametrize("name", ["options.json", "weights.hdf5", "vocab.txt"])
-def test_a_pointer_of_git_lfs_is_called_one(original, tmp_path, name):
-    (original / name).write_text(
-        f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
-    )
-    files = {"options": original / "options.json", "weights": original / "weights.hdf5"}
-    for read in (
-        lambda: convert(original, tmp_path / "model"),
-        lambda: read_bilm_tf(**files, vocab=original / "vocab.txt"),
-    ):
-        with pytest.raises(FormatError, match=rf"{name}: .*Git LFS.*git lfs pull"):
-            read()
 
 
 @pytest.mark.parametrize(("dtype", "share"), [("float16", 0.7), ("int8", 0.9)])

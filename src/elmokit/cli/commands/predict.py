@@ -22,6 +22,7 @@ def predict(
     model: options.RunModelOption = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
+    by_document: bool = False,
     json: bool = False,
 ) -> None:
     """Predict with a trained task model on raw text.
@@ -32,6 +33,8 @@ def predict(
     CRF).
 
     Args:
+        by_document: Give a name one type throughout a document, and find it wherever it is (ner).
+            A document ends at an empty line and at the end of TEXT.
         json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
@@ -48,11 +51,12 @@ def predict(
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
     places, texts = tee(chain([first], located))
     names, lines = (str(place) for place, _ in places), (line for _, line in texts)
+    how = {"tokenizer": tokenizer, "names": names, "by_document": by_document}
     if json:
-        for answer in trained.predict_json(lines, tokenizer=tokenizer, names=names):
+        for answer in trained.predict_json(lines, **how):
             emit_json(answer)
         return
-    for answer in trained.predict(lines, tokenizer=tokenizer, names=names):
+    for answer in trained.predict(lines, **how):
         typer.echo(trained.task.show(*answer))
 
 

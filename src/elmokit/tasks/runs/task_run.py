@@ -17,6 +17,7 @@ from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.files.damage import damage
 from elmokit.inference.precision import find_device, import_torch
+from elmokit.tasks.consistency import agreeing
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM, reopen_bilm
@@ -266,9 +267,10 @@ class TaskRun:
         *,
         tokenizer: str | None = None,
         names: Iterable[str] | None = None,
+        by_document: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
-        answers = self._predict(texts, tokenizer, names, with_probs=True)
+        answers = self._predict(texts, tokenizer, names, with_probs=True, by_document=by_document)
         return (self.task.as_json(example, *answer) for example, answer in answers)
 
     def predict(
@@ -277,6 +279,7 @@ class TaskRun:
         *,
         tokenizer: str | None = None,
         names: Iterable[str] | None = None,
+        by_document: bool = False,
     ) -> Iterator[tuple[Any, Any]]:
         """Yield example and prediction for each text.
 
@@ -288,14 +291,16 @@ class TaskRun:
                 sentences.
             tokenizer: Splits strings instead of the biLM's own, with a warning if it differs.
             names: Of the texts, for error messages; none: ``Text 1`` and so on.
+            by_document: Give a name one type throughout a document, and find it wherever it is
+                (`elmokit.tasks.consistency`). For ``ner``; an empty text ends a document.
 
         Raises:
             TypeError: at once if ``texts`` is one string; for a text that is neither string nor
                 list of strings.
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
-                its name.
+                its name; for ``by_document`` with a task other than ``ner``.
         """
-        return self._predict(texts, tokenizer, names, with_probs=False)
+        return self._predict(texts, tokenizer, names, with_probs=False, by_document=by_document)
 
     def _predict(
         self,
@@ -304,8 +309,11 @@ class TaskRun:
         names: Iterable[str] | None,
         *,
         with_probs: bool,
+        by_document: bool,
     ) -> Iterator[tuple[Any, Any]]:
         check_is_list(texts, name="texts")
+        if by_document and self.task.name != "ner":
+            raise InputError(f"by_document is for models of the task ner, not {self.task.name}.")
         own = self._bilm.tokenizer
         if tokenizer is not None:
             trained_with = TokenizerConfig(name=own.name, version=own.version)
@@ -313,7 +321,8 @@ class TaskRun:
             own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
         known_names = map("Text {}".format, count(1)) if names is None else names
         named = zip(known_names, texts, strict=names is not None)
-        return self._predictions(named, own, with_probs=with_probs)
+        answers = self._predictions(named, own, with_probs=with_probs)
+        return agreeing(answers, with_probs=with_probs) if by_document else answers
 
     def _predictions(
         self,

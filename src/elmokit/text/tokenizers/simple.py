@@ -176,14 +176,27 @@ class Patterns(NamedTuple):
 class Rules:
     """How the chunks of a language are taken apart, and where its sentences end."""
 
+    version: str
     language: data.Language
-    patterns: Patterns
+
+    @functools.cached_property
+    def patterns(self) -> Patterns:
+        """The patterns, compiled at their first use."""
+        return _patterns_of(self.version, self.language)
+
+    @functools.cached_property
+    def dotted(self) -> frozenset[str]:
+        """Words of which a full stop is a part."""
+        return self.language.titles | self.language.references | self.language.abbreviations
 
     def take_apart(self, chunk: str) -> _Chunk:
         """Return the tokens of a chunk, and what its end may be."""
-        if chunk.isascii() and chunk.isalpha() and chunk.lower() not in self.language.contractions:
+        if _is_ascii_word(chunk) and chunk.lower() not in self.language.contractions:
             return _Chunk((chunk,), 0, (chunk,))
-        if "://" not in chunk and "@" not in chunk:
+        # A mark, and letters before it, are no two sentences. Short texts of such chunks need none
+        # of the patterns, which take longer to compile than everything else does.
+        has_glue = len(chunk) > 1 and not _is_ascii_word(chunk[:-1])
+        if has_glue and "://" not in chunk and "@" not in chunk:
             pieces = self.patterns.glue.split(chunk)
             if len(pieces) > 1:
                 return _Chunk(tuple(pieces), _GLUED, ())
@@ -201,6 +214,12 @@ class Rules:
         return _Chunk(tokens, end, tuple(final_tokens))
 
     def _tokens_of(self, chunk: str) -> tuple[str, ...]:
+        word, mark = chunk[:-1], chunk[-1]
+        if not word:
+            return (chunk,)
+        is_part = mark == "." and (self.language.has_ordinals or word in self.dotted)
+        if mark in _MARKS and len(word) > 1 and _is_ascii_word(word) and not is_part:
+            return (*self._split_word(word), mark)
         tokens: list[str] = []
         for match in self.patterns.token.finditer(chunk):
             token = match.group()
@@ -245,10 +264,12 @@ class Rules:
             return 0
         if core.endswith(".."):
             return _END_STRONG
-        stem = self.patterns.stem.search(core[-_MAX_CACHED_CHARACTERS:-1])
-        if stem is None:
-            return _END_STOP
-        word = stem.group()
+        word = core[-_MAX_CACHED_CHARACTERS:-1]
+        if not _is_ascii_word(word):
+            stem = self.patterns.stem.search(word) if word else None
+            if stem is None:
+                return _END_STOP
+            word = stem.group()
         if word in self.language.titles:
             return 0
         if word in self.language.references:
@@ -295,11 +316,22 @@ _ORDINAL = re.compile(r"\d{1,2}|[IVXL]+")
 _SENTENCE_ENDS = frozenset([*data.STRONG_ENDS, "."])
 
 
+_MARKS = frozenset('.,;:?!")]')
+"""Tokens of their own after any word that has no full stop as a part of it."""
+
+
 @functools.cache
 def rules_of(version: str) -> Rules:
     """Return the rules of a version."""
     number, _, code = version.partition(", ")
-    language = data.LANGUAGES["en" if number in ("1", "2") else code]
+    return Rules(version, data.LANGUAGES["en" if number in ("1", "2") else code])
+
+
+def _is_ascii_word(text: str) -> bool:
+    return text.isascii() and text.isalpha()
+
+
+def _patterns_of(version: str, language: data.Language) -> Patterns:
     is_english, has_ordinals = language is data.LANGUAGES["en"], language.has_ordinals
     number_suffix = r"['’]s(?!\w)" if is_english else r"['’][^\W\d_]\w*"
     clitic_alone = r"(?i:['’](?:s|m|d|ll|re|ve|em|n)|(?<!\w)n['’]t)(?!\w)" if is_english else _NEVER
@@ -339,9 +371,9 @@ def rules_of(version: str) -> Rules:
         rf"|(?<=[a-z]{{2}}[.?!])(?=(?:{_any_of(language.starters)})(?!\w))"
     )
     han_or_kana = f"{han}{hiragana}{katakana}"
-    if number != "1":
+    if version != "1":
         glue += rf"|(?<=[?!])(?=[{han_or_kana}])(?<=[{han_or_kana}].)"
-    patterns = Patterns(
+    return Patterns(
         token=re.compile(token, re.VERBOSE),
         stem=re.compile(rf"{word}+(?:[.'’]{word}+)*$"),
         glue=re.compile(glue),
@@ -359,7 +391,6 @@ def rules_of(version: str) -> Rules:
             r"(?:^|\W)[a-z'’]{3,}(?:\.|[?!]+)$" if is_english else r"[^\W\d_][?!]+$"
         ),
     )
-    return Rules(language, patterns)
 
 
 def _any_of(words: frozenset[str]) -> str:

@@ -39,19 +39,6 @@ def test_json_has_the_facts(run, corpus, tmp_path):
     }
 
 
-def test_the_doctor_finds_nothing_in_its_own_vocabulary(run, corpus, tmp_path):
-    output = tmp_path / "vocab.txt"
-    language = "--language", "en"
-    run(corpus, "-o", output, *language)
-    result = run("--check", output, corpus, "--max-characters", 5, *language)
-    assert result.exit_code == 0
-    assert "no problem found" in result.stdout
-    assert "coverage       100.00%" in result.stdout
-    report = json.loads(run("--check", output, corpus, "--json", *language).stdout)
-    assert report["corpus"]["rank_correlation"] > 0.8
-    assert report["errors"] == []
-
-
 def test_special_words_in_the_corpus_are_told(run, tmp_path):
     marked, output = tmp_path / "marked.txt", tmp_path / "vocab.txt"
     marked.write_text("<s> The end . </s>\n" * 3, encoding="utf-8")
@@ -76,17 +63,6 @@ def test_the_field_with_the_text_is_an_option(run, tmp_path, name, text):
     assert output.read_text().splitlines()[3:] == ["The", "end"]
     checked = json.loads(run(path, "--check", output, "--text-field", "body", "--json").stdout)
     assert checked["corpus"]["coverage"] == 1
-
-
-def test_what_is_there_is_replaced_only_if_asked_for(run, corpus, tmp_path):
-    notes = tmp_path / "notes.txt"
-    notes.write_text("precious")
-    result = run(corpus, "-o", notes)
-    assert result.exit_code == 2
-    assert "notes.txt exists already. Replace it with --overwrite" in result.stderr
-    assert notes.read_text() == "precious"
-    assert run(corpus, "-o", notes, "--overwrite").exit_code == 0
-    assert notes.read_text().startswith("<S>\n")
 
 
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])

@@ -23,10 +23,8 @@ from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with
 from elmokit.training.pretraining.pretrain import RunOptions
 from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
 from elmokit.training.schedules import Limits
-from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.model_dir import load_model
 
-from ....builders.conversion import convert
 from ....builders.training_models import VOCAB, WORDS, random_sentences, toy_model, write_text
 
 FULL = SoftmaxConfig(kind="full")
@@ -224,15 +222,6 @@ class TestFinetune:
         assert result.before["in_domain"].forward == np.inf
         assert np.isfinite(result.after["in_domain"].mean)
 
-    def test_other_general_text_is_another_job(self, save, domain, tmp_path):
-        model_path = save()
-        texts = [write_text(tmp_path / f"{n}.txt", random_sentences(n)) for n in (20, 30)]
-        first = self.run(model_path, domain, tmp_path, general=texts[:1])
-        with pytest.raises(ConfigError, match=r"general was .*20\.txt.* is now .*30\.txt"):
-            self.run(model_path, domain, tmp_path, general=texts[1:], resume=True)
-        again = self.run(model_path, domain, tmp_path, general=texts[:1], resume=True)
-        assert again.before == first.before
-
     def test_the_model_knows_its_base(self, save, domain, tmp_path):
         scores = {
             "scores": {"names": "71.0"},
@@ -245,24 +234,6 @@ class TestFinetune:
         assert facts["base_model"] == {"name": "base", "hash": base_hash}
         assert facts["base"] == {"steps": 90, "corpus": "news"}
         assert facts["steps"] == 10
-
-    def test_the_options_of_an_original_come_back(self, domain, tmp_path):
-        original, files = tmp_path / "original", ("options.json", "weights.hdf5")
-        write_bilm_tf(toy_model(vocab=VOCAB), *(original / name for name in files))
-        VOCAB.write(original / "vocab.txt")
-        options = json.loads((original / "options.json").read_text())
-        options |= {"n_train_tokens": 768648884, "all_clip_norm_val": 10.0, "unroll_steps": 20}
-        (original / "options.json").write_text(json.dumps(options))
-        convert(original, tmp_path / "base")
-
-        vocab = WordVocab([*VOCAB.words, "ship", "unseen"])
-        self.run(str(tmp_path / "base"), domain, tmp_path, vocab=vocab)
-        report = convert(tmp_path / "tuned", tmp_path / "back")
-        back = json.loads((tmp_path / "back" / "options.json").read_text())
-        assert options["n_tokens_vocab"] == len(VOCAB)
-        assert back == {**options, "n_tokens_vocab": len(vocab)}
-        assert report.same_bits
-        assert "original_options" not in load_model(tmp_path / "tuned").training_metadata["base"]
 
     @pytest.mark.parametrize(
         ("tokenizer", "normalization"), [("simple", "plain-1"), ("whitespace", "NFC")]
