@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -147,6 +147,13 @@ def tokenizer_of(tokenizer: str | None, language: str | None) -> str | None:
 PRESETS = ", ".join(preset_names())
 RunDirOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for the run and its model.")
+]
+TrainingPrecisionOption = Annotated[
+    Literal["auto", "fp32", "bf16"] | None,
+    typer.Option(
+        help="Of matrix products; default: the recipe's, or auto: bf16 on a CPU that is faster in "
+        "it. Sets train.precision."
+    ),
 ]
 RecipeOption = Annotated[
     Path | None, typer.Option(metavar="FILE.toml", help="Settings; override preset and defaults.")

@@ -152,6 +152,8 @@ def prepare_text(
     valid_dir, held_out = run_dir / VALID, None
     text_shards = TextShards(text, normalization, on_preparation, workers, reader)
     if sources.shards is not None:
+        if text.replay is not None:
+            raise InputError("text.replay (--replay) is mixed into raw text, not finished shards.")
         shards = sources.shards
         text_shards = text_shards.like(shards, normalization_is_fixed=normalization_is_fixed)
         for unused in (run_dir / SHARDS, valid_dir):  # of an earlier preparation, of other text
@@ -164,7 +166,7 @@ def prepare_text(
             sources.corpus, run_dir / SHARDS, held_out_dir=None if sources.valid else valid_dir
         )
     if sources.valid:
-        held_out, _ = text_shards.make(sources.valid, valid_dir)
+        held_out, _ = text_shards.without_replay().make(sources.valid, valid_dir)
     # one pass over the shards serves the vocabulary and the search for copies
     repeats = Repeats(shards.num_sentences, held_out)
     if fixed_vocab is None:

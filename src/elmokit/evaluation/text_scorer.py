@@ -17,7 +17,7 @@ from elmokit.errors import InputError
 from elmokit.field_checks import check_choice
 from elmokit.inference.batching import DistinctTokens, batch_by_length, fill_buffers
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.precision import find_device
+from elmokit.inference.precision import find_device, has_quick_bf16
 from elmokit.inference.state import LSTMState, StartState
 from elmokit.inference.target_scores import DistributionTable, TargetScores, WordDistributions
 from elmokit.inference.warm_state import (
@@ -27,7 +27,6 @@ from elmokit.inference.warm_state import (
     warm_state,
     warm_text,
 )
-from elmokit.kernels.inference import load_kernels
 from elmokit.shapes import Bool, Float, Integer
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import Tokenizer
@@ -111,7 +110,7 @@ class TextScorer:
         self.spelling = None if unknown == "unk" else model.spelling
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
-        is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(device))
+        is_bf16 = precision == "bf16" or (precision == "auto" and has_quick_bf16(device))
         self.precision: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
         self.state = state
         self.bilm = FrozenBiLM(model, precision=self.precision, device=device)
@@ -267,11 +266,6 @@ def open_scorer(
         unknown=unknown, device=find_device(device),
     )  # fmt: skip
     return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
-
-
-def _has_quick_bf16(device: str) -> bool:
-    kernels = load_kernels() if device == "cpu" else None
-    return kernels is not None and kernels.has_quick_bf16
 
 
 def scoring_vocab(model: LoadedBiLM) -> WordVocab:

@@ -13,7 +13,7 @@ from elmokit.errors import InputError
 from elmokit.evaluation.typed_words import TypedWord
 from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import plain_suffix
-from elmokit.files.text_records import table_rows
+from elmokit.files.text_records import CHOOSE, table_rows
 from elmokit.shapes import Float, Int
 from elmokit.wording import printable, shown
 
@@ -119,6 +119,12 @@ class TableText:
         self, paths: Sequence[Path], text_column: str, item_column: str | None = None
     ) -> None:
         tables = [Table(path) for path in paths]
+        for table in tables:
+            if text_column not in table.header:
+                columns = ", ".join(map(shown, table.header))
+                raise InputError(
+                    f"{table.path} has no column {shown(text_column)}; it has {columns}. {CHOOSE}"
+                )
         headers = (table.header for table in tables)
         own = text_column if item_column is None else None  # a word stays with its row
         self.columns = [

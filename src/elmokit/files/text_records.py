@@ -32,7 +32,8 @@ CHOOSE = (
     "Choose with --column NAME the one that holds the text (a number from 1 in a table without a "
     "header; 0 reads whole lines of any file as text)."
 )
-_SNIFFED_LINES = 10
+_SNIFFED_LINES, _SNIFFED_BYTES = 10, 1 << 16
+"""By which a file is known, at least one line."""
 _ROWS_TOGETHER, _BATCH_BYTES, _MAX_PAGE_BYTES = 256, 1 << 25, 1 << 27
 """Of Parquet: rows in memory, bytes that repeated texts may make of them, and size of a page, to
 which twice that of the file is added: some programs write pages of 100 MB."""
@@ -103,7 +104,7 @@ class TextRecords:
     def _text_records(self) -> Iterator[TextRecord]:
         lines = self._lines(self.max_line_bytes)
         if self._given != WHOLE_LINES:
-            head = list(itertools.islice(lines, _SNIFFED_LINES))
+            head = list(_first_lines(lines))
             lines = itertools.chain(head, lines)
             found = self._structure([raw for _, raw in head if raw and raw.strip()])
             if found is not None and self._given is None:
@@ -298,6 +299,15 @@ class TextRecords:
             yield from file.iter_batches(num_rows, row_groups=[group], columns=fields)
 
 
+def _first_lines(lines: Lines) -> Lines:
+    num_bytes = 0
+    for count, (number, raw) in enumerate(lines, 1):
+        yield number, raw
+        num_bytes += len(raw or b"")
+        if count == _SNIFFED_LINES or num_bytes > _SNIFFED_BYTES:
+            return
+
+
 def table_rows(
     path: AnyFile, lines: Iterable[tuple[int, str]], delimiter: str
 ) -> Iterator[tuple[int, list[str]]]:
@@ -325,5 +335,5 @@ def delimiter_of(lines: Sequence[str]) -> str | None:
     if len(names) < 2 or len({*names}) < len(names) or not all(map(_COLUMN_NAME.fullmatch, names)):
         return None
     rows = list(csv.reader(f"{line}\n" for line in lines[1:]))
-    rows = rows[:-1] if len(lines) == _SNIFFED_LINES else rows  # the last may go on
+    rows = rows[:-1] if len(rows) > 2 else rows  # the last may go on in later lines
     return "," if len(rows) >= 2 and all(len(row) == len(names) for row in rows) else None

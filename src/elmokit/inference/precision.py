@@ -32,6 +32,12 @@ def check_precision(precision: str) -> Precision:
     return cast(Precision, check_choice(precision, Precision, name="precision"))
 
 
+def has_quick_bf16(device: str) -> bool:
+    """Return whether products in bf16 are faster there than in fp32: what ``auto`` means."""
+    kernels = load_kernels() if device == "cpu" else None
+    return kernels is not None and kernels.has_quick_bf16
+
+
 def find_device(device: object) -> str:
     """Return the name of the device that a user chose; ``auto`` is CUDA if available.
 

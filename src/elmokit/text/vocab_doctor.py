@@ -22,7 +22,7 @@ from elmokit.text.word_counter import LOWER_CASE_UNKNOWN, WordCounter
 from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, UNKNOWN_WORD, read_all_lines
 from elmokit.wording import counted, shown
 
-MIN_KNOWN = 0.05
+MIN_KNOWN = 0.1
 """Share of the words with letters below which a vocabulary cannot be that of a text: a hundred
 frequent words make up half of any text in their language and spelling."""
 _MANY_UNKNOWN = 0.3

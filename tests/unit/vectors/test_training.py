@@ -139,10 +139,10 @@ def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path):
     simple = {"tokenizer": "simple", "version": "1", "normalization": "NFC"}
     for settings, named, expected, version in (
         ({}, None, decomposed.split(), "1"),
-        ({}, "simple", [*decomposed[:-7].split(), "did", "n't"], "2"),
+        ({}, "simple:en", [*decomposed[:-7].split(), "did", "n't"], "3, en"),
         (simple, None, words, "1"),
         (simple, "simple", words, "1"),  # it keeps its version if it is named
-        (None, None, words, "2"),
+        (None, None, ["강물", "didn't"], "3"),
     ):
         folder = tmp_path / f"{settings}{named}"
         model = None if settings is None else save_model(folder, **settings)

@@ -30,6 +30,7 @@ def pretrain(
     epochs: float | None = None,
     tokens: int | None = None,
     keep: Annotated[str | None, typer.Option(metavar="1M,2M,…")] = None,
+    precision: options.TrainingPrecisionOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     input_: Annotated[Literal["chars", "words"] | None, typer.Option("--input")] = None,
@@ -70,12 +71,18 @@ def pretrain(
     from elmokit.training.schedules import Limits
 
     kept, tokenizer = options.counts_of(keep), options.tokenizer_of(tokenizer, language)
-    own = {"text.tokenizer.name": tokenizer, "text.field": text_field, "train.keep_tokens": kept}
+    own = {
+        "text.tokenizer.name": tokenizer,
+        "text.field": text_field,
+        "train.keep_tokens": kept,
+        "train.precision": precision,
+    }
     overrides = [*options.as_settings(own), *(set_ or [])]
     config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
     options.check_agreement(config, {
         "--tokenizer": ("text.tokenizer.name", tokenizer and TokenizerConfig(name=tokenizer).name),
         "--column": ("text.field", text_field),
+        "--precision": ("train.precision", precision),
         "--keep": ("train.keep_tokens", kept),
     })  # fmt: skip
     run_options = RunOptions(

@@ -22,7 +22,7 @@ def corpus(tmp_path):
 
 def test_json_has_the_facts(run, corpus, tmp_path):
     output = tmp_path / "vocab.txt"
-    run(corpus, "-o", output, "--max-size", 3)
+    run(corpus, "-o", output, "--max-size", 3, "--language", "en")
     assert output.read_text() == "<S>\n</S>\n<UNK>\nThe\n.\ndid\n"
     settings = "--min-count", 2, "--tokenizer", "whitespace", "--overwrite"
     result = run(corpus, "-o", output, *settings, "--json")

@@ -1,5 +1,6 @@
 """Fine-tuning: changed vocabularies, a fresh softmax, perplexities before and after."""
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,9 @@ import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.corpus.preparation import VocabConfig
-from elmokit.corpus.shards import write_shards
+from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -45,6 +46,37 @@ def probs(model, hidden):
 
 def bilm_tensors(model):
     return {n: v for n, v in model.state_dict().items() if not n.startswith("softmax.")}
+
+
+@pytest.mark.parametrize(("num_known", "is_refused"), [(2, True), (4, False)])
+def test_text_of_another_language_is_refused_before_an_update(tmp_path, num_known, is_refused):
+    toy_model().save(tmp_path / "base")
+    words = ["ein", "ganz", "anderer", "Text"] * 8
+    text = write_text(tmp_path / "text.txt", [[*words, *["bank"] * num_known]] * 30)
+    arguments = (CONFIG, str(tmp_path / "base"), [text], tmp_path / "run", RunOptions(limits=SHORT))
+    if is_refused:
+        with pytest.raises(FormatError, match=r"9\d\.\d% .*unknown.*--vocab"):
+            finetune(*arguments)
+    else:
+        finetune(*arguments)
+
+
+@pytest.mark.parametrize("has_valid", [True, False])
+def test_replayed_text_is_trained_on_and_not_validated_on(has_valid, tmp_path):
+    toy_model().save(tmp_path / "base")
+    domain = write_text(tmp_path / "domain.txt", [["river", "bank"]] * 200)
+    general = write_text(tmp_path / "general.txt", [["money", "boat", "of"]] * 7)
+    config = replace(CONFIG, text=TextConfig(replay=str(general), replay_share=0.25))
+    options = RunOptions(limits=SHORT, valid=[domain] if has_valid else ())
+    finetune(config, str(tmp_path / "base"), [domain], tmp_path / "run", options)
+    trained, validated = (
+        list(itertools.chain.from_iterable(ShardSet.open(tmp_path / "run" / name).sentences()))
+        for name in ("shards", "valid")
+    )
+    assert trained.count("boat") * 3 == pytest.approx(0.25 * len(trained), abs=3)
+    assert set(validated) == {"river", "bank"}
+    with pytest.raises(InputError, match="--replay"):
+        finetune(config, str(tmp_path / "base"), [tmp_path / "run/shards"], tmp_path / "second")
 
 
 class TestWithVocab:
