@@ -9,6 +9,7 @@ import numpy as np
 
 from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.evaluation.text_scorer import (
+    BATCH_SENTENCES,
     ScoredSentences,
     ScoringPrecision,
     StartState,
@@ -31,7 +32,7 @@ def perplexity(
     model: LoadedBiLM | str | PathLike[str],
     sentences: Iterable[GivenSentence],
     *,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SENTENCES,
     state: StartState | str = "warm",
     precision: ScoringPrecision | str = "auto",
     unknown: UnknownWords | str = "auto",

@@ -30,7 +30,7 @@ def pairs(
     good: str = _COLUMNS[0],
     bad: str = _COLUMNS[1],
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
-    batch_size: options.ScoringBatchOption = 64,
+    batch_size: options.ScoringBatchOption = 1024,
     tokenizer: str | None = None,
     state: str = "warm",
     unknown: str = "auto",

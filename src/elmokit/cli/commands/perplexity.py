@@ -13,7 +13,7 @@ def perplexity(
     model: options.ModelArgument,
     text: options.TextArgument,
     *,
-    batch_size: options.ScoringBatchOption = 64,
+    batch_size: options.ScoringBatchOption = 1024,
     tokenizer: str | None = None,
     state: str = "warm",
     unknown: str = "auto",
