@@ -103,9 +103,13 @@ def read_contexts(
         start: (hidden (N, 1, D), cell (N, 1, H)) before each sequence.
         on_top: Called with the outputs of the last layer, some contexts at a time.
     """
-    state = start
+    state, place = start, [0]
     for segments in contexts.rounds:
-        parents = [segment.parent for segment in segments]
+        # the order in which the engine reads: states of thousands of rows are copied only once
+        order = np.argsort([-len(segment.tokens) for segment in segments], kind="stable")
+        segments = [segments[i] for i in order]
+        parents = [place[segment.parent] for segment in segments]
+        place = np.argsort(order).tolist()
         state = state[0][:, parents], state[1][:, parents]
         state = _read_round(engine, direction, vectors, segments, state, on_top)
 
