@@ -11,6 +11,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.evaluation.pairs import Pair, PairFigures, PairScores
@@ -112,12 +113,12 @@ def pairs(
         }))  # fmt: skip
         return
     if kept:
-        typer.echo(f"{model} over its training: {len(rows):,} pairs")
+        typer.echo(f"{model} over its training: {counted(len(rows), 'pair')}")
         _echo_header("words read")
         for name, words in curve.items():
             _echo(f"{words:,}", figures[name]["all"])
     for name in (model, *(compare or ())):
-        typer.echo(f"{name}: {len(rows):,} pairs")
+        typer.echo(f"{name}: {counted(len(rows), 'pair')}")
         _echo_header()
         _echo("all", figures[name]["all"])
         for label, values in figures[name]["by"].items():
