@@ -52,8 +52,9 @@ def reading(
 
     TABLE (.csv, or separated by tabs, with a header) has a row per word. Surprisal is that of the
     whole word between spaces. The gain is that of a linear regression over its baseline (length,
-    frequency and position, also of the words before), on sentences that were held out: nats of
-    log-likelihood a word, and points of R². Last words of sentences are left out.
+    frequency and position, also of the words before), on items that were held out (on sentences, if
+    there are fewer than 20 items): nats of log-likelihood a word, and points of R². Last words of
+    sentences are left out.
 
     Args:
         measure: Column with reading times or amplitudes; repeatable.
@@ -124,10 +125,13 @@ def reading(
         name: _with_spill(column, words, spill)[usable] for name, column in others.items()
     }
 
+    items = None if sentence is not None else np.array(rows[item])[usable].tolist()
+    groups, group_name = times.groups_of(own.sentence, items)
+
     def gains_of(predictors: "dict[str, np.ndarray]") -> "dict[str, dict[str, Gain]]":
         return {
             name: {
-                predictor: times.gain(values[name][usable], baseline, columns, own.sentence)
+                predictor: times.gain(values[name][usable], baseline, columns, groups)
                 for predictor, columns in predictors.items()
             }
             for name in measure
@@ -145,6 +149,7 @@ def reading(
     if json:
         emit_json({
             "words": int(usable.sum()), "left_out": int((~usable).sum()), "sentences": len(texts),
+            "held_out_by": group_name,
             "unknown": float(np.mean([one.is_unknown for one in own.words])),
             "spelled": any(one.spelling is not None for one in own.words),
             "gains": _as_json(gains),
@@ -164,7 +169,7 @@ def reading(
     for name, parts in gains.items():
         typer.echo(
             f"{name}: {counted(int(usable.sum()), 'word')}, {int((~usable).sum())} left out, "
-            f"{counted(len(set(own.sentence.tolist())), 'sentence')}"
+            f"held out by {group_name} ({len(set(groups.tolist()))})"
         )
         typer.echo(f"{'':<24}{'nats a word':>30}{'R² points':>12}{'slope':>10}")
         for key, part in parts.items():
