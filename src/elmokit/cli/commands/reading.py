@@ -118,8 +118,12 @@ def reading(
     if not usable.any():
         raise InputError(f"{table}: no row has all of the columns.")
     lengths = np.array([float(len(_plain(one))) for one in rows[word]])
-    base = [_with_spill(column, words, spill) for column in (lengths, frequencies)]
-    baseline = np.concatenate([*base, words.position[:, None].astype(float)], axis=1)[usable]
+    base = {
+        name: _with_spill(column, words, spill)
+        for name, column in (("length", lengths), ("frequency", frequencies))
+    }
+    place = words.position[:, None].astype(float)
+    baseline = np.concatenate([*base.values(), place], axis=1)[usable]
     own = words.keep(usable)
     predictors = _predictors(own, spill) | {
         name: _with_spill(column, words, spill)[usable] for name, column in others.items()
@@ -144,8 +148,11 @@ def reading(
         if earlier != model
     } | {model: gains}
     if output is not None:
-        columns = {**values, **others, "length": lengths, "frequency": frequencies}
-        _write(output, {name: column[usable] for name, column in columns.items()}, own, predictors)
+        columns = {name: column[usable] for name, column in {**values, **others}.items()}
+        spilled = {name: column[usable] for name, column in base.items()} | {
+            name: predictors[name] for name in FIGURES
+        }
+        _write(output, columns, own, spilled)
     if json:
         emit_json({
             "words": int(usable.sum()), "left_out": int((~usable).sum()), "sentences": len(texts),
@@ -225,18 +232,17 @@ def _with_spill(column: "np.ndarray", words: "Observations", spill: int) -> "np.
 
 def _write(
     output: Path, columns: "dict[str, np.ndarray]", words: "Observations",
-    predictors: "dict[str, np.ndarray]",
+    spilled: "dict[str, np.ndarray]",
 ) -> None:  # fmt: skip
     import csv
 
     from elmokit.files.atomic import atomic_file
 
-    spilled = {
-        f"{name}_{back}" if back else name: predictors[name][:, back]
-        for name in FIGURES
-        for back in range(predictors[name].shape[1])
+    numbers = columns | {
+        f"{name}_{back}" if back else name: column
+        for name, both in spilled.items()
+        for back, column in enumerate(both.T)
     }
-    numbers = {**columns, **spilled}
     with (
         atomic_file(output) as temp_path,
         temp_path.open("w", encoding="utf-8", newline="") as file,
