@@ -55,7 +55,7 @@ def test_a_run_shows_its_stages_and_keeps_the_last_validation_in_sight():
     shown = []
     run = Listeners("training", lambda completed, **settings: shown.append((completed, settings)))
     validation = PerplexityReport(
-        forward=9.0, backward=11.0, mean=10.0, tokens=4, sentences=1, oov_rate=0.0,
+        forward=9.0, backward=11.0, mean=10.0, mean_known=10.0, tokens=4, sentences=1, oov_rate=0.0,
         bits_per_byte=1.0, bits_per_byte_spelled=1.0, vocabulary=5, state="warm",
     )  # fmt: skip
     report = StepReport(

@@ -103,6 +103,23 @@ def test_text_survives_its_tokens():
         assert max(ids) < tokenizer.vocab_size == len(tokenizer.get_vocab())
 
 
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_offsets_are_the_places_of_the_words_in_the_text(direction):
+    tokenizer = ElmoWordTokenizer.from_elmokit(spelling_model(), direction=direction)
+    text = f"{TEXTS[1]} </S>" if direction == "forward" else TEXTS[1]  # the end may be in it
+    batch = tokenizer([text, "bank"], padding=True, return_offsets_mapping=True)
+    for one, ids, places in zip(
+        [text, "bank"], batch["input_ids"], batch["offset_mapping"], strict=True
+    ):
+        read = [one[start:end] for start, end in places]
+        whole = [word for k, word in enumerate(read) if word and word != read[k - 1]]
+        assert (whole if direction == "forward" else whole[::-1]) == one.split()
+        assert len(ids) == len(places)
+        assert places[0] == (0, 0), "a boundary that is not in the text"
+    alone = tokenizer(text, return_offsets_mapping=True)
+    assert alone["offset_mapping"] == batch["offset_mapping"][0]
+
+
 def test_without_our_import_a_folder_loads_if_its_code_is_trusted(tmp_path):
     source = spelling_model()
     folder = str(save(source, tmp_path / "saved", "forward"))
