@@ -19,6 +19,7 @@ def predict(
     *,
     tokenizer: str | None = None,
     model: options.RunModelOption = None,
+    precision: str | None = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
     json: bool = False,
@@ -31,13 +32,14 @@ def predict(
 
     Args:
         text: Files with one text per line; - is standard input.
+        precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
         json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
     from elmokit.tasks.runs.task_run import TaskRun
 
     choose_threads(threads)
-    trained = TaskRun.load(run, model=model, device=device)
+    trained = TaskRun.load(run, model=model, precision=precision, device=device)
     located = NumberedLines([str(path) for path in text]).located()
     first = next(located, None)
     if first is None:
@@ -58,6 +60,7 @@ def evaluate(
     *,
     columns: options.ColumnsOption = None,
     model: options.RunModelOption = None,
+    precision: str | None = None,
     device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
@@ -67,6 +70,7 @@ def evaluate(
 
     Args:
         data: File with gold labels, in the task's format.
+        precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
     """
     from elmokit.tasks.runs.run_dir import run_hash
     from elmokit.tasks.runs.task_run import TaskRun
@@ -74,7 +78,9 @@ def evaluate(
 
     choose_threads(threads)
     in_columns = options.columns_of(columns)
-    trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
+    trained = TaskRun.load(
+        run, model=model, precision=precision, device=device, cache_dir=layer_cache
+    )
     run_sha256 = run_hash(TASK_RUNS.find(run)) if json else None
     score = trained.evaluate(data, columns=in_columns)
     if json:
