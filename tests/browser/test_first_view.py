@@ -191,8 +191,10 @@ def test_a_word_is_followed_from_bow_to_pad_and_each_part_unfolds(
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_prepared_sentences_are_shown_as_they_were_written(browser_page, toy_site, show, language):
-    page = browser_page(toy_site, locale=language, reduced_motion="reduce")
+def test_prepared_sentences_are_shown_as_they_were_written(
+    browser_page, exported_site, show, language
+):
+    page = browser_page(exported_site, locale=language, reduced_motion="reduce")
     show(page, "map", ".concordance li")
     pack = json.loads((STATIC / f"packs/senses.{language}.json").read_text(encoding="utf-8"))
     texts = [one["text"] for one in pack["entries"][0]["sentences"]]

@@ -86,10 +86,10 @@ def test_the_address_keeps_sentence_word_and_language(shared_browser_page, toy_s
 
 
 def test_prepared_layers_of_another_model_are_refused(
-    browser, toy_folder, serve_folder, tmp_path, show
+    browser, exported_folder, serve_folder, tmp_path, show
 ):
     folder = tmp_path / "mixed"
-    shutil.copytree(toy_folder, folder)
+    shutil.copytree(exported_folder, folder)
     name = "prepared.safetensors"
     shutil.copyfile(folder / "models/ko" / name, folder / "models/en" / name)
     page = browser.new_context(locale="en").new_page()
