@@ -252,7 +252,7 @@ def use_map(page, panel, language):
         changes(panel.locator("figcaption p"), lambda: panel.locator("input").press("ArrowLeft"))
         expect(panel.locator("tr.current")).to_have_text(re.compile(f"^{layer}"))
     panel.locator("input").press("End")
-    for i in reversed(range(count)):
+    for i in (count - 1, count // 2, 0):
         occurrences.nth(i).click()
         expect(panel.locator(".concordance [aria-pressed=true]")).to_have_count(1)
         expect(occurrences.nth(i)).to_have_attribute("aria-pressed", "true")
@@ -289,7 +289,7 @@ def use_mixture(page, panel, language):
     assert [float(slider.input_value()) for slider in sliders.all()] == [0, 0, 0, 1, 0.001]
     rows = panel.locator("tbody tr")
     assert rows.count() == 6  # tasks
-    for row in rows.all():
+    for row in (rows.first, rows.last):
         gamma = row.locator("td").nth(3).inner_text()
         changes(outputs.nth(0), row.locator("button").click)
         expect(outputs.nth(3)).to_have_text(gamma)
