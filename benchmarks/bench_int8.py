@@ -46,7 +46,7 @@ def matrices(model: elmokit.PretrainedBiLM, tokens: int, words: int) -> dict[tup
     rows: dict[tuple[int, int], int] = {}
     for name, parameter in model.named_parameters():
         if parameter.ndim == 2 and "embedding" not in name and "softmax" not in name:
-            shape = tuple(parameter.shape)
+            shape = (len(parameter), len(parameter[0]))
             rows[shape] = rows.get(shape, 0) + (words if "token_encoder" in name else tokens)
     return rows
 

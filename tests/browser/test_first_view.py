@@ -43,11 +43,11 @@ def at_layer(page, key):
 
 @pytest.mark.parametrize(("language", "size"), [("en", PHONE), ("ko", DESK)], ids=["en", "ko"])
 def test_the_view_moves_before_any_model_is_there_and_needs_no_scrolling(
-    browser, exported_site, language, size
+    browser, toy_site, language, size
 ):
     page = browser.new_context(locale=language, viewport=size).new_page()
     page.add_init_script(NO_MODEL)
-    page.goto(exported_site)
+    page.goto(toy_site)
     expect(page.locator("#first svg.plane g.point")).to_have_count(3)
     page.wait_for_function(
         """() => new Set([...document.querySelectorAll("#first g.point")]
@@ -111,8 +111,8 @@ def test_the_numbers_are_those_of_the_packaged_models():
             assert [row[pair] for row in view["cosines"]] == pytest.approx(product, abs=1e-3)
 
 
-def test_the_tour_leads_through_eight_panels_and_back(browser_page, exported_site):
-    page = browser_page(exported_site, locale="en", reduced_motion="reduce")
+def test_the_tour_leads_through_eight_panels_and_back(browser_page, toy_site):
+    page = browser_page(toy_site, locale="en", reduced_motion="reduce")
     page.locator("#first .start .strong").click()
     bar = page.locator(".tour")
     buttons = bar.get_by_role("button")
@@ -151,9 +151,9 @@ def test_motion_is_left_out_and_named_for_readers_who_do_not_want_or_see_it(
 
 @pytest.mark.parametrize(("language", "folder"), [("en", ""), ("ko", "ko/")])
 def test_every_panel_leads_to_its_lesson(
-    browser_page, exported_folder, serve_folder, tmp_path, language, folder
+    browser_page, toy_folder, serve_folder, tmp_path, language, folder
 ):
-    (tmp_path / "explorer").symlink_to(exported_folder, target_is_directory=True)
+    (tmp_path / "explorer").symlink_to(toy_folder, target_is_directory=True)
     page = browser_page(f"{serve_folder(tmp_path)}explorer/index.html", locale=language)
     expect(page.locator(".panel .lesson a")).to_have_count(9)  # the site of the documentation
     for link in page.locator(".panel .lesson a").all():
@@ -162,8 +162,8 @@ def test_every_panel_leads_to_its_lesson(
         assert (DOCS / f"{path}.md").is_file()
 
 
-def test_a_copy_elsewhere_names_the_lessons(browser_page, exported_site):
-    page = browser_page(exported_site, locale="en")
+def test_a_copy_elsewhere_names_the_lessons(browser_page, toy_site):
+    page = browser_page(toy_site, locale="en")
     expect(page.locator(".panel .lesson code")).to_have_count(9)
     for path in page.locator(".panel .lesson code").all_inner_texts():
         assert (DOCS.parent / path).is_file()
@@ -204,8 +204,8 @@ def test_prepared_sentences_are_shown_as_they_were_written(
     assert min(map(len, (texts, shown))) >= 10
 
 
-def test_the_penalty_pulls_the_ring_towards_equal_weights(browser_page, exported_site, show):
-    page = browser_page(f"{exported_site}#lang=en&w0=2&lambda=0", reduced_motion="reduce")
+def test_the_penalty_pulls_the_ring_towards_equal_weights(browser_page, toy_site, show):
+    page = browser_page(f"{toy_site}#lang=en&w0=2&lambda=0", reduced_motion="reduce")
     show(page, "mixture", "svg.triangle")
 
     def height():
@@ -217,8 +217,8 @@ def test_the_penalty_pulls_the_ring_towards_equal_weights(browser_page, exported
     assert unpulled + 30 < height() < 200  # the middle of the triangle
 
 
-def test_a_map_moves_from_layer_to_layer(browser_page, exported_site, show):
-    page = browser_page(f"{exported_site}#lang=en&layer=2")
+def test_a_map_moves_from_layer_to_layer(browser_page, toy_site, show):
+    page = browser_page(f"{toy_site}#lang=en&layer=2")
     show(page, "map", "svg.map g.point")
     point = page.locator("#map svg.map g.point").nth(3)
     before = point.get_attribute("transform")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -11,6 +12,7 @@ from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import FormatError
 from elmokit.tasks.inputs.layer_cache import keep_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.weights.locate import MODELS, TASK_RUNS
 
 from ..builders.command_line import elmokit
 from ..builders.task_models import toy_model
@@ -165,3 +167,12 @@ class TestCache:
         assert str(cache / "layers") in shown
         assert os.listdir(cache / "layers") == []
         assert os.listdir(cache / "native") == ["notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["en", "pos-en"])
+def test_a_folder_with_the_name_of_a_packaged_one_is_told(name, tmp_path, monkeypatch, caplog):
+    kind = MODELS if name == "en" else TASK_RUNS
+    shutil.copytree(kind.folder / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    elmokit("info", name)
+    assert any(f"not the packaged {kind.noun} {name!r}" in message for message in caplog.messages)

@@ -1,5 +1,6 @@
 """The exceptions of elmokit."""
 
+import numpy as np
 import pytest
 
 from elmokit import errors
@@ -46,6 +47,10 @@ def test_a_missing_extra_says_what_to_install(tmp_path, monkeypatch, where, comm
     assert "'kiwipiepy'" in str(error)
     assert str(error).endswith(command.format(clone=tmp_path))
     assert (error.module, error.extra) == ("kiwipiepy", "ko")
+
+
+def test_a_package_in_a_version_that_does_not_do_is_named_with_it():
+    assert f"version {np.__version__}" in str(MissingExtraError("numpy", extra="x"))
 
 
 @pytest.mark.parametrize("kind", [ValueError, TypeError])

@@ -4,23 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from elmokit import wording
-from elmokit.wording import Location, quoted
-
-PATH = Path("train.tsv")
-
-
-@pytest.mark.parametrize(
-    ("parts", "text"),
-    [
-        ({}, "train.tsv"),
-        ({"line": 7}, "train.tsv, line 7"),
-        ({"part": "data[0]"}, "train.tsv, data[0]"),
-        ({"line": 2, "part": "predicates[1]"}, "train.tsv, line 2, predicates[1]"),
-    ],
-)
-def test_a_location_in_words(parts, text):
-    assert str(Location(path=PATH, **parts)) == text
-    assert str(Location(path=PATH, **parts).error("broken.")) == f"{text}: broken."
+from elmokit.wording import quoted
 
 
 @pytest.mark.parametrize(

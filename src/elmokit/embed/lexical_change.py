@@ -31,6 +31,9 @@ from elmokit.metrics.lexical_change import (
 from elmokit.text.normalization import normalize
 
 Unit = Literal["auto", "document", "line"]
+ROUNDS_FOR_EACH_WORD = 40
+"""Most permutations of a word are this times the words: a single changed word among any number can
+have a false discovery rate of 1 / 40."""
 MIN_SAMPLE = 2
 """Occurrences without which there are no pairs within a corpus."""
 
@@ -103,7 +106,7 @@ def find_changes(
         min_count: Units that a word must have in both corpora.
         max_words: Most words without ``words``.
         sample: Most occurrences of a word from one corpus.
-        num_rounds: Permutations; the smallest p is 1 / (rounds + 1).
+        num_rounds: Permutations; of words with very small p-values up to 40 for each word compared.
         num_clusters: Most clusters of the uses of a word.
         num_examples: Sentences for each word and corpus.
         seed: Of samples, permutations and clusters.
@@ -158,7 +161,8 @@ def find_changes(
         results.append((
             word,
             lexical_change(
-                in_a, in_b, whitening, num_rounds=num_rounds, num_clusters=num_clusters,
+                in_a, in_b, whitening, num_rounds=num_rounds,
+                most_rounds=ROUNDS_FOR_EACH_WORD * len(chosen), num_clusters=num_clusters,
                 generator=generator,
             ),
         ))  # fmt: skip

@@ -26,6 +26,11 @@ Reading = Literal["forward", "backward", "summed"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
 NUM_ROUNDS = 2000
 """Bootstrap samples of an interval."""
+FORM = (
+    'Pairs are JSON lines such as {"sentence_good": "The dog barks.", "sentence_bad": "The dog '
+    'bark."}, or a table with these two columns in its header (.csv, or separated by tabs). --good '
+    "and --bad name other columns."
+)
 TIE_BITS = 1e-4
 """Sentences whose scores differ by less are equally probable: below it is rounding."""
 _BITS = 1 / math.log(2)
@@ -108,11 +113,11 @@ def read_pairs(path: Path, *, good: str = "sentence_good", bad: str = "sentence_
     for location, record in _records(path):
         sentences = [record.get(name) for name in (good, bad)]
         for name, sentence in zip((good, bad), sentences, strict=True):
+            if name not in record:
+                columns = ", ".join(map(shown, record))
+                raise location.error(f"no {shown(name)}, but {columns or 'nothing'}. {FORM}")
             if not isinstance(sentence, str) or not sentence.strip():
-                raise location.error(
-                    f"`{name}` must be a sentence, got {shown(sentence)}. Columns: "
-                    f"{', '.join(map(shown, record))}. --good and --bad name those of the pair."
-                )
+                raise location.error(f"`{name}` must be a sentence, got {shown(sentence)}.")
         if sentences[0] == sentences[1]:
             raise location.error(f"both sentences of the pair are {shown(sentences[0])}.")
         labels = {
@@ -122,7 +127,7 @@ def read_pairs(path: Path, *, good: str = "sentence_good", bad: str = "sentence_
         }
         pairs.append(Pair(good=str(sentences[0]), bad=str(sentences[1]), labels=labels))
     if not pairs:
-        raise InputError(f"{path} has no pairs.")
+        raise InputError(f"{path} has no pairs. {FORM}")
     return pairs
 
 
@@ -214,9 +219,11 @@ def figures_by(scores: PairScores, pairs: Sequence[Pair], label: str) -> dict[st
 def share_of(outcomes: Float[np.ndarray, " N"]) -> Accuracy:
     """Return the mean of outcomes (1, 0, or 0.5 for a tie) with its interval."""
     low, high = _interval(outcomes)
-    return Accuracy(
-        accuracy=float(outcomes.mean()), low=low, high=high, ties=float((outcomes == 0.5).mean())
-    )
+    accuracy = float(outcomes.mean())
+    # all samples of equal outcomes are the same: the exact binomial bound instead
+    bound = 0.025 ** (1 / len(outcomes))
+    low, high = (bound if low == 1 else low), (1 - bound if high == 0 else high)
+    return Accuracy(accuracy=accuracy, low=low, high=high, ties=float((outcomes == 0.5).mean()))
 
 
 def _interval(outcomes: Float[np.ndarray, " N"]) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.evaluation.text_scorer import (
+    BATCH_SENTENCES,
     ScoredSentences,
     ScoringPrecision,
     TextScorer,
@@ -31,7 +32,7 @@ def perplexity(
     model: LoadedBiLM | str | PathLike[str],
     sentences: Iterable[GivenSentence],
     *,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SENTENCES,
     state: StartState | str = "warm",
     precision: ScoringPrecision | str = "auto",
     unknown: UnknownWords | str = "auto",
@@ -71,15 +72,20 @@ def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
     counter.backward_nats += float(scored.nats["backward"].sum(dtype=np.float64))
     counter.spelling_nats += float(scored.spelling.sum())
     tokens = scored.tokens
+    # a sentence end is no unknown word, also where the vocabulary has none
+    is_unknown = np.concatenate([
+        np.append(scored.is_unknown[sentence[1:-1]], False) for sentence in tokens.sentences
+    ])  # fmt: skip
+    both = scored.nats["forward"][is_unknown] + scored.nats["backward"][is_unknown]
+    counter.unknown_nats += float(both.sum(dtype=np.float64)) / 2
+    counter.unknown_words += int(is_unknown.sum())
     num_bytes = np.array([len(word.encode("utf-8", "ignore")) for word in tokens.words])
     for sentence in tokens.sentences:
         words = sentence[1:-1]
         counter.sentences += 1
         counter.tokens += len(words) + 1
         counter.text_bytes += int(num_bytes[words].sum())
-        is_unknown = scored.is_unknown[words]
-        counter.unknown_words += int(is_unknown.sum())
-        counter.unknown_bytes += int(num_bytes[words[is_unknown]].sum())
+        counter.unknown_bytes += int(num_bytes[words[scored.is_unknown[words]]].sum())
 
 
 def perplexity_of_files(

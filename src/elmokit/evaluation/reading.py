@@ -89,14 +89,20 @@ def _bare(text: str) -> str:
 def columns_of(
     observations: Observations, names: Sequence[str], *, spill: int
 ) -> Float[np.ndarray, "N K"]:
-    """Return attributes of the words, and of the words before them; 0 where there is none."""
+    """Return attributes of the words, and of the words before them.
+
+    Where there is no word before, the mean of the words takes its place: no word is not an
+    unsurprising one.
+    """
     columns = []
     for name in names:
-        columns.append([float(getattr(word, name)) for word in observations.words])
+        own = [float(getattr(word, name)) for word in observations.words]
+        mean = float(np.mean(own))
+        columns.append(own)
         for back in range(spill):
             columns.append(
                 [
-                    float(getattr(row[back], name)) if back < len(row) else 0.0
+                    float(getattr(row[back], name)) if back < len(row) else mean
                     for row in observations.before
                 ]
             )
@@ -110,7 +116,7 @@ class Gain:
     nats: float
     """Log-likelihood a word, with minus without the predictor."""
     low: float
-    """95 % interval by bootstrap over the sentences."""
+    """95 % interval by bootstrap over the groups."""
     high: float
     r2_points: float
     """R² out of sample, in percent, with minus without the predictor."""
@@ -118,21 +124,36 @@ class Gain:
     """Change of the measure for each bit of the predictor, fitted on all words."""
 
 
+def groups_of(
+    sentence: Int[np.ndarray, " N"], item: Sequence[str] | None
+) -> tuple[Int[np.ndarray, " N"], str]:
+    """Return the number of what is held out together, and its name.
+
+    Words of one item (a story) are no independent evidence, so items are held out whole; fewer than
+    `MIN_SENTENCES` cannot be, and their sentences are.
+    """
+    if item is not None:
+        names, numbers = np.unique(list(item), return_inverse=True)
+        if len(names) >= MIN_SENTENCES:
+            return numbers, "item"
+    return sentence, "sentence"
+
+
 def gain(
     measure: Float[np.ndarray, " N"],
     baseline: Float[np.ndarray, "N B"],
     predictor: Float[np.ndarray, "N P"],
-    sentence: Int[np.ndarray, " N"],
+    group: Int[np.ndarray, " N"],
 ) -> Gain:
     """Return the gain of a predictor (its first column and those of the words before).
 
-    Sentences are dealt to ten folds in a fixed random order; every model of the same table has the
-    same folds.
+    Groups (`groups_of`) are dealt to ten folds in a fixed random order; every model of the same
+    table has the same folds.
 
     Raises:
-        InputError: if there are too few sentences.
+        InputError: if there are too few groups.
     """
-    numbers, groups = np.unique(sentence, return_inverse=True)
+    numbers, groups = np.unique(group, return_inverse=True)
     if len(numbers) < MIN_SENTENCES:
         raise InputError(
             f"{len(numbers)} sentences are too few to hold some out: give at least {MIN_SENTENCES}."

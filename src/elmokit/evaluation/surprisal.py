@@ -15,6 +15,7 @@ from elmokit.bilm.config import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
 from elmokit.evaluation.perplexity import count, report_of
 from elmokit.evaluation.text_scorer import (
+    BATCH_SENTENCES,
     ScoredSentences,
     ScoringPrecision,
     TextScorer,
@@ -175,7 +176,7 @@ def surprisal(
     sentences: Iterable[GivenSentence],
     *,
     top: int = 0,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SENTENCES,
     state: StartState | str = "warm",
     precision: ScoringPrecision | str = "auto",
     unknown: UnknownWords | str = "auto",

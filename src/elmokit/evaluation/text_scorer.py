@@ -2,12 +2,13 @@
 
 Every sentence is read from one fixed state, in each direction: the forward model reads
 ``<S> w1 … wn`` and predicts ``w1 … wn </S>``, the backward model reads ``</S> wn … w1`` and
-predicts ``wn … w1 <S>``. Outputs are scored chunk by chunk, so memory is bounded.
+predicts ``wn … w1 <S>``. Sentences with a common beginning (end, for the backward model) are read
+together to the point where they part. Outputs are scored chunk by chunk, so memory is bounded.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,18 +16,13 @@ import numpy as np
 from elmokit.bilm.config import Direction
 from elmokit.errors import InputError
 from elmokit.field_checks import check_choice
-from elmokit.inference.batching import DistinctTokens, batch_by_length, fill_buffers
+from elmokit.inference.batching import DistinctTokens, cut_batches, fill_buffers
+from elmokit.inference.contexts import find_contexts, read_contexts
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.precision import find_device, has_quick_bf16
 from elmokit.inference.state import LSTMState, StartState
 from elmokit.inference.target_scores import DistributionTable, TargetScores, WordDistributions
-from elmokit.inference.warm_state import (
-    inputs_of,
-    targets_of,
-    warm_metadata,
-    warm_state,
-    warm_text,
-)
+from elmokit.inference.warm_state import warm_metadata, warm_state, warm_text
 from elmokit.shapes import Bool, Float, Integer
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import Tokenizer
@@ -40,8 +36,11 @@ from elmokit.weights.stored_bilm import LoadedBiLM, read_bilm
 
 BATCH_TOKENS = 8192
 """Most positions computed together; a longer sentence goes alone."""
+BATCH_SENTENCES = 1024
+"""Most sentences computed together."""
 BUFFER_TOKENS = 100_000
-"""Positions sorted by length together; fewer if many likeliest words are named at each."""
+"""Positions sorted together; fewer if many likeliest words are named at each."""
+_STEP: dict[Direction, int] = {"forward": 1, "backward": -1}
 UnknownWords = Literal["auto", "spelled", "unk"]
 """What a word outside the vocabulary is scored as: ``<UNK>`` with its spelling, or ``<UNK>`` alone.
 ``auto``: with its spelling if the model knows how such words are spelled."""
@@ -87,7 +86,7 @@ class TextScorer:
         self,
         model: LoadedBiLM,
         *,
-        batch_size: int = 64,
+        batch_size: int = BATCH_SENTENCES,
         state: StartState | str = "warm",
         precision: ScoringPrecision | str = "auto",
         top: int | None = None,
@@ -186,14 +185,18 @@ class TextScorer:
                     if self._distributions is not None
                 },
             )
-            for batch in batch_by_length(
-                lengths, max_tokens=BATCH_TOKENS, max_sentences=self._batch_size
-            ):
-                rows = [tokens.sentences[i] for i in batch]
-                for direction in get_args(Direction):
-                    self._read(direction, (vectors, word_ids), rows, first[batch], scored)
-                done += len(batch)
-                on_sentences(done)
+            for direction in get_args(Direction):
+                # neighbors in the order of what is read have most contexts in common
+                step = _STEP[direction]
+                order = sorted(
+                    range(len(buffer)), key=lambda i: tokens.sentences[i][::step].tolist()
+                )
+                for batch in cut_batches(
+                    order, lengths, max_tokens=BATCH_TOKENS, max_sentences=self._batch_size
+                ):
+                    self._read(direction, vectors, word_ids, batch, first[batch], scored)
+                    done += len(batch) / len(_STEP)
+                    on_sentences(int(done))
             yield scored
 
     def _spelled(
@@ -214,35 +217,54 @@ class TextScorer:
     def _read(
         self,
         direction: Direction,
-        words: tuple[np.ndarray, Integer[np.ndarray, " U"]],
-        sentences: Sequence[np.ndarray],
+        vectors: Float[np.ndarray, "U D"],
+        word_ids: Integer[np.ndarray, " U"],
+        batch: Sequence[int],
         first_target: Integer[np.ndarray, " B"],
         scored: ScoredSentences,
     ) -> None:
-        """Score a batch in one direction.
+        """Score some sentences in one direction.
 
-        ``words`` has the token vectors and word ids of the distinct words, ``sentences`` are rows
-        of them with boundaries, whose targets in ``scored`` begin at ``first_target``.
+        ``vectors`` and ``word_ids`` are those of the distinct words.
         """
-        vectors, word_ids = words
-        inputs = [inputs_of(direction, sentence) for sentence in sentences]
-        ids = word_ids[np.concatenate([targets_of(direction, sentence) for sentence in sentences])]
-        lengths = np.array([len(sentence) for sentence in inputs])
-        first = np.cumsum(lengths) - lengths
-        shift = 0 if direction == "forward" else -1  # backward, position 0 predicts <S>: the end
+        sentences = [scored.tokens.sentences[i][:: _STEP[direction]] for i in batch]
+        contexts = find_contexts([words[:-1] for words in sentences])
+        ids = word_ids[np.concatenate([words[1:] for words in sentences])]
+        lengths = np.array([len(words) - 1 for words in sentences])
+        places = _counted(lengths)
+        if direction == "backward":  # the first target is the last word; the last, <S>, is the end
+            places = (np.repeat(lengths, lengths) - 2 - places) % np.repeat(lengths, lengths)
+        rows = np.repeat(first_target, lengths) + places
+        # each word that follows a context is scored once
+        base = self.scores.num_words + 1
+        keys, which = np.unique(contexts.numbers * base + ids, return_inverse=True)
+        owners, targets = np.divmod(keys, base)
+        num_targets = np.bincount(owners)
+        first = np.cumsum(num_targets) - num_targets
+        nats = np.empty(len(keys), np.float32)
+        table = None if self._distributions is None else self._distributions.table(len(keys))
 
-        def score(outputs: np.ndarray, sentence: np.ndarray, position: np.ndarray) -> None:
-            targets = ids[first[sentence] + position]
-            rows = first_target[sentence] + (position + shift) % lengths[sentence]
-            if self._distributions is None:
-                nats = self.scores.nll(outputs, targets)
+        def score(outputs: np.ndarray, numbers: np.ndarray) -> None:
+            counts = num_targets[numbers]
+            at = np.repeat(first[numbers], counts) + _counted(counts)
+            row = np.repeat(np.arange(len(numbers)), counts)
+            if self._distributions is None or table is None:
+                nats[at] = self.scores.nll(outputs, targets[at], row)
             else:
-                table = scored.distributions[direction]
-                nats = self._distributions.measure(outputs, targets, rows, into=table)
-            scored.nats[direction][rows] = nats
+                nats[at] = self._distributions.measure(outputs[row], targets[at], at, into=table)
 
-        state = self.start.repeated(len(sentences))
-        self.bilm.engine.read(direction, vectors, inputs, state.direction(direction), on_top=score)
+        start = self.start.direction(direction)
+        read_contexts(self.bilm.engine, direction, vectors, contexts, start, score)
+        scored.nats[direction][rows] = nats[which]
+        if table is not None:
+            for field in fields(table):
+                values = getattr(scored.distributions[direction], field.name)
+                values[rows] = getattr(table, field.name)[which]
+
+
+def _counted(counts: np.ndarray) -> np.ndarray:
+    """Return 0, 1, … for each count, on end."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def open_scorer(
@@ -250,7 +272,7 @@ def open_scorer(
     *,
     tokenizer: str | None = None,
     device: str = "auto",
-    batch_size: int = 64,
+    batch_size: int = BATCH_SENTENCES,
     state: StartState | str = "warm",
     precision: ScoringPrecision | str = "auto",
     top: int | None = None,

@@ -32,17 +32,27 @@ def fill_buffers(sentences: Iterable[Sentence], *, max_tokens: int) -> Iterator[
         yield buffer
 
 
-def batch_by_length(
-    lengths: Sequence[int], *, max_tokens: int, max_sentences: int | None = None
+def batch_by_length(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int]]:
+    """Group sentences by descending length; yield indices into ``lengths``, each once."""
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    return cut_batches(order, lengths, max_tokens=max_tokens)
+
+
+def cut_batches(
+    order: Iterable[int],
+    lengths: Sequence[int],
+    *,
+    max_tokens: int,
+    max_sentences: int | None = None,
 ) -> Iterator[list[int]]:
-    """Group sentences by descending length; yield indices into ``lengths``, each once.
+    """Cut an order of sentences into batches.
 
     A batch has at most ``max_tokens`` positions and ``max_sentences`` sentences; a longer sentence
     is a batch by itself.
     """
     batch: list[int] = []
     num_tokens = 0
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+    for index in order:
         if batch and (num_tokens + lengths[index] > max_tokens or len(batch) == max_sentences):
             yield batch
             batch, num_tokens = [], 0

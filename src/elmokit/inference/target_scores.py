@@ -47,6 +47,7 @@ class TargetScores:
         assert config is not None
         assert num_words is not None
         self.num_words = num_words
+        self._precision = precision
         self._parts: list[PackedLogSumExp] = []
         self._plain: Any = None  # what computes all log-probabilities
         device = stored.device if device is None else device
@@ -82,13 +83,26 @@ class TargetScores:
         return bool(self._parts)
 
     def nll(
-        self, hidden: Float[np.ndarray, "X D"], word_ids: Int[np.ndarray, " X"]
-    ) -> Float[np.ndarray, " X"]:
-        """Return the loss of every target in nats; the other rows do not affect it."""
+        self,
+        hidden: Float[np.ndarray, "X D"],
+        word_ids: Int[np.ndarray, " T"],
+        contexts: Int[np.ndarray, " T"] | None = None,
+    ) -> Float[np.ndarray, " T"]:
+        """Return the loss of every target in nats; the other rows do not affect it.
+
+        ``contexts`` has each target's row of ``hidden``; default: one after the other.
+        """
+        if contexts is None:
+            contexts = np.arange(len(word_ids))
         if not self._parts:
-            return self._plain.nll(hidden, word_ids)
-        hidden = np.ascontiguousarray(hidden)
-        targets = self._of_targets(hidden, word_ids)
+            return self._plain.nll(hidden[contexts], word_ids)
+        targets = self._of_targets(hidden[contexts], word_ids)
+        if self._precision == "fp32":  # the sum over all words serves all targets of a context
+            hidden = np.ascontiguousarray(hidden)
+            nothing = np.zeros(len(hidden), np.float32), np.full(len(hidden), -1, np.int32)
+            totals = [part(hidden, *nothing) for part in self._parts]
+            return _not_negative(_log_sum_exp(np.stack(totals), axis=0)[contexts] - targets)
+        hidden = hidden[contexts]
         totals = [part(hidden, targets, columns) for part, columns in self._columns(word_ids)]
         return _not_negative(_log_sum_exp(np.stack(totals), axis=0) - targets)
 

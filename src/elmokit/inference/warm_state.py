@@ -95,8 +95,3 @@ def _mean_of_streams(parts: Sequence[np.ndarray]) -> Float[np.ndarray, "N 1 X"]:
 def inputs_of(direction: Direction, sentence: np.ndarray) -> np.ndarray:
     """Return what a direction reads of a sentence: all but the boundary at its end."""
     return sentence[:-1] if direction == "forward" else sentence[1:]
-
-
-def targets_of(direction: Direction, sentence: np.ndarray) -> np.ndarray:
-    """Return what a direction predicts at each position of `inputs_of`."""
-    return sentence[1:] if direction == "forward" else sentence[:-1]

@@ -8,6 +8,7 @@ word by its characters. Ids: 0 is padding, 1 to V the vocabulary, then the 256 b
 # pyright: reportMissingImports=false
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.temporary import scratch_directory
 from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_tokenizer import CODE_NAME, OwnCode, convertible, write_code
+from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.spelling import END_OF_WORD
@@ -26,7 +28,7 @@ from elmokit.text.word_vocab import COPY_AGAIN, UNKNOWN_WORD, WordVocab
 from elmokit.weights.model_files import VOCAB_NAME
 
 try:
-    from transformers import PreTrainedTokenizer
+    from transformers import BatchEncoding, PreTrainedTokenizer
 except ImportError as error:
     raise MissingExtraError("transformers", extra="transformers") from error
 
@@ -34,6 +36,7 @@ NUM_BYTES = 256
 _PAD = "<pad>"
 _BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(NUM_BYTES)]
 _BYTE_TOKENS[END_OF_WORD] = "</w>"
+_BYTES = {token: byte for byte, token in enumerate(_BYTE_TOKENS)}
 
 
 class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
@@ -110,7 +113,7 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
             return 0
         if token in self._words:
             return self._words.word_id(token)
-        return 1 + len(self._words) + _BYTE_TOKENS.index(token)
+        return 1 + len(self._words) + _BYTES[token]
 
     def _convert_id_to_token(self, index: int) -> str:
         if index == 0:
@@ -120,18 +123,37 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """Join words by spaces, in the order of the text; spelled ones are whole again."""
-        words, spelling = [], None
-        for token in tokens:
-            if token == UNKNOWN_WORD:
-                spelling = bytearray()
-            elif spelling is not None and token in _BYTE_TOKENS[:END_OF_WORD]:
-                spelling.append(_BYTE_TOKENS.index(token))
-            elif spelling is not None:
-                words.append(spelling.decode("utf-8", "replace"))
-                spelling = None
-            else:
-                words.append(token)
+        words = [word for word, _ in _whole_words(tokens)]
         return " ".join(words if self._is_forward else reversed(words))
+
+    def _encode_plus(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, text: Any, *args: Any, return_offsets_mapping: bool = False, **options: Any
+    ) -> BatchEncoding:
+        encoded = super()._encode_plus(text, *args, **options)
+        if return_offsets_mapping:
+            if isinstance(text, str):
+                encoded["offset_mapping"] = self._offsets(text, encoded["input_ids"])
+            else:
+                rows = zip(text, encoded["input_ids"], strict=True)
+                encoded["offset_mapping"] = [self._offsets(one, ids) for one, ids in rows]
+        return encoded
+
+    def _offsets(self, text: str, ids: Any) -> list[tuple[int, int]]:
+        """Return ``[start, end)`` of the word of each token; (0, 0) of what is not in the text."""
+        tokens = self.tokenize(text)
+        words = _whole_words(tokens)
+        if not self._is_forward:
+            words.reverse()
+        offsets = align([word for word, _ in words], text)
+        if offsets is None:
+            raise InputError(f"The tokenizer's words are not in {text!r:.60}: no offsets.")
+        spans = [[span] * count for (_, count), span in zip(words, offsets, strict=True)]
+        ordered = chain.from_iterable(spans if self._is_forward else reversed(spans))
+        pending = list(zip(map(self._convert_token_to_id, tokens), ordered, strict=True))[::-1]
+        return [
+            pending.pop()[1] if pending and pending[-1][0] == number else (0, 0)
+            for number in map(int, ids)
+        ]
 
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
@@ -163,3 +185,17 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
         self._auto_map = {"AutoTokenizer": [f"{Path(CODE_NAME).stem}.ElmoWordTokenizer", None]}
         saved = super().save_pretrained(save_directory, *args, **kwargs)
         return (*saved, write_code(save_directory))
+
+
+def _whole_words(tokens: list[str]) -> list[tuple[str, int]]:
+    """Put the bytes of spelled words together; return each word and how many tokens it has."""
+    words: list[tuple[str, bytearray, int]] = []
+    for token in tokens:
+        if token in _BYTES and words and words[-1][0] == UNKNOWN_WORD:
+            _, spelling, count = words.pop()
+            if token != _BYTE_TOKENS[END_OF_WORD]:
+                spelling.append(_BYTES[token])
+            words.append((UNKNOWN_WORD, spelling, count + 1))
+        else:
+            words.append((token, bytearray(), 1))
+    return [(spelling.decode("utf-8", "replace") or word, n) for word, spelling, n in words]

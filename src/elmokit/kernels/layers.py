@@ -206,7 +206,8 @@ class PackedLSTM:
 
     def pack_cell(self, cell: np.ndarray) -> np.ndarray:
         """Copy to the kernel's layout: (B, H) -> (H / VL, B, VL)."""
-        wide = np.pad(cell, ((0, 0), (0, self._padded_cell_dim - self._cell_dim)))
+        padding = self._padded_cell_dim - self._cell_dim
+        wide = np.pad(cell, ((0, 0), (0, padding))) if padding else cell
         return np.ascontiguousarray(
             wide.reshape(len(cell), self._padded_cell_dim // self._length, self._length).swapaxes(
                 0, 1

@@ -11,6 +11,7 @@ from elmokit.shapes import Float, UInt16
 
 MAX_INT8_INNER = (2**31 - 1) // (255 * 127)
 """Largest K of an int8 matrix: sums of products of bytes (0 to 255, -127 to 127) fit 32 bits."""
+CACHE_LINE_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,16 @@ def pack_matrix(kernels: Library, weight: np.ndarray, kind: Kind) -> PackedMatri
         whole = np.pad(weight, [(0, count) for count in missing])
     # One load of the kernel gets the same 32 bits of K of all columns of a panel.
     groups = whole.view(np.int32).reshape(-1, panel, whole.shape[1] // group)
-    return PackedMatrix(kind, groups.transpose(0, 2, 1).copy(), scale, offset)
+    return PackedMatrix(kind, _on_cache_lines(groups.transpose(0, 2, 1)), scale, offset)
+
+
+def _on_cache_lines(values: np.ndarray) -> np.ndarray:
+    """Copy into memory that begins at a cache line: a vector across two lines takes two loads."""
+    memory = np.empty(values.nbytes + CACHE_LINE_BYTES, np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE_BYTES
+    copy = memory[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy[...] = values
+    return copy
 
 
 def to_bf16(values: Float[np.ndarray, "..."]) -> UInt16[np.ndarray, "..."]:

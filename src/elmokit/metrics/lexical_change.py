@@ -24,6 +24,8 @@ from elmokit.errors import MissingExtraError
 from elmokit.shapes import Float, Integer
 
 MEASURES = ("apd", "prt", "jsd")
+FEW_DIVISIONS = 10
+"""Random divisions that differ as much as the samples, below which more are drawn."""
 _ROUNDING = 1e-9
 """Divisions that differ by less are equal."""
 
@@ -62,39 +64,55 @@ def lexical_change(
     whitening: Float[np.ndarray, "E E"],
     *,
     num_rounds: int,
+    most_rounds: int = 0,
     num_clusters: int,
     generator: np.random.Generator,
 ) -> ChangeFigures:
-    """Compare two samples of at least two vectors each."""
+    """Compare two samples of at least two vectors each.
+
+    While fewer than `FEW_DIVISIONS` random divisions differ as much as the samples by some measure,
+    more than ``num_rounds`` are drawn, up to about ``most_rounds``: p-values of changed words must
+    be small enough to count among many words. Source: Besag and Clifford 1991.
+    """
     vectors, n, m = np.concatenate([a, b]), len(a), len(b)
     uses = uses_of(vectors, whitening)
     clusters = cluster(uses, num_clusters, generator)
-    in_a = np.zeros((num_rounds + 1, n + m), dtype=bool)
-    in_a[0, :n] = True  # the first division is the real one
-    order = np.argsort(generator.random((num_rounds, n + m)), axis=1)
-    np.put_along_axis(in_a[1:], order[:, :n], True, axis=1)
-    chosen = in_a.astype(np.float64)
-    within_a, within_b, between = _sums(unit(vectors), chosen)
-    prototypes = between / np.sqrt(np.maximum(within_a * within_b, 1e-30))
-    within_a, within_b, between = _sums(uses, chosen)
-    of_a = chosen @ np.eye(clusters.max() + 1)[clusters]  # (rounds, clusters)
-    values = {
-        "apd": 1 - between / (n * m),
-        "prt": 1 - prototypes,
-        "jsd": jensen_shannon(of_a / n, (np.bincount(clusters) - of_a) / m),
-    }
+    both = unit(vectors)
+    in_a = np.arange(n + m)[None] < n  # the real division
+    values, sums = _measures(both, uses, clusters, in_a)
+    as_much, total = np.ones(len(MEASURES)), 1  # the real one is one of them
+    while total == 1 or (as_much.min() <= FEW_DIVISIONS and total < most_rounds):
+        order = np.argsort(generator.random((num_rounds, n + m)), axis=1)
+        in_a = np.zeros(order.shape, dtype=bool)
+        np.put_along_axis(in_a, order[:, :n], True, axis=1)
+        drawn, _ = _measures(both, uses, clusters, in_a)
+        as_much += (drawn >= values - _ROUNDING).sum(axis=1)
+        total += num_rounds
     # a cosine with itself is 1, but for a use that is just the mean of the word, 0
     own = (uses**2).sum(axis=1)
-    inside = (within_a[0] - own[:n].sum()) / (n * (n - 1))
-    inside += (within_b[0] - own[n:].sum()) / (m * (m - 1))
+    within_a, within_b, between = (part[0] for part in sums)
+    inside = (within_a - own[:n].sum()) / (n * (n - 1))
+    inside += (within_b - own[n:].sum()) / (m * (m - 1))
     return ChangeFigures(
-        excess=float(inside / 2 - between[0] / (n * m)),
-        values={name: float(column[0]) for name, column in values.items()},
-        p={
-            name: float((column >= column[0] - _ROUNDING).sum() / (num_rounds + 1))
-            for name, column in values.items()
-        },
+        excess=float(inside / 2 - between / (n * m)),
+        values=dict(zip(MEASURES, values[:, 0].tolist(), strict=True)),
+        p=dict(zip(MEASURES, (as_much / total).tolist(), strict=True)),
     )
+
+
+def _measures(
+    vectors: np.ndarray, uses: np.ndarray, clusters: np.ndarray, in_a: np.ndarray
+) -> tuple[Float[np.ndarray, "M rounds"], tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Return the measures of each division, in the order of `MEASURES`, and the sums of uses."""
+    chosen = in_a.astype(np.float64)
+    n = int(in_a[0].sum())
+    m = len(clusters) - n
+    within_a, within_b, between = _sums(vectors, chosen)
+    prototypes = between / np.sqrt(np.maximum(within_a * within_b, 1e-30))
+    sums = _sums(uses, chosen)
+    of_a = chosen @ np.eye(clusters.max() + 1)[clusters]  # (rounds, clusters)
+    divergences = jensen_shannon(of_a / n, (np.bincount(clusters) - of_a) / m)
+    return np.stack([1 - sums[2] / (n * m), 1 - prototypes, divergences]), sums
 
 
 def uses_of(

@@ -16,6 +16,8 @@ class PerplexityReport:
     """The same for the backward model."""
     mean: float
     """exp of the mean loss: the geometric mean of ``forward`` and ``backward``."""
+    mean_known: float
+    """``mean`` over the targets that are in the vocabulary, without those scored as <UNK>."""
     tokens: int
     """Targets of one direction: the words and one sentence end per sentence."""
     sentences: int
@@ -53,6 +55,8 @@ class PerplexityCounter:
     """UTF-8 bytes of all words."""
     unknown_bytes: int = 0
     """Those of unknown words."""
+    unknown_nats: float = 0.0
+    """-ln p of <UNK> where unknown words are, the mean of both directions; in the sums above."""
     spelling_nats: float = 0.0
     """-ln p of the spellings of unknown words, of one direction."""
 
@@ -71,6 +75,9 @@ class PerplexityCounter:
         unspelled = 0 if is_spelled else 8 * self.unknown_bytes
         return PerplexityReport(
             forward=_exp(forward), backward=_exp(backward), mean=_exp(mean),
+            mean_known=_exp(
+                (mean * self.tokens - self.unknown_nats) / max(1, self.tokens - self.unknown_words)
+            ),
             tokens=self.tokens, sentences=self.sentences,
             oov_rate=self.unknown_words / max(1, self.tokens - self.sentences),
             bits_per_byte=bits / num_bytes,

@@ -1,6 +1,5 @@
 import copy
 import itertools
-import json
 import logging
 import pickle
 import shutil
@@ -11,8 +10,7 @@ import torch
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import check_state_policy
-from elmokit.errors import FormatError, InputError
-from elmokit.inference.results import check_layers
+from elmokit.errors import FormatError
 
 from ...builders.embedding_models import (
     largest_difference,
@@ -295,11 +293,3 @@ def test_vectors_do_not_depend_on_defaults_of_pytorch(
         for state, vectors in zip(("reset", "warm"), expected, strict=True):
             for found, wanted in zip(one.embed(given, state=state), vectors, strict=True):
                 assert np.array_equal(found, wanted)
-
-
-def test_the_number_of_a_layer_may_be_one_of_numpy():
-    assert [check_layers(layer, 3) for layer in np.arange(3)] == [0, 1, 2]
-    for wrong in (np.int64(3), np.int64(-1), np.True_, np.float64(1)):
-        with pytest.raises(InputError, match="`layers`"):
-            check_layers(wrong, 3)
-    assert json.dumps(Embedder(toy_model()).metadata(layers=np.int64(1))["layers"]) == "1"

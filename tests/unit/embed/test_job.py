@@ -131,18 +131,6 @@ def test_ctrl_c_at_any_line_leaves_a_job_that_can_be_resumed(embedder, text, tmp
     assert resumed == {0, 1, 2, 3}
 
 
-def test_resuming_a_finished_job_does_nothing(embedder, text, tmp_path):
-    output = tmp_path / "out.h5"
-    first = embed_files(embedder, text, output, resume=True)  # nothing there: begins
-    before = output.stat().st_mtime_ns
-    again = embed_files(embedder, text, output, resume=True)
-    assert output.stat().st_mtime_ns == before
-    assert (again.sentences, again.words) == (first.sentences, first.words)
-    assert again.resumed_sentences == 41
-    with pytest.raises(ValueError, match=r"out\.h5: .*layers .*'all' .*'top'.*--overwrite"):
-        embed_files(embedder, text, output, resume=True, layers="top")
-
-
 @pytest.mark.parametrize("change", ["other", "shorter", "longer", "one letter"])
 def test_resuming_a_finished_job_refuses_another_text(embedder, text, tmp_path, change):
     output = tmp_path / "out.h5"
@@ -363,13 +351,6 @@ def test_wrong_options_leave_nothing_behind(embedder, text, tmp_path, options, m
     with pytest.raises(ValueError, match=message):
         embed_files(embedder, text, tmp_path / "out.h5", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
-
-
-def test_a_text_without_lines_is_refused(embedder, tmp_path):
-    (tmp_path / "empty.txt").write_text("")
-    with pytest.raises(FormatError, match=r"empty\.txt"):
-        embed_files(embedder, tmp_path / "empty.txt", tmp_path / "out.h5")
-    assert [path.name for path in tmp_path.iterdir()] == ["empty.txt"]
 
 
 @pytest.mark.parametrize("pooling", ["sif", "mean", "max"])

@@ -12,6 +12,7 @@ from elmokit.corpus.readers import ReadReport
 from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity as perplexity_in
 from elmokit.evaluation.perplexity import perplexity_of_files
+from elmokit.evaluation.surprisal import surprisal
 from elmokit.evaluation.text_scorer import open_scorer
 from elmokit.text.word_vocab import WordVocab
 
@@ -76,6 +77,13 @@ def test_counts(model):
     assert report.tokens == num_words + len(SENTENCES)
     assert report.oov_rate == pytest.approx(unknown / num_words)
     assert report.vocabulary == len(VOCAB)
+
+
+def test_the_mean_of_known_words_leaves_unknown_ones_out(model):
+    rows = [row for row in surprisal(model, SENTENCES, unknown="unk") if not row.is_unknown]
+    assert len(rows) < perplexity(model, SENTENCES).tokens
+    known = 2 ** (sum(row.mean for row in rows) / len(rows))
+    assert perplexity(model, SENTENCES).mean_known == pytest.approx(known, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled"])

@@ -48,7 +48,8 @@ def test_rows_of_a_table_are_looked_up_whatever_their_punctuation(model):
     assert [[word.word for word in row] for row in words.before] == [["the"], ["river"]]
     columns = times.columns_of(words, ["forward"], spill=2)
     assert columns.shape == (2, 3)
-    assert columns[0].tolist() == [typed[0][1].forward, typed[0][0].forward, 0.0]
+    own = [typed[0][1].forward, typed[1][1].forward]
+    assert columns[0].tolist() == [own[0], typed[0][0].forward, np.mean(own)]
 
 
 @pytest.mark.parametrize(("place", "text"), [((0, 1), "bank"), ((0, 9), "boat"), ((0, -1), "bank")])
@@ -80,6 +81,16 @@ def test_a_predictor_without_effect_gains_nothing():
     result = times.gain(*experiment(slope=0.0))
     assert result.nats < 0.001
     assert abs(result.slope) < 0.05
+
+
+def test_items_are_held_out_whole_if_there_are_enough():
+    sentence = np.repeat(np.arange(80), 3)
+    stories = [str(number // 2) for number in sentence]
+    groups, name = times.groups_of(sentence, stories)
+    assert (name, len(set(groups.tolist()))) == ("item", 40)
+    assert all(len(set(groups[sentence // 2 == story].tolist())) == 1 for story in range(40))
+    assert times.groups_of(sentence, [str(number // 20) for number in sentence])[1] == "sentence"
+    assert times.groups_of(sentence, None)[0] is sentence
 
 
 def test_few_sentences_are_refused():
@@ -116,7 +127,7 @@ def test_the_command_finds_the_effect_of_a_table(model, tmp_path, whole):
     assert result["words"] == 40 * 7
     tidy = (tmp_path / "tidy.tsv").read_text(encoding="utf-8").splitlines()
     assert len(tidy) == 1 + 40 * 7
-    assert "forward_1" in tidy[0]
+    assert {"forward_1", "length_1", "frequency_1"} < set(tidy[0].split("\t"))
     assert "forward_entropy" in elmokit(*words).stdout
 
 

@@ -5,8 +5,6 @@ import json
 
 import fsspec
 import pytest
-from fsspec.implementations.dirfs import DirFileSystem
-from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from elmokit.corpus.text_shards import TextConfig, TextShards
@@ -148,37 +146,6 @@ def test_a_text_is_not_replaced_by_what_is_made_of_it(command):
     refused = elmokit(command, "memory://*.txt", "-o", "memory://t.txt", "--overwrite", expect=2)
     assert "is read by this command" in refused.stderr
     assert get("memory://t.txt") == LINES.encode()
-
-
-def test_other_storages_get_a_file_by_renaming(tmp_path, monkeypatch):
-    class Wrapped(DirFileSystem):
-        protocol = "hf"
-
-        def __init__(self, **_):
-            super().__init__(path=str(tmp_path / "there"), fs=LocalFileSystem())
-
-        @classmethod
-        def _strip_protocol(cls, path):
-            return path.removeprefix("hf://")
-
-    fsspec.register_implementation("hf", Wrapped, clobber=True)
-    (tmp_path / "there").mkdir()
-    with local_output("hf://deep/o.txt") as path:
-        path.write_text("whole")
-    assert (tmp_path / "there/deep/o.txt").read_text() == "whole"
-
-    def fail(*_, **__):
-        raise OSError("the line is dead")
-
-    monkeypatch.setattr(Wrapped, "mv", fail)
-    with (
-        pytest.raises(OSError, match="dead"),
-        local_output("hf://deep/o.txt", overwrite=True) as path,
-    ):
-        path.write_text("new")
-    assert [one.name for one in (tmp_path / "there/deep").iterdir()] == ["o.txt"]
-    assert (tmp_path / "there/deep/o.txt").read_text() == "whole"
-    assert path.read_text() == "new"  # kept, to be sent again
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -97,29 +96,6 @@ def test_a_removed_directory_never_has_a_half_under_its_name(tmp_path, monkeypat
     monkeypatch.setattr(temporary.shutil, "rmtree", noting)
     remove_whole(whole)
     assert removed == [(tmp_path, ["whole"], False)]
-
-
-def test_a_directory_that_its_holder_removes_meanwhile_is_made_again(tmp_path):
-    """Many threads stand for processes: a lock is of one open file each."""
-    failures, taken = [], []
-
-    def work():
-        for _ in range(100):
-            try:
-                with held_directory(tmp_path / "held", busy="busy"):
-                    taken.append(1)
-            except FileExistsError:
-                pass
-            except Exception as error:
-                failures.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert taken
 
 
 class TestTrust:

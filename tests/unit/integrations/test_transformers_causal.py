@@ -3,7 +3,6 @@
 import math
 import os
 import subprocess
-import sys
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ from elmokit.evaluation.surprisal import surprisal
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
+from ...builders.command_line import start_python
 from ...builders.training_models import VOCAB, toy_model
 
 transformers = pytest.importorskip("transformers", reason="extra `transformers` is not installed")
@@ -103,6 +103,23 @@ def test_text_survives_its_tokens():
         assert max(ids) < tokenizer.vocab_size == len(tokenizer.get_vocab())
 
 
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_offsets_are_the_places_of_the_words_in_the_text(direction):
+    tokenizer = ElmoWordTokenizer.from_elmokit(spelling_model(), direction=direction)
+    text = f"{TEXTS[1]} </S>" if direction == "forward" else TEXTS[1]  # the end may be in it
+    batch = tokenizer([text, "bank"], padding=True, return_offsets_mapping=True)
+    for one, ids, places in zip(
+        [text, "bank"], batch["input_ids"], batch["offset_mapping"], strict=True
+    ):
+        read = [one[start:end] for start, end in places]
+        whole = [word for k, word in enumerate(read) if word and word != read[k - 1]]
+        assert (whole if direction == "forward" else whole[::-1]) == one.split()
+        assert len(ids) == len(places)
+        assert places[0] == (0, 0), "a boundary that is not in the text"
+    alone = tokenizer(text, return_offsets_mapping=True)
+    assert alone["offset_mapping"] == batch["offset_mapping"][0]
+
+
 def test_without_our_import_a_folder_loads_if_its_code_is_trusted(tmp_path):
     source = spelling_model()
     folder = str(save(source, tmp_path / "saved", "forward"))
@@ -116,13 +133,9 @@ batch = tokenizer({TEXTS!r}, padding=True, return_tensors="pt")
 torch.save(model(**batch).logits, {folder!r} + ".pt")
 """
     environment = {"HF_MODULES_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    process = start_python(program, env={**os.environ, **environment}, stderr=subprocess.PIPE)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
     batch = ElmoWordTokenizer.from_elmokit(source)(TEXTS, padding=True, return_tensors="pt")
     logits = ElmoForCausalLM.from_elmokit(source)(**batch).logits
     torch.testing.assert_close(torch.load(f"{folder}.pt"), logits)

@@ -148,13 +148,3 @@ def test_new_words_are_an_example_whose_context_is_joined_by_spaces():
         "question": "Who ?", "context": "Minji Kim sat .", "answer": "Minji Kim",
         "start": 0, "end": 9, "probability": 0.25,
     }  # fmt: skip
-
-
-def test_strings_in_a_list_keep_their_own_characters(squad):
-    tokenize = SimpleTokenizer().tokenize
-    for context in ("It can't  go (now).", ["It", "can't", "go", "."]):
-        example = TASK.from_words(["Can it?", context], tokenize)
-        assert example.question_text == "Can it?"
-        assert example.context == (context if isinstance(context, str) else "It can't go .")
-        words = [example.context[start:end] for start, end in example.offsets]
-        assert words == list(example.context_words)

@@ -178,17 +178,6 @@ def test_shards_are_taken_as_they_are_if_they_agree(tmp_path, corpus):
             words(*names, tokenizer=tokenizer)
 
 
-def test_long_sentences_and_words_with_blanks_are_divided(train, tmp_path, monkeypatch):
-    from elmokit.corpus.shards import write_shards
-    from elmokit.vectors import training
-
-    monkeypatch.setattr(training, "MAX_SENTENCE_WORDS", 3)
-    write_shards([["il", "y", "a", "1 000", "mots"]], tmp_path / "shards")
-    report = train(tmp_path / "v.txt", text=tmp_path / "shards", config={"min_count": 1})
-    assert report.corpus_words == 6
-    assert sorted(read(tmp_path / "v.txt").words) == ["000", "1", "a", "il", "mots", "y"]
-
-
 @pytest.mark.parametrize(
     ("files", "message"),
     [

@@ -185,15 +185,6 @@ def test_words_and_suffixes_that_would_break_the_file_are_refused(tmp_path, name
 
 
 class TestLaterWords:
-    def test_every_word_is_looked_up_once(self, written):
-        words = LaterWords(VectorsReference.of(written(binary(WORDS, VALUES))))
-        for asked, expected in ((["bank", "river"], ["bank"]), (["river", "강", "bank"], ["강"])):
-            vectors = words.find(asked)
-            assert vectors is not None
-            assert vectors.words == expected
-        assert words.find(["river", "bank"]) is None
-        assert words.read_all().words == WORDS
-
     @pytest.mark.parametrize("change", ["is gone", "is not the file", "goes after a look-up"])
     def test_a_file_that_is_not_the_same_is_told_once_and_never_read(self, written, change, caplog):
         path = written(binary(WORDS, VALUES))

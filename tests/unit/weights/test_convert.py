@@ -1,6 +1,4 @@
-import gzip
 import json
-import lzma
 import pathlib
 import tarfile
 import zipfile
@@ -108,16 +106,6 @@ def test_an_export_replaces_all_files_of_an_older_one_or_none(original, tmp_path
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     for files in seen:
         assert "options.json" not in files or files == before, "no set that can be read is mixed"
-
-
-@pytest.mark.parametrize("suffix", ["gz", "xz"])
-def test_a_compressed_vocabulary_is_read_where_a_plain_one_is(original, tmp_path, suffix):
-    path = original / f"vocab.txt.{suffix}"
-    with {"gz": gzip, "xz": lzma}[suffix].open(path, "wb") as file:
-        file.write((original / "vocab.txt").read_bytes())
-    (original / "vocab.txt").unlink()
-    for source in (original, path):
-        assert convert(source, tmp_path / "model", overwrite=True).vocabulary == 5
 
 
 @pytest.mark.parametrize(("dtype", "share"), [("float16", 0.7), ("int8", 0.9)])

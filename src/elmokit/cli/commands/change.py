@@ -56,7 +56,7 @@ def change(
         min_count: Units that a word must occur in, in each corpus.
         max_words: Most words without --word.
         sample: Most occurrences of a word from each corpus.
-        rounds: Permutations; the smallest p is 1 / (rounds + 1).
+        rounds: Permutations; of words with very small p-values up to 40 for each word compared.
         clusters: Most clusters of the uses of a word.
         top: Words to print.
         examples: Sentences to print for each word and corpus.

@@ -11,6 +11,7 @@ from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
+from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.evaluation.pairs import Pair, PairFigures, PairScores
@@ -30,7 +31,7 @@ def pairs(
     good: str = _COLUMNS[0],
     bad: str = _COLUMNS[1],
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
-    batch_size: options.ScoringBatchOption = 64,
+    batch_size: options.ScoringBatchOption = 1024,
     tokenizer: str | None = None,
     state: str = "warm",
     unknown: str = "auto",
@@ -52,7 +53,8 @@ def pairs(
         by: Column whose values are shown apart, repeatable; default: all with 2 to 200 values.
         good: Column of the better sentence.
         bad: Column of the worse sentence.
-        output: Write a row per pair with the bits of both sentences, separated by tabs.
+        output: Write a row per pair with its labels and the bits of both sentences, separated by
+            tabs.
         precision: fp32, bf16 or auto, as for `elmokit perplexity`.
     """
     from elmokit.evaluation import pairs as minimal
@@ -112,12 +114,12 @@ def pairs(
         }))  # fmt: skip
         return
     if kept:
-        typer.echo(f"{model} over its training: {len(rows):,} pairs")
+        typer.echo(f"{model} over its training: {counted(len(rows), 'pair')}")
         _echo_header("words read")
         for name, words in curve.items():
             _echo(f"{words:,}", figures[name]["all"])
     for name in (model, *(compare or ())):
-        typer.echo(f"{name}: {len(rows):,} pairs")
+        typer.echo(f"{name}: {counted(len(rows), 'pair')}")
         _echo_header()
         _echo("all", figures[name]["all"])
         for label, values in figures[name]["by"].items():
@@ -204,12 +206,14 @@ def _write(output: Path, rows: "list[Pair]", scores: "dict[str, PairScores]") ->
     ):
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         sides = [f"{side}_{way}" for side in ("good", "bad") for way in ("forward", "backward")]
-        writer.writerow(["model", "sentence_good", "sentence_bad", *sides, "has_unknown"])
+        labels = [*dict.fromkeys(name for pair in rows for name in pair.labels)]
+        writer.writerow(["model", *_COLUMNS, *labels, *sides, "has_unknown"])
         for name, part in scores.items():
             bits = [part.good[0], part.good[1], part.bad[0], part.bad[1]]
             for pair, *values, unknown in zip(rows, *bits, part.has_unknown, strict=True):
                 cells = (f"{value:.4f}" for value in values)
-                writer.writerow([name, pair.good, pair.bad, *cells, int(unknown)])
+                own = (pair.labels.get(label, "") for label in labels)
+                writer.writerow([name, pair.good, pair.bad, *own, *cells, int(unknown)])
 
 
 def _as_json(value: Any) -> Any:

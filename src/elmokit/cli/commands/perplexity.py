@@ -13,7 +13,7 @@ def perplexity(
     model: options.ModelArgument,
     text: options.TextArgument,
     *,
-    batch_size: options.ScoringBatchOption = 64,
+    batch_size: options.ScoringBatchOption = 1024,
     tokenizer: str | None = None,
     state: str = "warm",
     unknown: str = "auto",
@@ -53,6 +53,8 @@ def perplexity(
     typer.echo(f"forward        {report.forward:10.2f}")
     typer.echo(f"backward       {report.backward:10.2f}")
     typer.echo(f"mean           {report.mean:10.2f}   (computed in {report.precision})")
+    if report.oov_rate:
+        typer.echo(f"known words    {report.mean_known:10.2f}   (mean, without unknown words)")
     typer.echo(f"tokens         {report.tokens:10d}   (words and sentence ends, each scored once)")
     typer.echo(f"sentences      {report.sentences:10d}")
     if read.num_bad:

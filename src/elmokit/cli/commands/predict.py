@@ -20,6 +20,7 @@ def predict(
     text_field: options.TextFieldOption = None,
     tokenizer: str | None = None,
     model: options.RunModelOption = None,
+    precision: str | None = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
     by_document: bool = False,
@@ -33,6 +34,7 @@ def predict(
     CRF).
 
     Args:
+        precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
         by_document: Give a name one type throughout a document, and find it wherever it is (ner).
             A document ends at an empty line and at the end of TEXT.
         json: Print one JSON object per line, with probabilities.
@@ -42,7 +44,7 @@ def predict(
     from elmokit.tasks.runs.task_run import TaskRun
 
     choose_threads(threads)
-    trained = TaskRun.load(run, model=model, device=device)
+    trained = TaskRun.load(run, model=model, precision=precision, device=device)
     if text_field is None and trained.task.num_texts > 1:
         text_field = WHOLE_LINES  # with tabs between the texts
     located = NumberedLines(text, text_field=text_field).located()
@@ -66,6 +68,7 @@ def evaluate(
     *,
     columns: options.ColumnsOption = None,
     model: options.RunModelOption = None,
+    precision: str | None = None,
     device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
@@ -75,6 +78,7 @@ def evaluate(
 
     Args:
         data: File with gold labels, in the task's format.
+        precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
     """
     from elmokit.tasks.runs.run_dir import run_hash
     from elmokit.tasks.runs.task_run import TaskRun
@@ -82,7 +86,9 @@ def evaluate(
 
     choose_threads(threads)
     in_columns = options.columns_of(columns)
-    trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
+    trained = TaskRun.load(
+        run, model=model, precision=precision, device=device, cache_dir=layer_cache
+    )
     run_sha256 = run_hash(TASK_RUNS.find(run)) if json else None
     score = trained.evaluate(data, columns=in_columns)
     if json:

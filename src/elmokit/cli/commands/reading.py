@@ -52,8 +52,9 @@ def reading(
 
     TABLE (.csv, or separated by tabs, with a header) has a row per word. Surprisal is that of the
     whole word between spaces. The gain is that of a linear regression over its baseline (length,
-    frequency and position, also of the words before), on sentences that were held out: nats of
-    log-likelihood a word, and points of R². Last words of sentences are left out.
+    frequency and position, also of the words before), on items that were held out (on sentences, if
+    there are fewer than 20 items): nats of log-likelihood a word, and points of R². Last words of
+    sentences are left out.
 
     Args:
         measure: Column with reading times or amplitudes; repeatable.
@@ -117,17 +118,24 @@ def reading(
     if not usable.any():
         raise InputError(f"{table}: no row has all of the columns.")
     lengths = np.array([float(len(_plain(one))) for one in rows[word]])
-    base = [_with_spill(column, words, spill) for column in (lengths, frequencies)]
-    baseline = np.concatenate([*base, words.position[:, None].astype(float)], axis=1)[usable]
+    base = {
+        name: _with_spill(column, words, spill)
+        for name, column in (("length", lengths), ("frequency", frequencies))
+    }
+    place = words.position[:, None].astype(float)
+    baseline = np.concatenate([*base.values(), place], axis=1)[usable]
     own = words.keep(usable)
     predictors = _predictors(own, spill) | {
         name: _with_spill(column, words, spill)[usable] for name, column in others.items()
     }
 
+    items = None if sentence is not None else np.array(rows[item])[usable].tolist()
+    groups, group_name = times.groups_of(own.sentence, items)
+
     def gains_of(predictors: "dict[str, np.ndarray]") -> "dict[str, dict[str, Gain]]":
         return {
             name: {
-                predictor: times.gain(values[name][usable], baseline, columns, own.sentence)
+                predictor: times.gain(values[name][usable], baseline, columns, groups)
                 for predictor, columns in predictors.items()
             }
             for name in measure
@@ -140,11 +148,15 @@ def reading(
         if earlier != model
     } | {model: gains}
     if output is not None:
-        columns = {**values, **others, "length": lengths, "frequency": frequencies}
-        _write(output, {name: column[usable] for name, column in columns.items()}, own, predictors)
+        columns = {name: column[usable] for name, column in {**values, **others}.items()}
+        spilled = {name: column[usable] for name, column in base.items()} | {
+            name: predictors[name] for name in FIGURES
+        }
+        _write(output, columns, own, spilled)
     if json:
         emit_json({
             "words": int(usable.sum()), "left_out": int((~usable).sum()), "sentences": len(texts),
+            "held_out_by": group_name,
             "unknown": float(np.mean([one.is_unknown for one in own.words])),
             "spelled": any(one.spelling is not None for one in own.words),
             "gains": _as_json(gains),
@@ -164,7 +176,7 @@ def reading(
     for name, parts in gains.items():
         typer.echo(
             f"{name}: {counted(int(usable.sum()), 'word')}, {int((~usable).sum())} left out, "
-            f"{counted(len(set(own.sentence.tolist())), 'sentence')}"
+            f"held out by {group_name} ({len(set(groups.tolist()))})"
         )
         typer.echo(f"{'':<24}{'nats a word':>30}{'R² points':>12}{'slope':>10}")
         for key, part in parts.items():
@@ -220,18 +232,17 @@ def _with_spill(column: "np.ndarray", words: "Observations", spill: int) -> "np.
 
 def _write(
     output: Path, columns: "dict[str, np.ndarray]", words: "Observations",
-    predictors: "dict[str, np.ndarray]",
+    spilled: "dict[str, np.ndarray]",
 ) -> None:  # fmt: skip
     import csv
 
     from elmokit.files.atomic import atomic_file
 
-    spilled = {
-        f"{name}_{back}" if back else name: predictors[name][:, back]
-        for name in FIGURES
-        for back in range(predictors[name].shape[1])
+    numbers = columns | {
+        f"{name}_{back}" if back else name: column
+        for name, both in spilled.items()
+        for back, column in enumerate(both.T)
     }
-    numbers = {**columns, **spilled}
     with (
         atomic_file(output) as temp_path,
         temp_path.open("w", encoding="utf-8", newline="") as file,

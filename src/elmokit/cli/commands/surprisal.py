@@ -25,7 +25,7 @@ def surprisal(
     punctuation: Literal["with-word", "drop"] = "with-word",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
     top: Annotated[int, typer.Option(metavar="K", min=0)] = 0,
-    batch_size: options.ScoringBatchOption = 64,
+    batch_size: options.ScoringBatchOption = 1024,
     tokenizer: str | None = None,
     state: str = "warm",
     unknown: str = "auto",

@@ -13,7 +13,7 @@
 #define TILE_ROWS 16      /* rows that the matrix unit reads at a time */
 #define TILE_GROUPS 16    /* groups of K that it reads at a time */
 #define FEW_ROWS 4        /* int8 (exact either way): with so few, vectors are faster */
-#define K_BLOCK 256       /* groups of K summed separately: less rounding; they fit in the cache */
+#define K_BLOCK 96        /* groups of K summed separately: less rounding; with PANEL, they fit in the L1 cache */
 #define ROWS_BLOCK 96     /* rows whose sums wait between blocks of K; a multiple of TILE_ROWS */
 
 /* Character CNN */

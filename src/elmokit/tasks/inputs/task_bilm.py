@@ -156,11 +156,15 @@ def reopen_bilm(
     run_dir: Path,
     settings: InputSettings,
     *,
+    precision: str | None,
     finetune: bool,
     device: str,
     cache_dir: Path | None,
 ) -> TaskBiLM:
-    """Open the biLM that a run was trained with, at ``model`` if it has moved."""
+    """Open the biLM that a run was trained with, at ``model`` if it has moved.
+
+    ``precision`` is by default that of the training.
+    """
     is_needed = settings.sources.needs_bilm
     if model is not None and not (reference or is_needed):
         log.warning("the biLM %s has no effect: %s was trained without one", model, run_dir)
@@ -175,7 +179,7 @@ def reopen_bilm(
             )
             raise
     bilm = TaskBiLM.open(
-        settings, model, precision=reference.precision if reference else "fp32",
+        settings, model, precision=precision or (reference.precision if reference else "fp32"),
         finetune=finetune, device=device, cache_dir=cache_dir,
     )  # fmt: skip
     if reference is not None and bilm.reference is not None:

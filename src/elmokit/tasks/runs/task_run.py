@@ -16,7 +16,7 @@ import numpy as np
 from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.files.damage import damage
-from elmokit.inference.precision import find_device, import_torch
+from elmokit.inference.precision import Precision, check_precision, find_device, import_torch
 from elmokit.tasks.consistency import agreeing
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
@@ -102,6 +102,7 @@ class TaskRun:
         *,
         model: str | None = None,
         vectors: str | PathLike[str] | None = None,
+        precision: Precision | str | None = None,
         device: str = "auto",
         cache_dir: str | PathLike[str] | None = None,
     ) -> "TaskRun":
@@ -113,6 +114,7 @@ class TaskRun:
                 with the same tokenizer and character settings. No effect, with a warning, on a run
                 that was trained without one.
             vectors: The file of its static vectors if it has moved.
+            precision: Of the biLM: ``"fp32"``, ``"bf16"`` or ``"int8"``; default: as in training.
             device: Of the task model and the biLM.
             cache_dir: Where layers are kept.
 
@@ -122,6 +124,8 @@ class TaskRun:
             ConfigError: if ``task.json`` has an unknown setting or a wrong value.
             MissingExtraError: if its network needs PyTorch, which is not there.
         """
+        if precision is not None:
+            check_precision(precision)
         run_dir = TASK_RUNS.find(run_dir)
         metadata = read_metadata(run_dir)
         reference = metadata["vectors"] and from_dict(VectorsReference, metadata["vectors"])
@@ -138,8 +142,8 @@ class TaskRun:
         cache_dir = None if cache_dir is None else Path(cache_dir)
         bilm = reopen_bilm(
             metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"]), model, run_dir,
-            config.inputs, finetune=config.train.finetune_bilm, device=device,
-            cache_dir=cache_dir,
+            config.inputs, precision=precision, finetune=config.train.finetune_bilm,
+            device=device, cache_dir=cache_dir,
         )  # fmt: skip
         labels = metadata["labels"]
         arrays = read_weights(run_dir, sha256=metadata.get("weights_sha256"))

@@ -246,6 +246,14 @@ def test_copies_answer_the_same_and_say_what_they_are(ner_run):
         assert part in repr(run)
 
 
+def test_the_bilm_may_be_read_in_another_precision_than_in_training(ner_run):
+    run = TaskRun.load(ner_run, precision="int8")
+    assert run.result_metadata()["precision"] == "int8"
+    assert len(list(run.predict(["Minji sat .", "by the Bank"]))) == 2
+    with pytest.raises(InputError, match="fp32, bf16, int8"):
+        TaskRun.load(ner_run, precision="int4")
+
+
 def test_threads_get_what_one_alone_gets_also_with_later_words(train, tmp_path):
     path = tmp_path / "vectors.txt"
     words = [f"w{n}" for n in range(64)]

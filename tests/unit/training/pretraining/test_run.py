@@ -126,7 +126,6 @@ class TestResuming:
     @pytest.mark.parametrize(
         "settings",
         [
-            {"train": {"batch_growth": ((0.3, 6), (0.6, 8))}},
             {"train": {"batch_growth": ((0.5, 8),)}},  # after the checkpoint
             {"softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.7)},
             {

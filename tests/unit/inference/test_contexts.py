@@ -1,0 +1,64 @@
+"""Sequences with common beginnings are read once for each beginning, with the same bits."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elmokit.inference.contexts import find_contexts, read_contexts
+from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.state import LSTMState
+
+from ...builders.embedding_models import toy_model
+
+SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), min_size=1, max_size=12)
+
+
+@given(SEQUENCES)
+def test_two_tokens_have_one_context_if_the_same_was_read_up_to_them(sequences):
+    sequences.sort()
+    contexts = find_contexts([np.array(sequence) for sequence in sequences])
+    beginnings = [tuple(one[: k + 1]) for one in sequences for k in range(len(one))]
+    numbers = contexts.numbers.tolist()
+    assert dict(zip(beginnings, numbers, strict=True)) == dict(
+        reversed(list(zip(beginnings, numbers, strict=True)))
+    )
+    assert sorted(set(numbers)) == list(range(len(set(beginnings))))
+    segments = [segment for part in contexts.rounds for segment in part]
+    assert sum(len(segment.tokens) for segment in segments) == len(set(beginnings))
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_outputs_are_those_of_each_sequence_by_itself(backend, direction):
+    bilm = FrozenBiLM(toy_model())
+    texts = [
+        "I sat by the bank",
+        "I sat by",
+        "I sat by the bank",
+        "I sat of a river",
+        "the bank",
+        "I",
+    ]
+    vectors, tokens = bilm.encode([text.split() for text in texts])
+    turn = 1 if direction == "forward" else -1
+    sequences = sorted((words[::turn] for words in tokens.sentences), key=lambda one: one.tolist())
+    contexts = find_contexts(sequences)
+    assert len(contexts.rounds) > 2
+    start = LSTMState.zeros(bilm.network.config.lstm, 1).direction(direction)
+    outputs = np.full((contexts.numbers.max() + 1, bilm.network.config.lstm.projection_dim), np.nan)
+
+    def keep(rows, numbers):
+        assert np.isnan(outputs[numbers]).all(), "each is read once"
+        outputs[numbers] = rows
+
+    read_contexts(bilm.engine, direction, vectors, contexts, start, keep)
+    expected = []
+    for sequence in sequences:
+        rows = np.empty((len(sequence), outputs.shape[1]))
+
+        def store(values, _, position, rows=rows):
+            rows[position] = values
+
+        bilm.engine.read(direction, vectors, [sequence[::turn]], start, on_top=store)
+        expected.append(rows[::turn])
+    assert np.array_equal(outputs[contexts.numbers], np.concatenate(expected))
