@@ -69,6 +69,8 @@ DOCUMENTS = {
 SOURCES = {"en": "table1", "ko": "korean"}
 """The experiment that compares ELMo with static vectors in a language."""
 CONDITION_TABLES = ("table2", "table3", "controls")
+CONTROLS = ("static, as wide as elmo", "layer 0")
+"""Columns of the controls that stand beside the scores."""
 NAMES = tomllib.loads((Path(__file__).parent / "published.toml").read_text("utf-8"))
 LABELS, WORDS = NAMES["labels"], NAMES["words"]
 SEED_MARKS = {"1": " †", "2": " ‡"}
@@ -277,34 +279,40 @@ def columns_of(table: dict[str, Any], *names: str) -> list[tuple[str, ...]]:
 
 
 def scores_table(results: dict[str, Any], language: str, written_in: str) -> str:
-    """Return the scores with all labels and a tenth of them; tasks without one are left out."""
+    """Return the scores with all labels and a tenth of them; tasks without one are left out.
+
+    The controls stand beside them where they have run: in English.
+    """
     scores, gains = results["tables"][:2]
     by_row = {
         (dataset, labels): tuple(MISSING_SEEDS.sub("", cell) for cell in pair)
         for dataset, labels, *pair in columns_of(scores, "data", "labels", "static", "elmo")
     }
-    columns = ("condition", "data", "labels", "error reduction", "p (Holm)", "seeds")
+    columns = ("condition", "data", "labels", "p (Holm)", "seeds")
     against = {
         (dataset, labels): rest
         for condition, dataset, labels, *rest in columns_of(gains, *columns)
         if condition == "elmo"
     }
-    nothing = (NOTHING, NOTHING, "")
+    controls = dict[str, tuple[str, ...]]()
+    if language == "en":
+        table = read_published("controls")["tables"][0]
+        controls = {row[0]: row[1:] for row in columns_of(table, "data", *CONTROLS)}
     words = WORDS[written_in]
-    lines = [(words[language], *words["header"]), ("---",) * 7]
+    header = [name for place, name in enumerate(words["header"]) if controls or place not in (1, 2)]
+    lines = [(words[language], *header), ("---",) * (len(header) + 1)]
     for dataset in dict.fromkeys(dataset for dataset, _ in by_row):
-        pair = by_row[dataset, "100 %"]
-        if set(pair) == {NOTHING}:
+        static, elmo = by_row[dataset, "100 %"]
+        if static == elmo == NOTHING:
             continue
-        reduction, p, seeds = against.get((dataset, "100 %"), nothing)
-        few = by_row.get((dataset, "10 %"), nothing)
+        beside = controls.get(dataset, (NOTHING,) * 2) if controls else ()
+        p, seeds = against.get((dataset, "100 %"), (NOTHING, ""))
+        few = by_row.get((dataset, "10 %"), (NOTHING, NOTHING))
         lines.append((
             LABELS[dataset][written_in],
-            *with_best_bold(pair),
-            reduction,
+            *with_best_bold((static, *beside, elmo)),
             p + SEED_MARKS.get(seeds, ""),
             NOTHING if NOTHING in few else " → ".join(few),
-            against.get((dataset, "10 %"), nothing)[0],
         ))  # fmt: skip
     return as_table(lines)
 

@@ -1,26 +1,24 @@
 """Dataclass ⇄ TOML/JSON: strict keys, strict types, dotted overrides.
 
-Settings are built with `from_dict`, files that elmokit wrote with `parse_record`. Pydantic checks
-them; `__post_init__` of the dataclass checks ranges. Nothing is converted, except a whole number to
-a float, and ``"none"`` to None where the type has it, as TOML has no null. Whatever is wrong is a
+Settings are built with `from_dict`, files that elmokit wrote with `parse_record`. Types are checked
+here and not by pydantic, whose import alone takes longer than loading a model; `__post_init__` of
+the dataclass checks ranges. Nothing is converted, except a whole number to a float, a list to a
+tuple, and ``"none"`` to None where the type has it, as TOML has no null. Whatever is wrong is a
 `ConfigError` that names the key and its file, or the ``--set`` that brought it.
 """
 
 import copy
 import dataclasses
-import difflib
-import functools
 import json
 import numbers
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import GenericAlias
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from elmokit.errors import ConfigError, FormatError
-from elmokit.field_checks import KIND_NAMES, union_members
+from elmokit.field_checks import KIND_NAMES, is_number, union_members
 from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
 from elmokit.wording import shown
 
@@ -41,24 +39,12 @@ def from_dict(
     Absent keys take the field's default. ``source`` names the data in messages; ``overrides``
     replace settings of ``data``, as in `apply_overrides`.
     """
-    import pydantic
-
-    settings = _with_none(cls, apply_overrides(data, overrides) if overrides else data)
+    settings = apply_overrides(data, overrides) if overrides else data
     try:
-        built = _adapter(cls).validate_python([settings])[0]
-    except pydantic.ValidationError as error:
-        problems = [(one["type"], one["loc"][1:], one) for one in error.errors()]
-        # an unknown key first: the key that it was meant to be may be missing
-        kind, path, first = min(problems, key=lambda problem: problem[0] != _UNKNOWN_KEY)
-        message, value = (
-            first["msg"].removeprefix("Value error, ").removesuffix("."),
-            first["input"],
-        )
-        if kind == "missing":
-            message, value = "this key is missing", None
-        elif kind == "dataclass_type":
-            message = "must be a table of settings"
-        elif isinstance(value, Mapping):  # refused by the dataclass, which may name a field
+        return _built(cls, settings, ())
+    except _RefusedError as refused:
+        path, message, value = refused.args
+        if isinstance(value, Mapping):  # refused by the dataclass, which may name a field
             named = re.match(r"`(\w+)`", message)
             field = named[1] if named and named[1] in value else None
             path, value = (path, None) if field is None else ((*path, field), value[field])
@@ -66,22 +52,80 @@ def from_dict(
         is_shown = ", got " in message or (isinstance(value, str) and repr(value) in message)
         got = "" if value is None or is_shown else f", got {shown(value)}"
         problem = f"`{key or 'the table'}`: {message}{got}"
-        if kind == _UNKNOWN_KEY:
+        if message == _UNKNOWN_KEY:
             problem = f"unknown setting `{key}`. {_suggestion(cls, path)}"
-        raise ConfigError(f"{_origin(key, source, overrides)}: {problem}.") from error
-    for key, value, expected in _converted(settings, built):
-        raise ConfigError(
-            f"{_origin(key, source, overrides)}: `{key}`: must be {expected}, got {shown(value)}."
-        )
-    return built
+        raise ConfigError(f"{_origin(key, source, overrides)}: {problem}.") from refused
 
 
-_UNKNOWN_KEY = "unexpected_keyword_argument"
-"""Pydantic's name of the error."""
+_UNKNOWN_KEY = "unknown"
+
+
+class _RefusedError(Exception):
+    """A setting that cannot be one: path, message, value."""
+
+
+def _built(hint: Any, value: Any, path: tuple[str | int, ...]) -> Any:
+    """Return a value as its type wants it: ``X`` or ``X | None``, tables as dataclasses."""
+    kinds = union_members(hint)
+    kind: Any = kinds[0]
+    origin, arguments = get_origin(kind), get_args(kind)
+    is_choice = origin is Literal and isinstance(value, str) and value in arguments
+    # TOML has no null
+    if type(None) in kinds and (value is None or (value == "none" and not is_choice)):
+        return None
+    if dataclasses.is_dataclass(kind):
+        return value if isinstance(value, kind) else _built_table(kind, value, path)
+    if kind is Any or is_choice:
+        return value
+    if origin is Literal:
+        allowed = ", ".join(map(repr, arguments[:-1]))
+        expected = f"{allowed} or {arguments[-1]!r}" if allowed else repr(arguments[0])
+    elif origin in (tuple, list):
+        if isinstance(value, list | tuple):
+            is_fixed = origin is tuple and arguments[-1] is not Ellipsis
+            if is_fixed and len(value) != len(arguments):
+                raise _RefusedError(path, f"must have {len(arguments)} values", value)
+            types = arguments if is_fixed else [arguments[0]] * len(value)
+            pairs = enumerate(zip(types, value, strict=True))
+            return origin(_built(one, element, (*path, i)) for i, (one, element) in pairs)
+        expected = "a list"
+    elif origin is not None:  # a mapping
+        if isinstance(value, Mapping):
+            return {key: _built(arguments[1], one, (*path, key)) for key, one in value.items()}
+        expected = "a table"
+    elif kind is float and is_number(value) and abs(value) <= sys.float_info.max:
+        return float(value)
+    elif kind is not float and type(value) is kind:
+        return value
+    else:
+        expected = KIND_NAMES.get(kind, kind.__name__)
+    raise _RefusedError(path, f"must be {expected}", value)
+
+
+def _built_table(cls: type, value: Any, path: tuple[str | int, ...]) -> Any:
+    """Return the dataclass of a table of settings."""
+    if not isinstance(value, Mapping):
+        raise _RefusedError(path, "must be a table of settings", value)
+    hints = get_type_hints(cls)
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    # first: the key that an unknown one was meant to be may be missing
+    for key in value:
+        if key not in fields:
+            raise _RefusedError((*path, key), _UNKNOWN_KEY, None)
+    built = {key: _built(hints[key], one, (*path, key)) for key, one in value.items()}
+    for name, field in fields.items():
+        if name not in built and field.default is field.default_factory is dataclasses.MISSING:
+            raise _RefusedError((*path, name), "this key is missing", None)
+    try:
+        return cls(**built)
+    except ValueError as error:
+        raise _RefusedError(path, str(error).removesuffix("."), value) from error
 
 
 def _suggestion(cls: type, path: Sequence[int | str]) -> str:
     """Say which name an unknown key was probably meant to be, and which ones its table has."""
+    import difflib
+
     table: Any = cls
     for key in path[:-1]:
         hint = get_type_hints(table)[key] if isinstance(key, str) else get_args(table)[0]
@@ -145,6 +189,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         f"There is no recipe {path}. A recipe is a TOML file of settings; single settings need "
         "no file: --set train.batch_size=64."
     )
+    import tomllib
+
     data = read_bounded(path, MAX_TOML_BYTES, missing=missing)
     try:
         return tomllib.loads(data.decode("utf-8"))
@@ -187,47 +233,12 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_value(text: str) -> Any:
+    import tomllib
+
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         return text
-
-
-def _with_none(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with None for ``"none"``, which TOML lacks, where the type has it."""
-    hints, result = get_type_hints(cls), dict(data)
-    for key in data.keys() & hints.keys():
-        value, nested, kinds = data[key], _dataclass_in(hints[key]), get_args(hints[key])
-        if nested is not None and isinstance(value, Mapping):
-            result[key] = _with_none(nested, value)
-        elif isinstance(value, str) and value == "none" and type(None) in kinds:
-            literals = (get_args(kind) for kind in kinds if get_origin(kind) is Literal)
-            choices = [choice for literal in literals for choice in literal]
-            result[key] = value if value in choices else None
-    return result
-
-
-@functools.cache
-def _adapter(cls: type) -> Any:
-    import pydantic
-
-    # of a list, because a dataclass alone takes no settings
-    config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
-    a_list: Any = GenericAlias(list, cls)
-    return pydantic.TypeAdapter(a_list, config=config)
-
-
-def _converted(given: Any, built: Any, path: str = "") -> Iterator[tuple[str, Any, str]]:
-    """Yield path, value and expected type of all values that validation has converted."""
-    if isinstance(given, Mapping):
-        values = built if isinstance(built, Mapping) else vars(built)
-        for key, value in given.items():
-            yield from _converted(value, values[key], f"{path}.{key}" if path else str(key))
-    elif isinstance(given, list | tuple):
-        for index, (value, element) in enumerate(zip(given, built, strict=True)):
-            yield from _converted(value, element, f"{path}.{index}")
-    elif type(given) is not type(built) and (type(given), type(built)) != (int, float):
-        yield path, given, KIND_NAMES.get(type(built), type(built).__name__)
 
 
 def _dataclass_in(hint: Any) -> type | None:

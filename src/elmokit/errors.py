@@ -44,8 +44,10 @@ class MissingExtraError(ElmokitError, ImportError):
     """An optional library is missing; names the ``pip install`` command of the ``extra``."""
 
     def __init__(self, module: str, *, extra: str) -> None:
+        version = _installed_version(module)
+        fault = "which is not installed" if version is None else f"but not its version {version}"
         super().__init__(
-            f"This needs the package {module!r}, which is not installed. "
+            f"This needs the package {module!r}, {fault}. "
             f"Install it with: {_install_command(extra)}"
         )
         self.module = module
@@ -61,6 +63,15 @@ def needs_torch() -> Iterator[None]:
         if error.name != "torch":
             raise
         raise MissingExtraError("torch", extra="train") from error
+
+
+def _installed_version(module: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(module)
+    except PackageNotFoundError:
+        return None
 
 
 def _install_command(extra: str) -> str:

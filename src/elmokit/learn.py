@@ -6,6 +6,7 @@ They take what the commands take, show the same progress on stderr, and return w
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def pretrain(
         corpus: See `Texts`.
         output: New model directory; with ``resume`` one that holds this run.
         preset: ``toy``, ``tiny``, ``small``, ``medium`` or ``original``; default: tiny.
-        tokenizer: As ``--tokenizer``.
+        tokenizer: As ``--tokenizer``, such as ``simple:de``.
         minutes: Longest training time; ``epochs`` and ``tokens`` are further limits.
         epochs: Passes over the corpus.
         tokens: Words and sentence ends to read.
@@ -171,10 +172,10 @@ def _files(output: AnyPath, *texts: Texts) -> Iterator[list[list[Path]]]:
     """
     folder = Path(f"{output}.texts")
     try:
-        yield [_as_files(text, folder / f"{number}.txt") for number, text in enumerate(texts)]
+        yield [_as_files(text, folder / f"{number}.jsonl") for number, text in enumerate(texts)]
     finally:
         for number in range(len(texts)):
-            (folder / f"{number}.txt").unlink(missing_ok=True)
+            (folder / f"{number}.jsonl").unlink(missing_ok=True)
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
@@ -191,5 +192,6 @@ def _as_files(texts: Texts, scratch: Path) -> list[Path]:
     for number, text in enumerate(strings, start=1):
         check_text(text, where=f"text {number}")
     scratch.parent.mkdir(parents=True, exist_ok=True)
-    scratch.write_text("".join(f"{text}\n" for text in strings), encoding="utf-8")
+    rows = (dumps({"text": text}, ensure_ascii=False) for text in strings)
+    scratch.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     return [scratch]

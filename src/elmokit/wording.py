@@ -4,8 +4,6 @@ Every room uses this one, so it loads nothing but the errors.
 """
 
 import os
-import shlex
-import subprocess
 from dataclasses import dataclass
 
 from elmokit.errors import FormatError
@@ -39,6 +37,9 @@ def printable(path: object) -> str:
 
 def quoted(path: object) -> str:
     """Return a path as a word of a command to copy, for the shell of this system."""
+    import shlex
+    import subprocess
+
     text = str(path)
     return subprocess.list2cmdline([text]) if os.name == "nt" else shlex.quote(text)
 

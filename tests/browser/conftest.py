@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from ..builders.browser_calls import BLANK
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SWITCHES = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -136,8 +138,40 @@ def exported_folder(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("explorer") / "site"
     export_explorer(["en", "ko"], folder)
-    (folder / "blank.html").write_text("<!doctype html><link rel=icon href=data:,><title>-</title>")
+    (folder / "blank.html").write_text(BLANK)
     return folder
+
+
+@pytest.fixture(scope="session")
+def toy_models(tmp_path_factory):
+    """Directories of toy models of both languages."""
+    from elmokit.text.tokenizers.registry import TokenizerConfig
+
+    from ..builders.training_models import toy_model
+
+    folder = tmp_path_factory.mktemp("models")
+    for language in ("en", "ko"):
+        model = toy_model(tokenizer=TokenizerConfig(name="simple", version="2"))
+        model.training_metadata["language"] = language
+        model.save(folder / language)
+    return [str(folder / language) for language in ("en", "ko")]
+
+
+@pytest.fixture(scope="session")
+def toy_folder(toy_models, tmp_path_factory):
+    """An export of them, which a page loads and computes in a moment."""
+    from elmokit.web.page.export import export_explorer
+
+    folder = tmp_path_factory.mktemp("toy") / "site"
+    export_explorer(toy_models, folder, weights="stored")
+    (folder / "blank.html").write_text(BLANK)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def toy_site(toy_folder, serve_folder):
+    """Its URL: for what the page does with any model."""
+    return serve_folder(toy_folder)
 
 
 @pytest.fixture(scope="session")

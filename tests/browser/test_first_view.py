@@ -41,14 +41,13 @@ def at_layer(page, key):
     return places(page)
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize(("language", "size"), [("en", PHONE), ("ko", DESK)], ids=["en", "ko"])
 def test_the_view_moves_before_any_model_is_there_and_needs_no_scrolling(
-    browser, exported_site, language, size
+    browser, toy_site, language, size
 ):
     page = browser.new_context(locale=language, viewport=size).new_page()
     page.add_init_script(NO_MODEL)
-    page.goto(exported_site)
+    page.goto(toy_site)
     expect(page.locator("#first svg.plane g.point")).to_have_count(3)
     page.wait_for_function(
         """() => new Set([...document.querySelectorAll("#first g.point")]
@@ -73,12 +72,6 @@ def test_one_point_becomes_three_and_the_odd_one_is_farther(browser_page, export
     shown = [float(text) for text in page.locator("#first .cosines b").all_inner_texts()]
     pack = json.loads(PACK.read_text(encoding="utf-8"))[language]
     assert shown == pytest.approx(pack["cosines"][2], abs=0.03)  # an export rounds the weights
-
-
-def test_motion_is_left_out_for_a_reader_who_wants_none(browser_page, exported_site):
-    page = browser_page(exported_site, locale="en", reduced_motion="reduce")
-    expect(page.locator("#first input[type=range]")).to_have_value("2")
-    assert len(set(places(page))) == 3
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -118,9 +111,8 @@ def test_the_numbers_are_those_of_the_packaged_models():
             assert [row[pair] for row in view["cosines"]] == pytest.approx(product, abs=1e-3)
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
-def test_the_tour_leads_through_eight_panels_and_back(browser_page, exported_site, language):
-    page = browser_page(exported_site, locale=language, reduced_motion="reduce")
+def test_the_tour_leads_through_eight_panels_and_back(browser_page, toy_site):
+    page = browser_page(toy_site, locale="en", reduced_motion="reduce")
     page.locator("#first .start .strong").click()
     bar = page.locator(".tour")
     buttons = bar.get_by_role("button")
@@ -141,8 +133,12 @@ def test_the_tour_leads_through_eight_panels_and_back(browser_page, exported_sit
     expect(bar).to_have_count(0)
 
 
-def test_what_moves_has_a_name_for_those_who_do_not_see_it(browser_page, exported_site):
+def test_motion_is_left_out_and_named_for_readers_who_do_not_want_or_see_it(
+    browser_page, exported_site
+):
     page = browser_page(exported_site, locale="en", reduced_motion="reduce")
+    expect(page.locator("#first input[type=range]")).to_have_value("2")
+    assert len(set(places(page))) == 3
     figure = page.get_by_role("img", name=re.compile("bank.*three sentences"))
     expect(figure).to_be_visible()
     at_layer(page, "End")
@@ -155,9 +151,9 @@ def test_what_moves_has_a_name_for_those_who_do_not_see_it(browser_page, exporte
 
 @pytest.mark.parametrize(("language", "folder"), [("en", ""), ("ko", "ko/")])
 def test_every_panel_leads_to_its_lesson(
-    browser_page, exported_folder, serve_folder, tmp_path, language, folder
+    browser_page, toy_folder, serve_folder, tmp_path, language, folder
 ):
-    (tmp_path / "explorer").symlink_to(exported_folder, target_is_directory=True)
+    (tmp_path / "explorer").symlink_to(toy_folder, target_is_directory=True)
     page = browser_page(f"{serve_folder(tmp_path)}explorer/index.html", locale=language)
     expect(page.locator(".panel .lesson a")).to_have_count(9)  # the site of the documentation
     for link in page.locator(".panel .lesson a").all():
@@ -166,8 +162,8 @@ def test_every_panel_leads_to_its_lesson(
         assert (DOCS / f"{path}.md").is_file()
 
 
-def test_a_copy_elsewhere_names_the_lessons(browser_page, exported_site):
-    page = browser_page(exported_site, locale="en")
+def test_a_copy_elsewhere_names_the_lessons(browser_page, toy_site):
+    page = browser_page(toy_site, locale="en")
     expect(page.locator(".panel .lesson code")).to_have_count(9)
     for path in page.locator(".panel .lesson code").all_inner_texts():
         assert (DOCS.parent / path).is_file()
@@ -208,8 +204,8 @@ def test_prepared_sentences_are_shown_as_they_were_written(
     assert min(map(len, (texts, shown))) >= 10
 
 
-def test_the_penalty_pulls_the_ring_towards_equal_weights(browser_page, exported_site, show):
-    page = browser_page(f"{exported_site}#lang=en&w0=2&lambda=0", reduced_motion="reduce")
+def test_the_penalty_pulls_the_ring_towards_equal_weights(browser_page, toy_site, show):
+    page = browser_page(f"{toy_site}#lang=en&w0=2&lambda=0", reduced_motion="reduce")
     show(page, "mixture", "svg.triangle")
 
     def height():
@@ -221,8 +217,8 @@ def test_the_penalty_pulls_the_ring_towards_equal_weights(browser_page, exported
     assert unpulled + 30 < height() < 200  # the middle of the triangle
 
 
-def test_a_map_moves_from_layer_to_layer(browser_page, exported_site, show):
-    page = browser_page(f"{exported_site}#lang=en&layer=2")
+def test_a_map_moves_from_layer_to_layer(browser_page, toy_site, show):
+    page = browser_page(f"{toy_site}#lang=en&layer=2")
     show(page, "map", "svg.map g.point")
     point = page.locator("#map svg.map g.point").nth(3)
     before = point.get_attribute("transform")

@@ -5,12 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from ..builders.browser_calls import ERROR, TEXTS, caller, check_tokens
+from ..builders.browser_calls import BLANK, ERROR, TEXTS, caller, check_tokens
 from ..builders.live_page import served_page
 from ..builders.training_models import random_sentences, toy_model
 
 WORDS = next(one for one in random_sentences(20) if len(one) > 4)
-BLANK = "<!doctype html><link rel=icon href=data:,><title>-</title>"
 
 
 @pytest.fixture(scope="module")

@@ -75,10 +75,8 @@ def test_perplexity_on_the_page_is_that_of_the_rows_shown(pages):
     assert perplexity == pytest.approx(2 ** (total / count), rel=0.02)
 
 
-def test_the_address_keeps_sentence_word_and_language(shared_browser_page, exported_site):
-    page = shared_browser_page(
-        exported_site + "#lang=ko&theme=dark&model=en&text=a+light+bag&word=1"
-    )
+def test_the_address_keeps_sentence_word_and_language(shared_browser_page, toy_site):
+    page = shared_browser_page(toy_site + "#lang=ko&theme=dark&model=en&text=a+light+bag&word=1")
     page.wait_for_function(SETTLED, arg=3)
     assert page.get_by_role("heading", level=1).inner_text() == HEADINGS["ko"]
     assert page.locator('.sentence .word[aria-pressed="true"]').inner_text() == "light"
@@ -102,18 +100,18 @@ def test_prepared_layers_of_another_model_are_refused(
     page.context.close()
 
 
-def test_a_browser_without_workers_is_told_so(browser, exported_site):
+def test_a_browser_without_workers_is_told_so(browser, toy_site):
     page = browser.new_context(locale="ko").new_page()
     page.add_init_script("delete window.Worker")
-    page.goto(exported_site)
+    page.goto(toy_site)
     page.wait_for_selector("[role=alert]")
     assert "브라우저" in page.locator("[role=alert]").inner_text()
     page.context.close()
 
 
-def test_an_address_names_the_panel_to_open(browser_page, exported_site):
+def test_an_address_names_the_panel_to_open(browser_page, toy_site):
     """Lessons link to panels. Those above fill in later and must not push it out of view."""
-    page = browser_page(f"{exported_site}#lang=ko&panel=mixture")
+    page = browser_page(f"{toy_site}#lang=ko&panel=mixture")
     page.wait_for_selector("#mixture table")
     page.wait_for_timeout(500)
     top = page.evaluate("document.getElementById('mixture').getBoundingClientRect().top")
@@ -126,9 +124,9 @@ def wait_for_text(page, text):
 
 
 def test_candidates_show_what_their_direction_does_not_see_with_the_keyboard_too(
-    browser_page, exported_site, show
+    browser_page, toy_site, show
 ):
-    page = browser_page(f"{exported_site}#lang=en&text=a+light+bag&word=1")
+    page = browser_page(f"{toy_site}#lang=en&text=a+light+bag&word=1")
     for way, unseen in (("backward", "a"), ("forward", "bag")):
         show(page, "predict", ".bars button")
         page.locator(f"#predict .{way} .bars button:enabled").first.focus()
@@ -137,15 +135,15 @@ def test_candidates_show_what_their_direction_does_not_see_with_the_keyboard_too
 
 
 @pytest.mark.parametrize(("tag", "language"), [("ko-KR", "ko"), ("kok-IN", "en")])
-def test_the_page_has_the_language_of_the_browser(browser, exported_site, tag, language):
+def test_the_page_has_the_language_of_the_browser(browser, toy_site, tag, language):
     page = browser.new_context(locale=tag).new_page()
-    page.goto(exported_site)
+    page.goto(toy_site)
     page.wait_for_selector(f"html[lang={language}] #sentence")
     page.context.close()
 
 
-def test_a_candidate_replaces_its_word_alone(browser_page, exported_site, show):
-    page = browser_page(f"{exported_site}#lang=en&text=A++bank+of+the+river.&word=1")
+def test_a_candidate_replaces_its_word_alone(browser_page, toy_site, show):
+    page = browser_page(f"{toy_site}#lang=en&text=A++bank+of+the+river.&word=1")
     show(page, "predict", ".bars li")
     candidate = page.locator("#predict .forward .bars button:enabled").first
     word = candidate.locator(".name").inner_text()
@@ -158,8 +156,8 @@ def test_a_candidate_replaces_its_word_alone(browser_page, exported_site, show):
     assert page.locator(pressed).count() == 1
 
 
-def test_a_candidate_does_not_grow_together_with_its_neighbor(browser_page, exported_site, show):
-    page = browser_page(f"{exported_site}#lang=en&text=It+was+dark.&word=3")
+def test_a_candidate_does_not_grow_together_with_its_neighbor(browser_page, toy_site, show):
+    page = browser_page(f"{toy_site}#lang=en&text=It+was+dark.&word=3")
     show(page, "predict", ".bars li")
     candidates = page.locator("#predict .bars button:enabled")
     letters = next(
@@ -196,8 +194,8 @@ def test_no_other_token_changes_with_a_word(
     assert found == wanted
 
 
-def test_an_infinite_product_spoils_no_other(shared_browser_page, exported_site):
-    page = shared_browser_page(exported_site)
+def test_an_infinite_product_spoils_no_other(shared_browser_page, toy_site):
+    page = shared_browser_page(toy_site)
     found = page.evaluate(
         """async () => {
           const { Products } = await import("./engine/products.js");
@@ -211,8 +209,8 @@ def test_an_infinite_product_spoils_no_other(shared_browser_page, exported_site)
     assert found == [6, 15]
 
 
-def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, exported_site, show):
-    page = browser_page(f"{exported_site}#lang=en&model=en")
+def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, toy_site, show):
+    page = browser_page(f"{toy_site}#lang=en&model=en")
 
     def own_sentences(model):
         page.locator("select").first.select_option(model)
@@ -225,8 +223,8 @@ def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, ex
     assert own_sentences("en").input_value() == "A bank of clouds."
 
 
-def test_a_line_that_is_too_long_leaves_its_field(browser_page, exported_site, show):
-    page = browser_page(f"{exported_site}#lang=en&model=en")
+def test_a_line_that_is_too_long_leaves_its_field(browser_page, toy_site, show):
+    page = browser_page(f"{toy_site}#lang=en&model=en")
     show(page, "map", "textarea")
     page.fill("#map textarea", "a bank " * 30_000)
     page.wait_for_selector("#map .failure")
@@ -235,8 +233,8 @@ def test_a_line_that_is_too_long_leaves_its_field(browser_page, exported_site, s
     page.wait_for_selector("#map svg.map")
 
 
-def test_an_address_holds_what_its_reader_sees(browser_page, exported_site):
-    page = browser_page(f"{exported_site}#text=a+light+bag", locale="en")
+def test_an_address_holds_what_its_reader_sees(browser_page, toy_site):
+    page = browser_page(f"{toy_site}#text=a+light+bag", locale="en")
     page.wait_for_function("/lang=en/.test(location.hash) && /model=en/.test(location.hash)")
     page.get_by_label("한국어").check()
     page.wait_for_function("/lang=ko/.test(location.hash)")
@@ -244,8 +242,8 @@ def test_an_address_holds_what_its_reader_sees(browser_page, exported_site):
     assert page.input_value("#sentence") == "a light bag"
 
 
-def test_words_are_one_tab_stop_with_arrow_keys(browser_page, exported_site):
-    page = browser_page(f"{exported_site}#lang=en&text=a+light+bag&word=1")
+def test_words_are_one_tab_stop_with_arrow_keys(browser_page, toy_site):
+    page = browser_page(f"{toy_site}#lang=en&text=a+light+bag&word=1")
     page.wait_for_function(SETTLED, arg=3)
     page.locator(".sentence .word").nth(1).focus()
     for key, word in (("ArrowRight", "bag"), ("ArrowRight", "bag"), ("Home", "a"), ("End", "bag")):
@@ -256,9 +254,9 @@ def test_words_are_one_tab_stop_with_arrow_keys(browser_page, exported_site):
     assert page.locator(".sentence .word[tabindex='0']").all_inner_texts() == ["bag"]
 
 
-def test_an_address_with_nonsense_opens_the_page(browser_page, exported_site, show):
+def test_an_address_with_nonsense_opens_the_page(browser_page, toy_site, show):
     hash = "lang=constructor&model=constructor&panel=constructor&layer=-1&word=1.5&text=a+b+c"
-    page = browser_page(f"{exported_site}#{hash}", locale="en")
+    page = browser_page(f"{toy_site}#{hash}", locale="en")
     page.wait_for_selector("#follow .flow")
     assert page.locator('.sentence .word[aria-pressed="true"]').inner_text() == "b"
     show(page, "map", "svg.map")
@@ -277,13 +275,13 @@ HOLD = """() => {
 
 
 @pytest.fixture
-def held_page(browser_page, exported_site, show):
+def held_page(browser_page, toy_site, show):
     """A page whose calls can be held back, with a panel computed."""
 
     def open_at(panel, text):
-        page = browser_page(exported_site + "blank.html")
+        page = browser_page(toy_site + "blank.html")
         page.add_init_script(f"({HOLD})()")
-        page.goto(f"{exported_site}#lang=en&text={text}&word=1")
+        page.goto(f"{toy_site}#lang=en&text={text}&word=1")
         show(page, panel, ".result[aria-busy=false]")
         return page
 
@@ -389,8 +387,8 @@ def test_an_empty_sentence_has_no_mixture(held_page, show):
     assert "mixed vector: –." in page.locator("#mixture").inner_text()
 
 
-def test_a_text_too_long_for_an_address_leaves_no_other_in_it(browser_page, exported_site):
-    page = browser_page(f"{exported_site}#lang=en&text=a+light+bag&word=1")
+def test_a_text_too_long_for_an_address_leaves_no_other_in_it(browser_page, toy_site):
+    page = browser_page(f"{toy_site}#lang=en&text=a+light+bag&word=1")
     page.wait_for_function(SETTLED, arg=3)
     page.fill("#sentence", "배 " * 5000)
     page.wait_for_function("!location.hash.includes('text=')")
@@ -398,9 +396,9 @@ def test_a_text_too_long_for_an_address_leaves_no_other_in_it(browser_page, expo
     page.wait_for_function("location.hash.includes('lang=ko')")
 
 
-def test_text_is_marked_with_the_language_of_its_model(shared_browser_page, exported_site, show):
+def test_text_is_marked_with_the_language_of_its_model(shared_browser_page, toy_site, show):
     """So that it is read aloud, and broken into lines, as its language is."""
-    page = shared_browser_page(f"{exported_site}#lang=en&model=ko")
+    page = shared_browser_page(f"{toy_site}#lang=en&model=ko")
     for panel, content in {"surprise": ".surprisal", "map": ".concordance"}.items():
         show(page, panel, content)
     for at in ("#sentence", ".sentence .words", "#surprise .surprisal", "#map li span span"):

@@ -5,6 +5,8 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
+BLANK = "<!doctype html><link rel=icon href=data:,><title>-</title>"
+"""A page of the same origin that loads no model."""
 CALL = """async ([name, method, args]) => {
   const { connect } = await import("./compute/client.js");
   window.compute ??= await connect();

@@ -149,14 +149,20 @@ def _places(data: object, path: tuple = ()) -> Iterator[tuple]:
         yield from _places(data[key], (*path, key))  # pyright: ignore
 
 
-def attack(target: Target, *, first: int, seconds: float) -> tuple[int, Counter[str]]:
-    """Damage and read until the time is over; return the number of inputs and their outcomes.
+def attack(
+    target: Target, *, first: int, seconds: float = 0, least: int = 0
+) -> tuple[int, Counter[str]]:
+    """Damage and read; return the number of inputs and their outcomes.
 
-    A busy machine reads a few more inputs, until one was refused.
+    It goes on for ``seconds`` and ``least`` inputs, and for up to 50 until one is refused.
     """
     outcomes: Counter[str] = Counter()
     deadline, seed = time.monotonic() + seconds, first
-    while time.monotonic() < deadline or (not outcomes["refused"] and seed < first + 50):
+    while (
+        time.monotonic() < deadline
+        or seed < first + least
+        or (not outcomes["refused"] and seed < first + 50)
+    ):
         outcomes[target.attempt(seed)] += 1
         seed += 1
     return seed - first, outcomes

@@ -4,17 +4,13 @@ import copy
 import json
 import multiprocessing
 import pickle
-import sys
-import types
 
 import h5py
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import elmokit
-from elmokit.cli import app
 from elmokit.embed import job, merge
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats import registry
@@ -338,35 +334,3 @@ def test_parquet_holds_tokens_and_typed_layers(embedder, text, tmp_path):
     assert table.column_names == ["id", "tokens", "layer_0", "layer_1", "layer_2"]
     assert table["tokens"].to_pylist() == [line.split() for line in LINES]
     assert table.schema.field("layer_1").type == pa.list_(pa.list_(pa.float16(), 16))
-
-
-def test_a_new_format_is_one_module_and_one_line(embedder, text, tmp_path, monkeypatch):
-    class Writer:
-        def __init__(self, path, metadata, *, num_bytes=0):
-            self.path, self.rows = path, [json.dumps(metadata)]
-
-        def write(self, block):
-            self.rows += [
-                f"{index} {len(tokens)}"
-                for index, tokens in zip(block.indices, block.tokens, strict=True)
-            ]
-
-        def close(self):
-            self.path.write_text("\n".join(self.rows))
-
-    module = types.ModuleType("elmokit.embed.formats.lengths")
-    module.Writer, module.read_metadata = Writer, lambda path: path.read_text().split("\n")[0]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    line = registry.OutputFormat("lengths", (".tsv",), "lengths", "sentence lengths")
-    monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, line))
-
-    output = tmp_path / "out.tsv"
-    embed_files(embedder, text, output, file_format="lengths")
-    assert output.read_text().split("\n")[1:] == ["0 6", "1 0", "2 4", "3 6", "4 18"]
-    assert registry.read_metadata(output)["num_sentences"] == 5
-    assert embed_files(embedder, text, output, file_format="lengths", resume=True).sentences == 5
-    with pytest.raises(ValueError, match=r"'lengths'.*\.tsv.*'.*out\.h5'"):
-        embed_files(embedder, text, tmp_path / "out.h5", file_format="lengths")
-    monkeypatch.delitem(sys.modules, "elmokit.cli.commands.embed", raising=False)
-    result = CliRunner().invoke(app, ["embed", "--help"])
-    assert "lengths: .tsv (sentence lengths)" in " ".join(result.output.split())

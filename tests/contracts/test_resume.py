@@ -175,43 +175,29 @@ def stop_in_the_middle(command, place):
     assert left_by(place)
 
 
-def test_it_goes_on_and_the_result_is_that_of_a_job_that_was_never_stopped(command, tmp_path):
-    command.run(tmp_path / "whole", resume=False)
-    stop_in_the_middle(command, tmp_path / "run")
-    command.run(tmp_path / "run", resume=True)
-    assert command.result(tmp_path / "run") == command.result(tmp_path / "whole")
-
-
-def test_it_starts_where_there_is_no_job(command, tmp_path):
-    command.run(tmp_path / "whole", resume=False)
-    command.run(tmp_path / "run", resume=True)
-    assert command.result(tmp_path / "run") == command.result(tmp_path / "whole")
-
-
-def test_without_it_a_directory_with_a_job_is_refused(command, tmp_path):
-    stop_in_the_middle(command, tmp_path / "stopped")
-    command.run(tmp_path / "finished", resume=False)
-    for place in ("stopped", "finished"):
-        before = left_by(tmp_path / place)
-        with pytest.raises(FileExistsError, match=r"--resume|--overwrite"):
-            command.run(tmp_path / place, resume=False)
-        assert left_by(tmp_path / place) == before
-
-
-@pytest.mark.parametrize("is_finished", [False, True])
-def test_another_job_is_refused_with_what_differs(command, tmp_path, is_finished):
-    if is_finished:
-        command.run(tmp_path / "run", resume=False)
-    else:
-        stop_in_the_middle(command, tmp_path / "run")
-    before = left_by(tmp_path / "run")
+def refused(command, place):
+    """Neither a new job nor another one takes the place of the one that is there."""
+    before = left_by(place)
+    with pytest.raises(FileExistsError, match=r"--resume|--overwrite"):
+        command.run(place, resume=False)
     with pytest.raises(ConfigError, match=rf"{command.changed} was .* and is now "):
-        command.run(tmp_path / "run", resume=True, seed=7)
-    assert left_by(tmp_path / "run") == before
+        command.run(place, resume=True, seed=7)
+    assert left_by(place) == before
+
+
+def test_a_stopped_job_goes_on_and_the_result_is_that_of_one_that_was_never_stopped(
+    command, tmp_path
+):
+    command.run(tmp_path / "whole", resume=True)  # there is none: it starts
+    stop_in_the_middle(command, tmp_path / "run")
+    refused(command, tmp_path / "run")
+    command.run(tmp_path / "run", resume=True)
+    assert command.result(tmp_path / "run") == command.result(tmp_path / "whole")
 
 
 def test_a_finished_job_is_left_as_it_is(command, tmp_path):
     command.run(tmp_path / "run", resume=False)
+    refused(command, tmp_path / "run")
     result = command.result(tmp_path / "run")
     command.run(tmp_path / "run", resume=True)
     assert command.result(tmp_path / "run") == result

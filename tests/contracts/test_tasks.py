@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.inputs.settings import CONDITION_INPUTS, EmbeddingKind, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
@@ -18,10 +18,10 @@ from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.networks.task_model import build_network
 from elmokit.tasks.registry import TASKS, find_task
 from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.examples import Examples, predict
+from elmokit.tasks.runs.examples import Examples
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
-from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
+from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.tasks.tag_search import allowed_transitions
 from elmokit.text.tokenizers.registry import build_tokenizer
 
@@ -233,26 +233,6 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
     assert len(rows) == result.num_epochs
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_with_its_own_inputs_a_loaded_run_answers_as_the_trained_one(
-    task, data, tmp_path, model_dir, monkeypatch
-):
-    kept = {}
-
-    def train_and_answer(self, on_step):
-        for report in run(self, on_step):
-            if report.is_best:
-                kept.update(dev=self.dev, answers=predict(self.model, self.maker, self.dev))
-            yield report
-
-    run = TaskTraining.run
-    monkeypatch.setattr(TaskTraining, "run", train_and_answer)
-    result = run_task(task, data, tmp_path / "run", model_dir, inputs=InputSettings(), epochs=4)
-    run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
-    assert predict(run._network, run._maker, kept["dev"]) == kept["answers"]
-    assert run.evaluate(find_split(data, "dev")).value == result.best.dev.value
-
-
 @pytest.fixture
 def network(task, data, tmp_path, model_dir):
     """A fresh network of a task's own inputs, and a function that makes batches of its data."""
@@ -337,30 +317,6 @@ def test_entities_never_have_an_illegal_tag(task, data, tmp_path, model_dir):
     for _, predicted in run.predict(texts):
         ids = [len(tags), *(tags.index(tag) for tag in predicted), len(tags) + 1]
         assert all(allowed[a, b] for a, b in itertools.pairwise(ids))
-
-
-@pytest.mark.parametrize("task", ["pos"])
-def test_a_run_without_its_weights_says_so(task, data, tmp_path, model_dir):
-    run_task(task, data, tmp_path / "run", model_dir, epochs=1)
-    (tmp_path / "run" / "model.safetensors").unlink()
-    with pytest.raises(FormatError, match=r"/run/model\.safetensors"):
-        TaskRun.load(tmp_path / "run")
-    with pytest.raises(FileNotFoundError, match=r"/data .*task\.json"):
-        TaskRun.load(tmp_path / "data")
-
-
-@pytest.mark.parametrize("task", ["pos"])
-def test_words_of_new_data_get_their_static_vectors(task, data, tmp_path, caplog):
-    vectors = tmp_path / "vectors.txt"
-    vectors.write_text("the 1 2\nocean 3 4\n", encoding="utf-8")
-    run_task(task, data, tmp_path / "run", None, embeddings="static", vectors=vectors, epochs=1)
-    run = TaskRun.load(tmp_path / "run")
-    list(run.predict(["the ocean"]))
-    static = run._maker.static
-    np.testing.assert_array_equal(static.values[static.id_of("ocean")], [3, 4])
-    vectors.unlink()
-    list(TaskRun.load(tmp_path / "run").predict(["the ocean"]))
-    assert "is gone: 1 unseen words" in caplog.text
 
 
 @pytest.mark.parametrize("task", ["srl", "nli"])

@@ -3,8 +3,6 @@
 import copy
 import os
 import pickle
-import subprocess
-import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -21,6 +19,8 @@ from elmokit.text.tokenizers.protocol import (
     sentences_batch,
 )
 from elmokit.text.tokenizers.registry import TOKENIZERS, TokenizerConfig, build_tokenizer
+
+from ..builders.command_line import start_python
 
 LIBRARIES = {"english": ("pysbd", "sacremoses"), "korean": ("kiwipiepy",)}
 TEXTS = [
@@ -146,4 +146,4 @@ def test_a_forked_process_goes_on_and_ends():
         "sys.exit(os.waitpid(child, 0)[1] != 0)\n"
     )
     code = f"import warnings; warnings.simplefilter('ignore')\n{code}"
-    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+    assert start_python(code).wait(120) == 0

@@ -103,14 +103,3 @@ TaskTraining.save = once
     assert "--resume" in stderr
     done = elmokit(*experiment(folder, *arguments, "--resume"), "--json")
     assert json.loads(done.stdout)["missing"] == []
-
-
-def test_wrong_input_has_exit_code_2(folder, table, tmp_path):
-    done = elmokit(*experiment(folder, "table9"), expect=2)
-    assert "choose one of table1" in done.stderr
-    elsewhere = ("--data", tmp_path, "-o", tmp_path / "out")
-    done = elmokit(*experiment(folder, "table1", *elsewhere), expect=2)
-    assert str(tmp_path / "ner-en-uner-ewt") in done.stderr
-    untuned = ("--rates", folder / "out/table1", "-o", tmp_path / "out")
-    done = elmokit(*experiment(folder, "table1", *untuned), expect=2)
-    assert "made without --tune" in done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -11,6 +12,7 @@ from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import FormatError
 from elmokit.tasks.inputs.layer_cache import keep_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.weights.locate import MODELS, TASK_RUNS
 
 from ..builders.command_line import elmokit
 from ..builders.task_models import toy_model
@@ -101,33 +103,6 @@ def test_surprisal_in_parquet_is_described_and_is_no_embedding_file(folder, tmp_
         open_vectors(out)
 
 
-def test_models_of_other_software_are_left_to_convert(folder, tmp_path):
-    (tmp_path / "options.json").write_text((folder / "original/options.json").read_text())
-    message = elmokit("info", tmp_path, expect=2).stderr
-    assert "HDF5" in message
-    assert "elmokit convert" in message
-
-
-@pytest.mark.parametrize("metadata", ['{"num_sentences": "many"}', '{"kind": 5}', '{"kind": "x"}'])
-def test_damaged_metadata_are_told(metadata, tmp_path):
-    import h5py
-
-    with h5py.File(tmp_path / "out.h5", "w") as file:
-        file.attrs["elmokit"] = metadata
-    message = elmokit("info", tmp_path / "out.h5", expect=2).stderr
-    assert "out.h5: metadata" in message
-    assert json.loads(metadata).keys() <= set(message.replace("`", " ").replace("'", " ").split())
-
-
-def test_a_page_names_its_models_and_a_damaged_one_is_told(folder, tmp_path):
-    page, model = json.loads(elmokit("info", folder / "page", folder / "model", "--json").stdout)[
-        "items"
-    ]
-    assert (page["version"], list(page["models"])) == (model["version"], ["model"])
-    (tmp_path / "explorer.json").write_text('{"version": "0.2", "models": ["en"]}')
-    assert "explorer.json" in elmokit("info", tmp_path, expect=2).stderr
-
-
 def test_scores_and_layer_weights_name_run_and_model(folder):
     run, model = json.loads(elmokit("info", folder / "run", folder / "model", "--json").stdout)[
         "items"
@@ -192,3 +167,12 @@ class TestCache:
         assert str(cache / "layers") in shown
         assert os.listdir(cache / "layers") == []
         assert os.listdir(cache / "native") == ["notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["en", "pos-en"])
+def test_a_folder_with_the_name_of_a_packaged_one_is_told(name, tmp_path, monkeypatch, caplog):
+    kind = MODELS if name == "en" else TASK_RUNS
+    shutil.copytree(kind.folder / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    elmokit("info", name)
+    assert any(f"not the packaged {kind.noun} {name!r}" in message for message in caplog.messages)

@@ -92,23 +92,6 @@ def test_json_names_what_made_it(places, command, made, tmp_path):
     assert metadata["model_hash"] == loaded.model_hash()
 
 
-def test_an_output_is_replaced_only_if_told_and_never_an_input(places, tmp_path):
-    model, text = places
-    out = tmp_path / "rows.tsv"
-    elmokit("surprisal", model, text, "-o", out)
-    before = out.read_bytes()
-    assert "--overwrite" in elmokit("surprisal", model, text, "-o", out, expect=2).stderr
-    elmokit("surprisal", model, text, "-o", out, "--state", "reset", "--overwrite")
-    assert out.read_bytes() != before
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    source = write_text(folder / "text.tsv", SENTENCES)
-    refused = elmokit("surprisal", model, folder, "-o", source, "--overwrite", expect=2)
-    assert "text.tsv" in refused.stderr
-    assert source.read_text(encoding="utf-8").startswith(" ".join(SENTENCES[0]))
-    assert ".parquet" in elmokit("surprisal", model, text, "-o", "rows.csv", expect=2).stderr
-
-
 def test_tokenize_prints_tokens_and_counts(places):
     model, _ = places
     done = elmokit("tokenize", model, "--text", "the 강", "--text", "ship")

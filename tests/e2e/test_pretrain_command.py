@@ -6,10 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from importlib.resources import files
 
-import psutil
 import pytest
 
 from elmokit import load_model
@@ -68,31 +66,37 @@ def test_the_run_directory_is_a_model_directory_that_has_learned(whole_run):
     assert files <= {path.name for path in run_dir.iterdir()}
 
 
-def interrupt(signal_number, lines, *arguments):
-    """Send a signal to a training run that has logged so many lines; return code and messages."""
-    process = start_elmokit(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    metrics = arguments[arguments.index("-o") + 1] / "metrics.jsonl"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        if metrics.exists() and len(metrics.read_text().splitlines()) >= lines:
-            break
-        time.sleep(0.005)
-    assert process.poll() is None, "the run ended before it could be interrupted"
-    os.kill(process.pid, signal_number)
-    _, message = process.communicate(timeout=120)
-    return process.returncode, message
+AFTER_ROWS = """
+import os
+from elmokit.jobs.metrics_log import MetricsLog
+write, left = MetricsLog.write, {rows}
+def counted(log, row):
+    global left
+    write(log, row)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), {signal})
+MetricsLog.write = counted
+"""
+"""Sends the process a signal when it has logged so many rows."""
 
 
 def test_a_run_killed_and_stopped_twice_resumes_bit_for_bit(corpus, whole_run, tmp_path):
     """Killed, it goes on from the last checkpoint; stopped, from one of the step it had reached."""
     run_dir = tmp_path / "run"
     arguments = ["pretrain", corpus, "-o", run_dir, *TOY, *OFTEN, "--epochs", 2]
-    code, _ = interrupt(signal.SIGKILL, 9, *arguments)
-    assert code == -signal.SIGKILL
+    killed = start_elmokit(
+        *arguments, before=AFTER_ROWS.format(rows=9, signal=9), stderr=subprocess.DEVNULL
+    )
+    assert killed.wait(120) == -signal.SIGKILL
     arguments = [*arguments, "--resume"]
-    for stop, expected, lines in ((signal.SIGTERM, 143, 18), (signal.SIGINT, 130, 30)):
-        code, message = interrupt(stop, lines, *arguments)
-        assert code == expected, message
+    for stop, expected in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        before = AFTER_ROWS.format(rows=8, signal=int(stop))
+        process = start_elmokit(
+            *arguments, before=before, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        _, message = process.communicate(timeout=120)
+        assert process.returncode == expected, message
         step = max(losses(run_dir))
         assert f"stopped by {stop.name} after step {step}." in message
         assert f"step-{step:09d}" in message
@@ -147,7 +151,7 @@ assert threads() == before, threads()
 
 
 def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
-    """A `torchrun` each, as on two machines with a shared folder; one of them dies.
+    """As on two machines with a shared folder: one dies, a `torchrun` each goes on.
 
     Where rows grow, begin at the zero state and are averaged, too.
     """
@@ -157,32 +161,29 @@ def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
     )  # fmt: skip
     options = [*TOY, "--tokens", "8000", *(part for one in settings for part in ("--set", one))]
     elmokit("pretrain", corpus, "-o", tmp_path / "one", *options)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    ranks = [
+        start_elmokit(
+            "pretrain", corpus, "-o", tmp_path / "two", *options, before=before,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env={**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": "0"},
+        )
+        for rank, before in enumerate((AFTER_ROWS.format(rows=8, signal=9), ""))
+    ]  # fmt: skip
+    messages = [process.communicate(timeout=120)[1] for process in ranks]
+    assert [process.returncode for process in ranks] == [-signal.SIGKILL, 1], messages
     port = str(free_port())
 
-    def start(node, *more):
+    def start(node):
         torchrun = ["--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1"]
         torchrun += ["--master-addr", "127.0.0.1", "--master-port", port]
-        command = ["-m", "elmokit", "pretrain", corpus, "-o", tmp_path / "two", *options, *more]
+        command = ["-m", "elmokit", "pretrain", corpus, "-o", tmp_path / "two", *options]
         return start_python(
-            "from torch.distributed.run import main; main()", *torchrun, *command,
+            "from torch.distributed.run import main; main()", *torchrun, *command, "--resume",
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    nodes = [start(node) for node in (0, 1)]
-    deadline = time.monotonic() + 120
-    while not list((tmp_path / "two").glob("checkpoints/step-*")):
-        assert nodes[0].poll() is None, nodes[0].stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    dying = psutil.Process(nodes[1].pid)
-    for process in [*dying.children(recursive=True), dying]:
-        process.kill()
-    messages = [node.communicate(timeout=120)[1] for node in nodes]
-    assert nodes[0].returncode != 0, messages[0]
-    port = str(free_port())
-    nodes = [start(node, "--resume") for node in (0, 1)]
-    messages = [node.communicate(timeout=120)[1] for node in nodes]
-    assert [node.returncode for node in nodes] == [0, 0], messages
+    messages_of([start(node) for node in (0, 1)])
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert one.keys() == two.keys()
     for step, (loss, _) in one.items():
@@ -213,31 +214,6 @@ def test_three_processes_resume_bit_for_bit(corpus, tmp_path):
     assert losses(tmp_path / "resumed") == losses(tmp_path / "whole")
     whole, resumed = (tmp_path / name / "model.safetensors" for name in ("whole", "resumed"))
     assert resumed.read_bytes() == whole.read_bytes()
-
-
-def test_perplexity_does_not_depend_on_the_batch_size(corpus, whole_run, tmp_path):
-    lines = corpus.read_text(encoding="utf-8").splitlines()[:150]
-    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    arguments = ("perplexity", whole_run[0], tmp_path / "text.txt", "--json", "--batch-size")
-    reports = [json.loads(elmokit(*arguments, size).stdout) for size in (1, 7, 64)]
-    for report in reports:
-        assert (report.pop("state"), report.pop("skipped")) == ("warm", {})
-        assert report.pop("metadata")["model_hash"] == load_model(whole_run[0]).model_hash()
-        assert report.pop("precision") in ("fp32", "bf16")
-        assert report == pytest.approx(reports[0], rel=1e-6)
-    assert reports[0]["tokens"] == sum(len(line.split()) + 1 for line in lines)
-    product = reports[0]["forward"] * reports[0]["backward"]
-    assert reports[0]["mean"] == pytest.approx(product**0.5)
-
-
-def test_a_model_that_reads_words(corpus, tmp_path):
-    arguments = ["--input", "words", "--tokens", 2000, "--threads", 1]
-    elmokit("pretrain", corpus, "-o", tmp_path / "run", *TOY, *arguments)
-    model = load_model(tmp_path / "run")
-    assert model.config.char_cnn is None
-    assert model.config.num_words == len(model.word_vocab)
-    done = elmokit("perplexity", tmp_path / "run", corpus, "--threads", 1, "--json")
-    assert json.loads(done.stdout)["mean"] < len(model.word_vocab)
 
 
 def test_finetuning_on_a_domain_lowers_its_perplexity(corpus, whole_run, tmp_path):

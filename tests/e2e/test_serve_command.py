@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -94,26 +93,6 @@ def test_inference_client(url, expected):
     assert np.abs(found - expected[:1]).max() < 1e-6
     with pytest.raises(hub.errors.HfHubHTTPError, match="422"):
         client.feature_extraction("")
-
-
-def test_curl(url, expected):
-    if (curl := shutil.which("curl")) is None:
-        pytest.skip("curl is not installed")
-
-    def ask(path, *arguments):
-        command = [curl, "-sS", "-H", f"Authorization: Bearer {KEY}", *arguments, url + path]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-    kind = ("-H", "Content-Type: application/json")
-    found = json.loads(ask("embed", *kind, "-d", json.dumps({"inputs": TEXTS})))
-    assert np.abs(np.array(found) - expected).max() < 1e-6
-    answer = json.loads(ask("predict/mood", *kind, "-d", '{"inputs": "by the river"}'))
-    assert answer["label"] in ("good", "bad")
-    assert "te_request_count" in ask("metrics")
-    assert json.loads(ask("info"))["predict"] == {
-        "mood": {"task": "sentiment", "labels": ["bad", "good"]}
-    }
-    assert "Content-Type" in json.loads(ask("embed", "-d", "{}"))["error"]
 
 
 def test_it_listens_on_this_machine_only(url):

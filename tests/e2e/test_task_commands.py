@@ -106,19 +106,6 @@ def test_a_training_stopped_by_ctrl_c_says_how_to_go_on_and_does(folder, tmp_pat
     assert "--resume" in elmokit(*arguments, expect=2).stderr
 
 
-def test_damaged_data_is_told_with_its_line(folder, tmp_path):
-    (tmp_path / "dev.tsv").write_text("text\tlabel\nonly a text\n", encoding="utf-8")
-    done = elmokit("evaluate", folder / "run", tmp_path / "dev.tsv", expect=2)
-    assert "line 2" in done.stderr
-    (tmp_path / "empty.txt").touch()
-    done = elmokit("predict", folder / "run", tmp_path / "empty.txt", expect=2)
-    assert "empty.txt" in done.stderr
-    (tmp_path / "long.txt").write_text("I sat\n" + 10_001 * "a " + "\n", encoding="utf-8")
-    for options in ([], ["--json"]):
-        done = elmokit("predict", folder / "run", tmp_path / "long.txt", *options, expect=2)
-        assert f"{tmp_path / 'long.txt'}, line 2: " in done.stderr
-
-
 def test_a_test_set_is_scored_at_the_end(folder, tmp_path):
     given = [
         "train", "sentiment", "--data", folder / "data", "--model", folder / "model",

@@ -48,20 +48,14 @@ def korean_model(tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize("kind", ["skipgram", "fasttext"])
-def test_korean_vectors_of_morphemes_feed_a_task(corpus, korean_model, tmp_path, kind):
-    vectors = tmp_path / ("vectors.txt" if kind == "skipgram" else "vectors.bin")
-    buckets = () if kind == "skipgram" else ("--buckets", 2000)
-    done = elmokit(
-        "vectors", corpus, "-o", vectors, "--model", korean_model, "--kind", kind,
-        *SMALL, *buckets,
-    )  # fmt: skip
+def test_korean_vectors_of_morphemes_feed_a_task(corpus, korean_model, tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    done = elmokit("vectors", corpus, "-o", vectors, "--model", korean_model, *SMALL)
     assert "tokenizer      korean 2, kiwipiepy" in done.stdout
     assert "32 dimensions" in done.stdout
-    if kind == "skipgram":
-        words = [line.split(" ")[0] for line in vectors.read_text("utf-8").splitlines()[1:]]
-        assert {"배", "를", "었", "다"} <= set(words)
-        assert "배를" not in words
+    words = [line.split(" ")[0] for line in vectors.read_text("utf-8").splitlines()[1:]]
+    assert {"배", "를", "었", "다"} <= set(words)
+    assert "배를" not in words
     facts = json.loads(vectors.with_name(f"{vectors.name}.json").read_text("utf-8"))
     assert facts["words"] > 200
     for split in ("train", "dev"):

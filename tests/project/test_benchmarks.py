@@ -1,7 +1,6 @@
 """What benchmarks compute themselves: ratios, n-gram models, overlap of data and corpus."""
 
 import importlib
-import json
 import math
 import sys
 from collections import Counter, defaultdict
@@ -26,30 +25,6 @@ def benchmark(pytestconfig):
     for name in set(sys.modules) - before:
         if (getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
             del sys.modules[name]
-
-
-def test_programs_take_turns_and_ratios_are_taken_within_a_turn(benchmark):
-    common, ran = benchmark("common"), []
-    seconds = {"a": iter([9, 1, 10, 1]), "b": iter([9, 2, 30, 4])}
-
-    def program(name):
-        return lambda: (ran.append(name), next(seconds[name]))[1]
-
-    times = common.alternate({name: program(name) for name in seconds}, repeats=3, warm_ups=1)
-    assert ran == ["a", "b"] * 4
-    ratio = common.speed_ratio(times["a"], times["b"])
-    assert (ratio.low, ratio.median, ratio.high) == (2.0, 3.0, 4.0)
-
-
-def test_embedding_is_compared_with_the_fastest_peer_of_equal_vectors(benchmark):
-    seconds = {
-        "elmokit fp32": [1.0, 1.0], "AllenNLP": [10.0, 12.0],
-        "AllenNLP + vocab_to_cache": [2.0, 2.0], "simple_elmo": [4.0, 4.0],
-    }  # fmt: skip
-    cell = benchmark("bench_embed").summarize(seconds, tokens=100)
-    assert cell["fastest_peer"] == "simple_elmo"
-    assert cell["ratios"]["elmokit fp32"]["AllenNLP"]["median"] == 11.0
-    assert cell["tokens_per_second"]["AllenNLP"]["high"] == 10.0
 
 
 def stream_of(ngrams, sentences):
@@ -109,26 +84,3 @@ def test_probabilities_of_n_grams_are_those_counted_by_hand(benchmark, order):
     by_hand = stream_of(ngrams, [sentence[::-1] for sentence in reversed(sentences)])
     assert np.array_equal(turned.ids, by_hand.ids)
     assert np.array_equal(turned.positions, by_hand.positions)
-
-
-def test_texts_of_a_data_set_are_found_in_a_corpus_across_lines(benchmark, tmp_path):
-    """However they are written; what is very short must be a whole line."""
-    first, second = LONG[:40].rsplit(" ", 1)
-    lines = ["Other words.", f"before {first}", f"{second}{LONG[40:]}", f"So: {KNOWN} Yes.", "good"]
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-    def pairs(*premises):
-        rows = ({"premise": p, "hypothesis": KNOWN, "label": "neutral"} for p in premises)
-        return "".join(json.dumps(row) + "\n" for row in rows)
-
-    data, rest = tmp_path / "dev.jsonl", tmp_path / "rest.jsonl"
-    premises = [LONG, "Known  text, whole.", PARTLY, NEW, NEW, "words", "good", KNOWN.upper()]
-    data.write_text(pairs(*premises), encoding="utf-8")
-    counts = benchmark("overlap").measure([str(corpus)], "nli", data, rest=rest)
-    assert (counts["examples"], counts["examples_found"]) == (8, 4)
-    assert (counts["texts"], counts["texts_found"]) == (7, 4)
-    assert (counts["short_texts"], counts["short_texts_found"]) == (5, 2)
-    assert (counts["probes"], counts["probes_found"]) == (6, 3)  # LONG and PARTLY begin alike
-    assert counts["corpus"]["lines"] == 5
-    assert rest.read_text(encoding="utf-8") == pairs(NEW, NEW, "words", KNOWN.upper())

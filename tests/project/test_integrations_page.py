@@ -4,7 +4,6 @@ import re
 import runpy
 import sys
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -46,13 +45,3 @@ def test_the_example_runs(name, here, monkeypatch, capsys):
             index(monkeypatch, "text.txt", "-o", "words.parquet", "--model", "model")
         exec(compile(examples()[name], name, "exec"), {})
     assert capsys.readouterr().out or name in {"sentence-transformers", "transformers"}
-
-
-def test_the_recipe_keeps_the_words_that_are_named_and_counts(here, monkeypatch, capsys):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    output = ("-o", "words.parquet", "--model", "model")
-    index(monkeypatch, "text.txt", *output, "--words", "bank", "배")
-    words = Path("text.txt").read_text(encoding="utf-8").split()
-    expected = [word for word in words if word in {"bank", "배"}]
-    assert parquet.read_table("words.parquet")["word"].to_pylist() == expected
-    assert f"{len(expected)} rows" in capsys.readouterr().out

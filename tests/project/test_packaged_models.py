@@ -19,6 +19,8 @@ from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.weights.locate import PACKAGED_MODELS, PACKAGED_RUNS, TASK_RUNS, packaged_models
 from elmokit.weights.model_dir import load_model
 
+from ..builders.command_line import elmokit as run_command
+
 ROOT = Path(__file__).parents[2]
 SENTENCES = {"en": "I sat by the bank .", "ko": "나는 강가에 앉아 있었다."}
 LEAST = {"ner-en": 60, "ner-ko": 70, "pos-en": 92, "pos-ko": 95}
@@ -84,11 +86,6 @@ def test_a_model_predicts_loads_fast_and_its_card_says_what_it_is(name):
     assert perplexity(model, text).mean < len(model.word_vocab) / 50
 
 
-def test_none_named_is_english():
-    hashes = [elmokit.Embedder.load(*name).model.model_hash() for name in ((), ("en",))]
-    assert hashes[0] == hashes[1]
-
-
 @pytest.mark.parametrize("name", LEAST)
 def test_a_tagger_is_what_its_card_and_recipe_say(name, taggers):
     card = (PACKAGED_RUNS / name / "README.md").read_text(encoding="utf-8")
@@ -141,6 +138,20 @@ def test_a_tagger_answers_in_the_text_as_it_was_written(name, text, expected, ta
         run.predict("one text")
 
 
+def test_names_agree_by_document(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("Jordan won.\nMichael Jordan lives in Jordan.\n\nShe lives in Jordan.\n")
+    done = run_command("predict", "ner-en", path, "--by-document")
+    assert done.stdout.splitlines()[1:] == [
+        "[Michael Jordan PER] lives in [Jordan PER].", "", "She lives in [Jordan LOC].",
+    ]  # fmt: skip
+    done = run_command("predict", "ner-en", path, "--by-document", "--json")
+    second = json.loads(done.stdout.splitlines()[1])
+    assert [entity["probability"] is None for entity in second["entities"]] == [False, True]
+    done = run_command("predict", "pos-en", path, "--by-document", expect=2)
+    assert "ner" in done.stderr
+
+
 def test_a_tagger_on_another_model_than_its_own_is_told(tmp_path):
     """As after a packaged model was replaced and its taggers were not made again."""
     shutil.copytree(PACKAGED_RUNS / "ner-en", tmp_path / "ner-en")
@@ -149,12 +160,3 @@ def test_a_tagger_on_another_model_than_its_own_is_told(tmp_path):
     (tmp_path / "ner-en/task.json").write_text(json.dumps(metadata), encoding="utf-8")
     with pytest.raises(FormatError, match=rf"/models/en .*{right[:12]}.*--model"):
         elmokit.TaskRun.load(tmp_path / "ner-en")
-
-
-def test_a_folder_of_that_name_is_none_unless_it_has_a_run(tmp_path, monkeypatch, caplog):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "ner-en").mkdir()
-    assert TASK_RUNS.find("ner-en") == PACKAGED_RUNS / "ner-en"
-    (tmp_path / "ner-en/task.json").touch()
-    assert TASK_RUNS.find("ner-en").resolve() == tmp_path / "ner-en"
-    assert "'ner-en'" in caplog.text

@@ -1,6 +1,5 @@
 """Dataclasses from dictionaries and back: strict keys, checked values, dotted overrides."""
 
-import datetime
 import math
 import re
 from dataclasses import dataclass, field
@@ -57,7 +56,7 @@ class TestFromDict:
             ({"part": 5}, r"`part`.* 5\."),
             ({"part": {"rate": -1}}, r"`part\.rate`: `rate` .* -1\."),
             ({"part": {"kind": "medium"}}, r"`part\.kind`: .*'fast' .*'slow', .*'medium'"),
-            ({"part": {"sizes": [[1, "a"]]}}, r"`part\.sizes\.0\.1`: .*integer.*'a'"),
+            ({"part": {"sizes": [[1, "a"]]}}, r"`part\.sizes\.0\.1`: .*whole number.*'a'"),
             ({"limit": "many"}, r"`limit`: .*'many'"),
         ],
     )
@@ -81,20 +80,6 @@ class TestFromDict:
         with pytest.raises(ConfigError, match=rf"^--set {re.escape(override)}: .*{message}"):
             from_dict(Whole, {"part": {"rate": 2}}, source="run.toml", overrides=[override])
 
-    def test_a_table_that_is_refused_as_a_whole_comes_from_the_file_and_its_overrides(self):
-        @dataclass(frozen=True, kw_only=True)
-        class Sum:
-            a: int = 1
-            b: int = 1
-
-            def __post_init__(self):
-                if self.a + self.b > 3:
-                    raise ValueError("a + b must be at most 3")
-
-        overrides = ["b=5"]
-        with pytest.raises(ConfigError, match=r"^run\.toml with --set b=5: .*: a \+ b"):
-            from_dict(Sum, {"a": 5}, source="run.toml", overrides=overrides)
-
 
 class TestReadToml:
     def test_tables(self, tmp_path):
@@ -108,10 +93,6 @@ class TestReadToml:
         path.write_bytes(content)
         with pytest.raises(ConfigError, match=r"/run\.toml: .*TOML"):
             read_toml(path)
-
-    def test_a_missing_file(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"/none\.toml\. .*TOML .*--set"):
-            read_toml(tmp_path / "none.toml")
 
 
 class TestOverrides:
@@ -158,10 +139,6 @@ class TestOverrides:
         with pytest.raises(ConfigError, match=rf"--set .*key=value, .*'{override}'"):
             apply_overrides({}, [override])
 
-    def test_a_key_below_a_value_is_refused(self):
-        with pytest.raises(ConfigError, match=r"^--set name\.first=5: `name` "):
-            apply_overrides({"name": "y"}, ["name.first=5"])
-
 
 @dataclass(frozen=True, kw_only=True)
 class Strict:
@@ -188,6 +165,7 @@ class TestStrictTypes:
             ({"parts": {}}, "parts"), ({"parts": [{"rate": "1"}]}, "parts.0.rate"),
             ({"parts": [{"rat": 1}]}, "parts.0.rat"), ({"parts": [{"rate": -1}]}, "parts.0"),
             ({"parts": [{"sizes": [[1, True]]}]}, "parts.0.sizes.0.1"), ({"free": []}, "free"),
+            ({"parts": [{"sizes": [[1]]}]}, "parts.0.sizes.0"), ({"parts": [1]}, "parts.0"),
         ],
     )  # fmt: skip
     def test_nothing_is_converted(self, data, key):
@@ -199,14 +177,6 @@ class TestStrictTypes:
         data = {"share": 1, "free": {"a": [math.inf, "\ud800", None]}}
         built = from_dict(Strict, data)
         assert (built.share, built.free) == (1.0, data["free"])
-
-    def test_what_json_has_no_place_for_is_told(self):
-        with pytest.raises(TypeError, match="object"):
-            to_dict(Strict(free={"a": object()}))
-
-    def test_dates_of_toml_are_no_settings(self):
-        with pytest.raises(ConfigError, match="name"):
-            from_dict(Strict, {"name": datetime.date(2026, 1, 1)}, overrides=["count=2"])
 
     @pytest.mark.parametrize("text", ["1" * 5000, "[" * 5000])
     def test_toml_that_cannot_be_parsed_is_text_or_named(self, tmp_path, text):

@@ -49,6 +49,8 @@ def describe(name_or_path: str) -> Description:
         return {"path": path, **_described_file(path)}
     for mark, description in DIRECTORIES.items():
         if (path / mark).is_file():
+            if mark == RUN_CONFIG_NAME:
+                TASK_RUNS.find(name_or_path)  # which says that it is not the packaged one
             return {"path": path, **description(path)}
     taggers = TASK_RUNS.names()
     if name_or_path in taggers:

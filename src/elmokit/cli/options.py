@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +18,8 @@ from elmokit.files.sources import find_files
 from elmokit.tasks.formats.reading import Columns
 from elmokit.text.given_sentences import check_text
 from elmokit.text.special_words import watched
-from elmokit.text.tokenizers.registry import describe_tokenizers
+from elmokit.text.tokenizers.registry import DEFAULT_TOKENIZER, describe_tokenizers
+from elmokit.text.tokenizers.simple_data import LANGUAGES
 from elmokit.training.pretraining.presets import preset_names
 from elmokit.weights.locate import TASK_RUNS
 
@@ -103,19 +104,20 @@ ThreadsOption = Annotated[
 
 # --- text
 
-CORPUS_HELP = (
-    "Files (.txt, .gz, .xz, .bz2, .zst, .jsonl, .csv, .tsv, .parquet, .tar, .zip) or folders of "
-    "raw text, a sentence or a paragraph per line (- is standard input)"
+_FORMATS = (
+    "raw text, a sentence or a paragraph per line, or .jsonl, .csv, .tsv, .parquet (see --column) "
+    "and FASTA; also compressed or in .tar, .zip; - is standard input"
 )
-TEXT_HELP = "Raw text files, a sentence or a paragraph per line; - is standard input."
+CORPUS_HELP = f"Files or folders of {_FORMATS}"
+TEXT_HELP = f"Files of {_FORMATS}."
 TextFieldOption = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME",
-        help="Field of .jsonl, or column of .parquet, .csv and .tsv, that holds the text; a number "
-        "from 1 for tables without a header. Default: text; of .csv and .tsv the whole rows.",
+        "--column", "--text-field", metavar="NAME",
+        help="Field of JSON lines, or column of a table, that holds the text; a number from 1 if "
+        "it has no header; 0 reads whole lines. Default: text.",
     ),
-]
+]  # fmt: skip
 TextArgument = Annotated[list[Path], typer.Argument(metavar="TEXT", help=TEXT_HELP)]
 OptionalTextArgument = Annotated[
     list[Path] | None, typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default=False)
@@ -125,12 +127,33 @@ GivenTextOption = Annotated[
     typer.Option("--text", "-t", metavar="STRING", help="A text instead of TEXT; repeatable."),
 ]
 TOKENIZERS = describe_tokenizers()
+LanguageOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LANG",
+        help=f"With the tokenizer simple: {', '.join(filter(None, LANGUAGES))}, whose "
+        "abbreviations and clitics it knows. Default: none.",
+    ),
+]
+
+
+def tokenizer_of(tokenizer: str | None, language: str | None) -> str | None:
+    """Return ``--tokenizer`` and ``--language`` as one name."""
+    return tokenizer if language is None else f"{tokenizer or DEFAULT_TOKENIZER}:{language}"
+
 
 # --- training and tasks
 
 PRESETS = ", ".join(preset_names())
 RunDirOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for the run and its model.")
+]
+TrainingPrecisionOption = Annotated[
+    Literal["auto", "fp32", "bf16"] | None,
+    typer.Option(
+        help="Of matrix products; default: the recipe's, or auto: bf16 on a CPU that is faster in "
+        "it. Sets train.precision."
+    ),
 ]
 RecipeOption = Annotated[
     Path | None, typer.Option(metavar="FILE.toml", help="Settings; override preset and defaults.")

@@ -28,8 +28,11 @@ from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.field_checks import check_ranges
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
+from elmokit.text.scripts import has_letter, script_of
 from elmokit.text.spelling import SpellingModel
-from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, script_of, unfit
+from elmokit.text.tokenizers.registry import TokenizerConfig
+from elmokit.text.tokenizers.simple_data import LANGUAGES, VERSION
+from elmokit.text.vocab_doctor import MIN_KNOWN, unfit
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
@@ -149,6 +152,8 @@ def prepare_text(
     valid_dir, held_out = run_dir / VALID, None
     text_shards = TextShards(text, normalization, on_preparation, workers, reader)
     if sources.shards is not None:
+        if text.replay is not None:
+            raise InputError("text.replay (--replay) is mixed into raw text, not finished shards.")
         shards = sources.shards
         text_shards = text_shards.like(shards, normalization_is_fixed=normalization_is_fixed)
         for unused in (run_dir / SHARDS, valid_dir):  # of an earlier preparation, of other text
@@ -161,7 +166,7 @@ def prepare_text(
             sources.corpus, run_dir / SHARDS, held_out_dir=None if sources.valid else valid_dir
         )
     if sources.valid:
-        held_out, _ = text_shards.make(sources.valid, valid_dir)
+        held_out, _ = text_shards.without_replay().make(sources.valid, valid_dir)
     # one pass over the shards serves the vocabulary and the search for copies
     repeats = Repeats(shards.num_sentences, held_out)
     if fixed_vocab is None:
@@ -173,7 +178,7 @@ def prepare_text(
     fixed_vocab.write(run_dir / VOCAB)
     spelling = learn_spelling(shards, fixed_vocab)
     spelling.write(run_dir / SPELLING)
-    _warn_of_korean(shards, fixed_vocab)
+    _check_language(shards, fixed_vocab)
     _warn_of_repeats(repeats, has_valid_text=bool(sources.valid))
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
 
@@ -262,8 +267,8 @@ def vocab_origin(vocab: WordVocab | None) -> str:
     return "counted" if vocab is None else f"sha256 {vocab.sha256}"
 
 
-def _warn_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
-    """Warn if Korean was split at spaces alone, where particles and endings stay on the words."""
+def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
+    """Warn if Korean was split at spaces alone; say that other languages have options."""
     words = (word for word in vocab.words[:MAX_SAMPLE] if word not in SPECIAL_WORDS)
     scripts = Counter(filter(None, map(script_of, words)))
     is_simple = shards.tokenizer is not None and shards.tokenizer.name == "simple"
@@ -272,6 +277,11 @@ def _warn_of_korean(shards: ShardSet, vocab: WordVocab) -> None:
             "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
             "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
             "morphemes",
+        )
+    elif shards.tokenizer == TokenizerConfig(name="simple", version=VERSION):
+        log.info(
+            "the tokenizer 'simple' knows no abbreviations without a language: --language %s",
+            ", ".join(filter(None, LANGUAGES)),
         )
 
 

@@ -1,9 +1,9 @@
 """Corpus files to lines, and lines to tokenized sentences, streamed.
 
-Plain text (one sentence or paragraph per line), JSON lines and tables, also compressed, Parquet,
-and archives of such files; the suffix tells which. Unreadable lines are skipped and counted in a
-`ReadReport`; beyond a limit they are an error, so that a file in another encoding does not silently
-become an empty corpus.
+Plain text (one sentence or paragraph per line), JSON lines, tables and FASTA, also compressed,
+Parquet, and archives of such files (`elmokit.files.text_records`). Unreadable lines are skipped and
+counted in a `ReadReport`; beyond a limit they are an error, so that a file in another encoding does
+not silently become an empty corpus.
 """
 
 import itertools
@@ -48,7 +48,7 @@ def read_text_lines(
 ) -> Iterator[TextLine]:
     """Yield the non-blank lines of all files, without line end, and count them in ``report``.
 
-    ``text_field`` is as for `FileReader`; a field may have several lines. The files in tar and zip
+    ``text_field`` is as for `TextRecords`; a field may have several lines. The files in tar and zip
     archives are read in their order.
     Lines over ``max_line_bytes`` are skipped, and never held in memory.
     """

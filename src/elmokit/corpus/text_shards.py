@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from elmokit.corpus.hold_out import HoldOut
-from elmokit.corpus.readers import ReadReport, read_text_lines
+from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_ranges
@@ -44,16 +44,26 @@ class TextConfig:
     """Splits text into sentences and words; stored in the model. ``auto``: that of finished shards,
     else `simple`."""
     field: str | None = None
-    """Field of JSON lines, or column of Parquet, .csv and .tsv (name, or number from 1), that holds
-    the text; none: ``text``, and of .csv and .tsv the whole rows."""
+    """Field of JSON lines, or column of Parquet and of tables (name, or number from 1), that holds
+    the text; none: ``text``; 0: whole lines."""
     tokens_per_shard: int = 250_000
     """Words per shard file."""
     valid_sentences: int = 2000
     """Sentences held out without validation text; about a fiftieth at most, and together 100,000
     words, or 50 a sentence if that is more."""
+    replay: str | None = None
+    """General text, a file or pattern, that is mixed into the training text; none: none. Its
+    beginning is read, or all of it repeatedly, as `replay_share` needs."""
+    replay_share: float = 0.2
+    """Share of the training words that `replay` has."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, tokens_per_shard=(1, 1 << 40), valid_sentences=(1, 1 << 40))
+        check_ranges(
+            self,
+            tokens_per_shard=(1, 1 << 40),
+            valid_sentences=(1, 1 << 40),
+            replay_share=(0.001, 0.999),
+        )
 
 
 @dataclass(frozen=True)
@@ -121,6 +131,10 @@ class TextShards:
             f"Give the raw text or shards made with that, or {advice}."
         )
 
+    def without_replay(self) -> "TextShards":
+        """Return the same for text that is validated on."""
+        return dataclasses.replace(self, text=dataclasses.replace(self.text, replay=None))
+
     def make(
         self,
         sources: Sequence[Mapping[str, Any]],
@@ -139,6 +153,8 @@ class TextShards:
         held_out: list[list[str]] = []
         if held_out_dir is not None:
             sentences = self._hold_out(sentences, held_out, metadata)
+        if self.text.replay is not None:
+            sentences = interleaved(sentences, self._replayed, self.text.replay_share)
         shards = self._write(sentences, target, metadata)
         lines = f"{counted(report.lines, 'line')} read, " if self.reader is None else ""
         log.info(
@@ -161,6 +177,12 @@ class TextShards:
         return tokenize_lines(
             (line.text for line in lines), build_tokenizer(self.text.tokenizer),
             self.normalization, report, workers=self.workers,
+        )  # fmt: skip
+
+    def _replayed(self) -> Iterator[list[str]]:
+        return read_sentences(
+            [str(self.text.replay)], build_tokenizer(self.text.tokenizer),
+            normalization=self.normalization, text_field=self.text.field, workers=self.workers,
         )  # fmt: skip
 
     def _read_with(
@@ -230,6 +252,8 @@ class TextShards:
     def _metadata(self, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         settings = dataclasses.asdict(self.text)
         del settings["tokenizer"]
+        if self.text.replay is None:  # as before there was one
+            del settings["replay"], settings["replay_share"]
         tokenizer = build_tokenizer(self.text.tokenizer)
         return {
             "tokenizer": tokenizer_metadata(tokenizer),
@@ -238,6 +262,30 @@ class TextShards:
             "sources": list(sources),
             "reader": None if self.reader is None else self.reader.name,
         }
+
+
+def interleaved(
+    sentences: Iterable[list[str]], others: Callable[[], Iterator[list[str]]], share: float
+) -> Iterator[list[str]]:
+    """Yield sentences, and between them others that make up a share of all words.
+
+    ``others`` reads them from the beginning, as often as they are needed.
+    """
+    debt, num_words, num_passes = 0.0, 0, 1
+    source = others()
+    for sentence in sentences:
+        yield sentence
+        debt += len(sentence) * share / (1 - share)
+        while debt > 0:
+            if (other := next(source, None)) is None:
+                source, num_passes = others(), num_passes + 1
+                continue
+            debt -= len(other)
+            num_words += len(other)
+            yield other
+    log.info(
+        "%s of general text mixed in (pass %d over it)", counted(num_words, "word"), num_passes
+    )
 
 
 def _reported(

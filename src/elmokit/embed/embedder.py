@@ -353,7 +353,10 @@ class Embedder:
         self, sentences: Iterable[GivenSentence], *, on_words: Callable[[list[str]], object] | None
     ) -> Iterator[list[str]]:
         def tokenize(text: str) -> list[str]:
-            return self.tokenizer.tokenize(text)
+            words = self.tokenizer.tokenize(text)
+            if on_words is not None:
+                self._checks.add_split(words)
+            return words
 
         return split_sentences(sentences, tokenize, on_words=on_words)
 

@@ -1,16 +1,17 @@
-"""Text files as consecutively numbered sentences, one per line.
+"""The records of text files as consecutively numbered sentences, with keys if they have ids.
 
-`elmokit.corpus.readers` skips and counts bad lines. Here the number of a line is the key of its
-vectors, so a line that cannot be read stops the job.
+`elmokit.corpus.readers` skips and counts bad records. Here the number of a record, or its id, is
+the key of its vectors, so one that cannot be read stops the job.
 """
 
 import hashlib
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from elmokit.embed.keyed_lines import FASTA_SUFFIXES, Keys, keyed_texts, plain_suffix
-from elmokit.errors import FormatError
-from elmokit.files.lines import MAX_LINE_BYTES, raw_lines, text_of_line
+from elmokit.embed.formats.block import check_key
+from elmokit.files.archives import members_of
+from elmokit.files.lines import MAX_LINE_BYTES, BadLine, text_of_line
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import (
     COMPRESSIONS,
@@ -20,28 +21,28 @@ from elmokit.files.sources import (
     find_files,
     is_read_once,
 )
-from elmokit.wording import Location
+from elmokit.files.text_records import TextRecord, TextRecords
+from elmokit.wording import Location, shown
 
 WHY_NOT_SKIPPED = "The line cannot be skipped, because its number identifies its result."
 
 
 class NumberedLines:
-    """The lines of some text files, numbered consecutively from 0.
+    """The records of some text files, numbered consecutively from 0.
 
-    Iterate once. Blank lines count; only the line end (LF or CRLF) is removed.
+    Iterate once. Blank lines of plain text count; only the line end (LF or CRLF) is removed.
 
     Args:
-        paths: Files, directories or patterns; .gz, .xz, .bz2 and .zst are decompressed.
+        paths: Files, directories or patterns, as for `find_files`.
         exclude: As in `find_files`.
-        id_field: Field of a table or of JSON lines with the key of each sentence; FASTA files have
-            keys of their own.
-        text_field: The field of the sentences; default: ``text``.
+        id_field: As for `TextRecords`; FASTA files have keys of their own.
+        text_field: As for `TextRecords`.
         keys_are_paths: Whether the output takes keys as paths, in which ``/`` is no letter.
 
     Raises:
         FileNotFoundError: if one does not exist.
-        FormatError: if one is not plain text; while reading: with file and line number, for a line
-            that is not UTF-8, holds NUL or is longer than `MAX_LINE_BYTES`.
+        FormatError: while reading: with file and line number, for a line that is not UTF-8, holds
+            NUL or is longer than `MAX_LINE_BYTES`, and for a record without text or key.
     """
 
     def __init__(
@@ -54,30 +55,29 @@ class NumberedLines:
         keys_are_paths: bool = False,
     ) -> None:
         self.files = find_files(paths, exclude=exclude)
-        self.num_bytes = 0
         self._id_field, self._text_field = id_field, text_field
-        has_ids = id_field is not None or any(
-            plain_suffix(path) in FASTA_SUFFIXES for path in self.files
-        )
+        has_ids = id_field is not None or "fasta" in map(file_kind, self.files)
         self.keys = Keys(are_paths=keys_are_paths) if has_ids else None
         """Of the sentences read so far; None if their numbers are their keys."""
-        for path in self.files:
-            if file_kind(path) != "text" and not has_ids:
-                raise FormatError(
-                    f"{path}: expected plain text (or .gz, .xz, .bz2, .zst of it) with one "
-                    "sentence per line. Write the sentences to such a file first."
-                )
+        self._bytes_before = 0
+        self._records: TextRecords | None = None
 
     def share(self, index: int, number: int) -> "LineShare":
         """Return every ``number``-th line, from line ``index`` on."""
         return LineShare(self, index, number)
 
     @property
+    def num_bytes(self) -> int:
+        """Bytes of the lines read so far."""
+        return self._bytes_before + (self._records.num_bytes if self._records else 0)
+
+    @property
     def total_bytes(self) -> int | None:
         """Final value of ``num_bytes``; None if unknown (compressed files, pipes, some servers)."""
         total = 0
         for path in self.files:
-            if is_read_once(path) or path.suffix.lower() in COMPRESSIONS:
+            is_packed = file_kind(path) in ("archive", "parquet")
+            if is_packed or is_read_once(path) or path.suffix.lower() in COMPRESSIONS:
                 return None
             if (size := file_size(path)) is None:
                 return None
@@ -85,21 +85,34 @@ class NumberedLines:
         return total
 
     def located(self) -> Iterator[tuple[Location, str]]:
-        """Yield every line with its file and its number there; use this or iterate, not both."""
-        for path in self.files:
-            if self.keys is None:
-                yield from self._lines_of(path)
-                continue
-            fields = {"id_field": self._id_field, "text_field": self._text_field}
-            for location, key, text in keyed_texts(path, self._lines_of(path), **fields):
-                self.keys.add(key, location)
-                yield location, text
+        """Yield every text with its file and its number there; use this or iterate, not both."""
+        for path in itertools.chain.from_iterable(map(members_of, self.files)):
+            records = TextRecords(
+                path, text_field=self._text_field, id_field=self._id_field,
+                max_line_bytes=MAX_LINE_BYTES,
+            )  # fmt: skip
+            self._bytes_before, self._records = self.num_bytes, records
+            for record in records:
+                text = self._text_of(record, path)
+                if text is not None:
+                    yield Location(path=path, line=record.number), text
 
-    def _lines_of(self, path: AnyFile) -> Iterator[tuple[Location, str]]:
-        for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
-            line = text_of_line(raw, path, number, reason=WHY_NOT_SKIPPED)
-            self.num_bytes += len(raw or b"") + 1
-            yield Location(path=path, line=number), line
+    def _text_of(self, record: TextRecord, path: AnyFile) -> str | None:
+        """Return the text of a record, None for a blank line between records; add its key."""
+        location, raw = Location(path=path, line=record.number), record.text
+        if isinstance(raw, BadLine) and raw.fault == "blank":
+            return None
+        if isinstance(raw, BadLine):
+            raise location.error(f"{raw} {WHY_NOT_SKIPPED}")
+        text = text_of_line(raw, path, record.number, reason=WHY_NOT_SKIPPED)
+        if self.keys is not None:
+            if not isinstance(record.key, str | int):
+                raise location.error(
+                    f"each record needs an id, text or a whole number, in the field "
+                    f"`{self._id_field}`; this one has {shown(record.key)}."
+                )
+            self.keys.add(str(record.key).strip(), location)
+        return text
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         return enumerate(line for _, line in self.located())
@@ -128,3 +141,28 @@ class LineShare:
     def sha256(self) -> str:
         """Return the hex hash of the lines read so far and their numbers."""
         return self._digest.hexdigest()
+
+
+class Keys:
+    """The keys of the sentences read so far, each once; ``are_paths`` is as for `check_key`."""
+
+    def __init__(self, *, are_paths: bool) -> None:
+        self._are_paths = are_paths
+        self._first: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def add(self, key: str, location: Location) -> None:
+        """Add the key of the next sentence, or raise `InputError`."""
+        check_key(key, is_path=self._are_paths, where=f"{location}: ")
+        if not key or not key.isprintable():
+            raise location.error(f"an id must be a line of printable characters, got {shown(key)}.")
+        if key in self._first:
+            raise location.error(
+                f"the id {shown(key)} is already that of record {self._first[key]:,}. Give every "
+                "record an id of its own."
+            )
+        self._names.append(key)
+        self._first[key] = len(self._names)
+
+    def __getitem__(self, index: int) -> str:
+        return self._names[index]

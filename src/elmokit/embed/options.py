@@ -34,10 +34,10 @@ class EmbedOptions:
     shard: tuple[int, int] = (0, 1)
     """``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers."""
     id_field: str | None = None
-    """Field of tables and JSON lines that holds the key of each sentence; default: no such files,
-    FASTA aside, whose headers hold the keys."""
+    """Field of tables and JSON lines that holds the key of each sentence; default: its number, in
+    FASTA the id in its header."""
     text_field: str | None = None
-    """Field of such files that holds the sentence; default: ``text``."""
+    """Field or column that holds the sentence, as for `elmokit.files.text_records.TextRecords`."""
     batch_tokens: int = DEFAULT_BATCH_TOKENS
     """As in `Embedder.embed`."""
     resume: bool = False
@@ -67,9 +67,6 @@ class EmbedOptions:
             ),
             f'state="carry" reads the text as one stream: leave out `shard` {index}/{count}.': (
                 self.state == "carry" and count > 1
-            ),
-            "`text_field` needs `id_field`, the field of the keys.": (
-                self.text_field is not None and self.id_field is None
             ),
             "`resume` and `overwrite` (--resume, --overwrite) exclude each other.": (
                 self.resume and self.overwrite

@@ -1,7 +1,7 @@
 """Words that a model reads otherwise than in its training, told once with counts.
 
 Their vectors look like any others: whole sentences in the place of words, words with punctuation
-that the model's own tokenizer splits off (``bank.``) or longer than its rows of characters, special
+that was split off in the training text (``bank.``) or longer than its rows of characters, special
 words, text of which the vocabulary has few words, and text in a script that the model has hardly
 read, which even a few words show.
 """
@@ -18,10 +18,10 @@ from elmokit.inference.batching import NUM_BOUNDARIES, DistinctTokens
 from elmokit.inference.word_cache import MAX_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
+from elmokit.text.scripts import script_of
 from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
-from elmokit.text.vocab_doctor import script_of
 from elmokit.text.word_vocab import WordVocab
 
 log = logging.getLogger(__name__)
@@ -62,14 +62,14 @@ class WordChecks:
     ) -> None:
         self._tokenizer, self._char_vocab, self._vocab = tokenizer, char_vocab, vocab
         self._scripts = _scripts_of(sample if vocab is None else vocab.words[:MAX_SAMPLE])
+        self._is_split_at_spaces = tokenizer.name == "whitespace"
         self._special = SpecialWordCount()
         self._unknown, self._foreign = _Share(MIN_WORDS), _Share(MIN_SCRIPT_WORDS)
         self._glued: Counter[str] = Counter()
         self._num_listed = 0
         self._has_told_spaces = False
         self._open = [self._tell_special, self._tell_foreign, self._tell_unknown]
-        if tokenizer.name != "whitespace":
-            self._open.append(self._tell_glued)
+        self._open.append(self._tell_glued)
         if by_characters:
             self._open.append(self._tell_cut)
 
@@ -81,6 +81,15 @@ class WordChecks:
                 'give them as a list of strings, ["I sat .", …]', words[0][:60],
             )  # fmt: skip
             self._has_told_spaces = True
+        if not self._is_split_at_spaces:
+            self._count_glued(words)
+
+    def add_split(self, words: Sequence[str]) -> None:
+        """Look at the words of a sentence that was given as a string."""
+        if self._is_split_at_spaces:
+            self._count_glued(words)
+
+    def _count_glued(self, words: Sequence[str]) -> None:
         if self._tell_glued not in self._open:
             return
         self._num_listed += len(words)
@@ -123,7 +132,7 @@ class WordChecks:
         return bool(cut)
 
     def _tell_glued(self, words: dict[str, int], tokens: DistinctTokens) -> bool:
-        """Warn of punctuation at the end of listed words that the model's tokenizer splits off."""
+        """Warn of punctuation on words of lists, or of strings that are split at spaces alone."""
         # Splitting is slow, so the tokenizer is asked only if the form of the words is suspicious.
         limit = MAX_GLUED_SHARE * self._num_listed
         ends = self._glued.copy()
@@ -132,12 +141,16 @@ class WordChecks:
             glued = [word for word, pieces in pieces_of.items() if pieces != [word]]
             count = sum(map(ends.__getitem__, glued))
             if count > limit:
+                splits = f"the model's tokenizer {self._tokenizer.name!r} splits off"
+                advice = "Give whole sentences as strings, or text that is split as in its training"
+                if self._is_split_at_spaces:
+                    splits = "tokenizers split off, but that of the model only splits at spaces"
+                    advice = "Give lists of words, or strings that are tokenized"
                 log.warning(
-                    "%d of %d words end in punctuation that the model's tokenizer %r splits off, "
-                    "such as %r (%s): the model reads them as words it does not know. Give whole "
-                    "sentences as strings, or text that is split as in its training",
-                    count, self._num_listed, self._tokenizer.name, glued[0],
-                    " ".join(pieces_of[glued[0]]),
+                    "%d of %d words end in punctuation that %s, such as %r (%s): the model reads "
+                    "them as words it does not know. %s",
+                    count, self._num_listed, splits, glued[0], " ".join(pieces_of[glued[0]]),
+                    advice,
                 )  # fmt: skip
                 return True
         return self._num_listed >= MAX_WORDS
@@ -145,7 +158,8 @@ class WordChecks:
     def _split(self, word: str) -> list[str]:
         """Return what the model's tokenizer makes of a word inside a sentence."""
         try:
-            tokenizer = build_tokenizer(self._tokenizer)
+            name = "simple:en" if self._is_split_at_spaces else self._tokenizer
+            tokenizer = build_tokenizer(name)
         except MissingExtraError:
             return [word[:-1], word[-1]]
         form = self._char_vocab.config.normalization

@@ -18,10 +18,10 @@ from elmokit.evaluation.text_scorer import (
     BATCH_SENTENCES,
     ScoredSentences,
     ScoringPrecision,
-    StartState,
     TextScorer,
     UnknownWords,
 )
+from elmokit.inference.state import StartState
 from elmokit.metrics.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence

@@ -19,11 +19,10 @@ from elmokit.field_checks import check_choice
 from elmokit.inference.batching import DistinctTokens, cut_batches, fill_buffers
 from elmokit.inference.contexts import find_contexts, read_contexts
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.precision import find_device
-from elmokit.inference.state import LSTMState
+from elmokit.inference.precision import find_device, has_quick_bf16
+from elmokit.inference.state import LSTMState, StartState
 from elmokit.inference.target_scores import DistributionTable, TargetScores, WordDistributions
 from elmokit.inference.warm_state import warm_metadata, warm_state, warm_text
-from elmokit.kernels.inference import load_kernels
 from elmokit.shapes import Bool, Float, Integer
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import Tokenizer
@@ -42,7 +41,6 @@ BATCH_SENTENCES = 1024
 BUFFER_TOKENS = 100_000
 """Positions sorted together; fewer if many likeliest words are named at each."""
 _STEP: dict[Direction, int] = {"forward": 1, "backward": -1}
-StartState = Literal["warm", "reset"]
 UnknownWords = Literal["auto", "spelled", "unk"]
 """What a word outside the vocabulary is scored as: ``<UNK>`` with its spelling, or ``<UNK>`` alone.
 ``auto``: with its spelling if the model knows how such words are spelled."""
@@ -111,7 +109,7 @@ class TextScorer:
         self.spelling = None if unknown == "unk" else model.spelling
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1, got {batch_size}.")
-        is_bf16 = precision == "bf16" or (precision == "auto" and _has_quick_bf16(device))
+        is_bf16 = precision == "bf16" or (precision == "auto" and has_quick_bf16(device))
         self.precision: Literal["fp32", "bf16"] = "bf16" if is_bf16 else "fp32"
         self.state = state
         self.bilm = FrozenBiLM(model, precision=self.precision, device=device)
@@ -290,11 +288,6 @@ def open_scorer(
         unknown=unknown, device=find_device(device),
     )  # fmt: skip
     return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
-
-
-def _has_quick_bf16(device: str) -> bool:
-    kernels = load_kernels() if device == "cpu" else None
-    return kernels is not None and kernels.has_quick_bf16
 
 
 def scoring_vocab(model: LoadedBiLM) -> WordVocab:

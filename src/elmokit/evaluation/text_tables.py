@@ -11,8 +11,9 @@ import numpy as np
 from elmokit.corpus.readers import TextLine
 from elmokit.errors import InputError
 from elmokit.evaluation.typed_words import TypedWord
-from elmokit.files.lines import csv_rows, numbered_lines
+from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import plain_suffix
+from elmokit.files.text_records import CHOOSE, table_rows
 from elmokit.shapes import Float, Int
 from elmokit.wording import printable, shown
 
@@ -27,11 +28,8 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        lines = numbered_lines(path)
-        if plain_suffix(path) == ".csv":
-            rows = csv_rows(path, (line for _, line in lines))
-        else:
-            rows = ((number, line.split("\t")) for number, line in lines if line.strip())
+        delimiter = "," if plain_suffix(path) == ".csv" else "\t"
+        rows = table_rows(path, numbered_lines(path), delimiter)
         numbered = [(number, row) for number, row in rows if row]
         if len(numbered) < 2:
             raise InputError(f"{path} has no rows below a header.")
@@ -121,6 +119,12 @@ class TableText:
         self, paths: Sequence[Path], text_column: str, item_column: str | None = None
     ) -> None:
         tables = [Table(path) for path in paths]
+        for table in tables:
+            if text_column not in table.header:
+                columns = ", ".join(map(shown, table.header))
+                raise InputError(
+                    f"{table.path} has no column {shown(text_column)}; it has {columns}. {CHOOSE}"
+                )
         headers = (table.header for table in tables)
         own = text_column if item_column is None else None  # a word stays with its row
         self.columns = [

@@ -11,7 +11,8 @@ import numpy as np
 from elmokit.bilm.config import Direction
 from elmokit.errors import InputError
 from elmokit.evaluation.surprisal import WordProbability
-from elmokit.evaluation.text_scorer import StartState, TextScorer
+from elmokit.evaluation.text_scorer import TextScorer
+from elmokit.inference.state import StartState
 from elmokit.inference.target_scores import likeliest, log_softmax
 from elmokit.inference.warm_state import inputs_of
 from elmokit.shapes import Float

@@ -39,8 +39,12 @@ class BadLine:
     fault: SkipReason
     position: int = 0
     """Byte of the line, from 0."""
+    note: str = ""
+    """What is wrong with a record, for messages."""
 
     def __str__(self) -> str:
+        if self.note:
+            return f"{self.note}."
         if self.fault == "too_long":
             return f"longer than {MAX_LINE_BYTES:,} bytes. Is this the right file?"
         what = "a NUL byte" if self.fault == "nul" else "not UTF-8"

@@ -1,19 +1,14 @@
 """Finding corpus files, and reading their decompressed bytes in pieces or as a stream."""
 
-import bz2
 import glob
-import gzip
 import io
-import lzma
 import os
 import re
 import select
 import sys
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -22,24 +17,22 @@ from elmokit.files.damage import refuse_lfs_pointer
 from elmokit.files.hashing import file_sha256
 from elmokit.files.remote import AnyFile, RemoteFile, as_file
 
-FileKind = Literal["text", "jsonl", "parquet", "archive"]
+FileKind = Literal["text", "jsonl", "parquet", "fasta", "archive"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 STANDARD_INPUT = Path("-")
 _PIECE_BYTES = 1 << 18
 _ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
-_DECOMPRESSORS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_DECOMPRESSORS = {".gz": "gzip", ".xz": "lzma", ".bz2": "bz2"}
+"""Modules of the standard library, imported when there is such a file."""
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 _TAR_SUFFIXES = {".tgz": ".gz", ".tbz2": ".bz2", ".txz": ".xz", ".tzst": ".zst"}
 _KINDS: dict[tuple[str, ...], FileKind] = {
     (".jsonl", ".ndjson"): "jsonl",
     (".tar", ".zip", *_TAR_SUFFIXES): "archive",
     (".parquet",): "parquet",
+    (".fasta", ".fas", ".fa", ".faa", ".fna", ".ffn"): "fasta",
 }
-_DAMAGE = (
-    EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError,
-    tarfile.TarError, zipfile.BadZipFile,  # in the middle of a member
-)  # fmt: skip
 _MAGIC = {
     ".gz": rb"\x1f\x8b",
     ".xz": rb"\xfd7zXZ\x00",
@@ -207,7 +200,7 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
             yield piece
         if num_bytes == 0 and suffix in (".gz", ".zst") and file_size(path) == 0:
             raise EOFError("the file is empty")  # which these two decompressors take for no text
-    except (*_DAMAGE, OSError) as error:
+    except (*_damage(), OSError) as error:
         # bz2 has no error class of its own
         if isinstance(error, OSError) and (suffix not in (".gz", ".bz2") or error.errno):
             raise
@@ -216,6 +209,18 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
             f"{path}: damaged or truncated {suffix} file: readable up to byte {num_bytes} of "
             f"its decompressed text, then: {error}. Copy or compress the file again."
         ) from error
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """Return the errors of damaged files; those of archives come in the middle of a member."""
+    import gzip
+    import lzma
+    import tarfile
+    import zipfile
+    import zlib
+
+    archives = (tarfile.TarError, zipfile.BadZipFile)
+    return (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, *archives)
 
 
 def open_stream(path: AnyFile, *, compression: str | None = None) -> io.BufferedReader:
@@ -251,8 +256,8 @@ def _pieces(path: AnyFile, suffix: str) -> Iterator[bytes]:
             file: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
         else:
             file = stack.enter_context(path.open("rb"))
-        if decompress := _DECOMPRESSORS.get(suffix):
-            file = stack.enter_context(decompress(file, "rb"))
+        if module := _DECOMPRESSORS.get(suffix):
+            file = stack.enter_context(import_module(module).open(file, "rb"))
         while (piece := file.read(_PIECE_BYTES)) != b"":
             if piece is None:  # standard input that does not block has nothing yet
                 select.select([file], [], [])

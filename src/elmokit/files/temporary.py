@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 try:
     import fcntl
 except ImportError:  # Windows: leftovers cannot be told from directories in use, and stay
@@ -114,6 +112,8 @@ def held_directory(directory: Path, *, busy: str) -> Iterator[None]:
     The lock ends with the process, however it ends. `FileExistsError` with the message ``busy`` if
     another process holds it.
     """
+    from filelock import FileLock, Timeout
+
     path = directory / LOCK_NAME
     lock = FileLock(path, fallback_to_soft=False)
     try:

@@ -21,7 +21,6 @@ from elmokit.errors import InputError, needs_torch
 from elmokit.field_checks import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
-from elmokit.inference.numpy_backend import NumPyNetwork
 from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 
@@ -31,6 +30,12 @@ log = logging.getLogger(__name__)
 def check_precision(precision: str) -> Precision:
     """Return ``precision``; raise `InputError` with the choices if it is unknown."""
     return cast(Precision, check_choice(precision, Precision, name="precision"))
+
+
+def has_quick_bf16(device: str) -> bool:
+    """Return whether products in bf16 are faster there than in fp32: what ``auto`` means."""
+    kernels = load_kernels() if device == "cpu" else None
+    return kernels is not None and kernels.has_quick_bf16
 
 
 def find_device(device: object) -> str:
@@ -100,6 +105,8 @@ def build_network(
     if device == "cpu":
         if precision != "fp32":
             log.warning("%s needs the compiled kernels: computing in fp32", precision)
+        from elmokit.inference.numpy_backend import NumPyNetwork
+
         log.debug("fp32 through NumPy")
         return NumPyNetwork(config, arrays)
     if precision == "int8":

@@ -1,7 +1,7 @@
 """The LSTM memory that inference carries, as arrays; `elmokit.BiLMState` is that of the modules."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from elmokit.shapes import Float
 
 DirectionState = tuple[np.ndarray, np.ndarray]
 """(hidden (N, B, D), cell (N, B, H)) of one direction."""
+StartState = Literal["warm", "reset"]
+"""What the LSTMs start a sentence from: the average after some neutral text, or zeros."""
 
 
 @dataclass(frozen=True)

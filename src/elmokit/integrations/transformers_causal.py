@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.evaluation.text_scorer import StartState, TextScorer
+from elmokit.evaluation.text_scorer import TextScorer
+from elmokit.inference.state import StartState
 from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_tokenizer import (
     CODE_NAME,

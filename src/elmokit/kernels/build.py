@@ -13,8 +13,6 @@ import os
 import platform
 import shlex
 import shutil
-import signal
-import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -139,6 +137,9 @@ def _compiler() -> tuple[str, ...] | None:
 
 def _compile(name: str, compiler: tuple[str, ...], target: Path) -> None:
     """Compile a library with the first set of flags that the compiler accepts."""
+    import signal
+    import subprocess
+
     errors: list[str] = []
     source = ("-I", str(SOURCE_DIR), str(SOURCE_DIR / f"{name}.c"))
     deadline = time.monotonic() + COMPILER_SECONDS
@@ -170,5 +171,5 @@ def _processor() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text(errors="replace").splitlines() if info.exists() else []
     names = ("flags", "Features", "model name", "CPU part")
-    machine = (platform.machine(), platform.processor(), platform.system(), *platform.libc_ver())
+    machine = (platform.machine(), platform.system(), *platform.libc_ver())
     return "\n".join([*machine, *sorted({line for line in lines if line.startswith(names)})])

@@ -89,6 +89,8 @@ class PackedCharCNN:
     """Character embedding, convolutions, maximum and activation of `elmokit.bilm.char_cnn`.
 
     ``activation`` is ``"relu"`` or ``"tanh"``. The kind int8 computes in bf16; odd E, in fp32.
+    Without instructions for bf16, its values are multiplied as fp32: the same bits, three times as
+    fast.
     Shape: embedding (ids, E); convolutions: (count, E, width) and (count,) of each width.
     """
 
@@ -104,12 +106,12 @@ class PackedCharCNN:
         kind: Kind,
     ) -> None:
         self._kernels = kernels
-        self._kind: Kind = "fp32" if kind == "fp32" or embedding.shape[1] % 2 else "bf16"
+        is_rounded = kind != "fp32" and embedding.shape[1] % 2 == 0
+        self._kind: Kind = "bf16" if is_rounded and "bf16" in kernels.quick_kinds else "fp32"
         rounded = np.array(embedding, dtype=np.float32)
-        self._embedding = rounded
-        if self._kind == "bf16":
-            self._embedding = to_bf16(embedding)
-            rounded = from_bf16(self._embedding)
+        if is_rounded:
+            rounded = from_bf16(to_bf16(rounded))
+        self._embedding = to_bf16(rounded) if self._kind == "bf16" else rounded
         self._max_characters = max_characters
         self._is_tanh = activation == "tanh"
         self.num_filters = sum(len(bias) for _, bias in convolutions)
@@ -119,13 +121,14 @@ class PackedCharCNN:
         for weight, bias in convolutions:
             count, _, width = weight.shape
             flat = weight.swapaxes(1, 2).reshape(count, -1)  # (count, width * E)
+            if is_rounded:
+                flat = from_bf16(to_bf16(flat))
             matrix = pack_matrix(kernels, flat, self._kind)
             bias = padded(bias, panel)
             # All windows of padding alone have one answer, which is computed only once.
             window = np.tile(rounded[padding_id], width)
-            factors = flat if self._kind == "fp32" else from_bf16(to_bf16(flat))
             with np.errstate(all="ignore"):  # of weights that are not finite
-                answer = padded(factors @ window, panel)
+                answer = padded(flat @ window, panel)
             structure = kernels.structure(
                 "convolution", m=matrix.argument(kernels), width=width, count=count,
                 first=first, bias=bias, padding=answer,

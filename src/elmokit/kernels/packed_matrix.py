@@ -63,8 +63,10 @@ def pack_matrix(kernels: Library, weight: np.ndarray, kind: Kind) -> PackedMatri
         offset = padded(128 * weight.sum(axis=1, dtype=np.int32), panel, dtype=np.int32)
     elif kind == "bf16":
         weight = to_bf16(weight)
-    whole = np.zeros((-(-rows // panel) * panel, -(-inner // group) * group), weight.dtype)
-    whole[:rows, :inner] = weight
+    whole = np.ascontiguousarray(weight)
+    missing = (-rows % panel, -inner % group)
+    if any(missing):
+        whole = np.pad(weight, [(0, count) for count in missing])
     # One load of the kernel gets the same 32 bits of K of all columns of a panel.
     groups = whole.view(np.int32).reshape(-1, panel, whole.shape[1] // group)
     return PackedMatrix(kind, _on_cache_lines(groups.transpose(0, 2, 1)), scale, offset)
@@ -98,8 +100,9 @@ def interleave(blocks: np.ndarray, width: int) -> np.ndarray:
     """
     count, rows, *rest = blocks.shape
     pieces = -(-rows // width)
-    whole = np.zeros((count, pieces * width, *rest), blocks.dtype)
-    whole[:, :rows] = blocks
+    whole = blocks
+    if missing := pieces * width - rows:
+        whole = np.pad(blocks, [(0, 0), (0, missing), *[(0, 0) for _ in rest]])
     return whole.reshape(count, pieces, width, *rest).swapaxes(0, 1).reshape(-1, *rest)
 
 

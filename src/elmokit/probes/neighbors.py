@@ -336,12 +336,13 @@ def neighbors_of_word(
     limit: int = 1000,
     vectors: Path | None = None,
     tokenizer: str | None = None,
+    text_field: str | None = None,
 ) -> WordNeighbors:
     """Return which occurrences of a word in a text have the most similar vectors.
 
     Args:
         embedder: The `elmokit.Embedder` of the text.
-        text: Files or directories of raw text.
+        text: Files or directories of text.
         word: If the tokenizer divides it, all its parts are looked for, side by side.
         sentence: Find only the neighbors of the word in this sentence, which need not be in the
             text.
@@ -351,6 +352,7 @@ def neighbors_of_word(
         limit: Compare at most this many sentences with the word.
         vectors: File of static vectors, to name the neighbors of the word there.
         tokenizer: Splits the text instead of the model's own, with a warning if it differs.
+        text_field: As for `read_text_lines`.
     """
     check_one_layer(layers)
     layer: Any = check_layers(layers, embedder.num_layers)
@@ -372,7 +374,7 @@ def neighbors_of_word(
     if vectors is not None:
         static = _static_neighbors(vectors, word)
         metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
-    sentences = read_sentences(text, of_text, normalization=form)
+    sentences = read_sentences(text, of_text, normalization=form, text_field=text_field)
     how: dict[str, Any] = {"layers": layer, "num_neighbors": num_neighbors}
     if query is not None and any_word:
         occurrences = [nearest_occurrences(embedder, query, sentences, **how)]

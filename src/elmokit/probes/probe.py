@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from elmokit.errors import InputError
-from elmokit.evaluation.text_scorer import StartState
 from elmokit.inference.results import Layers
+from elmokit.inference.state import StartState
 from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
 from elmokit.metrics.significance import Counts, ScoreFunction
 from elmokit.probes.registry import find_probe

@@ -13,9 +13,9 @@ import torch
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
-from elmokit.evaluation.text_scorer import StartState
 from elmokit.field_checks import check_choice
 from elmokit.inference.results import Layers, check_layers
+from elmokit.inference.state import StartState
 from elmokit.shapes import Float
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers

@@ -8,9 +8,7 @@ from typing import Any
 
 from elmokit.files.lines import numbered_lines, read_text
 from elmokit.tasks.formats import conll
-from elmokit.tasks.formats.propbank import AnnotatedSentence
 from elmokit.tasks.formats.records import Record, parse_json, read_records
-from elmokit.tasks.formats.squad import Document
 from elmokit.wording import Location
 
 
@@ -71,6 +69,8 @@ def documents_of(path: Path) -> DataFile:
 
 def paragraphs_of(path: Path) -> DataFile:
     """Divide JSON in the layout of SQuAD into paragraphs, each with all its questions."""
+    from elmokit.tasks.formats.squad import Document
+
     text = read_text(path)
     parse_json(text, Document, Location(path=path))
     document = json.loads(text)
@@ -89,6 +89,8 @@ def paragraphs_of(path: Path) -> DataFile:
 
 def predicates_of(path: Path, *, only_verbs: bool = False) -> DataFile:
     """Divide JSON lines of sentences; their predicates, or those that are verbs, are examples."""
+    from elmokit.tasks.formats.propbank import AnnotatedSentence
+
     units = []
     for record in read_records(path):
         sentence = AnnotatedSentence.of(record)

@@ -6,7 +6,6 @@ from functools import cache, lru_cache
 from itertools import islice
 
 from elmokit.text.normalization import KEPT_JOINER, combining_marks, normalize, plain_1_rules
-from elmokit.text.tokenizers.korean import places_of_morphemes
 
 MAX_ALTERED = 80
 """Words plus characters of the longest stretch that a tokenizer may alter."""
@@ -42,6 +41,8 @@ def align(words: Sequence[str], text: str) -> Offsets | None:
     plain_words = [normalize(word, "plain-1") for word in words]
     spans = _align(plain_words, plain.text, may_alter=False)
     if spans is None and _HANGUL.search(plain.text):
+        from elmokit.text.tokenizers.korean import places_of_morphemes
+
         # Models without normalization read the text as it is.
         if (raw_spans := places_of_morphemes(words, text)) is not None:
             return tuple(raw_spans)

@@ -1,4 +1,4 @@
-"""Checks of a vocabulary file, and of how well it fits a corpus; the scripts of words.
+"""Checks of a vocabulary file, and of how well it fits a corpus.
 
 They look for mistakes that make training fail silently: missing specials, duplicate words, lines
 not sorted by frequency (which the sampled softmax assumes), words that are not normalized.
@@ -6,11 +6,9 @@ not sorted by frequency (which the sampled softmax assumes), words that are not 
 
 import heapq
 import os
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from operator import itemgetter
 
@@ -18,35 +16,19 @@ import numpy as np
 
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
+from elmokit.text.scripts import has_letter
 from elmokit.text.special_words import special_words_in
 from elmokit.text.word_counter import LOWER_CASE_UNKNOWN, WordCounter
 from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, UNKNOWN_WORD, read_all_lines
 from elmokit.wording import counted, shown
 
-MIN_KNOWN = 0.05
+MIN_KNOWN = 0.1
 """Share of the words with letters below which a vocabulary cannot be that of a text: a hundred
 frequent words make up half of any text in their language and spelling."""
 _MANY_UNKNOWN = 0.3
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
 _MIN_RANKED_WORDS = 100  # fewer say little about the order
 _NUM_EXAMPLES = 10
-
-
-def script_of(word: str) -> str:
-    """Return the script of a word's first letter, as Unicode names its letters; "" without one."""
-    return next((_script_of_letter(char) for char in word if char.isalpha()), "")
-
-
-@cache
-def _script_of_letter(letter: str) -> str:
-    first, *others = unicodedata.name(letter, "").split(" ")
-    name = others[0] if first in ("FULLWIDTH", "HALFWIDTH") and others else first
-    return "Han" if name == "CJK" else name.capitalize()
-
-
-def has_letter(word: str) -> bool:
-    """Tell whether a word has a letter of any script."""
-    return any(map(str.isalpha, word))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ SPECIAL_WORDS = (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, UNKNOWN_WORD)
 NUM_LINES_MARKER = "!!!MAXTERMID"
 """A line of old vocabulary files that is not a word and has no id."""
 _LINE = re.compile(r"[^\r\n\ud800-\udfff]+")  # surrogates have no UTF-8
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 COPY_AGAIN = "The file is damaged: copy the whole directory again."
 """Advice for a vocabulary in a directory that elmokit wrote."""
 
@@ -54,8 +55,7 @@ class WordVocab:
                 f"the vocabulary has {count} lines {word!r}: every word must have only one. "
                 "`elmokit vocab --check` lists all of them."
             )
-        unfit = next((word for word in self.words if not fits_a_line(word)), None)
-        if unfit is not None:
+        if (unfit := self._unfit_word()) is not None:
             raise ValueError(
                 f"word {self._id_of_word[unfit]} of the vocabulary, {unfit!r}, cannot be a line of "
                 "a file: words must not be empty, begin or end with white space, contain a line "
@@ -64,6 +64,15 @@ class WordVocab:
         self.sentence_begin_id = self._id_of_word[SENTENCE_BEGIN_WORD]
         self.sentence_end_id = self._id_of_word[SENTENCE_END_WORD]
         self.unknown_id = self._id_of_word[UNKNOWN_WORD]
+
+    def _unfit_word(self) -> str | None:
+        """Return the first word that cannot be a line, if any."""
+        # one look at all words, which a large vocabulary nearly always passes, saves one at each
+        lines = "\n".join(self.words)
+        is_plain = lines.split() == list(self.words) and not _SURROGATE.search(lines)
+        if is_plain and NUM_LINES_MARKER not in self._id_of_word:
+            return None
+        return next((word for word in self.words if not fits_a_line(word)), None)
 
     @classmethod
     def build(cls, counts: Iterable[tuple[str, int]]) -> "WordVocab":
@@ -158,7 +167,9 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
         raise FormatError(
             f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). {advice or ''}".rstrip()
         ) from error
-    words = list(map(_stripped, text.removesuffix("\n").split("\n")))
+    words = text.removesuffix("\n").split("\n")
+    if words != text.split():
+        words = list(map(_stripped, words))
     if "" in words:
         raise FormatError(
             f"{os.fspath(path)}, line {words.index('') + 1}: "

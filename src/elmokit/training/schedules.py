@@ -52,8 +52,9 @@ SCHEDULES: dict[str, Callable[[float, float], float]] = {
         final_factor + (1 - final_factor) * 0.5 * (1 + math.cos(math.pi * share))
     ),
     "linear": lambda share, final_factor: 1 - share * (1 - final_factor),
+    "wsd": lambda share, final_factor: 1 - share * (1 - final_factor),
 }
-"""(share spent of the budget after the warm-up, factor at the end) -> factor."""
+"""(share spent of the part in which the rate falls, factor at the end) -> factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,23 +63,34 @@ class ScheduleConfig:
 
     kind: str = "cosine"
     """One of `SCHEDULES`. The original's is ``constant``; ``cosine`` and ``linear`` fall to
-    ``final_factor`` at the end."""
+    ``final_factor`` at the end; ``wsd`` (warm-up, stable, decay) stays at the peak and falls
+    linearly over the last ``decay_share``, so that a run can be made longer until then, and a model
+    can be finished from any checkpoint."""
     warmup_share: float = 0.05
     """Share of the budget over which the rate rises linearly from zero."""
+    decay_share: float = 0.2
+    """Share of the budget over which ``wsd`` falls."""
     final_factor: float = 0.05
     """Rate at the end, as a factor of the peak."""
 
     def __post_init__(self) -> None:
         if self.kind not in SCHEDULES:
             raise ValueError(f"`kind` must be one of {', '.join(SCHEDULES)}, got {self.kind!r}")
-        check_ranges(self, warmup_share=(0.0, 0.999), final_factor=(0.0, 1.0))
+        check_ranges(
+            self, warmup_share=(0.0, 0.999), decay_share=(0.001, 1.0), final_factor=(0.0, 1.0)
+        )
+        if self.kind == "wsd" and self.warmup_share + self.decay_share > 1:
+            raise ValueError(
+                f"`warmup_share` ({self.warmup_share}) and `decay_share` ({self.decay_share}) must "
+                "be 1 at most together"
+            )
 
     def factor(self, share: float) -> float:
         """Return the factor on the peak rate when ``share`` of the budget is spent."""
         if share < self.warmup_share:
             return max(share / self.warmup_share, 1e-3)
-        rest = (share - self.warmup_share) / (1 - self.warmup_share)
-        return SCHEDULES[self.kind](rest, self.final_factor)
+        begin = 1 - self.decay_share if self.kind == "wsd" else self.warmup_share
+        return SCHEDULES[self.kind](max(0.0, share - begin) / (1 - begin), self.final_factor)
 
 
 @dataclass(frozen=True, kw_only=True)

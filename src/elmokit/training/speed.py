@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-TrainingPrecision = Literal["fp32", "bf16"]
+TrainingPrecision = Literal["auto", "fp32", "bf16"]
 MAX_RELATIVE_ERROR = 1e-5
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # numbers of <malloc.h>
 

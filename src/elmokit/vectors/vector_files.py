@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,12 @@ from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.hashing import file_sha256
 from elmokit.files.sources import existing_file, open_stream
-from elmokit.vectors import fasttext_file, safetensors_file, text_file, word2vec_file
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 log = logging.getLogger(__name__)
 
-FORMATS = (safetensors_file, fasttext_file, word2vec_file, text_file)
-"""In the order in which they are tried; text accepts anything."""
+FORMATS = ("safetensors_file", "fasttext_file", "word2vec_file", "text_file")
+"""Modules of this package, in the order in which they are tried; text accepts anything."""
 SUFFIXES = (".bin", ".txt", ".vec")
 """Of files that are written: word2vec's binary form, and its text."""
 FEW_KNOWN = 0.5
@@ -56,7 +56,8 @@ def read_vectors(
             "could run any code. Convert it with gensim: "
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
-    return next(module for module in FORMATS if module.recognizes(head)).read(file, only)
+    modules = (import_module(f"elmokit.vectors.{name}") for name in FORMATS)
+    return next(module for module in modules if module.recognizes(head)).read(file, only)
 
 
 def _head(file: Path) -> bytes:
@@ -65,6 +66,8 @@ def _head(file: Path) -> bytes:
 
 def makes_vectors(file: Path) -> bool:
     """Tell whether a file is a fastText model, which has vectors also of words it does not list."""
+    from elmokit.vectors import fasttext_file
+
     return fasttext_file.recognizes(_head(file))
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LONG_TEXTS = 256  # of a request
 CHARACTERS_PER_WORD = 16
 """A text may have this many characters for each word that it may have."""
 _BACKLOG = 1024
@@ -52,8 +53,8 @@ class ServerSettings:
     """As in `Embedder.embed`, except "carry": an answer must not depend on other requests."""
     max_words: int = 2048
     """Words of a text."""
-    max_texts: int = 256
-    """Texts of a request."""
+    max_texts: int = 4096
+    """Texts of a request; they are computed in batches of ``batch_tokens``."""
     batch_tokens: int = 2048
     """Words and sentence boundaries that are computed together."""
     batch_wait_seconds: float = 0.004
@@ -69,6 +70,11 @@ class ServerSettings:
                 "The API key must be printable ASCII without spaces, and not empty: "
                 "clients send it in a header."
             )
+
+    @property
+    def max_request_words(self) -> int:
+        """Words of a request, whose vectors are in memory together."""
+        return _LONG_TEXTS * self.max_words
 
     @property
     def max_characters(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.errors import FormatError, InputError, MissingExtraError, as_input_error
 from elmokit.files.atomic import check_target
 from elmokit.files.json_files import read_json
 from elmokit.shapes import Integer
@@ -97,7 +97,7 @@ def convert(
     dtype: Storage | None = None,
     overwrite: bool = False,
 ) -> ConversionReport:
-    """Convert a model of other software to a model directory, or that to bilm-tf or ONNX.
+    """Convert a model of other software to a model directory, or that to a smaller one or back.
 
     What the source is follows from its contents (`elmokit.weights.readers`).
 
@@ -105,8 +105,8 @@ def convert(
         source: A model directory; or a folder, one of its files, the prefix of a TensorFlow
             checkpoint, or a zip or tar archive.
         destination: The model directory to write; for a model directory as the source, a file
-            ``*.onnx``, or the folder for the original's two files (and ``vocab.txt``, if the model
-            has a vocabulary).
+            ``*.onnx``, with ``dtype`` another model directory, or the folder for the original's two
+            files (and ``vocab.txt``, if the model has a vocabulary).
         compute: What runs the source and the re-read destination, to compare them.
         options: Options file, a name in the source's folder or a path; written: its name.
         weights: Likewise the weights.
@@ -114,7 +114,7 @@ def convert(
         softmax: Likewise a separate softmax file, read or written.
         name: Which of several models in the source.
         encoder_only: Leave out softmax and vocabulary.
-        dtype: How ONNX stores weights (`elmokit.weights.onnx_file.write_onnx`); default: float32.
+        dtype: How weights are stored (`elmokit.weights.storage`); default: float32.
         overwrite: Replace a model directory, or files, at the destination.
 
     Raises:
@@ -128,10 +128,6 @@ def convert(
     path, target = Path(os.path.expanduser(source)), Path(os.path.expanduser(destination))
     if Path() in (path, target):  # "." has no name of its own
         path, target = path.absolute(), target.absolute()
-    if dtype is not None and target.suffix != ".onnx":
-        raise InputError(
-            f"`dtype` (--dtype) is for ONNX files (*.onnx), got the destination {target}."
-        )
     if target.suffix.lower() in _FILE_SUFFIXES and not target.is_dir():
         raise InputError(
             f"{target} is the name of a file, but what is written is a folder of several. Give a "
@@ -145,7 +141,7 @@ def convert(
     files = {"options": options, "weights": weights, "vocab": vocab, "softmax": softmax}
     if path.is_dir() and _may_be_model_dir(path):
         unused = {"name": name, "encoder_only": encoder_only or None, "vocab": vocab}
-        if target.suffix == ".onnx":
+        if target.suffix == ".onnx" or dtype is not None:
             unused |= files
         if names := [key for key, value in unused.items() if value is not None]:
             raise InputError(
@@ -153,6 +149,9 @@ def convert(
             )
         if target.suffix == ".onnx":
             return _to_onnx(path, target, dtype or "float32", compute, overwrite=overwrite)
+        if dtype is not None:
+            _check_destination(path, target, (), overwrite=overwrite)
+            return _to_model_dir(read_bilm(path), target, dtype, compute, source=str(path))
         return _to_original(path, target, options, weights, softmax, compute, overwrite=overwrite)
     if target.suffix == ".onnx":
         raise InputError(
@@ -172,16 +171,24 @@ def convert(
     }
     choices = Choices(**paths, name=name, encoder_only=encoder_only)
     kind, imported = read_foreign(path, choices, scratch=target.absolute().parent)
-    imported.model.save(target)
+    return _to_model_dir(
+        imported.model, target, dtype or "float32", compute, source=f"{path}: {imported.origin}",
+        source_format=kind, notes=imported.notes,
+    )  # fmt: skip
+
+
+def _to_model_dir(
+    model: StoredBiLM, target: Path, dtype: Storage, compute: Compute, **of_source: Any
+) -> ConversionReport:
+    with as_input_error():  # numbers that are too large for the format
+        model.rounded_to(dtype).save(target, dtype=dtype)
     written = read_bilm(target)
     return ConversionReport(
-        source=f"{path}: {imported.origin}",
-        source_format=kind,
         destination=str(target),
         destination_format="model directory",
         num_mixes=0 if written.mixes is None else len(written.mixes.gammas),
-        notes=imported.notes,
-        **_comparison(imported.model, written, compute),
+        **{"source_format": "model directory"} | of_source,
+        **_comparison(model, written, compute),
     )
 
 

@@ -1,6 +1,5 @@
 import errno
 import logging
-import re
 import sys
 import types
 from typing import Literal
@@ -53,10 +52,6 @@ def test_an_empty_value_is_not_the_working_directory(run, arguments, name):
     result = run("demo", *arguments)
     assert result.exit_code == 2
     assert f"{name} has an empty value" in result.stderr
-
-
-def test_a_text_may_look_like_an_empty_option(run):
-    assert run("demo", "--", "--x=").stdout == "done --x= 3\n"
 
 
 @pytest.mark.parametrize(
@@ -113,36 +108,3 @@ def test_version(run):
     import elmokit
 
     assert run("--version").stdout == f"elmokit {elmokit.__version__}\n"
-
-
-def test_a_new_command_is_one_module_and_one_line(run, monkeypatch):
-    from elmokit import cli
-
-    def hello(name: str) -> None:
-        """Greet somebody.
-
-        Politely.
-        """
-        print(f"hello {name}")
-
-    module = types.ModuleType("elmokit.cli.commands.hello")
-    module.hello = hello
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, "hello"))
-    assert re.search(r"hello +Greet somebody\.\n", run("--help").stdout)
-    assert "--debug" in run("hello", "--help").stdout
-    assert run("hello", "you").stdout == "hello you\n"
-
-
-@pytest.mark.parametrize("arguments", [("wrong",), ("bug",), ("x", "--no-such-option")])
-def test_under_torchrun_rank_0_tells_its_error_first(run, monkeypatch, arguments):
-    from elmokit import cli
-
-    waited = []
-    monkeypatch.setattr(cli.time, "sleep", waited.append)
-    alone = run("demo", *arguments)
-    assert waited == []
-    monkeypatch.setenv("RANK", "1")
-    other = run("demo", *arguments)
-    assert waited == [cli._MAIN_PROCESS_SECONDS]
-    assert (other.exit_code, other.stderr) == (alone.exit_code, alone.stderr)

@@ -4,21 +4,12 @@ import json
 
 import pytest
 
-from elmokit.cli.options import counts_of
 from elmokit.errors import InputError
 from elmokit.weights.model_dir import load_model
-from elmokit.weights.model_files import models_over_training, short_count
+from elmokit.weights.model_files import models_over_training
 
 from ...builders.command_line import elmokit
 from ...builders.training_models import WORDS, random_sentences, write_text
-
-
-def test_counts_are_read_and_written_as_people_do():
-    assert counts_of("500k, 1M,2.5M") == (500_000, 1_000_000, 2_500_000)
-    assert [short_count(number) for number in (500_000, 3_000_000, 1_234)] == ["500k", "3M", "1234"]
-    for wrong in ("2M,1M", "many", "1M,,2M", "0"):
-        with pytest.raises(InputError, match="--keep"):
-            counts_of(wrong)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,9 @@
-import io
 import json
 import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from elmokit.cli import output
 
@@ -29,25 +27,6 @@ def test_json_is_one_object_on_stdout(capsys):
     }
     assert captured.err == ""
     assert captured.out.count("\n") == 1
-
-
-def test_json_is_ascii_where_the_stream_is(monkeypatch):
-    raw = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    output.emit_json({"word": "눈"})
-    assert json.loads(raw.getvalue()) == {"word": "눈"}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (0, "0 s"), (119.4, "119 s"), (119.6, "2 min"), (120, "2 min"),
-        (3569, "59 min"), (3571, "1 h"),
-        (5400, "1 h 30 min"), (100_000, "27 h 47 min"),
-    ],
-)  # fmt: skip
-def test_times_are_in_the_usual_units(seconds, shown):
-    assert output.duration(seconds) == shown
 
 
 def test_logs_go_to_stderr_once(capsys):

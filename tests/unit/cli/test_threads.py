@@ -12,8 +12,6 @@ from elmokit.cli.threads import (
     ProcessorTimes,
     cgroup_cores,
     cores_are_shared,
-    free_cores,
-    processor_times,
 )
 
 
@@ -37,26 +35,6 @@ def test_threads_are_as_many_as_cores_are_free_and_allowed(monkeypatch, free, al
     threads.choose_threads(None)
     threads.choose_threads(5)
     assert chosen == [*expected, 5], "the user decides"
-
-
-def test_free_cores_are_idle_or_our_own(monkeypatch):
-    now = ProcessorTimes(clock=12.0, idle=103.0, own=2.5)
-    monkeypatch.setattr(threads, "processor_times", lambda: now)
-    assert free_cores(ProcessorTimes(clock=10.0, idle=100.0, own=0.5)) == 2.5
-    assert free_cores(ProcessorTimes(clock=11.9, idle=102.9, own=2.4)) is None
-
-
-def test_idle_time_is_that_of_our_cores(tmp_path, monkeypatch):
-    stat = tmp_path / "stat"
-    stat.write_text(
-        "cpu  9 9 9 9000 9 0 0\ncpu0 1 0 1 200 30 0 0\ncpu1 1 0 1 400 50 0 0\ncpu10 1 0 1 7 7 0\n"
-        "intr 5\n"
-    )
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1}, raising=False)
-    times = processor_times(stat)
-    assert times is not None
-    assert times.idle == 450 / os.sysconf("SC_CLK_TCK")
-    assert processor_times(tmp_path / "missing") is None
 
 
 @pytest.mark.parametrize(

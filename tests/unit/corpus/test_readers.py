@@ -159,7 +159,7 @@ class TestJsonLines:
         assert (len(lines), report.skipped) == (100, {"too_long": 1})
 
     def test_a_wrong_field_name_lists_what_there_is(self, read):
-        with refused("no_text: 3", "'text'", "id, body", "--text-field"):
+        with refused("no_text: 3", "'text'", "id, body", "--column"):
             read(json_lines(*[{"id": 1, "body": "one"}] * 3), name="a.jsonl")
         with refused("line 1", "bad_json: 50", r"\.jsonl"):
             read(GOOD, name="a.jsonl")
@@ -183,16 +183,14 @@ class TestTables:
         assert report.skipped["no_text"] == 1
 
     @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
-    @pytest.mark.parametrize(("field", "there"), [("text", "id, body"), ("3", "1, 2")])
+    @pytest.mark.parametrize(("field", "there"), [(None, "id, body"), ("3", "1, 2")])
     def test_a_column_that_is_not_there_lists_what_there_is(self, read, name, field, there):
-        with refused(name, repr(field), there, "--text-field"):
+        with refused(name, repr(field or "text"), there, "--column"):
             read(TABLES[name].encode(), name=name, text_field=field)
 
-    def test_without_a_column_to_read_it_is_text_and_told(self, read, caplog):
-        assert read(TABLES["a.tsv"].encode(), name="a.tsv")[0] == TABLES["a.tsv"].splitlines()
-        (message,) = caplog.messages
-        assert "a.tsv" in message
-        assert "--text-field" in message
+    def test_whole_lines_on_request(self, read):
+        lines, _ = read(TABLES["a.tsv"].encode(), name="a.tsv", text_field="0")
+        assert lines == TABLES["a.tsv"].splitlines()
 
     def test_an_open_quotation_mark_is_an_error(self, read):
         with refused(r"a\.csv", "Quote"):

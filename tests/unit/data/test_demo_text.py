@@ -55,26 +55,6 @@ def test_text_is_composed_tokens_with_single_spaces(language: str) -> None:
 
 
 @languages
-def test_text_has_the_size_of_a_toy_corpus(language: str) -> None:
-    sentences = training_sentences(language)
-    assert len(sentences) >= 1500
-    assert 15_000 <= sum(len(sentence.split()) for sentence in sentences) <= 30_000
-
-
-@languages
-def test_hardly_any_sentence_stands_twice(language: str) -> None:
-    sentences = training_sentences(language)
-    assert len(set(sentences)) >= 0.99 * len(sentences)
-
-
-@languages
-def test_words_of_interest_are_frequent(language: str) -> None:
-    counts = Counter(" ".join(training_sentences(language)).split())
-    for word, senses in SENSES[language].items():
-        assert counts[word] >= 100 * len(senses)
-
-
-@languages
 def test_every_sense_has_probes_that_point_at_the_word(language: str) -> None:
     found: dict[str, Counter[str]] = {}
     for tokens, index, word, sense in probe_rows(language):

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from elmokit.embed.bench import bench
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 
 from ...builders.embedding_models import toy_model
 
@@ -36,25 +36,7 @@ def test_the_estimate_grows_with_the_text(model_dir, tmp_path):
     assert bench(model_dir, tmp_path / "text.TXT.GZ", seconds=0.01).corpus.tokens == 55_000
 
 
-def test_other_files_than_plain_text_are_not_estimated(model_dir, tmp_path, caplog):
-    path = tmp_path / "text.jsonl"
-    path.write_text('{"text": "I sat by the bank .", "url": "a long one"}\n')
-    assert bench(model_dir, path, seconds=0.01).corpus is None
-    assert f"{path} is jsonl" in caplog.text
-
-
-def test_a_text_that_can_be_read_only_once_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"^- "):
-        bench(tmp_path / "no model is read", "-", seconds=0.01)
-
-
 def test_a_text_without_words_is_refused(model_dir, tmp_path):
     (tmp_path / "blank.txt").write_text("\n\n \n")
     with pytest.raises(FormatError, match=r"/blank\.txt: .*blank: 3"):
         bench(model_dir, tmp_path / "blank.txt", seconds=0.01)
-
-
-def test_a_text_whose_characters_are_all_dropped_is_refused(model_dir, tmp_path):
-    (tmp_path / "text.txt").write_text("\u200b\n\u00ad\n", encoding="utf-8")
-    with pytest.raises(FormatError, match=r"/text\.txt: no words"):
-        bench(model_dir, tmp_path / "text.txt", seconds=0.01)

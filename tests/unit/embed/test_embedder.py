@@ -1,6 +1,5 @@
 import copy
 import itertools
-import json
 import logging
 import pickle
 import shutil
@@ -11,8 +10,7 @@ import torch
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import check_state_policy
-from elmokit.errors import FormatError, InputError
-from elmokit.inference.results import check_layers
+from elmokit.errors import FormatError
 
 from ...builders.embedding_models import (
     largest_difference,
@@ -100,16 +98,6 @@ def test_warm_starts_every_sentence_from_the_stored_state():
     ) <= (1e-6)
 
 
-def test_a_loaded_embedder_keeps_no_second_model_for_its_warm_state(tmp_path):
-    model = toy_model(warm_text=("I sat by the bank .", "the river"))
-    model.save(tmp_path / "m")
-    embedder = Embedder.load(tmp_path / "m", precision="int8")
-    warm = embedder.embed([["bank"]], state="warm")
-    assert embedder._model is None
-    from_model = Embedder(model, precision="int8").embed([["bank"]], state="warm")
-    assert largest_difference(warm, from_model) == 0
-
-
 def test_without_warm_text_the_package_has_some_and_says_so(embedder, caplog):
     with caplog.at_level(logging.WARNING):
         first = embedder.embed([["bank"]], state="warm")
@@ -146,29 +134,6 @@ def test_one_string_is_refused_with_help(embedder):
     for call in (embedder.embed, embedder.embed_stream):
         with pytest.raises(TypeError, match=r"`sentences` .*string.*list: \["):
             call("I sat by the bank .")
-
-
-def test_other_things_in_a_sentence_are_named(embedder):
-    with pytest.raises(TypeError, match=r"sentence 1 .*7.* int"):
-        embedder.embed(sentence for sentence in [["a"], ["b", 7]])
-
-
-@pytest.mark.parametrize("sentence", [None, 7])
-def test_what_is_no_sentence_is_named(embedder, sentence):
-    with pytest.raises(TypeError, match=rf"sentence 1 .* {sentence} .*{type(sentence).__name__}"):
-        embedder.embed(one for one in [["a"], sentence])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a\0b", r"sentence 1 .*NUL.* 1\b"),
-        ("ab \ud800", r"sentence 1 .*'\\ud800'.* 3\b"),
-    ],
-)
-def test_strings_that_could_not_be_a_line_of_text_are_refused(embedder, text, message):
-    with pytest.raises(ValueError, match=message):
-        embedder.embed(["a", text])
 
 
 def test_wrong_options_are_refused_before_anything_is_read(embedder):
@@ -328,20 +293,3 @@ def test_vectors_do_not_depend_on_defaults_of_pytorch(
         for state, vectors in zip(("reset", "warm"), expected, strict=True):
             for found, wanted in zip(one.embed(given, state=state), vectors, strict=True):
                 assert np.array_equal(found, wanted)
-
-
-def test_the_number_of_a_layer_may_be_one_of_numpy():
-    assert [check_layers(layer, 3) for layer in np.arange(3)] == [0, 1, 2]
-    for wrong in (np.int64(3), np.int64(-1), np.True_, np.float64(1)):
-        with pytest.raises(InputError, match="`layers`"):
-            check_layers(wrong, 3)
-    assert json.dumps(Embedder(toy_model()).metadata(layers=np.int64(1))["layers"]) == "1"
-
-
-@pytest.mark.parametrize(("layers", "shape"), [("all", (3, 0, 16)), ("top", (0, 16))])
-def test_empty_sentences_are_not_computed(layers, shape, monkeypatch):
-    embedder = Embedder(toy_model())
-    monkeypatch.setattr(embedder._bilm.engine, "run", lambda *_, **__: pytest.fail("computed"))
-    arrays = embedder.embed([[]] * 5, layers=layers)
-    assert [array.shape for array in arrays] == [shape] * 5
-    assert arrays[0].dtype == np.float32

@@ -1,4 +1,3 @@
-import jaxtyping
 import pytest
 import torch
 
@@ -49,20 +48,3 @@ def test_words_that_our_models_normalize_are_warned_of_once(caplog):
         batch_to_ids([["a", "“b”"], ["e\u0301"]])
     (message,) = caplog.messages
     assert "elmo.encode(sentences)" in message
-
-
-def test_sentences_may_come_one_by_one(monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as in normal use
-    one_by_one = batch_to_ids(iter([["a", "b"], ["c"]]))
-    assert one_by_one.equal(batch_to_ids([["a", "b"], ["c"]]))
-    with pytest.raises(TypeError, match="sentence 0"):
-        batch_to_ids([["a", 5]])
-    with pytest.raises(TypeError, match="one string"):
-        batch_to_ids("text")
-
-
-def test_long_words_are_not_kept():
-    ids._known_form.cache_clear()
-    batch_to_ids([["x" * 100_000, "“" * 100_000, "short"]])
-    assert ids._known_form.cache_info().currsize <= 1
-    assert ids._is_changed("“" * 100)

@@ -11,7 +11,6 @@ import pytest
 from elmokit.embed import job, part_store
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError, InputError
-from elmokit.files import temporary
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import embed_files, random_sentences, read_hdf5, toy_model
@@ -130,18 +129,6 @@ def test_ctrl_c_at_any_line_leaves_a_job_that_can_be_resumed(embedder, text, tmp
         finally:
             sys.settrace(tracing)
     assert resumed == {0, 1, 2, 3}
-
-
-def test_resuming_a_finished_job_does_nothing(embedder, text, tmp_path):
-    output = tmp_path / "out.h5"
-    first = embed_files(embedder, text, output, resume=True)  # nothing there: begins
-    before = output.stat().st_mtime_ns
-    again = embed_files(embedder, text, output, resume=True)
-    assert output.stat().st_mtime_ns == before
-    assert (again.sentences, again.words) == (first.sentences, first.words)
-    assert again.resumed_sentences == 41
-    with pytest.raises(ValueError, match=r"out\.h5: .*layers .*'all' .*'top'.*--overwrite"):
-        embed_files(embedder, text, output, resume=True, layers="top")
 
 
 @pytest.mark.parametrize("change", ["other", "shorter", "longer", "one letter"])
@@ -273,18 +260,6 @@ def test_a_full_disk_says_what_is_safe(embedder, text, tmp_path, monkeypatch):
     assert len(read_hdf5(output)) == 41
 
 
-def test_a_disk_that_fills_at_the_end_keeps_the_parts(embedder, text, tmp_path, monkeypatch):
-    def full(*args, **kwargs):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(job, "write_embeddings", full)
-        with pytest.raises(OSError, match="No space left") as caught:
-            embed_files(embedder, text, tmp_path / "out.h5")
-    assert "--resume" in caught.value.__notes__[0]
-    assert embed_files(embedder, text, tmp_path / "out.h5", resume=True).resumed_sentences == 41
-
-
 def parts_of(output):
     return sorted(output.with_name(output.name + ".parts").glob("part-*.npz"))
 
@@ -316,40 +291,6 @@ def test_a_part_that_is_removed_meanwhile_is_missed_and_redone(
     assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))
 
 
-def test_a_directory_of_parts_that_is_removed_meanwhile_stops_the_job(
-    embedder, text, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(job, "PART_BYTES", 3000)
-    output, seen = tmp_path / "out.h5", []
-    remove = when_parts(output, 2, lambda: (tmp_path / "out.h5.parts").rename(tmp_path / "a"))
-
-    def listen(*given):
-        seen.append(given)
-        remove()
-
-    with pytest.raises(FormatError, match="were removed"):
-        embed_files(embedder, text, output, batch_tokens=16, on_progress=listen)
-    assert len(seen) < 41
-    assert not output.exists()
-
-
-def test_a_part_that_is_damaged_meanwhile_is_not_taken(embedder, text, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "PART_BYTES", 3000)
-    output = tmp_path / "out.h5"
-
-    def replace():
-        part = parts_of(output)[0]
-        arrays = dict(np.load(part))
-        arrays["shapes"] = arrays["shapes"][:-1]
-        np.savez(part, **arrays)
-
-    with pytest.raises(FormatError, match=r"/part-000000000000-\d+\.npz\b"):
-        embed_files(
-            embedder, text, output, batch_tokens=16, on_progress=when_parts(output, 2, replace)
-        )
-    assert not output.exists()
-
-
 def test_an_output_that_another_process_finished_meanwhile_is_kept(
     embedder, text, tmp_path, monkeypatch
 ):
@@ -377,30 +318,6 @@ def test_files_of_others_are_refused_and_stay(embedder, text, tmp_path, options,
         embed_files(embedder, text, tmp_path / "out.h5", **options)
     assert foreign.read_text() == '{"precious": 1}'
     assert list(foreign.parent.iterdir()) == [foreign]
-
-
-def test_short_sentences_are_stored_by_their_number(embedder, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "PART_SENTENCES", 100)
-    (tmp_path / "blank.txt").write_text("\n" * 1000)
-    output, most = tmp_path / "out.h5", []
-
-    def listen(*_):
-        most.append(len(parts_of(output)))
-
-    embed_files(embedder, tmp_path / "blank.txt", output, batch_tokens=16, on_progress=listen)
-    assert max(most) == 10
-    assert len(read_hdf5(output)) == 1000
-
-
-def test_what_a_killed_run_left_beside_the_output_is_removed(embedder, text, tmp_path):
-    output = tmp_path / "out.h5"
-    embed_files(embedder, text, output)
-    name = f"{temporary._MACHINE}{'0' * 16}.partial"
-    for left in (tmp_path / f".out.h5.{name}", tmp_path / f"out.h5.parts/.part-0-4.npz.{name}"):
-        left.parent.mkdir(exist_ok=True)
-        left.mkdir(0o700)
-    embed_files(embedder, text, output, resume=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.h5", text.name]
 
 
 def test_another_tokenizer_is_used_recorded_and_warned_about_once(embedder, tmp_path, caplog):
@@ -436,13 +353,6 @@ def test_wrong_options_leave_nothing_behind(embedder, text, tmp_path, options, m
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
-def test_a_text_without_lines_is_refused(embedder, tmp_path):
-    (tmp_path / "empty.txt").write_text("")
-    with pytest.raises(FormatError, match=r"empty\.txt"):
-        embed_files(embedder, tmp_path / "empty.txt", tmp_path / "out.h5")
-    assert [path.name for path in tmp_path.iterdir()] == ["empty.txt"]
-
-
 @pytest.mark.parametrize("pooling", ["sif", "mean", "max"])
 def test_pooled_lines_are_embed_sentences(embedder, text, tmp_path, pooling):
     lines = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
@@ -465,3 +375,16 @@ def test_pooling_that_cannot_be_is_refused(embedder, text, tmp_path, options, me
     with pytest.raises(InputError, match=message):
         embed_files(embedder, text, tmp_path / "out.h5", **options)
     assert list(tmp_path.iterdir()) == [text]
+
+
+def test_short_sentences_are_stored_by_their_number(embedder, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "PART_SENTENCES", 100)
+    (tmp_path / "blank.txt").write_text("\n" * 1000)
+    output, most = tmp_path / "out.h5", []
+
+    def listen(*_):
+        most.append(len(parts_of(output)))
+
+    embed_files(embedder, tmp_path / "blank.txt", output, batch_tokens=16, on_progress=listen)
+    assert max(most) == 10
+    assert len(read_hdf5(output)) == 1000

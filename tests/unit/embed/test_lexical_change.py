@@ -92,8 +92,3 @@ def test_a_document_gives_at_most_one_occurrence(tmp_path, model):
 def test_bad_input_is_refused(corpora, model, options, named):
     with pytest.raises(InputError, match=named):
         find_changes(*corpora, model=model, **options)
-
-
-def test_one_corpus_given_twice_is_refused(corpora, model):
-    with pytest.raises(InputError, match="share a file"):
-        find_changes(corpora[0], corpora[0], model=model)

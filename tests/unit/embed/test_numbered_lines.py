@@ -69,14 +69,36 @@ def test_endless_lines_are_refused(tmp_path, monkeypatch):
         list(NumberedLines(write(tmp_path / "a.txt", b"x" * 2000)))
 
 
-def test_other_kinds_of_files_are_refused(tmp_path):
-    with pytest.raises(FormatError, match=r"a\.jsonl: .*\.gz, \.xz"):
-        NumberedLines(write(tmp_path / "a.jsonl", b"{}"))
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("a.jsonl", b'{"body": "one\\ntwo"}\n\n{"body": ""}\n', ["one\ntwo", ""]),
+        ("a.csv", b'id,body\n1,"one, two"\n\n2,\n', ["one, two", ""]),
+        ("a.tsv", b"id\tbody\n1\tone\n", ["one"]),
+    ],
+)
+def test_a_record_is_a_line(tmp_path, name, content, texts):
+    rows = NumberedLines(write(tmp_path / name, content), text_field="body")
+    assert [text for _, text in rows] == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"body": "a"}\n{"id": 1}\n', "line 2: no string.*'body'.* id"),
+        ("a.tsv", b"body\tid\n", None),
+        ("a.tsv", b"id\tbody\n1\tx\n2\n", "line 3: no string"),
+    ],
+)
+def test_a_record_without_text_stops_the_job(tmp_path, name, content, message):
+    rows = NumberedLines(write(tmp_path / name, content), text_field="body")
+    if message is None:
+        assert list(rows) == []
+        return
+    with pytest.raises(FormatError, match=message):
+        list(rows)
+
+
+def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere"):
         NumberedLines(tmp_path / "nowhere.txt")
-
-
-def test_a_server_that_does_not_tell_sizes(monkeypatch, tmp_path):
-    text = NumberedLines(write(tmp_path / "a.txt", b"one\n"))
-    monkeypatch.setattr(lines, "file_size", lambda _: None)
-    assert text.total_bytes is None

@@ -1,8 +1,5 @@
 """Parts of an embedding job: what comes back, what a gap or damage costs."""
 
-import errno
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -77,29 +74,6 @@ def test_damage_names_the_part_and_the_way_on(store):
     path.write_bytes(content[:100])
     with pytest.raises(FormatError, match=r"part-000000000003"):
         list(store.texts())
-
-
-@pytest.mark.parametrize("array", ["shapes", "indices"])
-def test_a_part_whose_lists_differ_in_length_is_to_be_removed(store, array):
-    path = store.paths()[1]
-    arrays = dict(np.load(path))
-    np.savez(path, **(arrays | {array: arrays[array][:-1]}))
-    with pytest.raises(FormatError, match=r"part-000000000003\S+: damaged.* Remove this file"):
-        list(store.texts())
-
-
-def test_a_system_error_is_no_damage(store, monkeypatch):
-    path, opened = store.paths()[1], Path.open
-
-    def refuse(self, *args, **kwargs):
-        if self == path:
-            raise OSError(errno.EIO, "no reading", str(path))
-        return opened(self, *args, **kwargs)
-
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(OSError, match=path.name) as caught:
-        list(store.blocks())
-    assert caught.value.errno == errno.EIO
 
 
 def test_blocks_written_in_the_background_are_on_disk_at_the_end(store):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import PLAIN_POOLINGS, pool
+from elmokit.embed.pooling import PLAIN_POOLINGS
 
 from ...builders.embedding_models import random_sentences, toy_model
 
@@ -32,16 +32,6 @@ def test_without_a_vocabulary_it_is_the_mean_of_the_mean_of_the_layers(embedder)
     assert found.shape == (2, embedder.dim)
     layers = embedder.embed(["I sat by the bank"])[0]
     assert np.abs(found[0] - layers.mean(axis=(0, 1))).max() < 1e-6
-
-
-def test_no_sentences_give_no_rows(embedder):
-    assert embedder.embed_sentences([]).shape == (0, embedder.dim)
-    assert embedder.embed_sentences(iter([]), layers="all").shape == (0, 3, embedder.dim)
-
-
-def test_the_mean_of_a_long_sentence_is_exact():
-    vectors = np.full((1_000_000, 2), 0.1, dtype=np.float32)
-    assert pool(vectors).tolist() == [np.float32(0.1)] * 2
 
 
 def test_an_unknown_pooling_is_refused_before_any_work(embedder):

@@ -5,7 +5,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.embed.sif import SMOOTHING, SifStatistics, lower_case_shares
 from elmokit.errors import InputError
 
-from ...builders.embedding_models import WORDS, random_sentences, toy_model
+from ...builders.embedding_models import random_sentences, toy_model
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,3 @@ def test_sif_is_the_default_of_models_with_a_vocabulary_and_reads_the_token_laye
     assert np.array_equal(without.embed_sentences(sentences), mean)
     with pytest.raises(InputError, match=r"vocabulary.*statistics"):
         without.embed_sentences(sentences, pooling="sif")
-
-
-def test_the_rank_of_a_word_is_its_frequency(embedder):
-    shares = embedder.sif_statistics(0).probabilities
-    assert shares[WORDS[0].lower()] == max(shares.values())
-    assert sum(shares.values()) == pytest.approx(1)

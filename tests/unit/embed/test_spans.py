@@ -62,11 +62,6 @@ def test_korean_spans_are_characters_of_the_raw_text():
     np.testing.assert_array_equal(got, expected[0])
 
 
-def test_no_spans_give_no_rows(embedder):
-    assert embedder.embed_spans(TEXT, []).shape == (0, embedder.dim)
-    assert embedder.embed_spans(["I", "sat"], iter([]), layers="all").shape == (0, 3, embedder.dim)
-
-
 @pytest.mark.parametrize(
     ("spans", "named"),
     [
@@ -84,10 +79,3 @@ def test_spans_outside_the_text_or_without_a_word_are_refused(embedder, spans, n
         embedder.embed_spans(["I", "sat"], [(1, 3)])
     with pytest.raises(ValueError, match="pooling"):
         embedder.embed_spans(TEXT, [(0, 1)], pooling="first")
-
-
-@pytest.mark.parametrize("spans", [(0, 5), [(0.0, 5.0)], [(0, 1, 2)], [None]])
-@pytest.mark.usefixtures("without_type_checks")
-def test_what_is_no_pair_of_numbers_is_named(embedder, spans):
-    with pytest.raises(TypeError, match=r"spans\[0\].*\(start, end\)"):
-        embedder.embed_spans("the bank", spans)

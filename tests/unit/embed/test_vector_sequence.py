@@ -173,17 +173,6 @@ def test_what_is_no_vector_beside_numbered_ones_is_left_out(tmp_path, suffix):
         assert "2 sentences" in repr(sentences)
 
 
-@pytest.mark.parametrize(
-    ("name", "array"), [("a/b", VECTORS), ("a", np.arange(3)), ("a", np.ones((2, 2, 2, 2)))]
-)
-def test_a_sound_file_that_cannot_be_read_is_not_called_damaged(tmp_path, name, array):
-    write_foreign(tmp_path / "a.h5", {name: array})
-    with pytest.raises(FormatError, match=r"a\.h5: .*one to three dim.* root") as caught:
-        open_vectors(tmp_path / "a.h5")[0]
-    assert "damaged" not in str(caught.value)
-    assert "again" not in str(caught.value)
-
-
 def test_a_file_that_changed_since_a_fork_is_refused(path, monkeypatch):
     with open_vectors(path) as sentences:
         next(underway := iter(sentences))

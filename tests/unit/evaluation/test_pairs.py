@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 from elmokit.evaluation import pairs as minimal
 from elmokit.evaluation.pairs import Pair, PairScores, compare, figures_by, figures_of, read_pairs
 from elmokit.evaluation.surprisal import surprisal
@@ -120,11 +120,6 @@ def test_files_of_every_kind_hold_the_same_pairs(name, write):
 def test_what_is_no_pair_is_named_with_its_line(name, text, message, write):
     with pytest.raises(FormatError, match=message):
         read_pairs(write(text, name=name))
-
-
-def test_a_file_without_pairs_is_refused(write):
-    with pytest.raises(InputError, match=r"a\.jsonl has no pairs"):
-        read_pairs(write("\n", name="a.jsonl"))
 
 
 def test_an_interval_of_equal_outcomes_is_that_of_the_binomial_distribution():

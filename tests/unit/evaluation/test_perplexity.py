@@ -1,6 +1,5 @@
 """Perplexity of a model on a text: a property of both, not of how it is computed."""
 
-import copy
 import functools
 import math
 import unicodedata
@@ -15,8 +14,6 @@ from elmokit.evaluation.perplexity import perplexity as perplexity_in
 from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.evaluation.surprisal import surprisal
 from elmokit.evaluation.text_scorer import open_scorer
-from elmokit.inference.divergence import DivergenceCheck
-from elmokit.inference.engine import Engine
 from elmokit.text.word_vocab import WordVocab
 
 from ...builders.training_models import VOCAB, random_sentences, toy_model
@@ -122,34 +119,13 @@ def test_order_and_empty_sentences_do_not_matter(model, monkeypatch):
     assert report.sentences == expected.sentences
 
 
-def test_batches_are_bounded(model, monkeypatch):
-    expected = perplexity(model, [*SENTENCES, LONG])
-    monkeypatch.setattr(text_scorer, "BATCH_TOKENS", 20)
-    batches = []
-    read = Engine.read
-
-    def record(engine, direction, vectors, sentences, *args, **kwargs):
-        batches.append([len(sentence) for sentence in sentences])
-        return read(engine, direction, vectors, sentences, *args, **kwargs)
-
-    monkeypatch.setattr(Engine, "read", record)
-    monkeypatch.setattr(DivergenceCheck, "check", lambda *_: None)  # reads a few words by itself
-    report = perplexity(model, [*SENTENCES, LONG], state="reset", batch_size=2)
-    assert [len(LONG) + 1] in batches, "a longer sentence goes alone"
-    assert all(sum(batch) <= 20 for batch in batches if len(batch) > 1)
-    assert max(map(len, batches)) == 2
-    report = perplexity(model, [*SENTENCES, LONG])
-    assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
-    assert (report.tokens, report.sentences) == (expected.tokens, expected.sentences)
-
-
 def test_bf16_moves_the_figures_within_its_error_budget():
     from elmokit.weights.locate import PACKAGED_MODELS
     from elmokit.weights.model_dir import load_model
 
     model = load_model("en")
     text = (PACKAGED_MODELS.parent / "demo" / "en.txt").read_text(encoding="utf-8")
-    sentences = [line.split() for line in text.splitlines()[:300]]  # 3,000 words
+    sentences = [line.split() for line in text.splitlines()[:100]]  # 1,000 words
     exact = perplexity(model, sentences)
     quick = perplexity_in(model, sentences, precision="bf16")
     # 2.6e-4 on all of this text, give or take 1.5e-4 on a tenth of it (docs/log.md)
@@ -229,13 +205,6 @@ def test_errors(model, options, error, message):
         perplexity_in(**{"model": model, "sentences": SENTENCES, **options})
 
 
-def test_a_softmax_without_its_words_is_not_called_absent():
-    model = toy_model()
-    model.word_vocab = None
-    with pytest.raises(ValueError, match=rf"softmax .*\b{len(VOCAB)} .*vocab\.txt .*--vocab"):
-        perplexity(model, SENTENCES)
-
-
 class TestFiles:
     @pytest.fixture
     def stored(self, model, tmp_path):
@@ -284,11 +253,3 @@ def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(tmp_path)
     assert by_words.tokens == 10
     model.save(tmp_path / "model")  # a model may be named
     assert perplexity(tmp_path / "model", [LONG[:9]], state="reset") == by_words
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
-def test_a_model_of_another_type_is_scored_in_fp32(backend, model, dtype):
-    other = copy.deepcopy(model).to(dtype)
-    expected = perplexity(copy.deepcopy(other).float(), SENTENCES)
-    assert perplexity(other, SENTENCES).mean == pytest.approx(expected.mean, rel=1e-5)
-    assert next(other.parameters()).dtype == dtype

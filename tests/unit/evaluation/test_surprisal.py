@@ -79,9 +79,10 @@ def test_rows_equal_a_plain_computation_through_the_whole_model(
     assert next(rows, None) is None
 
 
-@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
-@pytest.mark.parametrize("state", ["warm", "reset"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "auto"])
+@pytest.mark.parametrize(
+    ("kind", "state", "precision"),
+    [("full", "warm", "fp32"), ("sampled", "reset", "bf16"), ("adaptive", "warm", "auto")],
+)
 def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
     model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=5))
     if kind == "adaptive":
@@ -100,22 +101,6 @@ def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
     assert (report.oov_rate, report.state) == (expected.oov_rate, state)
 
 
-def test_many_likeliest_words_are_of_few_positions(model, monkeypatch):
-    expected = list(surprisal(model, SENTENCES, top=5, precision="fp32"))
-    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 60)
-    scorer = text_scorer.TextScorer(model, precision="fp32")
-    for top in (0, 5):
-        held = [one.distributions["forward"] for one in scorer.naming(top).score(SENTENCES)]
-        longest = 1 + max(map(len, SENTENCES))
-        assert all(len(one.ranks) < 60 / max(1, top) + longest for one in held)
-    rows = list(surprisal(model, SENTENCES, top=5, precision="fp32"))
-    for row, other in zip(rows, expected, strict=True):
-        assert (row.word, row.forward_rank) == (other.word, other.forward_rank)
-        for found, wanted in zip(row.forward_top, other.forward_top, strict=True):
-            assert found.word == wanted.word
-            assert found.probability == pytest.approx(wanted.probability, abs=1e-5)
-
-
 def test_rows_come_in_order_whatever_is_computed_together(model, monkeypatch):
     def keys(rows):
         return [(row.sentence, row.index, row.word) for row in rows]
@@ -128,14 +113,6 @@ def test_rows_come_in_order_whatever_is_computed_together(model, monkeypatch):
     for way in ("forward", "backward"):
         found = [getattr(row, way) for row in rows]
         assert found == pytest.approx([getattr(row, way) for row in expected], abs=2e-5)
-
-
-def test_memory_is_bounded_by_a_buffer(model, monkeypatch):
-    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 12)
-    read = []
-    rows = surprisal(model, (read.append(k) or ["is"] * 4 for k in range(9)), state="reset")
-    next(rows)
-    assert len(read) == 2
 
 
 def test_a_string_has_places_in_itself_and_a_list_has_none():
@@ -203,7 +180,7 @@ def test_no_text_has_no_perplexity(model):
 
 def test_ranks_and_entropies_are_nearly_the_same_in_bf16():
     model = load_model("en")
-    sentences = [line.split() for line in warm_text(model.warm_text)][:20]
+    sentences = [line.split() for line in warm_text(model.warm_text)][:10]
     exact = list(surprisal(model, sentences, precision="fp32", unknown="unk"))
     quick = list(surprisal(model, sentences, precision="bf16", unknown="unk"))
     expected = perplexity(model, sentences)

@@ -1,4 +1,3 @@
-import copy
 import math
 
 import numpy as np
@@ -97,9 +96,3 @@ def test_no_words_have_a_next_word_but_none_to_hide(model):
 def test_a_model_without_softmax_predicts_nothing(model):
     with torch.no_grad(), pytest.raises(InputError, match="softmax"):
         predict_word(model.encoder(), SENTENCE)
-
-
-def test_a_model_of_another_type_is_read_in_fp32(model):
-    other = copy.deepcopy(model).double()
-    found, expected = (predict_word(one, SENTENCE, index=1) for one in (other, model))
-    assert [one.word for one in found.both.top] == [one.word for one in expected.both.top]

@@ -1,15 +1,13 @@
 import pytest
 
-from elmokit.experiments import comparison
 from elmokit.experiments.comparison import (
     Cell,
-    Findings,
     compare,
     error_reduction,
     share_that_reaches,
 )
 
-from ...builders.experiment_runs import planned, result
+from ...builders.experiment_runs import result
 
 
 def cell(condition, *results):
@@ -98,15 +96,3 @@ def test_the_share_that_reaches_a_score_lies_on_a_line_over_logarithms():
     assert share_that_reaches(points, 60.0) == pytest.approx(0.1)
     assert share_that_reaches(points, 30.0) == pytest.approx(0.01)
     assert share_that_reaches(points, 70.5) is None
-
-
-def test_a_comparison_is_made_once_and_of_all_finished_seeds(monkeypatch):
-    runs = [(planned("a", seed=n), result(float(n), right=[1])) for n in (0, 1)]
-    runs += [(planned("b"), result(9.0, right=[0])), (planned("b", seed=1), "diverged")]
-    known = {}
-    findings = Findings(runs, "a", known)
-    (first,) = findings.comparisons
-    assert (first.seeds, first.reference_seeds, first.gain) == ((0,), (0, 1), 8.5)
-    assert findings.missing == [(runs[-1][0], "diverged")]
-    monkeypatch.setattr(comparison, "compare", None)
-    assert Findings(runs, "a", known).comparisons == [first]

@@ -1,4 +1,3 @@
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,17 +50,3 @@ def test_every_experiment_is_whole(name):
 def test_the_names_are_told_for_a_wrong_one():
     with pytest.raises(InputError, match=r"'table7'.*table1, table2.*korean"):
         find_experiment("table7")
-
-
-def test_a_new_experiment_is_an_entry_of_the_table(monkeypatch):
-    from typer.testing import CliRunner
-
-    from elmokit.cli import app
-
-    new = replace(find_experiment("table1"), name="table7", title="Table 7")
-    monkeypatch.setitem(EXPERIMENTS, "table7", new)
-    monkeypatch.delitem(sys.modules, "elmokit.cli.commands.experiment", raising=False)
-    assert "table7" in CliRunner().invoke(app, ["experiment", "--help"]).output
-    done = CliRunner().invoke(app, ["experiment", "table7"])
-    assert done.exit_code == 2
-    assert "table7 needs static word vectors" in done.stderr

@@ -1,14 +1,12 @@
 """Which runs an experiment has, and with which learning rates."""
 
 import dataclasses
-import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.experiments.definitions import (
     CONTROL_SEEDS,
     MAX_EPOCHS,
@@ -24,7 +22,6 @@ from elmokit.experiments.plan import (
     best_rates,
     plan_tasks,
     plan_tuning,
-    read_rates,
 )
 from elmokit.tasks.registry import find_task
 
@@ -34,7 +31,6 @@ TABLE1, FIGURE2 = find_experiment("table1"), find_experiment("figure2")
 STATIC, ELMO = TABLE1.conditions
 NER, NLI, SRL = TASKS["ner"], TASKS["nli"], TASKS["srl"]
 FACTS = {task.dataset: {"model": "abc", "data": task.dataset} for task in TABLE1.tasks}
-PUBLISHED = Path(__file__).parents[3] / "docs/results/experiments"
 
 
 def plan(
@@ -168,28 +164,3 @@ def test_rates_are_tuned_for_every_condition_or_for_another_one():
     runs = plan(tasks=(NER,), conditions=experiment.conditions, rates={keys[1]: 0.5})
     used = {run.condition: run.learning_rate for run in runs}
     assert used == {"static": usual, "elmo": 0.5, "average": 0.5}
-
-
-def test_tuned_rates_are_read_from_results(tmp_path):
-    def write(*runs, tuned=True):
-        path = tmp_path / "results.json"
-        path.write_text(json.dumps({"tuned": tuned, "runs": runs}), encoding="utf-8")
-        return path
-
-    def one(condition, rate):
-        config = {"train": {"learning_rate": rate}}
-        return {"dataset": NLI.dataset, "condition": condition, "config": config}
-
-    path = write(one("static", 0.002), one("elmo", 0.001))
-    assert read_rates(path, FIGURE2, [NLI]) == {(NLI.dataset, "elmo"): 0.001}
-    assert len(read_rates(path.parent, TABLE1, [NLI])) == 2
-    with pytest.raises(InputError, match=r"results\.json .*--tune"):
-        read_rates(write(one("elmo", 0.1), tuned=False), FIGURE2, [NLI])
-    with pytest.raises(InputError, match=rf"{NLI.dataset}, static.*--tasks"):
-        read_rates(write(one("elmo", 0.1)), TABLE1, [NLI])
-    for damage in ({"task": "nli"}, "elmo", one("elmo", "high")):
-        with pytest.raises(FormatError, match=r"results\.json"):
-            read_rates(write(damage), FIGURE2, [NLI])
-    korean = find_experiment("korean")
-    published = read_rates(PUBLISHED / "korean.json", korean, korean.tasks[:2])
-    assert set(published.values()) == {0.006}

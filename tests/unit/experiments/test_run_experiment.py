@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.errors import ConfigError, InputError
 from elmokit.experiments import inputs
-from elmokit.experiments import run_experiment as module
 from elmokit.experiments.definitions import TASKS
 from elmokit.experiments.run_experiment import ExperimentOptions, run_experiment
-from elmokit.jobs.job import CHECKPOINTS, checkpoints_of
 
 from ...builders.experiment_data import write_data, write_test_data, write_vectors
 from ...builders.task_models import toy_model
@@ -133,47 +131,6 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(run, folder, 
     assert at_once.results["test"]["runs"] == report.results["test"]["runs"]
 
 
-def test_an_interrupted_training_goes_on_as_if_it_had_not_been(run, tmp_path):
-    how = {"overrides": LONGER, "resume": True}
-    whole = run("table1", place="whole", **how)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        run("table1", on_progress=stop_at("epoch 2"), **how)
-    (run_dir,) = (tmp_path / "out/runs").iterdir()
-    checkpoint = checkpoints_of(run_dir).latest
-    assert any(str(checkpoint) in note and "--resume" in note for note in caught.value.__notes__)
-    assert "Not run: 4 of 4" in (tmp_path / "out/table.md").read_text("utf-8")
-    # the first part took an hour
-    metadata = json.loads((checkpoint / "metadata.json").read_text("utf-8"))
-    metadata["progress"]["seconds"] += 3600
-    (checkpoint / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
-    report = run("table1", **how)
-    assert not report.results["missing"]
-    assert without_times(report) == without_times(whole)
-    result = json.loads((run_dir / "result.json").read_text("utf-8"))["result"]
-    assert 3600 < result["seconds"] < result["wall_seconds"] < 7200
-    files, of_whole = (
-        {path.name for path in place.iterdir()}
-        for place in (run_dir, tmp_path / "whole/runs" / run_dir.name)
-    )
-    assert files == of_whole
-    assert CHECKPOINTS not in files
-
-
-def test_a_run_that_was_out_of_time_goes_on(run, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-
-    def wait(progress):
-        if "epoch 2" in progress.text:
-            now[0] += 3600
-
-    report = run("table1", overrides=LONGER, minutes=60, on_progress=wait)
-    stopped, *others = (row["reason"] for row in report.results["missing"])
-    assert stopped == "no time left: it was started and stopped"
-    assert others == ["no time left"] * 3
-    assert not run("table1", overrides=LONGER, minutes=60, resume=True).results["missing"]
-
-
 def test_a_diverged_training_is_not_kept_and_not_repeated(run, tmp_path):
     how = {"overrides": (*LONGER, "train.learning_rate=1e30"), "resume": True}
     for _ in range(2):
@@ -183,16 +140,6 @@ def test_a_diverged_training_is_not_kept_and_not_repeated(run, tmp_path):
         assert all("not finite" in reason for reason in reasons)
     for run_dir in (tmp_path / "out/runs").iterdir():
         assert [path.name for path in run_dir.iterdir()] == ["diverged.json"]
-
-
-def test_tasks_can_be_added_and_runs_copied(run, tmp_path):
-    run("table1", tasks=("ner",))
-    run("table1", place="other")
-    shutil.copytree(tmp_path / "other/runs", tmp_path / "out/runs", dirs_exist_ok=True)
-    told = []
-    report = run("table1", tasks=("ner", "nli"), resume=True, on_progress=note(told))
-    assert "8 runs planned, 8 of them already done" in told[0]
-    assert not report.results["missing"]
 
 
 def test_the_learning_rate_is_chosen_on_the_held_out_part_for_all_later_runs(run, tmp_path):
@@ -356,18 +303,6 @@ def test_only_the_same_experiment_is_resumed(run, folder, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         run("table1", resume=True, on_progress=second)
-
-
-def test_what_an_accident_left_of_a_training(run, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        run("table1", overrides=LONGER, on_progress=stop_at("epoch 2"))
-    (run_dir,) = (tmp_path / "out/runs").iterdir()
-    rows = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines(keepends=True)
-    (run_dir / "metrics.jsonl").write_text(rows[0], encoding="utf-8")
-    with pytest.raises(FormatError, match=run_dir.name):
-        run("table1", overrides=LONGER, resume=True)
-    shutil.rmtree(run_dir / CHECKPOINTS)  # beside the model
-    assert not run("table1", overrides=LONGER, resume=True).results["missing"]
 
 
 @pytest.mark.parametrize(

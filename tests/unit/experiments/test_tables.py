@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from elmokit.experiments.comparison import Findings
-from elmokit.experiments.definitions import RANDOM, TASKS, find_experiment
-from elmokit.experiments.plan import PlannedRun, plan_tasks
+from elmokit.experiments.definitions import RANDOM
+from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.report import PLOTS
 from elmokit.experiments.runs import RunResult
 from elmokit.experiments.tables import (
@@ -16,10 +16,7 @@ from elmokit.experiments.tables import (
     fewer_labels_table,
     gain_table,
     mix_table,
-    probe_table,
     score_table,
-    settings_table,
-    tie_table,
     training_gain_table,
 )
 from elmokit.probes.layer_weights import MixWeights
@@ -98,25 +95,6 @@ def test_layer_weights_over_seeds():
     assert row[3:] == ("0.100 ± 0.000", "0.650 ± 0.071", "0.250 ± 0.071", "2.00", "2")
 
 
-def test_settings_have_a_row_for_each_share():
-    data = {"data": {"max_train": 2000, "held_out": [0.1, 1000]}}
-    tasks = TASKS["srl"], TASKS["nli"]
-    facts = {task.dataset: data for task in tasks}
-    runs = plan_tasks(find_experiment("table1"), tasks, seeds=1, metadata=facts)
-    table = settings_table(Findings([(run, None) for run in runs], "static"))
-    rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
-    assert [(row["task"], row["labels"]) for row in rows] == [
-        ("srl", "100 %"), ("srl", "10 %"), ("nli", "100 %"), ("nli", "10 %"),
-    ]  # fmt: skip
-    assert rows[0]["training examples at most"] == "2,000"
-    assert rows[0]["held out"] == "10 %, at most 1,000"
-    assert rows[0]["widths"] == "128, 128, 128, 128"
-    assert [row["dropout"] for row in rows] == ["0.1", "0.1", "0.2", "0.2"]
-    assert [row["epochs at most"] for row in rows[:2]] == ["8, patience 4", "25, patience 13"]
-    assert rows[2]["learning rate"] == "0.001"
-    assert table.notes[1] == "The best epoch was the last in 0 of 0 runs."
-
-
 @pytest.mark.parametrize("plot", PLOTS.values())
 def test_pictures_are_drawn_of_results_only(tmp_path, plot):
     pytest.importorskip("matplotlib")
@@ -129,7 +107,6 @@ def test_pictures_are_drawn_of_results_only(tmp_path, plot):
     assert all(f"<!-- {label} -->" in drawing for label in labels)
 
 
-SETTINGS = find_experiment("table5").probe
 NUM_TEST, NUM_DOCUMENTS = 4, 3
 
 
@@ -184,16 +161,6 @@ def probed():
     )
 
 
-def test_a_baseline_has_no_number_where_it_has_no_method(probed):
-    table = probe_table(probed, SETTINGS)
-    assert table.header[:4] == ("representation", "centroid", "1-NN", "1-NN, prior")
-    first, layer, random = table.rows
-    assert first == ("first sense", "55.00", "–", "–", "70.00", "–", "–", "–", "1")
-    assert layer[:4] == ("layer 1", "50.00", "51.00", "56.00")
-    assert (random[1], random[-1]) == ("41.00 ± 1.41", "2")
-    assert 0.05 < float(layer[-2]) <= 1  # four sentences, all alike
-
-
 def test_what_training_added_is_shown_by_figure(probed):
     table = training_gain_table(probed, probe=PROBE)
     assert table.header == ("layer", *PROBE.columns.values())
@@ -203,10 +170,3 @@ def test_what_training_added_is_shown_by_figure(probed):
     assert float(low) < 8 < 10 < float(high)  # the untrained ones differ by 2
     nothing = Findings(probed.runs[:1], None)
     assert training_gain_table(nothing, probe=PROBE).rows == ()
-
-
-def test_ties_and_weights_of_the_prior_are_shown(probed):
-    first, layer, random = tie_table(probed, probe=PROBE).rows
-    assert first == ("first sense", "7", "–", "–", "7", "–", "–", "–")
-    assert layer == ("layer 1", *["7"] * 6, "0.25")
-    assert random[-1] == "0.25, 0.25"

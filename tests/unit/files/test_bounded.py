@@ -1,14 +1,11 @@
 """Files that are read whole are not read without end."""
 
 import gzip
-import os
-import threading
 
 import pytest
 
 from elmokit.config import read_toml
 from elmokit.errors import FormatError
-from elmokit.files import bounded
 from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
 from elmokit.files.json_files import read_json
 from elmokit.files.lines import read_text
@@ -31,23 +28,6 @@ def test_files_up_to_the_size_are_read(tmp_path, size):
     else:
         with pytest.raises(FormatError, match="a: larger than 10 bytes"):
             read_bounded(path, 10)
-
-
-@pytest.mark.parametrize(("size", "is_read"), [(30, True), (31, False)])
-def test_larger_pipes_and_devices_are_refused(tmp_path, monkeypatch, size, is_read):
-    monkeypatch.setattr(bounded, "_PIECE_BYTES", 4)
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=lambda: path.write_bytes(b"x" * size))
-    writer.start()
-    if is_read:
-        assert read_bounded(path, 30) == b"x" * size
-    else:
-        with pytest.raises(FormatError, match="pipe: larger than 30 bytes"):
-            read_bounded(path, 30)
-    writer.join()
-    with pytest.raises(FormatError, match="/dev/zero: larger than 30 bytes"):
-        read_bounded("/dev/zero", 30)
 
 
 @pytest.mark.parametrize(

@@ -1,42 +1,14 @@
 """Errors of libraries about a file become one kind of error; others stay."""
 
-from pathlib import Path
-
 import pytest
 
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.embed.vector_sequence import open_vectors
-from elmokit.errors import FormatError, InputError
-from elmokit.files.damage import damage
+from elmokit.errors import FormatError
 from elmokit.files.json_files import read_json
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.vector_files import read_vectors
 from elmokit.weights.arrays import read_arrays
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (KeyError("x"), "'x'"), (RuntimeError("y"), "y"), (UnicodeError("u"), "u"),
-        (OSError("This is no file of ours."), "This is no file of ours"),
-        (RecursionError(), "RecursionError"),
-    ],
-)  # fmt: skip
-def test_errors_of_libraries_name_the_file(error, reason):
-    with pytest.raises(FormatError, match=rf"^f\.h5: odd: {reason}\. Mend it\.$"):
-        raise_in(error, damage(Path("f.h5"), "Mend it.", what="odd"))
-
-
-@pytest.mark.parametrize("error", [InputError("a"), FileNotFoundError(2, "no", "b"), MemoryError()])
-def test_other_errors_stay(error):
-    with pytest.raises(type(error)) as raised:
-        raise_in(error, damage(Path("f.h5"), ""))
-    assert raised.value is error
-
-
-def raise_in(error, context):
-    with context:
-        raise error
 
 
 def read_corpus(path):

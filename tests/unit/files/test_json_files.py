@@ -29,8 +29,3 @@ def test_damage_names_the_file_and_what_to_do(tmp_path, content, what):
         path.write_bytes(content)
     with pytest.raises(FormatError, match=rf"/run\.json{what}.*Start a new run\."):
         read_json(path, advice="Start a new run.", required=("a",))
-
-
-def test_other_system_errors_pass(tmp_path):
-    with pytest.raises(IsADirectoryError):
-        read_json(tmp_path, advice="")

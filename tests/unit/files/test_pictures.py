@@ -1,12 +1,11 @@
 """Pictures by matplotlib."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from elmokit.errors import InputError, MissingExtraError
-from elmokit.files.pictures import check_matplotlib, check_picture_name, new_figure, write_picture
+from elmokit.errors import InputError
+from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 
 BEGINNINGS = {"a.png": b"\x89PNG", "a.PDF": b"%PDF", "a.svg": b"<?xml"}
 
@@ -25,10 +24,3 @@ def test_the_suffix_names_the_format(tmp_path, name):
 def test_other_suffixes_are_refused():
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg; got 'a\.gif'"):
         check_picture_name(Path("a.gif"))
-
-
-@pytest.mark.parametrize("need", [check_matplotlib, lambda: new_figure(1, 1)])
-def test_the_missing_extra_is_named(monkeypatch, need):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"\[plots\]"):
-        need()

@@ -5,8 +5,6 @@ import json
 
 import fsspec
 import pytest
-from fsspec.implementations.dirfs import DirFileSystem
-from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from elmokit.corpus.text_shards import TextConfig, TextShards
@@ -102,18 +100,6 @@ def test_a_listed_name_cannot_lead_to_a_local_file(tmp_path):
         [list(read_pieces(file)) for file in find_files("memory://c")]
 
 
-def test_errors_of_a_driver_name_the_address(monkeypatch):
-    class Broken(MemoryFileSystem):
-        protocol = ("az",)
-
-        def __init__(self, **_):
-            raise ValueError("Must provide an account_name")
-
-    fsspec.register_implementation("az", Broken, clobber=True)
-    with pytest.raises(InputError, match=r"az://box/t\.txt: ValueError: .*account_name"):
-        find_files("az://box/t.txt")
-
-
 def test_files_folders_and_patterns_are_found():
     for name in ("b.txt", "a.txt.gz", ".hidden", "deep/c.txt"):
         put(f"memory://corpus/{name}", gzip.compress(b"text") if "gz" in name else b"text")
@@ -162,37 +148,6 @@ def test_a_text_is_not_replaced_by_what_is_made_of_it(command):
     assert get("memory://t.txt") == LINES.encode()
 
 
-def test_other_storages_get_a_file_by_renaming(tmp_path, monkeypatch):
-    class Wrapped(DirFileSystem):
-        protocol = "hf"
-
-        def __init__(self, **_):
-            super().__init__(path=str(tmp_path / "there"), fs=LocalFileSystem())
-
-        @classmethod
-        def _strip_protocol(cls, path):
-            return path.removeprefix("hf://")
-
-    fsspec.register_implementation("hf", Wrapped, clobber=True)
-    (tmp_path / "there").mkdir()
-    with local_output("hf://deep/o.txt") as path:
-        path.write_text("whole")
-    assert (tmp_path / "there/deep/o.txt").read_text() == "whole"
-
-    def fail(*_, **__):
-        raise OSError("the line is dead")
-
-    monkeypatch.setattr(Wrapped, "mv", fail)
-    with (
-        pytest.raises(OSError, match="dead"),
-        local_output("hf://deep/o.txt", overwrite=True) as path,
-    ):
-        path.write_text("new")
-    assert [one.name for one in (tmp_path / "there/deep").iterdir()] == ["o.txt"]
-    assert (tmp_path / "there/deep/o.txt").read_text() == "whole"
-    assert path.read_text() == "new"  # kept, to be sent again
-
-
 @pytest.fixture
 def broken_line(monkeypatch):
     def fail(*_, **__):
@@ -228,24 +183,6 @@ def test_what_arrives_incomplete_is_kept(monkeypatch):
     ):
         path.write_bytes(b"whole")
     assert path.read_bytes() == b"whole"
-
-
-def test_two_processes_do_not_send_to_one_address():
-    with local_output("memory://o.h5") as path:
-        path.write_bytes(b"first")
-        with (
-            pytest.raises(FileExistsError, match=r"Another process writes to memory://o\.h5"),
-            local_output("memory://o.h5"),
-        ):
-            raise AssertionError("nothing may be done")
-    assert get("memory://o.h5") == b"first"
-    assert not path.parent.exists()
-
-
-def test_a_missing_driver_is_named(monkeypatch):
-    fsspec.register_implementation("s3", "no_such_driver.FileSystem", clobber=True, errtxt="get it")
-    with pytest.raises(InputError, match=r"s3://nowhere/t\.txt.*s3fs"):
-        find_files("s3://nowhere/t.txt")
 
 
 def refused_before_work(kind, match, target, **options):

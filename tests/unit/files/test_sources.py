@@ -7,13 +7,11 @@ import io
 import lzma
 import os
 import re
-import sys
 from pathlib import Path
-from threading import Timer
 
 import pytest
 
-from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.errors import FormatError, InputError
 from elmokit.files.sources import (
     describe_files,
     existing_file,
@@ -182,25 +180,3 @@ def test_files_are_described_by_path_size_and_hash_and_streams_by_path(tree):
 def test_a_dash_is_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
     assert b"".join(read_pieces(Path("-"))) == TEXT
-
-
-@pytest.mark.skipif(not hasattr(os, "set_blocking"), reason="pipes always block here")
-def test_standard_input_that_does_not_block_is_waited_for(monkeypatch):
-    reads, writes = os.pipe()
-    os.set_blocking(reads, False)
-    with (
-        os.fdopen(reads, encoding="utf-8") as stdin,
-        os.fdopen(writes, "wb", buffering=0) as sender,
-    ):
-        monkeypatch.setattr("sys.stdin", stdin)
-        pieces = read_pieces(Path("-"))
-        sender.write(b"one")
-        assert next(pieces) == b"one"
-        Timer(0.05, lambda: (sender.write(b"two"), sender.close())).start()
-        assert list(pieces) == [b"two"]
-
-
-def test_zst_without_its_package_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(MissingExtraError, match=r"zstandard.*\[zst\]"):
-        list(read_pieces(tmp_path / "a.zst"))

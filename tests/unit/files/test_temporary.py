@@ -1,16 +1,12 @@
 """Places that one process has for itself, and what killed processes leave of them."""
 
-import errno
 import os
 import signal
 import stat
 import subprocess
 import sys
-import threading
-from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from elmokit.files import temporary
 from elmokit.files.temporary import (
@@ -89,19 +85,6 @@ def test_what_a_process_holds_is_its_own_until_it_is_killed(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, caplog):
-    def refuse(*_):
-        raise OSError(errno.ENOLCK, "no locks here")
-
-    stays = left(tmp_path)
-    monkeypatch.setattr("fcntl.flock", refuse)
-    with temporary_directory(tmp_path, "a") as folder:
-        assert folder.exists()
-    assert stays.exists()
-    with held_directory(tmp_path / "held", busy=""):
-        assert "no locks here" in caplog.text
-
-
 def test_a_removed_directory_never_has_a_half_under_its_name(tmp_path, monkeypatch):
     whole, removed = left(tmp_path, "whole"), []
     rmtree = temporary.shutil.rmtree
@@ -113,48 +96,6 @@ def test_a_removed_directory_never_has_a_half_under_its_name(tmp_path, monkeypat
     monkeypatch.setattr(temporary.shutil, "rmtree", noting)
     remove_whole(whole)
     assert removed == [(tmp_path, ["whole"], False)]
-
-
-def test_a_directory_goes_where_an_open_file_keeps_its_name(tmp_path, monkeypatch):
-    """NFS renames a file that is removed while it is open, within its directory."""
-    unlink = Path.unlink
-
-    def rename(path, **_):
-        path.rename(path.with_name(".nfs0001"))
-
-    def release(lock, *arguments, **options):
-        FileLock.release(lock, *arguments, **options)
-        for left in Path(lock.lock_file).parent.glob(".nfs*"):
-            unlink(left)
-
-    monkeypatch.setattr(Path, "unlink", rename)
-    monkeypatch.setattr(temporary, "FileLock", type("Lock", (FileLock,), {"release": release}))
-    with held_directory(tmp_path / "held", busy="busy"):
-        assert (tmp_path / "held").is_dir()
-    assert not (tmp_path / "held").exists()
-
-
-def test_a_directory_that_its_holder_removes_meanwhile_is_made_again(tmp_path):
-    """Many threads stand for processes: a lock is of one open file each."""
-    failures, taken = [], []
-
-    def work():
-        for _ in range(100):
-            try:
-                with held_directory(tmp_path / "held", busy="busy"):
-                    taken.append(1)
-            except FileExistsError:
-                pass
-            except Exception as error:
-                failures.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert taken
 
 
 class TestTrust:

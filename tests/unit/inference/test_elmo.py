@@ -4,7 +4,6 @@ import copy
 import os
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from elmokit.kernels.inference import load_kernels
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 
+from ...builders.command_line import start_python
 from ...builders.embedding_models import random_sentences, toy_model
 
 LSTM = LSTMConfig(num_layers=2, cell_dim=12, projection_dim=6)
@@ -96,6 +96,15 @@ if is_quick:
     alone, expected = compiled(network.elmo)(ids).mixes[1], network.elmo(ids).mixes[1]
     assert (alone - expected).abs().max() < 1e-5
 """
+
+
+def run_program(path, program, *arguments):
+    """Run a program from a file, which the compiler reads, in a process of its own."""
+    path.write_text(program)
+    code = f"import runpy, warnings; warnings.simplefilter('ignore'); runpy.run_path({str(path)!r})"
+    process = start_python(code, *arguments, stderr=subprocess.PIPE)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
 
 
 @pytest.fixture
@@ -359,24 +368,13 @@ class TestKernels:
     def test_a_network_that_is_traced_runs_the_modules(self, tmp_path):
         # in a process of its own: the kernels in a trace end it; and without checks of types,
         # because sizes are tensors in a trace
-        program = tmp_path / "trace.py"
-        program.write_text(TRACE)
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", program], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        run_program(tmp_path / "trace.py", TRACE)
 
     @pytest.mark.parametrize("backend", ["eager", pytest.param("inductor", marks=pytest.mark.slow)])
     def test_a_network_that_is_compiled_computes_and_learns_the_same(self, tmp_path, backend):
         if backend == "inductor" and shutil.which(os.environ.get("CXX", "c++")) is None:
             pytest.skip("no C++ compiler on this machine")
-        program = tmp_path / "compile.py"
-        program.write_text(COMPILE)
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", program, backend],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        run_program(tmp_path / "compile.py", COMPILE, backend)
 
     def test_other_types_of_numbers_and_training_use_the_modules(self):
         model = toy_model()

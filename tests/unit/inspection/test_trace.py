@@ -102,14 +102,6 @@ def test_the_mode_does_not_matter_and_stays(training):
     assert model.training == training
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"), [("밥", "^밥$_"), ("a\\", "^a\\$_"), ("", "^$__"), ("👍", "^👍$_")]
-)
-def test_windows_are_readable(text, shown):
-    row = [259, *(byte + 1 for byte in text.encode()), 260, 261, 261]
-    assert window_text(row[: row.index(260) + len(shown) - shown.index("$")]) == shown
-
-
 def test_parts_of_characters_are_shown_as_bytes():
     assert window_text([177, 166, 260]) == "\\xb0\\xa5$"
     assert window_text([259, 257, 260]) == "^<257>$", "the word <S>"

@@ -72,16 +72,6 @@ def test_the_file_holds_the_table_and_how_it_was_made(embedder, tmp_path):
     assert metadata == {"kind": "occurrences of words", **embedder.metadata(layers="top")}
 
 
-def test_a_failure_leaves_the_file_that_was_there(embedder, tmp_path):
-    path = tmp_path / "words.parquet"
-    write_occurrences(embedder, TEXTS, path)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="NUL"):
-        write_occurrences(embedder, [*TEXTS, "a\0b"], path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize(
     ("texts", "options", "named"),
     [

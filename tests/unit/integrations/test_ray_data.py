@@ -92,15 +92,6 @@ def test_a_data_set_gets_the_vectors(model):
     assert sorted(row["id"] for row in found) == list(range(40))
 
 
-def test_workers_that_compute_otherwise_are_refused(model, text, tmp_path):
-    options = EmbedOptions(batch_tokens=16)
-    with RayLines(model, options, num_actors=1) as lines:
-        lines._metadata["computed_by"] = "another processor"
-        with pytest.raises(InputError, match="another processor"):
-            embed_lines(lines, text, tmp_path / "o.h5", options)
-    assert not (tmp_path / "o.h5").exists()
-
-
 @pytest.mark.parametrize(
     ("settings", "named"),
     [

@@ -12,7 +12,6 @@ from ...builders.embedding_models import random_sentences, toy_model
 pytest.importorskip("sklearn", reason="extra `sklearn` is not installed")
 
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
 
 from elmokit.integrations.sklearn import ElmoVectorizer
@@ -89,8 +88,3 @@ def test_the_checks_of_scikit_learn_pass():
 def test_bad_input_is_refused(folder, without_type_checks, settings, texts, error, named):
     with pytest.raises(error, match=named):
         ElmoVectorizer(folder, **settings).fit_transform(texts)
-
-
-def test_what_was_not_fitted_is_refused(folder):
-    with pytest.raises(NotFittedError):
-        ElmoVectorizer(folder).transform(TEXTS)

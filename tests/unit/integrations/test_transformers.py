@@ -4,7 +4,6 @@ import copy
 import os
 import pickle
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import torch
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 
+from ...builders.command_line import start_python
 from ...builders.embedding_models import toy_model
 from ...builders.training_models import lexicon_model
 
@@ -94,13 +94,9 @@ for name, folder in {folders!r}.items():
         torch.save(model(**batch).last_hidden_state, f"{{folder}}.pt")
 """
     environment = {"HF_MODULES_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    process = start_python(program, env={**os.environ, **environment}, stderr=subprocess.PIPE)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
     for name, model in models.items():
         files = {path.name for path in (tmp_path / name).iterdir()}
         again = tmp_path / f"{name}-again"

@@ -3,7 +3,6 @@
 import math
 import os
 import subprocess
-import sys
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ from elmokit.evaluation.surprisal import surprisal
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
+from ...builders.command_line import start_python
 from ...builders.training_models import VOCAB, toy_model
 
 transformers = pytest.importorskip("transformers", reason="extra `transformers` is not installed")
@@ -133,13 +133,9 @@ batch = tokenizer({TEXTS!r}, padding=True, return_tensors="pt")
 torch.save(model(**batch).logits, {folder!r} + ".pt")
 """
     environment = {"HF_MODULES_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    process = start_python(program, env={**os.environ, **environment}, stderr=subprocess.PIPE)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
     batch = ElmoWordTokenizer.from_elmokit(source)(TEXTS, padding=True, return_tensors="pt")
     logits = ElmoForCausalLM.from_elmokit(source)(**batch).logits
     torch.testing.assert_close(torch.load(f"{folder}.pt"), logits)

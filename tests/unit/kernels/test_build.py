@@ -5,14 +5,13 @@ import logging
 import os
 import re
 import stat
-import subprocess
-import sys
-import time
 
 import pytest
 
 from elmokit.kernels import build
 from elmokit.kernels.build import find_compiled, load_library
+
+from ...builders.command_line import start_python
 
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 pytestmark = pytest.mark.usefixtures("small_libraries")
@@ -126,54 +125,6 @@ def no_home():
 
 
 @needs_compiler
-def test_what_cannot_be_mapped_is_not_compiled_again(monkeypatch, caplog):
-    """As on a file system mounted with noexec."""
-
-    def refuse(path):
-        raise OSError("failed to map segment from shared object")
-
-    monkeypatch.setattr(build.ctypes, "CDLL", refuse)
-    assert load_library("inference") is None
-    load_library.cache_clear()
-    monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
-    assert load_library("inference") is None
-    assert caplog.text.count("failed to map segment") == 1
-
-
-def test_a_compiler_that_hangs_is_stopped_with_its_children(monkeypatch, tmp_path, caplog):
-    children = tmp_path / "children"
-    write_compiler(tmp_path, f"sleep 600 &\necho $! >> {children}\nwait", monkeypatch)
-    monkeypatch.setattr(build, "COMPILER_SECONDS", 1)
-    assert load_library("inference") is None
-    assert "did not finish within 1 s" in caplog.text
-    (child,) = children.read_text().split()
-    assert is_gone(int(child))
-    assert list((tmp_path / "elmokit" / "native").iterdir()) == []
-
-
-def is_gone(process):
-    """Wait until a process has ended; of one that nobody waits for, only the entry is left."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        status = subprocess.run(
-            ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
-        ).stdout.strip()
-        if status in ("", "Z"):
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def test_the_compiler_may_have_arguments_and_a_missing_one_is_named(monkeypatch, caplog):
-    monkeypatch.setenv("CC", f"'{sys.executable}' -E")
-    assert build._compiler() == (sys.executable, "-E")
-    monkeypatch.setenv("CC", "no-such-compiler -m64")
-    monkeypatch.setattr(build.shutil, "which", {"gcc": "/usr/bin/gcc"}.get)
-    assert build._compiler() == ("/usr/bin/gcc",)
-    assert "CC=no-such-compiler -m64 is not found" in caplog.text
-
-
-@needs_compiler
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_computes_too(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
@@ -195,8 +146,5 @@ if child == 0:
     os._exit(0 if same else 3)
 assert os.waitpid(child, 0)[1] == 0
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    process = start_python(f"import warnings; warnings.simplefilter('ignore')\n{code}")
+    assert process.wait(120) == 0

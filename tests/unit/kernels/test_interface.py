@@ -3,7 +3,6 @@
 import ctypes
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from ...builders.kernel_sources import write_library
 
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 LIBRARIES = sorted(path.stem for path in SOURCE_DIR.glob("*.c"))
-PAGE = Path(__file__).parents[3] / "docs/decisions/0004-compiled-kernels.md"
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -62,28 +60,3 @@ def test_the_compiler_lays_structures_out_as_python_does(name, tmp_path):
     compiled = (ctypes.c_int64 * len(layout)).in_dll(ctypes.CDLL(str(library)), "layout")
     assert dict(zip(layout, compiled, strict=True)) == layout
     assert len(layout) > 40
-
-
-def test_no_header_includes_itself_by_another():
-    left = {
-        path.name: re.findall(r'#include "(.+)"', path.read_text()) for path in SOURCE_DIR.iterdir()
-    }
-    while left:
-        leaves = [name for name, needs in left.items() if not set(needs) & set(left)]
-        assert leaves, f"a circle among {sorted(left)}"
-        for name in leaves:
-            del left[name]
-
-
-@needs_compiler
-def test_the_decision_page_tells_the_size_of_sources_and_libraries():
-    page = PAGE.read_text(encoding="utf-8")
-    lines = sum(len(path.read_text().splitlines()) for path in SOURCE_DIR.iterdir())
-    stated = re.search(r"fewer than ([\d,]+) lines of C", page)
-    assert stated is not None
-    limit = int(stated[1].replace(",", ""))
-    assert 0.8 * limit < lines < limit
-    stated = re.search(r"libraries of less than (\d+) kB each", page)
-    assert stated is not None
-    sizes = [build.find_compiled(name).stat().st_size for name in LIBRARIES]
-    assert max(sizes) < 1000 * int(stated[1])

@@ -28,7 +28,7 @@ def kernels(request, tmp_path_factory):
     return other
 
 
-@pytest.fixture(params=[1, 2, 5])
+@pytest.fixture(params=[1, 3])
 def threads(request):
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
@@ -43,7 +43,7 @@ def normal(*shape, seed=0):
 @pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
 @pytest.mark.parametrize(
     ("rows", "inner", "columns"),
-    [(1, 1, 1), (5, 7, 3), (13, 64, 64), (100, 131, 200), (97, 2100, 70)],
+    [(1, 1, 1), (5, 7, 3), (100, 131, 200), (97, 2100, 70)],
 )
 def test_linear_is_the_product(kernels, threads, kind, rows, inner, columns):
     x, weight, bias = normal(rows, inner), normal(columns, inner, seed=1), normal(columns, seed=2)
@@ -173,7 +173,7 @@ def test_char_cnn_equals_the_module(kernels, threads, activation, embedding_dim)
 
 
 @pytest.mark.parametrize("clips", [(0.5, 0.1), (None, None)])
-@pytest.mark.parametrize(("cell_dim", "dim"), [(20, 6), (64, 32), (70, 70), (200, 130)])
+@pytest.mark.parametrize(("cell_dim", "dim"), [(20, 6), (70, 70), (200, 130)])
 @torch.no_grad()
 def test_lstm_equals_the_module_while_rows_end(kernels, threads, cell_dim, dim, clips):
     config = LSTMConfig(
@@ -182,7 +182,7 @@ def test_lstm_equals_the_module_while_rows_end(kernels, threads, cell_dim, dim, 
     layer = LSTMP(dim, config)
     layer.reset_parameters(torch.Generator().manual_seed(0))
     layer.bias.copy_(normal(4 * cell_dim, seed=3))
-    num_rows = np.array([9, 9, 7, 2, 1, *[1] * 150], dtype=np.int64)
+    num_rows = np.array([9, 9, 7, 2, 1, *[1] * 40], dtype=np.int64)
     x = normal(int(num_rows.sum()), dim, seed=4)
     hidden, cell = 0.1 * normal(9, dim, seed=5), normal(9, cell_dim, seed=6)
     packed = PackedLSTM(kernels, layer.weights(), config, kind="fp32", buffers=ScratchBuffers())

@@ -15,7 +15,7 @@ import pytest
 from elmokit.kernels import build
 from elmokit.kernels.interface import SOURCE_DIR
 
-NUM_CASES = int(os.environ.get("ELMOKIT_SANITIZER_CASES", "240"))
+NUM_CASES = int(os.environ.get("ELMOKIT_SANITIZER_CASES", "160"))
 PROGRAM = Path(__file__).parents[2] / "builders/odd_shapes.py"
 RUNTIMES = {"address,undefined,float-cast-overflow": ("asan", "ubsan"), "thread": ("tsan",)}
 BUGS = {

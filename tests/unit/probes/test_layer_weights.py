@@ -1,14 +1,13 @@
 """Learned layer weights, as numbers and as a picture."""
 
 import json
-import sys
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from elmokit.config import to_dict
-from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.errors import FormatError, InputError
 from elmokit.probes.layer_weights import (
     LayerWeights,
     MixWeights,
@@ -94,11 +93,3 @@ def test_a_heat_map_shows_every_weight_and_label(runs, tmp_path):
     drawing = (tmp_path / "weights.svg").read_text(encoding="utf-8")
     for label in ("input", "output", "ner", "qa", "layer 2", "0.70", "0.90"):
         assert f"<!-- {label} -->" in drawing
-
-
-def test_what_cannot_be_drawn_is_told(runs, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg; .*'weights\.gif'"):
-        plot_layer_weights(runs, tmp_path / "weights.gif")
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"\[plots\]"):
-        plot_layer_weights(runs, tmp_path / "weights.png")

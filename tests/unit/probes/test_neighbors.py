@@ -1,7 +1,5 @@
 """Nearest neighbors in context."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from elmokit.errors import InputError
 from elmokit.probes import neighbors
 from elmokit.probes.neighbors import (
     Occurrence,
-    batched,
     find_neighbors,
     find_occurrences,
     nearest_occurrences,
@@ -18,7 +15,6 @@ from elmokit.probes.neighbors import (
     occurrence_in,
     share_of_same_sense,
     spread,
-    unit_rows,
 )
 from elmokit.vectors.static_vectors import StaticVectors
 
@@ -66,16 +62,6 @@ def test_two_occurrences_have_their_plain_cosine(occurrences):
     a, b = (np.array(VECTORS[one.tokens[0]]) for one in pairs[1])
     assert far == pytest.approx(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
     assert near > far > -1
-
-
-def test_a_query_is_compared_in_little_memory():
-    query = occurrence_in(["money", "bank"], "bank")
-    text = [["cash", "bank", str(number)] for number in range(1200)]
-    tracemalloc.start()
-    find_neighbors(FirstWordEmbedder(), text, "bank", query=query, limit=1200)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 4 * len(text) ** 2 / 2
 
 
 def test_occurrences_are_found_once_a_sentence_up_to_a_limit():
@@ -175,8 +161,3 @@ def test_a_query_is_never_its_own_neighbor(repeated):
     assert [list(one.tokens) for one in near.neighbors] == others
     (near,) = find_neighbors(WordEmbedder(), [repeated, *others], "money", query=query)
     assert [list(one.tokens) for one in near.neighbors] == others[:1]
-
-
-def test_rows_get_length_1_and_batches_lose_nothing():
-    np.testing.assert_allclose(unit_rows(np.array([[3.0, 4.0], [0, 0]])), [[0.6, 0.8], [0, 0]])
-    assert list(batched(range(5), 2)) == [[0, 1], [2, 3], [4]]

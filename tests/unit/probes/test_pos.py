@@ -1,12 +1,9 @@
 """Parts of speech by a linear classifier."""
 
-import sys
-
 import numpy as np
 import pytest
 import torch
 
-from elmokit.errors import InputError, MissingExtraError
 from elmokit.probes import pos
 from elmokit.probes.pos import MAJORITY, probe_pos
 
@@ -68,17 +65,3 @@ def test_the_optimum_of_loss_and_prior_is_reached_whatever_the_scale_of_features
     expected = [f"T{label}" for label in scores.argmax(dim=1).tolist()]
     assert np.mean(np.array(plain) == expected) > 0.998
     assert np.mean(np.array(scaled) == expected) > 0.998
-
-
-def test_a_classifier_that_does_not_converge_is_told(monkeypatch, caplog):
-    monkeypatch.setattr(pos, "MAX_ITERATIONS", 1)
-    probe_pos([TableSource(TABLE)], TRAIN, DEV)
-    assert "table: the classifier did not converge in 1 iterations" in caplog.text
-
-
-def test_what_cannot_be_probed_is_told(monkeypatch):
-    with pytest.raises(InputError, match=r"`train` .*`dev` "):
-        probe_pos([TableSource(TABLE)], TRAIN, [])
-    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
-    with pytest.raises(MissingExtraError, match=r"\[sklearn\]"):
-        probe_pos([TableSource(TABLE)], TRAIN, DEV)

@@ -1,22 +1,15 @@
 """Probes by name."""
 
-import sys
-import types
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
-from elmokit.probes import registry
 from elmokit.probes.probe import Figure, Probe, run_probe, training_gains
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.task_models import toy_model
 
-CONLLU = "1\tI\tI\tPRON\t_\t_\t2\t_\t_\t_\n2\tsat\tsit\tVERB\t_\t_\t0\t_\t_\t_\n\n"
 WIC = "ID\tTarget\tSENTENCE1\tSENTENCE2\tANSWER\n1\tbank\tthe [bank]\t[bank] .\tTrue\n"
 
 
@@ -60,45 +53,6 @@ def test_a_place_for_layers_that_are_not_kept_is_told(model_dir, data, tmp_path,
 def test_what_cannot_be_probed_is_told(model_dir, data, name, options, named):
     with pytest.raises(InputError, match=named):
         run_probe(name, data, model_dir, **options)
-
-
-def test_a_new_probe_is_one_module_and_one_line(model_dir, data, monkeypatch):
-    from elmokit.cli import app
-
-    @dataclass
-    class Length:
-        name: str
-        dims: float
-        counts: np.ndarray = field(repr=False)
-
-    module = types.ModuleType("elmokit.probes.length")
-    module.PROBE = Probe(
-        find=lambda data, test: data / "words.txt",
-        read=lambda path, tokenize, units: tokenize(path.read_text()),
-        words=set,
-        measure=lambda sources, words, seed: tuple(
-            Length(name, float(vectors.shape[-1]), np.ones((1, 2)))
-            for source in sources
-            for vectors in source.stream([tuple(words)])
-            for name in source.names
-        ),
-        columns={"dims": "dimensions"},
-        note="{name} was the last",
-        counts="counts",
-        figures=(Figure("dims", accuracy_of),),
-    )
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(registry.PROBES, "length", ("length", "how long vectors are"))
-    (data / "words.txt").write_text("I sat", encoding="utf-8")
-
-    monkeypatch.delitem(sys.modules, "elmokit.cli.commands.probe", raising=False)
-    help_text = CliRunner().invoke(app, ["probe", "--help"]).output
-    assert "length: how long vectors are" in " ".join(help_text.split())
-    arguments = ["probe", "length", "--data", str(data), "--model", model_dir, "--layers", "top"]
-    lines = CliRunner().invoke(app, arguments).stdout.splitlines()
-    assert lines[0].split() == ["dimensions"]
-    assert lines[1].split() == ["layer", "top", "16.00"]
-    assert lines[2] == "layer top was the last"
 
 
 KOREAN = (

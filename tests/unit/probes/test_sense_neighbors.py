@@ -84,11 +84,6 @@ def test_the_sample_is_bounded_and_follows_the_seed():
     assert words != other_words
 
 
-def test_a_corpus_without_enough_occurrences_is_refused():
-    with pytest.raises(InputError, match=r"\b9 .*`k`"):
-        score(PLAYS, k=9)
-
-
 DRAMA, SHOW, ACT, VERB = "play%1:10:01::", "play%1:10:03::", "play%1:04:05::", "play%2:33:00::"
 LONG = "was of the kind that everybody here likes"
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError
 from elmokit.probes.vector_sources import (
     LayerSource,
     check_names,
@@ -84,11 +83,3 @@ def test_expressions_have_the_mean_of_their_words_and_other_sentences_are_not_re
     ((word, vectors),) = occurrence_vectors(source, sentences, {"a.0"})
     assert (word.name, vectors.tolist()) == ("a.0", [[2.0], [5.0]])
     assert source.read == [("in", "New", "York")]
-
-
-@pytest.mark.parametrize(("options", "named"), [({"state": "carry"}, "carry"), ({"layers": 3}, 3)])
-def test_wrong_options_are_refused(embedder, options, named):
-    with pytest.raises(InputError, match=str(named)):
-        LayerSource(embedder, **options)
-    with pytest.raises(InputError, match="layer 0, layer 0"):
-        check_names([LayerSource(embedder, layers=0), LayerSource(embedder, layers=0)])

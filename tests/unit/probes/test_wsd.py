@@ -2,15 +2,13 @@
 
 import json
 import math
-import tempfile
 
 import numpy as np
 import pytest
 
 from elmokit.probes import wsd
 from elmokit.probes.probe import plain_score
-from elmokit.probes.senses import SenseWords
-from elmokit.probes.wsd import FIGURES, PRIOR_WEIGHTS, disambiguate, vector_table
+from elmokit.probes.wsd import FIGURES, PRIOR_WEIGHTS, disambiguate
 
 from ...builders.probe_sources import TableSource, annotated, inventory
 
@@ -190,20 +188,3 @@ def test_the_prior_is_weighed_as_is_best_on_the_corpus():
     # the test set does not choose: 1/4 would be right there
     (*_, score) = scores_of([bank("q", "between", "bank%money")], corpus[:5])
     assert (score.prior_f1, score.prior_weight) == (0, 0)
-
-
-def test_each_ambiguous_word_has_its_row_in_a_file_that_is_gone_afterwards(tmp_path, monkeypatch):
-    corpus = [
-        annotated("1", "a", (0, 1, "x", "NOUN", "x%1")),
-        annotated("2", "b a", (0, 2, "x", "NOUN", "x%2"), (1, 2, "y", "NOUN", "y%1")),
-        annotated("3", "b", (0, 1, "y", "NOUN", "y%1")),
-    ]
-    test = [annotated("1", "b", (0, 1, "x", "NOUN", "x%1"))]
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    source = TableSource({"a": [[1, 2], [3, 4]], "b": [[5, 6], [7, 8]]}, ("one", "two"))
-    with vector_table(source, SenseWords(corpus, test, inventory())) as table:
-        assert table.shape == (2, 5, 2)
-        assert table[0].tolist() == [[1, 2], [3, 4], [5, 6], [0, 0], [0, 0]]
-        assert source.read == [("a",), ("b", "a"), ("b",)]
-        assert list(tmp_path.iterdir())
-    assert list(tmp_path.iterdir()) == []

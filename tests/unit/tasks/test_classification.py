@@ -1,10 +1,7 @@
 """Files of texts and pairs with a label, whatever they and their columns are called."""
 
-from pathlib import Path
-
 import pytest
 
-from elmokit.errors import InputError
 from elmokit.tasks.classification import NliTask, SentimentTask
 
 TABLES = {
@@ -67,13 +64,3 @@ def test_the_label_of_no_agreement_is_no_class(labels, agreed, write, caplog):
     pairs = read(NliTask, write(f"premise\thypothesis\tlabel\n{rows}", name="train.tsv"))
     assert [pair.label for pair in pairs] == agreed
     assert ("1 pair of the label -1" in caplog.text) == (agreed != labels)
-
-
-def test_texts_that_are_too_long_are_refused():
-    with pytest.raises(InputError, match="10001 words; at most 10000"):
-        SentimentTask().example_of(("by",) * 10_001)
-
-
-def test_a_pipe_that_may_hold_trees_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read(SentimentTask, Path(tmp_path / "none.txt"))

@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.inference import precision
-from elmokit.tasks import frozen_tagger
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
+from elmokit.tasks.frozen_tagger import FrozenTagger
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.task_model import batch_maker, build_network
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import task_run
-from elmokit.tasks.runs.config import TaskRunConfig, TaskTrainConfig
+from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import Examples, predict
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.vectors.static_vectors import StaticVectors
@@ -124,17 +122,6 @@ def test_rounded_and_with_more_vectors_it_answers_as_the_network(build):
     )
 
 
-def test_without_kernels_it_answers_the_same(build, monkeypatch):
-    network, maker, _, held = build("ner", static=STATIC)
-    for module in (frozen_tagger, precision):
-        monkeypatch.setattr(module, "load_kernels", lambda: None)
-    _, _, frozen, _ = build("ner", static=STATIC)
-    check_equal(
-        predict(frozen, frozen, held, with_probs=True),
-        predict(network, maker, held, with_probs=True),
-    )
-
-
 def test_parameters_of_another_network_are_refused(build):
     _, _, frozen, _ = build("ner")
     again, (config, labels, bilm, static, arrays) = frozen.__reduce__()
@@ -144,12 +131,3 @@ def test_parameters_of_another_network_are_refused(build):
     ):
         with pytest.raises(ValueError, match=r"to_tags\."):
             again(config, labels, bilm, static, wrong)
-
-
-def test_only_what_it_computes_is_run_by_it():
-    ner, config = find_task("ner"), TaskRunConfig(task="ner")
-    assert can_run_frozen(ner, config, "cpu")
-    assert not can_run_frozen(ner, config, "cuda:0")
-    assert not can_run_frozen(find_task("srl"), config, "cpu")
-    learns = TaskRunConfig(task="ner", train=TaskTrainConfig(finetune_bilm=True))
-    assert not can_run_frozen(ner, learns, "cpu")

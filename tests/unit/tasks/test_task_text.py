@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.tasks.task_text import TaskText
 
 from ...builders.task_models import toy_model
@@ -57,14 +57,3 @@ def test_morphemes_are_read_if_asked_for(model, tmp_path):
     assert list(TaskText.of_model("pos", model, units="morphemes").read(path)) == [("나", "는")]
     with pytest.raises(InputError, match=r"units='morphemes'.* nli"):
         TaskText.of_model("nli", model, units="morphemes")
-
-
-def test_wrong_input_is_told(model, pairs, tmp_path):
-    with pytest.raises(InputError, match=r"'parsing'.*pos, ner"):
-        TaskText.of_model("parsing", model)
-    text = TaskText.of_model("nli", model)
-    with pytest.raises(FileNotFoundError, match=r"/model .*'train'"):
-        text.files([tmp_path / "model"], "train")
-    (pairs / "train.jsonl").write_text("{\n", encoding="utf-8")
-    with pytest.raises(FormatError, match=r"train\.jsonl"):
-        list(text.read(pairs / "train.jsonl"))

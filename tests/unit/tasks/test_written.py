@@ -64,7 +64,7 @@ def test_roles_are_shown_without_the_asterisks_of_the_predicate():
     ],
 )
 def test_a_marked_text_has_the_words_of_the_text_without_the_marks(text, words, predicate):
-    example = SrlTask().from_text(text, build_tokenizer("simple"))
+    example = SrlTask().from_text(text, build_tokenizer("simple:en"))
     assert " ".join(example.tokens) == words
     first, last = predicate
     tags = ["O"] * len(example.tokens)

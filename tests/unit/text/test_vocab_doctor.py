@@ -3,7 +3,7 @@ import pytest
 
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-from elmokit.text.vocab_doctor import check_vocab, script_of
+from elmokit.text.vocab_doctor import check_vocab
 
 SPECIALS = ["<S>", "</S>", "<UNK>"]
 
@@ -111,15 +111,3 @@ def test_a_vocabulary_without_words(write):
     report = check_vocab(write(SPECIALS), sentences)
     assert report.corpus.frequent_unknown[0] == ("u2500", 2)
     assert report.corpus.coverage == 0.0
-
-
-@pytest.mark.parametrize(
-    ("word", "script"),
-    [
-        ("bank", "Latin"), ("É", "Latin"), ("ｂａｎｋ", "Latin"), ("말", "Hangul"),
-        ("ᄒ", "Hangul"), ("ﾡ", "Hangul"), ("ｶﾀｶﾅ", "Katakana"), ("銀行", "Han"),
-        ("банк", "Cyrillic"), ("3말", "Hangul"), ("…", ""), ("2022", ""), ("", ""),
-    ],
-)  # fmt: skip
-def test_the_first_letter_decides_the_script(word, script):
-    assert script_of(word) == script

@@ -87,27 +87,6 @@ def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model
     assert read_training_run(run_dir).is_running is is_running
 
 
-def test_what_cannot_be_drawn_is_told(run_dir, tmp_path):
-    with pytest.raises(InputError, match=r"\.svg"):
-        plot_run(run_dir, tmp_path / "plot.txt")
-    write_log(run_dir, [])
-    with pytest.raises(InputError, match="nothing to draw"):
-        plot_run(run_dir, tmp_path / "plot.png")
-
-
-@pytest.mark.parametrize(
-    ("name", "content"), [("run.json", '{"config": {"task": "ner"}}'), ("task.json", "{}")]
-)
-def test_a_task_run_is_told_with_a_command_to_copy(tmp_path, name, content):
-    run_dir = tmp_path / "my run"
-    run_dir.mkdir()
-    (run_dir / name).write_text(content)
-    for refuse in (check_run_dir, lambda run: plot_run(run, run / "plot.png")):
-        with pytest.raises(InputError, match=r"elmokit train.*--task '.*/my run'`"):
-            refuse(run_dir)
-    assert not (run_dir / "plot.png").exists()
-
-
 def test_what_is_no_run_is_told(tmp_path):
     with pytest.raises(InputError, match="training run"):
         check_run_dir(tmp_path)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from elmokit.training.pretraining.presets import pretrain_config
-from elmokit.training.schedules import SCHEDULES, Budget, Limits, Progress, ScheduleConfig
+from elmokit.training.schedules import Budget, Limits, Progress, ScheduleConfig
 
 
 class TestBudget:
@@ -57,11 +56,6 @@ class TestLimits:
     def test_epochs_of_growing_steps_are_counted_in_targets(self, limits, expected):
         assert Limits(**limits).budget(**CORPUS, steps_grow=True) == Budget(**expected)
 
-    def test_limits_are_described_as_they_can_be_typed(self):
-        limits = Limits(minutes=2.0, epochs=0.5, tokens=12_345_678)
-        assert limits.describe() == "--minutes 2 --epochs 0.5 --tokens 12345678"
-        assert Limits().describe() == "train.num_epochs"
-
     @pytest.mark.parametrize(
         ("name", "value"),
         [("minutes", -1), ("tokens", 0), ("epochs", -3), ("minutes", float("nan"))],
@@ -85,6 +79,17 @@ class TestSchedule:
         assert schedule.factor(0.6) == pytest.approx((1 + 0.1) / 2)
         assert schedule.factor(1.0) == pytest.approx(0.1)
 
+    @pytest.mark.parametrize(
+        ("share", "expected"), [(0.05, 0.5), (0.1, 1.0), (0.7, 1.0), (0.85, 0.5), (1.0, 0.0)]
+    )
+    def test_wsd_stays_at_its_peak_until_it_falls(self, share, expected):
+        schedule = ScheduleConfig(kind="wsd", warmup_share=0.1, decay_share=0.3, final_factor=0)
+        assert schedule.factor(share) == pytest.approx(expected)
+
+    def test_wsd_has_no_longer_ends_than_its_budget(self):
+        with pytest.raises(ValueError, match="decay_share"):
+            ScheduleConfig(kind="wsd", warmup_share=0.5, decay_share=0.6)
+
     @pytest.mark.parametrize("final_factor", [0.0, 0.1])
     def test_linear_falls_evenly_to_its_final_factor(self, final_factor):
         schedule = ScheduleConfig(kind="linear", warmup_share=0.2, final_factor=final_factor)
@@ -92,9 +97,3 @@ class TestSchedule:
         assert schedule.factor(0.2) == pytest.approx(1.0)
         assert schedule.factor(0.6) == pytest.approx((1 + final_factor) / 2)
         assert schedule.factor(1.0) == pytest.approx(final_factor)
-
-    def test_a_new_schedule_is_one_line(self, monkeypatch):
-        monkeypatch.setitem(SCHEDULES, "steep", lambda share, final_factor: (1 - share) ** 2)
-        config = pretrain_config("toy", overrides=["schedule.kind=steep"])
-        rest = (0.5 - config.schedule.warmup_share) / (1 - config.schedule.warmup_share)
-        assert config.schedule.factor(0.5) == pytest.approx((1 - rest) ** 2)

@@ -3,12 +3,13 @@
 import os
 import platform
 import subprocess
-import sys
 
 import pytest
 import torch
 
 from elmokit.training.speed import quick_matmul
+
+from ...builders.command_line import start_python
 
 CPU = torch.device("cpu")
 GLIBC = pytest.mark.skipif(
@@ -65,10 +66,8 @@ print(again, kept - resident())
 @GLIBC
 @pytest.mark.usefixtures("nothing_set")
 def test_freed_memory_is_used_again_and_given_back_at_the_end():
-    done = subprocess.run(  # in a fresh process: blocks of other tests change what is kept
-        [sys.executable, "-W", "ignore", "-c", MEASURE],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    faults, given_back = map(int, done.stdout.split())
+    # in a fresh process: blocks of other tests change what is kept
+    shown, _ = start_python(MEASURE, stdout=subprocess.PIPE).communicate(timeout=120)
+    faults, given_back = map(int, shown.split())
     assert faults < 100
     assert given_back > 2 * NUM_VALUES

@@ -95,13 +95,6 @@ def test_words_without_ngrams_have_no_vector_if_they_are_unknown(written):
     np.testing.assert_array_equal(plain.values[2], matrix_of(4)[3])
 
 
-def test_a_supervised_model_has_word_vectors_too(written):
-    content = model_bytes(labels=["__label__good"], kind=3)
-    assert read_vectors(written(content)).words == WORDS
-    old = read_vectors(written(model_bytes(labels=["__label__good"], kind=3, version=11)))
-    np.testing.assert_array_equal(old.values[2:], matrix_of(4)[:4])  # they had no n-grams
-
-
 GOOD = model_bytes()
 MATRIX_AT = GOOD.index(matrix_of(4).tobytes())
 

@@ -1,11 +1,10 @@
 import random
-import sys
 import unicodedata
 
 import numpy as np
 import pytest
 
-from elmokit.errors import ConfigError, FormatError, InputError, MissingExtraError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.json_files import read_json
 
 
@@ -97,34 +96,6 @@ def test_what_made_the_vectors_stands_beside_them(train, tmp_path, corpus):
     assert metadata["corpus"]["coverage"] == 1.0
 
 
-def test_progress_goes_through_both_stages_to_the_end(train, tmp_path, monkeypatch):
-    import tempfile
-
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    told = []
-    train(tmp_path / "v.bin", on_progress=lambda *event: told.append(event))
-    stages = [stage for stage, _, _ in told]
-    assert stages == sorted(stages)  # tokenizing, then training
-    assert ("tokenizing", 7000, None) in told
-    trained = [(done, total) for stage, done, total in told if stage == "training"]
-    assert {total for _, total in trained} == {3 * 8400}
-    assert [done for done, _ in trained] == sorted(done for done, _ in trained)
-    assert trained[-1][0] > 2 * 8400
-    assert list(temporary.iterdir()) == []
-
-
-def test_an_error_in_the_thread_that_reads_ends_the_training(train, tmp_path):
-    def fail(stage, done, total):
-        if stage == "training" and done > 10_000:
-            raise OSError("no more")
-
-    with pytest.raises(OSError, match="no more"):
-        train(tmp_path / "v.bin", on_progress=fail)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("name", "setting", "error", "message"),
     [
@@ -138,12 +109,6 @@ def test_impossible_settings_are_refused(train, tmp_path, name, setting, error, 
     with pytest.raises(error, match=message):
         train(tmp_path / name, config=setting)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_gensim_the_extra_is_named(train, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(MissingExtraError, match=r"gensim.*pip install .*\[static\]"):
-        train(tmp_path / "v.bin")
 
 
 def save_model(directory, *, tokenizer="whitespace", version="", normalization="none"):
@@ -174,10 +139,10 @@ def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path):
     simple = {"tokenizer": "simple", "version": "1", "normalization": "NFC"}
     for settings, named, expected, version in (
         ({}, None, decomposed.split(), "1"),
-        ({}, "simple", [*decomposed[:-7].split(), "did", "n't"], "2"),
+        ({}, "simple:en", [*decomposed[:-7].split(), "did", "n't"], "3, en"),
         (simple, None, words, "1"),
         (simple, "simple", words, "1"),  # it keeps its version if it is named
-        (None, None, words, "2"),
+        (None, None, ["강물", "didn't"], "3"),
     ):
         folder = tmp_path / f"{settings}{named}"
         model = None if settings is None else save_model(folder, **settings)
@@ -211,17 +176,6 @@ def test_shards_are_taken_as_they_are_if_they_agree(tmp_path, corpus):
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=message):
             words(*names, tokenizer=tokenizer)
-
-
-def test_long_sentences_and_words_with_blanks_are_divided(train, tmp_path, monkeypatch):
-    from elmokit.corpus.shards import write_shards
-    from elmokit.vectors import training
-
-    monkeypatch.setattr(training, "MAX_SENTENCE_WORDS", 3)
-    write_shards([["il", "y", "a", "1 000", "mots"]], tmp_path / "shards")
-    report = train(tmp_path / "v.txt", text=tmp_path / "shards", config={"min_count": 1})
-    assert report.corpus_words == 6
-    assert sorted(read(tmp_path / "v.txt").words) == ["000", "1", "a", "il", "mots", "y"]
 
 
 @pytest.mark.parametrize(

@@ -127,35 +127,6 @@ def test_a_word_that_cannot_be_read_is_skipped_in_every_form(
     assert position in caplog.text
 
 
-@pytest.mark.parametrize("suffix", [".bin", ".txt"])
-def test_a_file_of_words_that_cannot_be_read_is_refused(written, suffix):
-    raw = "이것 강 이다 그리고 물 의 나라 이 가 을".encode("cp949").split()
-    numbers = np.ones(3, "<f4").tobytes() if suffix == ".bin" else b"1 1 1\n"
-    content = b"10 3\n" + b"".join(word + b" " + numbers for word in raw)
-    with pytest.raises(FormatError, match=rf"v\{suffix}: 10 of 10 "):
-        read_vectors(written(content, f"v{suffix}"))
-
-
-@pytest.mark.parametrize("place", [0, 2, 4])
-@pytest.mark.parametrize("word", ["New York", " begin", "서울 특별시"])
-def test_a_blank_in_a_word_of_a_binary_file_is_told(written, word, place):
-    words = ["the", "river", "강", "bank"]
-    words.insert(place, word)
-    values = np.random.default_rng(place).normal(size=(5, 20)) * 3
-    for line_feed, only in ((b"", None), (b"\n", ["nowhere"])):
-        path = written(binary(words, values, line_feed=line_feed))
-        with pytest.raises(FormatError, match=r"vectors\.bin.*(blank|last word)"):
-            read_vectors(path, only=only)
-
-
-def test_vectors_that_begin_with_text_and_a_blank_are_no_part_of_the_word(written):
-    values = np.random.default_rng(0).normal(size=(2000, 7)).astype("<f4")
-    raw = values.view(np.uint8).reshape(2000, 28)
-    raw[::2, :2], raw[1::3, 0] = np.frombuffer(b"k ", np.uint8), ord(" ")
-    words = [f"w{number}" for number in range(2000)]
-    check(read_vectors(written(binary(words, values))), words, values)
-
-
 @pytest.mark.parametrize(
     ("content", "names"),
     [
@@ -214,15 +185,6 @@ def test_words_and_suffixes_that_would_break_the_file_are_refused(tmp_path, name
 
 
 class TestLaterWords:
-    def test_every_word_is_looked_up_once(self, written):
-        words = LaterWords(VectorsReference.of(written(binary(WORDS, VALUES))))
-        for asked, expected in ((["bank", "river"], ["bank"]), (["river", "강", "bank"], ["강"])):
-            vectors = words.find(asked)
-            assert vectors is not None
-            assert vectors.words == expected
-        assert words.find(["river", "bank"]) is None
-        assert words.read_all().words == WORDS
-
     @pytest.mark.parametrize("change", ["is gone", "is not the file", "goes after a look-up"])
     def test_a_file_that_is_not_the_same_is_told_once_and_never_read(self, written, change, caplog):
         path = written(binary(WORDS, VALUES))

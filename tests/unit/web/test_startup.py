@@ -90,7 +90,3 @@ def test_words_that_a_fasttext_model_does_not_list_keep_their_vectors(train, tmp
     assert f"{path} is read again" in caplog.text
     list(run.predict_json(["oceans"]))
     assert "oceans" in run._maker.static.words
-
-
-def test_a_run_without_static_vectors_is_as_it_is(train):
-    assert not load_task_run(train(None)).reads_vectors

@@ -14,8 +14,8 @@ from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.bilm_tf import format_losses, write_bilm_tf
-from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
+from elmokit.weights.bilm_tf import write_bilm_tf
+from elmokit.weights.model_dir import PretrainedBiLM, read_bilm_tf
 
 RAW = CharVocabConfig(normalization="none", truncation="byte")
 CNN = CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5)))
@@ -25,11 +25,6 @@ VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank"])
 
 def character_model(**settings):
     return PretrainedBiLM(BiLMConfig(char_vocab=RAW, char_cnn=CNN, lstm=LSTM), **settings)
-
-
-def word_model(**settings):
-    config = BiLMConfig(char_vocab=RAW, char_cnn=None, num_words=len(VOCAB), lstm=LSTM)
-    return PretrainedBiLM(config, **settings)
 
 
 @pytest.fixture
@@ -157,24 +152,3 @@ class TestWrite:
         assert data["char_cnn"]["n_characters"] == 262
         assert data["char_cnn"]["max_characters_per_token"] == 50
         assert data["lstm"]["use_skip_connections"] is True
-
-    def test_what_is_lost_is_logged(self, tmp_path, caplog):
-        config = BiLMConfig(char_cnn=CNN, lstm=LSTM)
-        model = PretrainedBiLM(
-            config, tokenizer=TokenizerConfig(name="korean", version="1"), warm_text=("a",)
-        )
-        written(model, tmp_path)
-        for part in ("normalization='plain-1'", "truncation='character'", "'korean'", "warm-up"):
-            assert part in caplog.text
-        assert {record.levelname for record in caplog.records} == {"WARNING"}
-        assert len(format_losses(model)) == 4
-
-    def test_options_that_are_not_unicode_come_back(self, files, tmp_path):
-        options, weights = files
-        data = json.loads(options.read_text()) | {"corpus": "\udce9t\udce9", "눈": "é"}
-        options.write_text(json.dumps(data))
-        model = read_bilm_tf(options, weights)
-        model.save(tmp_path / "model")
-        (tmp_path / "again").mkdir()
-        again, _ = written(load_model(tmp_path / "model"), tmp_path / "again")
-        assert json.loads(again.read_bytes()) == data

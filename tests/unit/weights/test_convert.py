@@ -1,6 +1,4 @@
-import gzip
 import json
-import lzma
 import pathlib
 import tarfile
 import zipfile
@@ -15,8 +13,9 @@ from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf import write_bilm_tf
-from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
+from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.readers.registry import FORMATS
+from elmokit.weights.stored_bilm import read_bilm
 
 from ...builders import foreign_models as foreign
 from ...builders.conversion import convert
@@ -109,28 +108,20 @@ def test_an_export_replaces_all_files_of_an_older_one_or_none(original, tmp_path
         assert "options.json" not in files or files == before, "no set that can be read is mixed"
 
 
-@pytest.mark.parametrize("suffix", ["gz", "xz"])
-def test_a_compressed_vocabulary_is_read_where_a_plain_one_is(original, tmp_path, suffix):
-    path = original / f"vocab.txt.{suffix}"
-    with {"gz": gzip, "xz": lzma}[suffix].open(path, "wb") as file:
-        file.write((original / "vocab.txt").read_bytes())
-    (original / "vocab.txt").unlink()
-    for source in (original, path):
-        assert convert(source, tmp_path / "model", overwrite=True).vocabulary == 5
-
-
-@pytest.mark.parametrize("name", ["options.json", "weights.hdf5", "vocab.txt"])
-def test_a_pointer_of_git_lfs_is_called_one(original, tmp_path, name):
-    (original / name).write_text(
-        f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
+@pytest.mark.parametrize(("dtype", "share"), [("float16", 0.7), ("int8", 0.9)])
+def test_a_model_directory_becomes_a_smaller_one(tmp_path, dtype, share):
+    model = build(raw=False, word_vocab=VOCAB, softmax_config=SoftmaxConfig(kind="full"))
+    model.save(tmp_path / "whole")
+    report = convert(tmp_path / "whole", tmp_path / "small", dtype=dtype)
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("whole", "small")]
+    assert sizes[1] < share * sizes[0]
+    assert 0 < report.max_difference < 0.1
+    written = read_bilm(tmp_path / "small")
+    assert (
+        written.model_hash() == report.model_hash == model.stored().rounded_to(dtype).model_hash()
     )
-    files = {"options": original / "options.json", "weights": original / "weights.hdf5"}
-    for read in (
-        lambda: convert(original, tmp_path / "model"),
-        lambda: read_bilm_tf(**files, vocab=original / "vocab.txt"),
-    ):
-        with pytest.raises(FormatError, match=rf"{name}: .*Git LFS.*git lfs pull"):
-            read()
+    with pytest.raises(FileExistsError, match="--overwrite"):
+        convert(tmp_path / "whole", tmp_path / "small", dtype=dtype)
 
 
 class TestFindingFiles:

@@ -9,14 +9,6 @@ from elmokit.weights.locate import (
 )
 
 
-def test_home_is_expanded(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "model").mkdir()
-    assert find_model("~/model") == tmp_path / "model"
-    with pytest.raises(FileNotFoundError, match="~nobody-of-this-name/model"):
-        find_model("~nobody-of-this-name/model")
-
-
 def test_a_packaged_model_is_found_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert packaged_models() == ["en", "ko"]

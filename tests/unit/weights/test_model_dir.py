@@ -322,12 +322,6 @@ class TestLoadErrors:
         with pytest.raises((ConfigError, FormatError), match=str(directory)):
             load_model(directory)
 
-    def test_an_older_directory_does_not_say_whether_it_had_one(self, directory):
-        edit_config(directory, lambda data: data.pop("has_vocab"))
-        assert load_model(directory).word_vocab == VOCAB
-        (directory / "vocab.txt").unlink()
-        assert load_model(directory).word_vocab is None
-
 
 def test_trained_mixtures_stay_with_the_model(directory, tmp_path):
     mixes = TrainedMixes(mix_weights=np.float32([[0.1, 0.2, 0.3]]), gammas=np.float32([2.0]))

@@ -1,13 +1,11 @@
 """Models as ONNX: ONNX Runtime computes the layers that PyTorch computes."""
 
 import dataclasses
-from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
-from elmokit.weights.arrays import Storage
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.onnx_file import write_onnx
 
@@ -34,9 +32,7 @@ def check(model, path, ids):
     np.testing.assert_allclose(layers, expected.layers, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"), [*(("en", dtype) for dtype in get_args(Storage)), ("ko", "float32")]
-)
+@pytest.mark.parametrize(("name", "dtype"), [("en", "float32"), ("en", "int6"), ("ko", "float16")])
 def test_a_packaged_model_computes_the_same_layers(name, dtype, tmp_path):
     model = load_model(name)
     write_onnx(model, tmp_path / "model.onnx", dtype=dtype)

@@ -24,13 +24,6 @@ def test_a_model_names_itself_and_what_splits_the_text():
     assert named == {"name": "whitespace", "version": other.version}
 
 
-@pytest.mark.parametrize("written_by", ["", "0.1.0", __version__, "unknown", None])
-def test_a_directory_that_no_newer_version_wrote_has_no_hint(written_by):
-    assert newer_version_hint(written_by) == ""
-    with pytest.raises(ConfigError, match=r"^wrong$"), adding_version_hint(written_by):
-        raise ConfigError("wrong")
-
-
 @pytest.mark.parametrize("kind", [ConfigError, FormatError, InputError])
 def test_an_error_about_a_directory_of_a_newer_version_names_both(kind):
     with pytest.raises(kind) as raised, adding_version_hint("99.1.0"):

@@ -26,7 +26,7 @@ def convert(
     overwrite: bool = False,
     json: bool = False,
 ) -> None:
-    """Convert a model of other software to a model directory, or a model directory back or to ONNX.
+    """Convert a model of other software to a model directory; or that to a smaller one, or back.
 
     Sources: releases and TensorFlow checkpoints of bilm-tf, AllenNLP archives, ELMoForManyLangs
     folders, TF-Hub modules, and zip or tar archives of one of these.
@@ -37,14 +37,15 @@ def convert(
     Args:
         paths: Source: a folder, archive or file of a kind below, recognized by its contents. Omit
             it if --options and --weights name the source. Destination: a model directory; if the
-            source is one, a file *.onnx, or the folder for options.json and weights.hdf5.
+            source is one, a file *.onnx, with --dtype another model directory, or the folder for
+            options.json and weights.hdf5.
         options: Options file: a name in SRC, or a path.
         weights: Weight file, or a checkpoint's prefix: a name in SRC, or a path.
         vocab: Vocabulary; default: vocab.txt, or the only word list in SRC.
         softmax: Separate HDF5 file of the softmax, to read or write.
         name: Which ELMo of an archive that holds several.
         encoder_only: Leave out softmax and vocabulary.
-        dtype: Weights of an ONNX file; default: float32.
+        dtype: How weights are stored; int8 is a quarter of float32, which is the default.
     """
     from elmokit.inference.frozen_bilm import compute_layers
     from elmokit.weights.convert import convert as convert_model

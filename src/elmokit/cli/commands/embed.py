@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def embed(
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT")],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT", help=options.TEXT_HELP)],
     *,
     output: Annotated[
         Path,
@@ -42,8 +42,8 @@ def embed(
     ] = "elmokit",
     state: str = "reset",
     shard: Annotated[str | None, typer.Option(metavar="i/N")] = None,
-    id_field: str | None = None,
-    text_field: str | None = None,
+    id_field: Annotated[str | None, typer.Option("--id-field", "--id", metavar="NAME")] = None,
+    text_field: options.TextFieldOption = None,
     resume: bool = False,
     overwrite: bool = False,
     tokenizer: str | None = None,
@@ -58,7 +58,7 @@ def embed(
 ) -> None:
     """Write contextual vectors of a text to a file, for each word, or sentence (--pooling).
 
-    Each line of TEXT is read as one sentence, even if it is a paragraph; its key is its line
+    Each line or record of TEXT is read as one sentence, even if it is a paragraph; its key is its
     number, counted from 0. A blank line is an empty sentence. FASTA (.fasta, .fa, .faa, …) is read
     letter by letter, and ids are the keys. Lines are streamed, so memory use does not depend on
     their number (ids are kept in memory). Finished sentences are kept in OUT.parts until OUT is
@@ -68,7 +68,6 @@ def embed(
         engine: Where workers run: local (this machine) or ray (a Ray cluster).
         address: With --engine ray: the cluster, such as auto or ray://HOST:10001; default: start
             one on this machine.
-        texts: Text files (also .gz, .xz, .bz2, .zst), one sentence per line; - is standard input.
         layers: all, top, average, or a layer number (0 is the token layer); default: all, with
             --pooling sif 0, with mean or max average.
         pooling: One vector per sentence: sif (rare words count more; best for similarity), or mean
@@ -77,9 +76,8 @@ def embed(
         state: LSTM state before each sentence: reset (zeros), carry (end of the previous sentence)
             or warm (one fixed state).
         shard: Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.
-        id_field: Field of .tsv, .csv or .jsonl with the key of each sentence in OUT; FASTA files
-            have ids of their own. Default: the line number.
-        text_field: With --id-field: field of the sentences; default: text.
+        id_field: Field or column with the key of each sentence in OUT; FASTA files have ids of
+            their own. Default: the number of the line or record.
         resume: Continue an interrupted job, or start one.
         overwrite: Replace OUT and discard an unfinished job.
         batch_tokens: Words per batch; does not affect the result.

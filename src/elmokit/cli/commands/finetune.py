@@ -1,5 +1,6 @@
 """`elmokit finetune`: continue training a model on in-domain text."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -32,10 +33,12 @@ def finetune(
     ] = None,
     units: Literal["words", "morphemes", "characters"] = "words",
     columns: options.ColumnsOption = None,
+    precision: options.TrainingPrecisionOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     valid: list[Path] | None = None,
     general: list[Path] | None = None,
+    replay: Annotated[str | None, typer.Option(metavar="TEXT:SHARE")] = None,
     vocab: Annotated[str | None, typer.Option(metavar="FILE")] = None,
     text_field: options.TextFieldOption = None,
     minutes: float | None = None,
@@ -55,6 +58,8 @@ def finetune(
     Args:
         units: With --task: what a token of the data is.
         general: Out-of-domain text to score before and after.
+        replay: General text to mix in, so that the model forgets less, and its share of the words,
+            such as wiki.txt:0.2. Sets text.replay and text.replay_share.
         vocab: New vocabulary, or `corpus` to build one from CORPUS.
     """
     from elmokit.text.word_vocab import WordVocab
@@ -64,9 +69,12 @@ def finetune(
     from elmokit.training.pretraining.pretrain import RunOptions
     from elmokit.training.schedules import Limits
 
-    overrides = [*options.as_settings({"text.field": text_field}), *(set_ or [])]
+    own = {"text.field": text_field, "train.precision": precision, **_replayed(replay)}
+    overrides = [*options.as_settings(own), *(set_ or [])]
     config = finetune_config(recipe=recipe, overrides=overrides)
-    options.check_agreement(config, {"--text-field": ("text.field", text_field)})
+    options.check_agreement(config, {
+        "--column": ("text.field", text_field), "--precision": ("train.precision", precision),
+    })  # fmt: skip
     is_raw = workers > 1 or text_field is not None
     reader = _task_text(task, units, columns, model, is_raw=is_raw)
     if reader is not None:
@@ -87,6 +95,25 @@ def finetune(
         _print(result, as_json=json)
 
 
+def _replayed(text: str | None) -> dict[str, str | float]:
+    """Return ``--replay TEXT:SHARE`` as settings."""
+    from elmokit.errors import InputError
+    from elmokit.files.remote import as_address
+    from elmokit.files.sources import STANDARD_INPUT, find_files
+
+    if text is None:
+        return {}
+    path, _, share = text.rpartition(":")
+    if not path or re.fullmatch(r"0?\.[0-9]+", share) is None or not float(share):
+        raise InputError(f"--replay takes TEXT:SHARE, such as wiki.txt:0.2, got {text!r}.")
+    if STANDARD_INPUT in find_files(path):
+        raise InputError("--replay may read its text several times: give a file, not -.")
+    return {
+        "text.replay": as_address(path) or str(Path(path).absolute()),
+        "text.replay_share": float(share),
+    }
+
+
 def _task_text(
     task: str | None, units: "Units", columns: str | None, model: str, *, is_raw: bool
 ) -> "TaskText | None":
@@ -97,7 +124,7 @@ def _task_text(
     if task is None and (units != "words" or columns is not None):
         raise InputError("--units and --columns are for the data of a task: add --task.")
     if task is not None and is_raw:
-        raise InputError("--workers and --text-field are for raw text, not for --task.")
+        raise InputError("--workers and --column are for raw text, not for --task.")
     if task is None:
         return None
     return TaskText.of_model(task, model, units=units, columns=options.columns_of(columns))

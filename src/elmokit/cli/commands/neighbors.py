@@ -29,6 +29,7 @@ def neighbors(
     show: Annotated[int | None, typer.Option(min=1)] = None,
     context: Annotated[int, typer.Option(min=0)] = 8,
     vectors: Path | None = None,
+    text_field: options.TextFieldOption = None,
     tokenizer: str | None = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
@@ -61,7 +62,7 @@ def neighbors(
     found = neighbors_of_word(
         Embedder.load(model, device=device), text, word, sentence=sentence, any_word=any_word,
         layers=options.layers_of(layers), num_neighbors=num_neighbors, limit=limit,
-        vectors=vectors, tokenizer=tokenizer,
+        vectors=vectors, tokenizer=tokenizer, text_field=text_field,
     )  # fmt: skip
     if json:
         emit_json(found.as_dict())

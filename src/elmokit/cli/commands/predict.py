@@ -15,40 +15,50 @@ from elmokit.wording import counted
 
 def predict(
     run: options.TaskRunArgument,
-    text: Annotated[list[Path], typer.Argument(metavar="TEXT")],
+    text: options.TextArgument,
     *,
+    text_field: options.TextFieldOption = None,
     tokenizer: str | None = None,
     model: options.RunModelOption = None,
+    precision: str | None = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
+    by_document: bool = False,
     json: bool = False,
 ) -> None:
     """Predict with a trained task model on raw text.
 
-    Prints one answer per line of TEXT: tagged words, brackets or labels. With --json, an answer
-    has the text as written, tokens with character offsets, and probabilities: softmax of labels
-    and tags; for spans, the share of the legal tag sequences with the span (ner: by its CRF).
+    Prints one answer per line or record of TEXT: tagged words, brackets or labels. With --json, an
+    answer has the text as written, tokens with character offsets, and probabilities: softmax of
+    labels and tags; for spans, the share of the legal tag sequences with the span (ner: by its
+    CRF).
 
     Args:
-        text: Files with one text per line; - is standard input.
+        precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
+        by_document: Give a name one type throughout a document, and find it wherever it is (ner).
+            A document ends at an empty line and at the end of TEXT.
         json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
+    from elmokit.files.text_records import WHOLE_LINES
     from elmokit.tasks.runs.task_run import TaskRun
 
     choose_threads(threads)
-    trained = TaskRun.load(run, model=model, device=device)
-    located = NumberedLines([str(path) for path in text]).located()
+    trained = TaskRun.load(run, model=model, precision=precision, device=device)
+    if text_field is None and trained.task.num_texts > 1:
+        text_field = WHOLE_LINES  # with tabs between the texts
+    located = NumberedLines(text, text_field=text_field).located()
     first = next(located, None)
     if first is None:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
     places, texts = tee(chain([first], located))
     names, lines = (str(place) for place, _ in places), (line for _, line in texts)
+    how = {"tokenizer": tokenizer, "names": names, "by_document": by_document}
     if json:
-        for answer in trained.predict_json(lines, tokenizer=tokenizer, names=names):
+        for answer in trained.predict_json(lines, **how):
             emit_json(answer)
         return
-    for answer in trained.predict(lines, tokenizer=tokenizer, names=names):
+    for answer in trained.predict(lines, **how):
         typer.echo(trained.task.show(*answer))
 
 
@@ -58,6 +68,7 @@ def evaluate(
     *,
     columns: options.ColumnsOption = None,
     model: options.RunModelOption = None,
+    precision: str | None = None,
     device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
@@ -67,6 +78,7 @@ def evaluate(
 
     Args:
         data: File with gold labels, in the task's format.
+        precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
     """
     from elmokit.tasks.runs.run_dir import run_hash
     from elmokit.tasks.runs.task_run import TaskRun
@@ -74,7 +86,9 @@ def evaluate(
 
     choose_threads(threads)
     in_columns = options.columns_of(columns)
-    trained = TaskRun.load(run, model=model, device=device, cache_dir=layer_cache)
+    trained = TaskRun.load(
+        run, model=model, precision=precision, device=device, cache_dir=layer_cache
+    )
     run_sha256 = run_hash(TASK_RUNS.find(run)) if json else None
     score = trained.evaluate(data, columns=in_columns)
     if json:

@@ -30,6 +30,7 @@ def pretrain(
     epochs: float | None = None,
     tokens: int | None = None,
     keep: Annotated[str | None, typer.Option(metavar="1M,2M,…")] = None,
+    precision: options.TrainingPrecisionOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     input_: Annotated[Literal["chars", "words"] | None, typer.Option("--input")] = None,
@@ -41,6 +42,7 @@ def pretrain(
             "finished shards, or simple."
         ),
     ] = None,
+    language: options.LanguageOption = None,
     vocab: Path | None = None,
     text_field: options.TextFieldOption = None,
     resume: bool = False,
@@ -60,6 +62,7 @@ def pretrain(
             train.keep_tokens.
         vocab: Vocabulary; default: counted from CORPUS.
     """
+    from elmokit.text.tokenizers.registry import TokenizerConfig
     from elmokit.text.word_vocab import WordVocab
     from elmokit.text.worker_processes import Workers
     from elmokit.training.pretraining.presets import pretrain_config
@@ -67,13 +70,19 @@ def pretrain(
     from elmokit.training.pretraining.pretrain import pretrain as run
     from elmokit.training.schedules import Limits
 
-    kept = options.counts_of(keep)
-    own = {"text.tokenizer.name": tokenizer, "text.field": text_field, "train.keep_tokens": kept}
+    kept, tokenizer = options.counts_of(keep), options.tokenizer_of(tokenizer, language)
+    own = {
+        "text.tokenizer.name": tokenizer,
+        "text.field": text_field,
+        "train.keep_tokens": kept,
+        "train.precision": precision,
+    }
     overrides = [*options.as_settings(own), *(set_ or [])]
     config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
     options.check_agreement(config, {
-        "--tokenizer": ("text.tokenizer.name", tokenizer),
-        "--text-field": ("text.field", text_field),
+        "--tokenizer": ("text.tokenizer.name", tokenizer and TokenizerConfig(name=tokenizer).name),
+        "--column": ("text.field", text_field),
+        "--precision": ("train.precision", precision),
         "--keep": ("train.keep_tokens", kept),
     })  # fmt: skip
     run_options = RunOptions(

@@ -44,16 +44,16 @@ def surprisal(
     of the line), is_unknown (outside the vocabulary), spelling (what its spelling adds to the
     surprisals of <UNK>), then forward, backward, mean (-log2 p), ranks and entropies. The
     perplexity, on stderr, is 2 raised to the mean of a column without spellings, as `elmokit
-    perplexity` has it. The other columns of .csv and .tsv files stand before these, if --text-field
-    names the column of the text.
+    perplexity` has it. The other columns of .csv and .tsv files stand before these, if
+    --column does not give a number.
 
     Args:
         words: typed: a row per word between spaces, with the sum over its tokens and the entropies
             before its first token; no sentence ends.
         punctuation: Of typed words, whether surprisals of punctuation marks count with their word.
-        item: Column of a table that has a typed word per row (--text-field names the column of the
-            words): rows with the same item are its text, in their order, cut after full stops,
-            question and exclamation marks. Every row of the table comes out with its surprisal.
+        item: Column of a table that has a typed word per row (--column names that of the words):
+            rows with the same item are its text, in their order, cut after full stops, question
+            and exclamation marks. Every row of the table comes out with its surprisal.
         output: Write .tsv, .jsonl or .parquet.
         top: Also show the K most likely words.
         json: Print a JSON object per row; with -o the perplexity as one object.
@@ -78,10 +78,10 @@ def surprisal(
     choose_threads(threads)
     read, table = ReadReport(), None
     is_table = bool(text) and all(plain_suffix(path) in SUFFIXES for path in text or ())
-    if is_table and text_field is not None and not text_field.isdigit():
-        table = TableText(text or (), text_field, item)
+    if is_table and not (text_field or "").isdecimal():
+        table = TableText(text or (), text_field or "text", item)
     if item is not None and (words != "typed" or table is None):
-        raise InputError("--item is for a .csv or .tsv, with --text-field and --words typed.")
+        raise InputError("--item is for a .csv or .tsv, with --column and --words typed.")
     lines = (
         options.text_lines(text, given, read, text_field=text_field)
         if table is None else table.lines()

@@ -58,6 +58,7 @@ def train(
         test: Test file, scored once, when the training is complete.
         embeddings: Word inputs: elmo, static, static_output, static_projected, layer0, random, top,
             average or none; default: elmo.
+        precision: Of the biLM: fp32, bf16, int8, or auto: bf16 on a CPU that is faster in it.
         epochs: Maximum number of epochs.
     """
     from elmokit.tasks.runs.train_task import train_task

@@ -38,6 +38,7 @@ def vocab(
     min_count: Annotated[int | None, typer.Option(min=1)] = None,
     max_characters: Annotated[int | None, typer.Option(min=3)] = None,
     tokenizer: Annotated[str, typer.Option(help=f"One of {options.TOKENIZERS}.")] = "simple",
+    language: options.LanguageOption = None,
     normalization: Normalization = DEFAULT_NORMALIZATION,
     text_field: options.TextFieldOption = None,
     workers: options.WorkersOption = 1,
@@ -79,7 +80,8 @@ def vocab(
 
     files, read = find_files(corpus) if corpus else [], ReadReport()
     lines = (line.text for line in read_text_lines(files, read, text_field=text_field))
-    splitter, processes = build_tokenizer(tokenizer), Workers(workers)
+    splitter = build_tokenizer(options.tokenizer_of(tokenizer, language) or tokenizer)
+    processes = Workers(workers)
     tokenized = tokenize_lines(lines, splitter, normalization, read, workers=processes)
     sentences = _reported(tokenized, read)
     if check is not None:

@@ -13,14 +13,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from elmokit.files.json_files import begins_json_list, is_json
 from elmokit.files.lines import csv_rows, numbered_lines
 from elmokit.files.sources import file_kind, plain_suffix
 from elmokit.wording import Location, counted, shown
 
-_typed = cache(TypeAdapter)
+
+@cache
+def _typed(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def parse_json(text: str, kind: Any, location: Location) -> Any:
@@ -104,6 +107,8 @@ def _with_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[
 @contextmanager
 def _naming(location: Location, place: str = "") -> Iterator[None]:
     """Say what pydantic refuses first, and where: ``data[0].paragraphs[2].qas``."""
+    from pydantic import ValidationError
+
     try:
         yield
     except ValidationError as error:

@@ -19,6 +19,7 @@ from elmokit.embed.streaming import StatePolicy
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
+from elmokit.files.temporary import make_directory, scratch_directory, temporary_directory
 
 log = logging.getLogger(__name__)
 
@@ -75,14 +76,30 @@ def keep_layers(
 
     The key covers everything that decides them: `Embedder.metadata` (model hash, precision,
     processor, state policy, version) and the words, in order. Several processes may ask for the
-    same at once. ``directory`` is the cache, by default the user's; ``state`` is that of
-    `Embedder.embed`; ``on_progress`` gets the number of sentences done and in total.
+    same at once. ``directory`` is the cache, by default the user's, or where nothing can be written
+    there, a temporary one of this process; ``state`` is that of `Embedder.embed`; ``on_progress``
+    gets the number of sentences done and in total.
     """
+    if directory is None:
+        try:
+            directory = cache_dir("layers")
+            make_directory(directory)
+            with temporary_directory(directory, "trial"):
+                pass
+        except OSError as error:
+            log.warning(
+                "nothing can be written to the layer cache (%s): these layers are not kept. Set "
+                "XDG_CACHE_HOME to a directory of your own.", error,
+            )  # fmt: skip
+            with scratch_directory("elmokit-layers") as scratch:
+                return keep_layers(
+                    embedder, sentences, scratch, state=state, on_progress=on_progress
+                )
     metadata = {
         "format": 1, "embedder": embedder.metadata(state=state), "sentences": _hash(sentences)
     }  # fmt: skip
     key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
-    entry = (directory or cache_dir("layers")) / key
+    entry = directory / key
     limit = size_limit()
     while True:
         is_new = not entry.exists()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from elmokit.bilm.config import CharCNNConfig, LayerChoice
-from elmokit.evaluation.text_scorer import StartState
 from elmokit.field_checks import check_choices, check_ranges
+from elmokit.inference.state import StartState
 
 EmbeddingKind = Literal[
     "elmo", "static", "static_output", "static_projected", "layer0", "random", "top", "average",

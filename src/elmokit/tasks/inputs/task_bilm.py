@@ -12,8 +12,8 @@ import numpy as np
 from elmokit.config import to_dict
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError, InputError
-from elmokit.evaluation.text_scorer import StartState
 from elmokit.inference.precision import import_torch
+from elmokit.inference.state import StartState
 from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
@@ -106,7 +106,8 @@ class TaskBiLM:
                 )  # fmt: skip
             if model is None and not settings.sources.needs_bilm:
                 char_vocab = CharVocab(CharVocabConfig(normalization="NFC"))
-                return cls(build_tokenizer("simple"), char_vocab)
+                # that of all runs without a biLM, whenever they were trained
+                return cls(build_tokenizer(TokenizerConfig(name="simple", version="2")), char_vocab)
         path = find_model(model)
         loaded: Any = None
         config, embedder = read_config(path), None
@@ -155,11 +156,15 @@ def reopen_bilm(
     run_dir: Path,
     settings: InputSettings,
     *,
+    precision: str | None,
     finetune: bool,
     device: str,
     cache_dir: Path | None,
 ) -> TaskBiLM:
-    """Open the biLM that a run was trained with, at ``model`` if it has moved."""
+    """Open the biLM that a run was trained with, at ``model`` if it has moved.
+
+    ``precision`` is by default that of the training.
+    """
     is_needed = settings.sources.needs_bilm
     if model is not None and not (reference or is_needed):
         log.warning("the biLM %s has no effect: %s was trained without one", model, run_dir)
@@ -174,7 +179,7 @@ def reopen_bilm(
             )
             raise
     bilm = TaskBiLM.open(
-        settings, model, precision=reference.precision if reference else "fp32",
+        settings, model, precision=precision or (reference.precision if reference else "fp32"),
         finetune=finetune, device=device, cache_dir=cache_dir,
     )  # fmt: skip
     if reference is not None and bilm.reference is not None:

@@ -59,10 +59,12 @@ def write_best(
     metadata: dict[str, Any],
     arrays: Mapping[str, np.ndarray],
     static: StaticVectors | None,
+    card: str,
 ) -> None:
-    """Write the model of the best epoch so far, and its metadata."""
+    """Write the model of the best epoch so far, its metadata and its card."""
     stored = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    contents = {CONFIG_FILE: json_bytes(metadata)}
+    contents = {CARD_NAME: card.encode("utf-8", "backslashreplace")}
+    contents[CONFIG_FILE] = json_bytes(metadata)
     if static is not None:
         contents[WORDS_FILE] = _lines(static.words)
         stored[STATIC_WEIGHT] = stored[STATIC_WEIGHT][: len(static.values)]
@@ -209,6 +211,8 @@ def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int
         "Network": f"{task.encoder} {config['hidden_dims']}, {num_parameters:,} parameters",
         "Weights": metadata.get("weights", "float32"),
     }
+    if dev := metadata.get("dev"):
+        rows["Development set"] = f"{dev['metric']} {dev['value']:.2f}"
     table = "\n".join(f"| {key} | {cell(value)} |" for key, value in rows.items())
     listed = "\n".join(
         f"- {key}: {plain(value)}" for key, value in entries.items() if key not in NOT_LISTED

@@ -16,7 +16,8 @@ import numpy as np
 from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.files.damage import damage
-from elmokit.inference.precision import find_device, import_torch
+from elmokit.inference.precision import Precision, check_precision, find_device, import_torch
+from elmokit.tasks.consistency import agreeing
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM, reopen_bilm
@@ -101,6 +102,7 @@ class TaskRun:
         *,
         model: str | None = None,
         vectors: str | PathLike[str] | None = None,
+        precision: Precision | str | None = None,
         device: str = "auto",
         cache_dir: str | PathLike[str] | None = None,
     ) -> "TaskRun":
@@ -112,6 +114,7 @@ class TaskRun:
                 with the same tokenizer and character settings. No effect, with a warning, on a run
                 that was trained without one.
             vectors: The file of its static vectors if it has moved.
+            precision: Of the biLM: ``"fp32"``, ``"bf16"`` or ``"int8"``; default: as in training.
             device: Of the task model and the biLM.
             cache_dir: Where layers are kept.
 
@@ -121,6 +124,8 @@ class TaskRun:
             ConfigError: if ``task.json`` has an unknown setting or a wrong value.
             MissingExtraError: if its network needs PyTorch, which is not there.
         """
+        if precision is not None:
+            check_precision(precision)
         run_dir = TASK_RUNS.find(run_dir)
         metadata = read_metadata(run_dir)
         reference = metadata["vectors"] and from_dict(VectorsReference, metadata["vectors"])
@@ -137,8 +142,8 @@ class TaskRun:
         cache_dir = None if cache_dir is None else Path(cache_dir)
         bilm = reopen_bilm(
             metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"]), model, run_dir,
-            config.inputs, finetune=config.train.finetune_bilm, device=device,
-            cache_dir=cache_dir,
+            config.inputs, precision=precision, finetune=config.train.finetune_bilm,
+            device=device, cache_dir=cache_dir,
         )  # fmt: skip
         labels = metadata["labels"]
         arrays = read_weights(run_dir, sha256=metadata.get("weights_sha256"))
@@ -266,9 +271,10 @@ class TaskRun:
         *,
         tokenizer: str | None = None,
         names: Iterable[str] | None = None,
+        by_document: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
-        answers = self._predict(texts, tokenizer, names, with_probs=True)
+        answers = self._predict(texts, tokenizer, names, with_probs=True, by_document=by_document)
         return (self.task.as_json(example, *answer) for example, answer in answers)
 
     def predict(
@@ -277,6 +283,7 @@ class TaskRun:
         *,
         tokenizer: str | None = None,
         names: Iterable[str] | None = None,
+        by_document: bool = False,
     ) -> Iterator[tuple[Any, Any]]:
         """Yield example and prediction for each text.
 
@@ -288,14 +295,16 @@ class TaskRun:
                 sentences.
             tokenizer: Splits strings instead of the biLM's own, with a warning if it differs.
             names: Of the texts, for error messages; none: ``Text 1`` and so on.
+            by_document: Give a name one type throughout a document, and find it wherever it is
+                (`elmokit.tasks.consistency`). For ``ner``; an empty text ends a document.
 
         Raises:
             TypeError: at once if ``texts`` is one string; for a text that is neither string nor
                 list of strings.
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
-                its name.
+                its name; for ``by_document`` with a task other than ``ner``.
         """
-        return self._predict(texts, tokenizer, names, with_probs=False)
+        return self._predict(texts, tokenizer, names, with_probs=False, by_document=by_document)
 
     def _predict(
         self,
@@ -304,8 +313,11 @@ class TaskRun:
         names: Iterable[str] | None,
         *,
         with_probs: bool,
+        by_document: bool,
     ) -> Iterator[tuple[Any, Any]]:
         check_is_list(texts, name="texts")
+        if by_document and self.task.name != "ner":
+            raise InputError(f"by_document is for models of the task ner, not {self.task.name}.")
         own = self._bilm.tokenizer
         if tokenizer is not None:
             trained_with = TokenizerConfig(name=own.name, version=own.version)
@@ -313,7 +325,8 @@ class TaskRun:
             own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
         known_names = map("Text {}".format, count(1)) if names is None else names
         named = zip(known_names, texts, strict=names is not None)
-        return self._predictions(named, own, with_probs=with_probs)
+        answers = self._predictions(named, own, with_probs=with_probs)
+        return agreeing(answers, with_probs=with_probs) if by_document else answers
 
     def _predictions(
         self,

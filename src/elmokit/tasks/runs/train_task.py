@@ -16,7 +16,7 @@ from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.hashing import file_sha256
 from elmokit.files.sources import existing_file
-from elmokit.inference.precision import pick_device
+from elmokit.inference.precision import find_device, has_quick_bf16, pick_device
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Job, open_job
 from elmokit.jobs.metrics_log import MetricsLog
@@ -36,7 +36,7 @@ from elmokit.tasks.runs.examples import (
     read_examples,
     score_model,
 )
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, write_best
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, run_card, write_best
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskScore
@@ -106,7 +106,7 @@ def train_task(
         run_dir: A new directory, or one to resume.
         model: Directory or name of the biLM; none: the English one in the package. Conditions
             without a biLM use only its tokenizer and character settings, if it is given.
-        precision: Of the biLM.
+        precision: Of the biLM; ``auto`` is bf16 for a frozen one on a CPU that is faster in it.
         vectors: File of static word vectors, see `read_vectors`; required by the ``static…``
             conditions, refused by ``none``.
         test_path: Scored once, with the best epoch, when the training is complete; not part of the
@@ -136,6 +136,11 @@ def train_task(
     """
     Limits(minutes=minutes)
     check_name(run_dir)
+    if precision == "auto":
+        may_round = config.inputs.has_layers and not config.train.finetune_bilm
+        is_quick = may_round and has_quick_bf16(find_device(device))
+        precision = "bf16" if is_quick else "fp32"
+        log.info("the biLM computes in %s", precision)
     prepared = prepare_task(
         config, TaskFiles(train=train_path, dev=dev_path, test=test_path, vectors=vectors),
         model=model, precision=precision, device=device, cache_dir=cache_dir, on_layers=on_layers,
@@ -181,7 +186,12 @@ def _run(
         assert training.state.best is not None
         metadata = prepared.metadata(training.state.best.dev)
         best = {name: tensor.cpu().numpy() for name, tensor in training.best_weights.items()}
-        write_best(job.directory, metadata, prepared.network.arrays() | best, static)
+        tokenizer = prepared.bilm.tokenizer
+        card = run_card(
+            metadata, tokenizer=f"{tokenizer.name} {tokenizer.version}",
+            num_parameters=prepared.network.num_parameters,
+        )  # fmt: skip
+        write_best(job.directory, metadata, prepared.network.arrays() | best, static, card)
 
     def stop_if_asked(epoch: int) -> None:
         if stop.signal_number is not None:

@@ -6,7 +6,6 @@ closer to the treebanks. Nothing is escaped (``&`` stays ``&``).
 """
 
 import functools
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from elmokit.errors import MissingExtraError
@@ -26,11 +25,13 @@ class EnglishTokenizer(ShownTokenizer):
     name = "english"
 
     def __init__(self) -> None:
+        from importlib.metadata import version
+
         try:
             self._libraries = f"sacremoses {version('sacremoses')}, pysbd {version('pysbd')}"
             import pysbd
             from sacremoses import MosesTokenizer
-        except (PackageNotFoundError, ImportError) as error:
+        except ImportError as error:
             raise MissingExtraError("sacremoses and pysbd", extra="en") from error
         self.version, self._keeps_all = f"2, {self._libraries}", True
         self._segmenter = functools.partial(pysbd.Segmenter, language="en", clean=False)

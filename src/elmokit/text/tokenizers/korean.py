@@ -15,7 +15,6 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from elmokit.errors import MissingExtraError
@@ -45,9 +44,11 @@ class KoreanTokenizer(ShownTokenizer):
     name = "korean"
 
     def __init__(self) -> None:
+        from importlib.metadata import version
+
         try:
             self._library = f"kiwipiepy {version('kiwipiepy')}"
-        except PackageNotFoundError:
+        except ImportError:
             raise MissingExtraError("kiwipiepy", extra="ko") from None
         self.version = f"2, {self._library}"
         self._keep_old_hangul = True

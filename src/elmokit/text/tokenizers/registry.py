@@ -11,6 +11,7 @@ from importlib import import_module
 
 from elmokit.errors import ConfigError
 from elmokit.text.tokenizers.protocol import Tokenizer
+from elmokit.text.tokenizers.simple_data import LANGUAGES, version_of
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +30,13 @@ class RegisteredTokenizer:
 TOKENIZERS = {
     "whitespace": RegisteredTokenizer(".protocol", "WhitespaceTokenizer", "tokenized text"),
     "simple": RegisteredTokenizer(
-        ".simple", "SimpleTokenizer", "raw text with spaces between words"
+        ".simple",
+        "SimpleTokenizer",
+        "raw text with spaces between words; simple:LANG knows the abbreviations of "
+        f"{', '.join(filter(None, LANGUAGES))}",
+    ),
+    "characters": RegisteredTokenizer(
+        ".characters", "CharacterTokenizer", "every character a word"
     ),
     "english": RegisteredTokenizer(".english", "EnglishTokenizer", "Moses tokens; extra en"),
     "korean": RegisteredTokenizer(".korean", "KoreanTokenizer", "morphemes; extra ko"),
@@ -43,7 +50,8 @@ class TokenizerConfig:
     """The tokenizer of a text."""
 
     name: str = "whitespace"
-    """One of `TOKENIZERS`; in settings of a text also `AUTO`."""
+    """One of `TOKENIZERS`; in settings of a text also `AUTO`. ``simple:de`` gives the version of a
+    language."""
     version: str = ""
     """Version used on the model's training text; empty if unknown."""
 
@@ -56,6 +64,15 @@ class TokenizerConfig:
         return self.name == other.name and is_same_version
 
     def __post_init__(self) -> None:
+        name, colon, language = self.name.partition(":")
+        if colon and name == DEFAULT_TOKENIZER and not self.version:
+            if language not in LANGUAGES:
+                raise ConfigError(
+                    f"the tokenizer simple knows no language {language!r}: choose one of "
+                    f"{', '.join(filter(None, LANGUAGES))}, or leave it out: no abbreviations then."
+                )
+            object.__setattr__(self, "name", DEFAULT_TOKENIZER)
+            object.__setattr__(self, "version", version_of(language))
         if self.name not in (AUTO, *TOKENIZERS):
             raise ConfigError(
                 f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}. For "
@@ -93,10 +110,10 @@ def tokenizer_for_model(
         other = TokenizerConfig(name=other)
     if other in (None, replace(own, version="")):
         return own
-    if other.name != own.name:
+    if not other.matches(own):
         _log.warning(
             "the text is split by tokenizer %r, but the model was trained with %r: expect worse "
-            "results", other.name, own.name,
+            "results", str(other), str(own),
         )  # fmt: skip
     return other
 

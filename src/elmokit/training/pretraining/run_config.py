@@ -41,8 +41,9 @@ class TrainConfig:
     """Passes over the corpus if no minutes, epochs or tokens are given."""
     seed: int = field(default=0, metadata=FIXED)
     """Of weights, shuffling, dropout and candidates."""
-    precision: TrainingPrecision = field(default="fp32", metadata=FIXED)
-    """``bf16`` computes products in bf16; weights, state and loss stay fp32."""
+    precision: TrainingPrecision = field(default="auto", metadata=FIXED)
+    """``bf16`` computes products in bf16; weights, state and loss stay fp32. ``auto`` does on a CPU
+    that is faster in it; a resumed run stays with its choice."""
     ema_decay: float | None = None
     """Decay of an exponential moving average of the weights, such as 0.999. Validation scores it
     and the finished model holds it; none: the last weights."""

@@ -1,5 +1,6 @@
 """What a training of a biLM starts from: its settings, its directory, its prepared text."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,10 +19,12 @@ from elmokit.corpus.preparation import (
 )
 from elmokit.corpus.text_shards import OnPreparation, SentenceReader
 from elmokit.errors import InputError
+from elmokit.files.json_files import read_json
 from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT, find_files
+from elmokit.inference.precision import find_device, has_quick_bf16
 from elmokit.jobs.identity import Identity
-from elmokit.jobs.job import Job, open_job
+from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE, Job, is_begun, open_job
 from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
@@ -33,6 +36,8 @@ from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.schedules import Limits
 from elmokit.weights.arrays import check_name
 from elmokit.weights.locate import CONFIG_NAME
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,7 @@ def start_run(
         "reader": None if options.reader is None else options.reader.name,
     }
     check_name(run_dir)
+    config = _with_precision(config, run_dir, options.device)
     with world(options.device) as processes, ExitStack() as stack:
         config.train.check_rows(processes.size)
         if not processes.is_main:
@@ -156,6 +162,20 @@ def start_run(
                     f"prepared of the text in {run_dir} is used again."
                 )
             raise
+
+
+def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
+    """Return the settings with a precision instead of ``auto``: that of the run, if it is begun."""
+    if config.train.precision != "auto":
+        return config
+    if is_begun(run_dir):
+        recorded = read_json(run_dir / RUN_FILE, advice=NOT_RESUMABLE, required=("config",))
+        precision = (recorded["config"].get("train") or {}).get("precision", "fp32")
+    else:
+        precision = "bf16" if has_quick_bf16(find_device(device)) else "fp32"
+        how = "faster" if precision == "bf16" else "not faster"
+        log.info("matrix products in %s: bf16 is %s here (train.precision)", precision, how)
+    return replace(config, train=replace(config.train, precision=precision))
 
 
 def _places(paths: Sequence[Path]) -> list[str]:

@@ -74,7 +74,8 @@ def page_files(
     content: dict[str, Any], models: Sequence[ExploredModel]
 ) -> dict[str, Callable[[], bytes]]:
     """Return how to read each file of a copy of the page, by its path in it."""
-    catalog_bytes, rules = json_bytes(content), json_bytes(text_rules(), indent=None)
+    catalog_bytes = json_bytes(content)
+    rules = json_bytes(text_rules(model.model.tokenizer for model in models), indent=None)
     static = [path for path in STATIC.rglob("*") if path.is_file()]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes for path in static}
     if all(entry["tokenizer"] != "close" for entry in content["models"]):

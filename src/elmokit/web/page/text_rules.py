@@ -6,12 +6,14 @@ They are written once, in Python. Their regular expressions are rewritten for Ja
 
 import re
 import string
+from collections.abc import Iterable
 from typing import Any
 
 from elmokit.text.alignment import MAX_ALTERED, cluster_pattern
 from elmokit.text.normalization import combining_marks, plain_1_rules
 from elmokit.text.tokenizers import simple_data
-from elmokit.text.tokenizers.simple import patterns
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.tokenizers.simple import rules_of
 
 RULES_NAME = "tokenizer-rules.json"
 
@@ -32,8 +34,8 @@ _OTHER_CASES = {"i": "İı", "s": "ſ", "k": "\u212a"}
 """What Python takes for a letter in another case, besides its lower and upper case."""
 
 
-def text_rules() -> dict[str, Any]:
-    """Return the word lists, and the patterns in JavaScript's syntax."""
+def text_rules(tokenizers: Iterable[TokenizerConfig]) -> dict[str, Any]:
+    """Return the rules of the tokenizers of the models, with patterns in JavaScript's syntax."""
     plain = vars(plain_1_rules())
     return {
         "spaces": _SPACES,
@@ -42,16 +44,26 @@ def text_rules() -> dict[str, Any]:
             for name, rule in plain.items()
         },
         "simple": {
-            "patterns": {
-                name: to_javascript(pattern) for name, pattern in patterns()._asdict().items()
-            },
-            "titles": sorted(simple_data.TITLES),
-            "references": sorted(simple_data.REFERENCES),
-            "abbreviations": sorted(simple_data.ABBREVIATIONS),
-            "contractions": simple_data.CONTRACTIONS,
-            "closers": simple_data.CLOSERS,
+            tokenizer.version: _simple_rules(build_tokenizer(tokenizer).version)
+            for tokenizer in tokenizers
+            if tokenizer.name == "simple"
         },
         "alignment": {"cluster": to_javascript(cluster_pattern()), "max_altered": MAX_ALTERED},
+    }
+
+
+def _simple_rules(version: str) -> dict[str, Any]:
+    rules = rules_of(version)
+    return {
+        "patterns": {
+            name: to_javascript(pattern) for name, pattern in rules.patterns._asdict().items()
+        },
+        "titles": sorted(rules.language.titles),
+        "references": sorted(rules.language.references),
+        "abbreviations": sorted(rules.language.abbreviations),
+        "contractions": dict(rules.language.contractions),
+        "has_ordinals": rules.language.has_ordinals,
+        "closers": simple_data.CLOSERS,
     }
 
 

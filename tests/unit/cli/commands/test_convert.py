@@ -41,21 +41,6 @@ def test_json_is_one_object_and_nothing_else(elmokit, tmp_path):
     assert options == json.loads((CASE / "options.json").read_text())
 
 
-def test_what_is_there_is_replaced_only_if_asked_for(elmokit, tmp_path):
-    model, back = tmp_path / "model", tmp_path / "back"
-    for source, target, message in (
-        (CASE, model, "model holds a model already. Replace it with --overwrite"),
-        (model, back, "options.json exists already. Replace it with --overwrite"),
-    ):
-        assert elmokit(source, target)[0] == 0
-        before = {path: path.stat().st_mtime_ns for path in target.iterdir()}
-        code, _, err = elmokit(source, target)
-        assert code == 2
-        assert message in err
-        assert {path: path.stat().st_mtime_ns for path in target.iterdir()} == before
-        assert elmokit(source, target, "--overwrite")[0] == 0
-
-
 def test_what_is_read_is_never_replaced(elmokit, tmp_path):
     vocab = "<S>\n</S>\n<UNK>\n"
     assert elmokit(CASE, tmp_path / "m")[0] == 0
@@ -71,18 +56,6 @@ def test_what_is_read_is_never_replaced(elmokit, tmp_path):
         assert not (tmp_path / "m" / "options.json").exists()
 
 
-def test_a_model_becomes_onnx(elmokit, tmp_path):
-    pytest.importorskip("onnxruntime")
-    code, out, _ = elmokit("en", tmp_path / "elmo.onnx", "--json")
-    assert code == 0
-    there = json.loads(out)
-    assert there["destination_format"] == "ONNX"
-    assert there["max_difference"] < 1e-5
-    code, _, err = elmokit("en", tmp_path / "elmo.onnx")
-    assert code == 2
-    assert "--overwrite" in err
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -90,7 +63,7 @@ def test_a_model_becomes_onnx(elmokit, tmp_path):
         ([CASE], "SRC and DST"),
         ([CASE, "."], "not overwritten"),
         ([CASE, "m", "--weights", "other.hdf5"], "other.hdf5"),
-        (["en", "m", "--dtype", "int8"], "--dtype"),
+        (["en", "m", "--dtype", "int8", "--options", "o.json"], "`options`"),
         (["en", "elmo.onnx", "--vocab", "vocab.txt"], "`vocab`"),
     ],
 )

@@ -10,9 +10,3 @@ def test_a_directory_with_anything_in_it_is_refused_before_any_work(tmp_path):
     with pytest.raises(FileExistsError, match=r"not empty.*'ko'"):
         demo(output=tmp_path, language=["en"])
     assert [path.name for path in tmp_path.iterdir()] == ["ko"]
-
-
-def test_a_file_is_refused_before_any_work(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match="is a file"):
-        demo(output=tmp_path / "file")

@@ -109,19 +109,6 @@ def test_words_that_count_are_refused_and_can_be_named(write, indices, separator
         assert other.tokens == ("Oslo", "ruht")
 
 
-def test_two_columns_with_the_same_types_are_refused(write):
-    path = write(NESTED.format(*[""] * 6))
-    with pytest.raises(FormatError, match=r"columns 2 and 3 .*--columns"):
-        list(read_columns(path))
-    assert next(read_columns(path, columns=Columns(tag=2))).tags == ("O", "O", "B-PER", "I-PER")
-
-
-def test_a_tag_need_not_be_last(write):
-    path = write("Anna I-PER NNP\n# O #\n\n# I-PER #\nKim I-PER NNP\n")
-    _, second = read_columns(path, columns=Columns(tag=2))
-    assert (second.tokens, second.tags) == (("#", "Kim"), ("B-PER", "I-PER"))
-
-
 @pytest.mark.parametrize("columns", [Columns(word=3), Columns(tag=3), Columns(word=2)])
 def test_a_column_that_is_not_there(write, columns):
     with pytest.raises(FormatError, match=r"line 1: 2 columns.*word=.*--columns"):

@@ -164,14 +164,6 @@ def test_damage_is_told_with_its_place(write, read, content, message, monkeypatc
         list(read(path.with_name("absent")))
 
 
-@pytest.mark.parametrize("row", ["bank\tN\t1\ta\tb", "bank\tN\ta-b\ta\tb", "bank 1-1"])
-def test_a_damaged_row_of_wic(tmp_path, row):
-    (tmp_path / "a.data.txt").write_text(row)
-    (tmp_path / "a.gold.txt").write_text("T")
-    with pytest.raises(FormatError, match=r"a\.data\.txt, line 1: .* 2-1"):
-        list(read_wic(tmp_path / "a.data.txt"))
-
-
 BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 60 if n else "boom"}">' for n in range(6))
 
 

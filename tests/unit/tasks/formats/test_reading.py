@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.formats.reading import ExampleReport, find_split, read_examples
+from elmokit.tasks.formats.reading import find_split, read_examples
 from elmokit.wording import Location
 
 PATH = Path("train.tsv")
@@ -51,16 +51,6 @@ def test_examples_pass_and_a_share_of_faults_up_to_the_limit(read, caplog):
 def test_too_many_faults_and_files_without_examples_are_errors(read, items, message):
     with pytest.raises(FormatError, match=rf"train\.tsv: {message}"):
         read(items)
-
-
-def test_repairs_are_told_with_skips():
-    report = ExampleReport()
-    for line in (4, 9):
-        report.skip("no_answer", Location(path=PATH, line=line))
-    report.repaired["chunk_begins_with_I"] += 3
-    assert "no_answer: 2 (first: train.tsv, line 4)" in report.describe()
-    assert "repaired: chunk_begins_with_I: 3" in report.describe()
-    assert ExampleReport().describe() == ""
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from elmokit.tasks.formats.propbank import read_propbank
 from elmokit.tasks.formats.records import Record, read_records
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
 from elmokit.tasks.formats.squad import read_squad
-from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
+from elmokit.tasks.formats.word_in_context import read_kobest_wic
 from elmokit.wording import Location
 
 
@@ -305,15 +305,6 @@ def test_labels_that_do_not_fit_are_refused(wic_folder):
     gold.unlink()
     with pytest.raises(FileNotFoundError, match="gold"):
         read_wic_data(wic_folder)
-
-
-@pytest.mark.parametrize(
-    "change", [{"end1": 16}, {"start1": 8}, {"start1": -1}, {"start2": 9, "end2": 2}]
-)
-def test_words_outside_their_text_are_skipped(write, change, caplog):
-    path = write(lines(*[WIC] * 19, {**WIC, **change}), name="a.jsonl")
-    assert len(list(read_wic(path))) == 19
-    assert "target_not_in_text: 1 (first: " in caplog.text
 
 
 KOBEST = "ID\tTarget\tSENTENCE1\tLink 1\tSENTENCE2\tANSWER\r\n"

@@ -7,7 +7,7 @@ import pytest
 from elmokit.config import to_dict
 from elmokit.errors import InputError
 from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings
-from elmokit.tasks.registry import TASKS, find_task
+from elmokit.tasks.registry import find_task
 
 from ....builders.task_models import full_inputs
 
@@ -99,23 +99,3 @@ def test_the_guide_has_every_condition(pytestconfig):
     guide = (pytestconfig.rootpath / "docs/guides/tasks.md").read_text(encoding="utf-8")
     table = guide.partition("| `--embeddings` |")[2].partition("\n\n")[0]
     assert [name for name in get_args(EmbeddingKind) if f"`{name}`" not in table] == []
-
-
-def test_the_guide_has_the_settings_of_every_task(pytestconfig):
-    """Rows: task, positions (others that the network has), characters, λ, norm, dropout."""
-    guide = (pytestconfig.rootpath / "docs/guides/tasks.md").read_text(encoding="utf-8")
-    rows = {}
-    for line in guide.partition("`inputs.positions` |")[2].partition("\n\n")[0].splitlines()[2:]:
-        name, *cells = (cell.strip().replace("`", "") for cell in line.strip("|").split("|"))
-        rows[name] = cells
-    for name in TASKS:
-        task = find_task(name)
-        paper = InputSettings().resolved(task.paper_inputs, with_static=True)
-        others = ", ".join(one for one in task.positions if one != paper.positions)
-        assert rows[name] == [
-            f"{paper.positions} ({others})" if others else paper.positions,
-            str(paper.characters).lower(),
-            f"{paper.layer_l2:g}",
-            paper.layer_norm,
-            f"{paper.dropout:g}",
-        ]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from elmokit.tasks.inputs import word_units
-from elmokit.tasks.inputs.word_units import share_split, usual_units, warn_of_units
+from elmokit.tasks.inputs.word_units import usual_units, warn_of_units
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 
@@ -15,11 +15,6 @@ SIMPLE = build_tokenizer("simple")
 @pytest.fixture(autouse=True)
 def nothing_said_before():
     word_units.warn_once.cache_clear()
-
-
-def test_the_share_of_distinct_words_that_are_split():
-    assert share_split(["sat.", "a", "a", "sat.", "b", "by,"], SIMPLE) == 0.5
-    assert share_split([], SIMPLE) == 0
 
 
 def test_only_many_split_words_are_worth_a_warning_and_one(caplog):

@@ -1,6 +1,5 @@
 """The network of coreference: documents → clusters."""
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -84,28 +83,6 @@ def test_empty_documents_have_no_clusters(build, keep):
     together = predict(network, maker, Examples(TASK, [empty, ANNA, empty], keep))
     assert together[0] == together[2] == []
     assert predict(network, maker, Examples(TASK, [], keep)) == []
-
-
-def test_kept_spans_do_not_cross_and_are_as_many_as_wanted(build, keep, monkeypatch):
-    network, maker = build()
-    network.eval()
-    monkeypatch.setattr(module, "SPANS_TOGETHER", 7)
-    draw = random.Random(0)
-    words = ["a", "the", "river", "bank", "Minji", "서울"]
-    for _ in range(5):
-        lengths = [draw.randint(1, 15) for _ in range(6)]
-        text = " / ".join(" ".join(draw.choices(words, k=length)) for length in lengths)
-        example = document(text)
-        batches = Examples(TASK, [example], keep).batches(maker, [example])
-        ((_, states, embeddings),) = network._read(batches, [example])
-        spans = network._choose(example, states, embeddings).spans
-        assert spans == sorted(set(spans))
-        assert len(spans) == -(-4 * sum(lengths) // 10)  # 0.4 of the words, rounded up
-        assert not any(a < c < b < d for a, b in spans for c, d in spans)
-        borders = [sum(lengths[:end]) for end in range(7)]
-        for start, end in spans:
-            assert end - start <= module.MAX_SPAN_WORDS
-            assert not any(start < border < end for border in borders)
 
 
 def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, keep, monkeypatch):

@@ -72,22 +72,6 @@ def test_no_rows_and_no_positions(cell, shape):
     assert not out.any()
 
 
-@CELLS
-def test_fresh_weights(cell):
-    """Orthogonal states, Glorot uniform inputs, biases 0 but for the LSTM's forget gates: 1."""
-    layer = build(cell, hidden_dims=(50,), input_dim=100).float().layers[0]
-    for end in ("l0", "l0_reverse"):
-        for block in layer.get_parameter(f"weight_hh_{end}").split(50):
-            torch.testing.assert_close(block @ block.T, torch.eye(50), atol=1e-5, rtol=0)
-        weight = layer.get_parameter(f"weight_ih_{end}")  # blocks of 50 x 100: sqrt(6 / 150)
-        assert weight.abs().max().item() == pytest.approx(0.2, rel=0.01)
-        assert weight.std().item() == pytest.approx(0.2 / 3**0.5, rel=0.03)
-        bias = layer.get_parameter(f"bias_ih_{end}") + layer.get_parameter(f"bias_hh_{end}")
-        blocks = [0, 1, 0, 0] if cell == "lstm" else [0, 0, 0]
-        assert bias.tolist() == [value for value in blocks for _ in range(50)]
-    assert not torch.equal(layer.weight_hh_l0, layer.weight_hh_l0_reverse)
-
-
 def test_dropout_is_the_same_at_all_positions_and_another_in_each_row():
     torch.manual_seed(0)
     dropped = VariationalDropout(0.25)(torch.ones(8, 6, 1000))

@@ -13,7 +13,6 @@ from elmokit.tasks.networks.spans import (
     NUM_DISTANCE_BUCKETS,
     AntecedentScore,
     AntecedentScores,
-    MentionScore,
     SpanRepresentation,
     distance_buckets,
     enumerate_spans,
@@ -222,12 +221,3 @@ def test_the_loss_is_that_of_all_right_antecedents_and_the_best_is_above_none(
 
 
 # --- mentions -------------------------------------------------------------------------------------
-
-
-def test_the_score_of_a_mention_is_two_hidden_layers_with_dropout_in_training():
-    scorer = drawn(MentionScore(6, 5, dropout=0.5)).eval()
-    vectors = torch.randn(9, 6, generator=torch.Generator().manual_seed(0))
-    hidden = torch.relu(scorer.second(torch.relu(scorer.first(vectors))))
-    torch.testing.assert_close(scorer(vectors), scorer.to_score(hidden)[:, 0])
-    scorer.train()
-    assert not torch.equal(scorer(vectors), scorer(vectors))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from elmokit.tasks.networks.encoder import draw_weights
-from elmokit.tasks.networks.tagger import AlternatingHighwayLSTM, HighwayLSTMLayer
+from elmokit.tasks.networks.tagger import AlternatingHighwayLSTM
 
 from ....builders.task_models import LENGTHS, MASK, padded_inputs
 
@@ -50,15 +50,6 @@ def test_equals_the_equations_sentence_by_sentence(num_layers):
         for t, expected in enumerate(slow(encoder, list(x[row, :length]))):
             torch.testing.assert_close(out[row, t], expected)
         assert (out[row, length:] == 0).all()
-
-
-def test_fresh_weights_are_orthonormal_blocks_and_a_bias_of_the_forget_gate():
-    layer = HighwayLSTMLayer(7, 5)
-    layer.reset_parameters(torch.Generator().manual_seed(0))
-    for weight in (layer.input_weight, layer.recurrent_weight, layer.carry_weight):
-        for block in weight.split(5):
-            torch.testing.assert_close(block @ block.T, torch.eye(5), atol=1e-5, rtol=0)
-    assert layer.bias.tolist() == [0] * 5 + [1] * 5 + [0] * 15
 
 
 def test_rows_and_layers_draw_their_own_dropout_which_goes_on_in_time_in_training_alone():

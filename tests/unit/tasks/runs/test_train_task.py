@@ -1,21 +1,16 @@
 """Trainings in their directory: stopped, resumed, limited in time; nothing is promised falsely."""
 
-import dataclasses
 import json
 import os
 import signal
-from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save
 
-from elmokit.config import from_dict, to_dict
 from elmokit.errors import ConfigError, FormatError, InputError, Stopped
-from elmokit.jobs.identity import Identity, fixed_names
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.runs import run_dir as run_dir_module
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import TaskFiles
@@ -32,13 +27,6 @@ TABLE = "text\tlabel\n" + "".join(
     for number in range(10)
 )
 UPDATES = 5  # of an epoch
-OTHER = {
-    "task": "nli", "units": "morphemes", "columns": "{word = 2}", "hidden_dims": [7],
-    "dropout": 0.4, "inputs.state": "warm",
-    "train.batch_size": 3, "train.seed": 7, "train.label_share": 0.5, "train.lowercase_share": 0.5,
-    "train.finetune_bilm": "true",
-}  # fmt: skip
-"""Other values than the default ones."""
 
 
 @pytest.fixture(scope="module")
@@ -155,39 +143,6 @@ def test_a_first_epoch_that_was_stopped_is_a_run_without_a_model(train, tmp_path
         train("run", settings={"seed": 4})
 
 
-def full_disk(*_):
-    raise OSError(28, "No space left on device")
-
-
-def test_what_is_called_safe_is_there_when_a_later_epoch_meets_a_full_disk(
-    train, tmp_path, monkeypatch
-):
-    train("one", settings={"epochs": 1, "schedule": "constant"})
-    scores = iter([1.0, 2.0])
-    score_model = training_module.score_model
-
-    def better(*arguments):
-        found = score_model(*arguments)
-        return dataclasses.replace(found, value=next(scores))
-
-    monkeypatch.setattr(training_module, "score_model", better)
-    save_file, calls = run_dir_module.save_file, []
-
-    def full_disk(tensors, path):
-        calls.append(path)
-        if len(calls) == 2:
-            raise OSError(28, "No space left on device")
-        save_file(tensors, path)
-
-    monkeypatch.setattr(run_dir_module, "save_file", full_disk)
-    with pytest.raises(OSError, match="No space") as caught:
-        train("run", settings={"schedule": "constant"})
-    assert "--resume" in caught.value.__notes__[0]
-    first, kept = (load_file(tmp_path / run / "model.safetensors") for run in ("one", "run"))
-    assert all(torch.equal(first[name], kept[name]) for name in first)
-    assert json.loads((tmp_path / "run" / "task.json").read_text())["dev"]["value"] == 1.0
-
-
 def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatch):
     seconds = iter(range(10_000))
     monkeypatch.setattr(training_module.time, "monotonic", lambda: float(next(seconds)))
@@ -204,35 +159,6 @@ def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatc
     with pytest.raises(InputError, match="--minutes"):  # no update can be made
         train("other", minutes=1e-7)
     assert not (tmp_path / "other").exists()
-
-
-def test_patience_counts_whole_epochs_so_that_pieces_end_where_the_whole_run_does(
-    train, tmp_path, monkeypatch
-):
-    clock, last = [0.0], [0]
-    scores = {5: 50.0, 7: 40.0, 8: 65.0, 10: 60.0, 15: 55.0}  # by update; 7 and 8 are in an epoch
-    objective = training_module.TaskTraining._objective
-
-    def slow(self, batch, carry, step):
-        clock[0] += 10
-        last[0] = step + 1
-        return objective(self, batch, carry, step)
-
-    score = lambda *_: TaskScore("accuracy", scores[last[0]])  # noqa: E731
-    monkeypatch.setattr(training_module.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(training_module.TaskTraining, "_objective", slow)
-    monkeypatch.setattr(training_module, "score_model", score)
-    settings = {"epochs": 9, "schedule": "constant", "patience": 1}
-    for seconds in (65, 75):  # seven updates, and one more
-        part = train("run", settings=settings, minutes=seconds / 60, resume=seconds > 65)
-        assert not part.is_complete
-    pieces = train("run", settings=settings, resume=True)
-    whole = train("whole", settings=settings)
-    assert [row["step"] for row in log_of(tmp_path / "run")] == [5, 7, 8, 10, 15]
-    assert [row["step"] for row in log_of(tmp_path / "whole")] == [5, 10, 15]
-    assert pieces.is_complete
-    assert pieces.num_epochs == whole.num_epochs == 3
-    assert (pieces.best.dev.value, whole.best.dev.value) == (65.0, 60.0)
 
 
 def test_a_damaged_checkpoint_is_refused_with_its_place(train, tmp_path):
@@ -273,17 +199,6 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
         train("run", settings={"epochs": 1}, resume=True)
 
 
-def test_no_fixed_setting_may_change():
-    config = TaskRunConfig(task="sentiment")
-    for fixed in fixed_names(config):
-        assert any(f"{key}.".startswith(f"{fixed}.") for key in OTHER), fixed
-    for key, value in OTHER.items():
-        changes = [f"{key}={value}"]
-        other = from_dict(TaskRunConfig, to_dict(config), source="test", overrides=changes)
-        with pytest.raises(ConfigError, match=rf"run\.json: .*{key}\S* was "):
-            Identity(other).refuse_changes(Identity(config).record(), "run.json", "")
-
-
 def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path, model_dir):
     data, vectors = tmp_path / "ner.txt", tmp_path / "vectors.txt"
     data.write_text("Minji B-PER\nsat O\n\n", encoding="utf-8")
@@ -308,23 +223,8 @@ def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path,
         train(tmp_path / "tokenizer", 3, resume=True)
 
 
-def test_only_the_layers_of_sentences_that_are_read_are_computed(train, monkeypatch):
-    computed = []
-    write = layer_cache._write
-
-    def note(embedder, sentences, *others):
-        computed.append(len(sentences))
-        write(embedder, sentences, *others)
-
-    monkeypatch.setattr(layer_cache, "_write", note)
-    for name in ("run", "again"):
-        train(name, settings={"epochs": 1, "label_share": 0.3})
-    assert computed == [3, 10]
-
-
 ENTITIES = "Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n"
 STATIC = InputSettings(embeddings="static")
-NONE = InputSettings(embeddings="none")
 
 
 @pytest.fixture
@@ -369,6 +269,15 @@ def test_files_of_other_labels_are_refused_before_training(files):
         getattr(files, name).write_text(before, encoding="utf-8")
 
 
-def test_what_is_read_twice_is_no_stream(tmp_path):
-    with pytest.raises(InputError, match=r"^-: .*task data must be read twice"):
-        prepare(TaskFiles(train=Path("-"), dev=tmp_path / "dev.txt"), NONE)
+def test_only_the_layers_of_sentences_that_are_read_are_computed(train, monkeypatch):
+    computed = []
+    write = layer_cache._write
+
+    def note(embedder, sentences, *others):
+        computed.append(len(sentences))
+        write(embedder, sentences, *others)
+
+    monkeypatch.setattr(layer_cache, "_write", note)
+    for name in ("run", "again"):
+        train(name, settings={"epochs": 1, "label_share": 0.3})
+    assert computed == [3, 10]

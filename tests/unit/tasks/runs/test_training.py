@@ -82,15 +82,6 @@ def test_a_share_of_the_sentences_is_read_in_lower_case_too():
     assert len(every) == 40
 
 
-@pytest.mark.parametrize(
-    ("task", "units", "named"),
-    [("sentiment", "words", "not for sentiment"), ("ner", "characters", "units=characters")],
-)
-def test_only_tasks_that_tag_words_are_read_in_lower_case(task, units, named):
-    with pytest.raises(InputError, match=rf"^train\.lowercase_share .*{named}\.$"):
-        lowercase_copies(find_task(task).in_units(units), [sentence_of("A")], share=0.5, seed=0)
-
-
 def test_prediction_batches_are_bounded_in_words():
     held = examples([1, 5000, 3000, 10, 10])
     assert list(prediction_batches(held)) == [[0, 3, 4], [2], [1]]

@@ -67,7 +67,7 @@ def test_a_missing_library_is_named(monkeypatch):
     def missing(_: str) -> str:
         raise PackageNotFoundError("kiwipiepy")
 
-    monkeypatch.setattr("elmokit.text.tokenizers.korean.version", missing)
+    monkeypatch.setattr("importlib.metadata.version", missing)
     with pytest.raises(MissingExtraError, match=r"kiwipiepy.*pip install .*\[ko\]"):
         KoreanTokenizer()
 

@@ -27,8 +27,22 @@ def test_names_give_tokenizers():
     assert build_tokenizer("simple") is build_tokenizer(TokenizerConfig(name="simple"))
     assert build_tokenizer(TokenizerConfig()).name == "whitespace"
     assert build_tokenizer(TokenizerConfig(name=AUTO)) is build_tokenizer("simple")
-    with pytest.raises(ConfigError, match=r"'moses'.*whitespace, simple, english, korean"):
+    with pytest.raises(
+        ConfigError, match=r"'moses'.*whitespace, simple, characters, english, korean"
+    ):
         build_tokenizer("moses")
+
+
+def test_a_language_is_a_version_of_simple():
+    german = TokenizerConfig(name="simple:de")
+    assert german == TokenizerConfig(name="simple", version="3, de")
+    assert build_tokenizer(german) is build_tokenizer("simple:de")
+    assert build_tokenizer(german).version == "3, de"
+    assert tokenizer_for_model(german, "simple") == german
+    with pytest.raises(ConfigError, match=r"'xx'.*en, de, fr, hi, tr"):
+        build_tokenizer("simple:xx")
+    with pytest.raises(ConfigError, match=r"'korean:de'"):
+        build_tokenizer("korean:de")
 
 
 def test_another_version_is_warned_about_once(caplog):
@@ -40,7 +54,7 @@ def test_another_version_is_warned_about_once(caplog):
         build_tokenizer(TokenizerConfig(name="simple", version=build_tokenizer("simple").version))
         build_tokenizer(TokenizerConfig(name="simple"))
     (message,) = caplog.messages
-    for part in ("'simple'", "'0'", "'2'", "install the version of elmokit that made the model"):
+    for part in ("'simple'", "'0'", "'3'", "install the version of elmokit that made the model"):
         assert part in message
 
 
@@ -68,7 +82,7 @@ class TestOfAModel:
 
     def test_another_one_is_warned_about(self, caplog):
         assert tokenizer_for_model(self.OWN, "whitespace") == TokenizerConfig(name="whitespace")
-        assert "'whitespace', but the model was trained with 'simple'" in caplog.text
+        assert "'whitespace', but the model was trained with 'simple 1'" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from elmokit.text.tokenizers.simple import SimpleTokenizer
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return SimpleTokenizer()
+    return SimpleTokenizer("en")
 
 
 def split(text):
@@ -85,7 +85,7 @@ def test_sentences(tokenizer, text, sentences):
 
 def test_version_1_knows_full_width_ends_only(caplog):
     text = "你好!我们走吧?好。再见"
-    assert len(SimpleTokenizer().sentences(text)) == 4
+    assert len(SimpleTokenizer("en").sentences(text)) == 4
     earlier = build_tokenizer(TokenizerConfig(name="simple", version="1"))
     assert earlier.version == "1"
     assert len(earlier.sentences(text)) == 2
@@ -102,7 +102,7 @@ def test_version_1_knows_full_width_ends_only(caplog):
     ],
 )
 def test_typographic_text_gives_the_tokens_of_plain_text(typographic, plain):
-    tokenizer = SimpleTokenizer()
+    tokenizer = SimpleTokenizer("en")
     assert NormalizingTokenizer(tokenizer, "plain-1").sentences(typographic) == tokenizer.sentences(
         plain
     )
@@ -119,7 +119,7 @@ def test_time_is_linear_in_the_length_of_a_line(method, without_type_checks):
         line, found = "by.The on " * (num_bytes // 10), []
         for _ in range(2):
             begin = time.process_time()
-            getattr(SimpleTokenizer(), method)(line)
+            getattr(SimpleTokenizer("en"), method)(line)
             found.append(time.process_time() - begin)
         return min(found)
 
@@ -128,10 +128,55 @@ def test_time_is_linear_in_the_length_of_a_line(method, without_type_checks):
 
 def test_what_is_kept_of_tokens_is_bounded_and_shared(monkeypatch):
     monkeypatch.setattr(simple, "_MAX_CACHED_CHUNKS", 100)
-    tokenizer = SimpleTokenizer()
+    tokenizer = SimpleTokenizer("en")
     for number in range(1000):
         tokenizer.sentences(f"wörd{number:03d}é, again.")
         assert len(tokenizer._cache) <= 100
         assert len(tokenizer._known) <= 300
     first, second = (tokenizer.tokenize(text) for text in ("(again)", "again!"))
     assert first[1] is second[0]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "sentences"),
+    [
+        ("de", "Am 3. Mai kam er. Es regnete.", ["Am 3. Mai kam er .", "Es regnete ."]),
+        ("de", "Rund 5 Mio. Euro bzw. 2 Mrd. Yen.", ["Rund 5 Mio. Euro bzw. 2 Mrd. Yen ."]),
+        ("de", "Es sind 5 Mio. Das war viel.", ["Es sind 5 Mio .", "Das war viel ."]),
+        (
+            "de",
+            "Friedrich II. von Preußen, z.B. hier.",
+            ["Friedrich II. von Preußen , z.B. hier ."],
+        ),
+        ("de", "Das war 1995. Dann kam er.", ["Das war 1995 .", "Dann kam er ."]),
+        ("de", "Er hat's. Ottos Abk. für etwas.", ["Er hat's .", "Ottos Abk . für etwas ."]),
+        (
+            "fr",
+            "L'homme qu’il a vu. M. Dupont dort.",
+            ["L' homme qu’ il a vu .", "M. Dupont dort ."],
+        ),
+        ("fr", "C'est aujourd'hui, l' an neuf.", ["C' est aujourd'hui , l' an neuf ."]),
+        ("tr", "Ankara'da Dr. Ali 20. yüzyılda.", ["Ankara'da Dr. Ali 20. yüzyılda ."]),
+        ("tr", "1980'de II. Mehmet geldi. O iyi.", ["1980'de II. Mehmet geldi .", "O iyi ."]),
+        ("hi", "डॉ. शर्मा आए। वे गए।", ["डॉ. शर्मा आए ।", "वे गए ।"]),
+        (
+            "",
+            "Dr. Smith can't, Mary's etc. and so.",
+            ["Dr .", "Smith can't , Mary's etc . and so ."],
+        ),
+        ("", "Initialen wie J. Smith bleiben.", ["Initialen wie J. Smith bleiben ."]),
+    ],
+)
+def test_each_language_has_its_abbreviations(language, text, sentences):
+    tokenizer = SimpleTokenizer(language)
+    found = tokenizer.sentences(text)
+    assert found == [split(sentence) for sentence in sentences]
+    assert tokenizer.version == ("3" if not language else f"3, {language}")
+    for tokens in found:  # tokenized text is left alone
+        assert tokenizer.tokenize(" ".join(tokens)) == tokens
+
+
+def test_english_is_what_version_2_took_every_language_for():
+    earlier = build_tokenizer(TokenizerConfig(name="simple", version="2"))
+    text = "Dr. Smith can't. Mary's U.S. e-mail, anti-war, 1980's. The 3. Mai l'homme."
+    assert SimpleTokenizer("en").sentences(text) == earlier.sentences(text)

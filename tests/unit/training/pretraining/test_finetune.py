@@ -1,5 +1,6 @@
 """Fine-tuning: changed vocabularies, a fresh softmax, perplexities before and after."""
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,9 @@ import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.corpus.preparation import VocabConfig
-from elmokit.corpus.shards import write_shards
+from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -22,10 +23,8 @@ from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with
 from elmokit.training.pretraining.pretrain import RunOptions
 from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
 from elmokit.training.schedules import Limits
-from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.model_dir import load_model
 
-from ....builders.conversion import convert
 from ....builders.training_models import VOCAB, WORDS, random_sentences, toy_model, write_text
 
 FULL = SoftmaxConfig(kind="full")
@@ -47,6 +46,37 @@ def probs(model, hidden):
 
 def bilm_tensors(model):
     return {n: v for n, v in model.state_dict().items() if not n.startswith("softmax.")}
+
+
+@pytest.mark.parametrize(("num_known", "is_refused"), [(2, True), (4, False)])
+def test_text_of_another_language_is_refused_before_an_update(tmp_path, num_known, is_refused):
+    toy_model().save(tmp_path / "base")
+    words = ["ein", "ganz", "anderer", "Text"] * 8
+    text = write_text(tmp_path / "text.txt", [[*words, *["bank"] * num_known]] * 30)
+    arguments = (CONFIG, str(tmp_path / "base"), [text], tmp_path / "run", RunOptions(limits=SHORT))
+    if is_refused:
+        with pytest.raises(FormatError, match=r"9\d\.\d% .*unknown.*--vocab"):
+            finetune(*arguments)
+    else:
+        finetune(*arguments)
+
+
+@pytest.mark.parametrize("has_valid", [True, False])
+def test_replayed_text_is_trained_on_and_not_validated_on(has_valid, tmp_path):
+    toy_model().save(tmp_path / "base")
+    domain = write_text(tmp_path / "domain.txt", [["river", "bank"]] * 200)
+    general = write_text(tmp_path / "general.txt", [["money", "boat", "of"]] * 7)
+    config = replace(CONFIG, text=TextConfig(replay=str(general), replay_share=0.25))
+    options = RunOptions(limits=SHORT, valid=[domain] if has_valid else ())
+    finetune(config, str(tmp_path / "base"), [domain], tmp_path / "run", options)
+    trained, validated = (
+        list(itertools.chain.from_iterable(ShardSet.open(tmp_path / "run" / name).sentences()))
+        for name in ("shards", "valid")
+    )
+    assert trained.count("boat") * 3 == pytest.approx(0.25 * len(trained), abs=3)
+    assert set(validated) == {"river", "bank"}
+    with pytest.raises(InputError, match="--replay"):
+        finetune(config, str(tmp_path / "base"), [tmp_path / "run/shards"], tmp_path / "second")
 
 
 class TestWithVocab:
@@ -192,15 +222,6 @@ class TestFinetune:
         assert result.before["in_domain"].forward == np.inf
         assert np.isfinite(result.after["in_domain"].mean)
 
-    def test_other_general_text_is_another_job(self, save, domain, tmp_path):
-        model_path = save()
-        texts = [write_text(tmp_path / f"{n}.txt", random_sentences(n)) for n in (20, 30)]
-        first = self.run(model_path, domain, tmp_path, general=texts[:1])
-        with pytest.raises(ConfigError, match=r"general was .*20\.txt.* is now .*30\.txt"):
-            self.run(model_path, domain, tmp_path, general=texts[1:], resume=True)
-        again = self.run(model_path, domain, tmp_path, general=texts[:1], resume=True)
-        assert again.before == first.before
-
     def test_the_model_knows_its_base(self, save, domain, tmp_path):
         scores = {
             "scores": {"names": "71.0"},
@@ -213,24 +234,6 @@ class TestFinetune:
         assert facts["base_model"] == {"name": "base", "hash": base_hash}
         assert facts["base"] == {"steps": 90, "corpus": "news"}
         assert facts["steps"] == 10
-
-    def test_the_options_of_an_original_come_back(self, domain, tmp_path):
-        original, files = tmp_path / "original", ("options.json", "weights.hdf5")
-        write_bilm_tf(toy_model(vocab=VOCAB), *(original / name for name in files))
-        VOCAB.write(original / "vocab.txt")
-        options = json.loads((original / "options.json").read_text())
-        options |= {"n_train_tokens": 768648884, "all_clip_norm_val": 10.0, "unroll_steps": 20}
-        (original / "options.json").write_text(json.dumps(options))
-        convert(original, tmp_path / "base")
-
-        vocab = WordVocab([*VOCAB.words, "ship", "unseen"])
-        self.run(str(tmp_path / "base"), domain, tmp_path, vocab=vocab)
-        report = convert(tmp_path / "tuned", tmp_path / "back")
-        back = json.loads((tmp_path / "back" / "options.json").read_text())
-        assert options["n_tokens_vocab"] == len(VOCAB)
-        assert back == {**options, "n_tokens_vocab": len(vocab)}
-        assert report.same_bits
-        assert "original_options" not in load_model(tmp_path / "tuned").training_metadata["base"]
 
     @pytest.mark.parametrize(
         ("tokenizer", "normalization"), [("simple", "plain-1"), ("whitespace", "NFC")]

@@ -1,6 +1,7 @@
 """Pre-training as a function: from text files to a model directory."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -13,6 +14,7 @@ from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.optimizers import OptimizerConfig
+from elmokit.training.pretraining import start
 from elmokit.training.pretraining.pretrain import (
     PretrainConfig,
     RunOptions,
@@ -47,6 +49,20 @@ SHORT = Limits(tokens=100)
 @pytest.fixture
 def corpus(tmp_path):
     return write_text(tmp_path / "corpus.txt", random_sentences(60))
+
+
+@pytest.mark.parametrize("is_quick", [True, False])
+def test_auto_precision_is_decided_once_for_a_run(is_quick, corpus, tmp_path, monkeypatch):
+    def run(**options):
+        pretrain(CONFIG, [corpus], tmp_path / "run", RunOptions(device="cpu", **options))
+        record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+        return record["config"]["train"]["precision"]
+
+    monkeypatch.setattr(start, "has_quick_bf16", lambda device: is_quick)
+    chosen = run(limits=SHORT)
+    assert chosen == ("bf16" if is_quick else "fp32")
+    monkeypatch.setattr(start, "has_quick_bf16", lambda device: not is_quick)
+    assert run(limits=Limits(tokens=200), resume=True) == chosen
 
 
 def test_text_becomes_a_model(corpus, tmp_path):

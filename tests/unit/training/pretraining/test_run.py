@@ -126,7 +126,6 @@ class TestResuming:
     @pytest.mark.parametrize(
         "settings",
         [
-            {"train": {"batch_growth": ((0.3, 6), (0.6, 8))}},
             {"train": {"batch_growth": ((0.5, 8),)}},  # after the checkpoint
             {"softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.7)},
             {
@@ -150,13 +149,6 @@ class TestResuming:
         assert resumed.updates.progress.step == 5
         resumed.run()
         assert_same_run(resumed, whole)
-
-    def test_a_shorter_budget_still_validates_what_was_trained(self, build):
-        with pytest.raises(Interrupted):  # the first of three validations would have been at 10
-            build(30, on_event=stop_at(6)).run()
-        shorter = build(5)
-        assert shorter.run().perplexity is not None
-        assert [row["step"] for row in log_of(shorter) if "valid_mean" in row] == [5]
 
     @pytest.mark.parametrize("best", [{}, {"best": "low"}])
     def test_a_checkpoint_without_its_best_score_is_damaged(self, build, best):
@@ -190,12 +182,6 @@ class TestBatchGrowth:
         # of 240 targets: 20 an update to 60, 30 to 120, then 40
         assert tokens == [20, 40, 60, 90, 120, 160, 200, 240]
         assert run.updates.state.num_rows == 8
-
-    def test_rows_stay_where_the_budget_of_a_resumed_run_is_longer(self, build):
-        build(12, train={"batch_growth": ((0.5, 8),)}).run()
-        longer = build(48, train={"batch_growth": ((0.5, 8),)})
-        assert longer.run().progress.tokens == 48 * TARGETS
-        assert longer.updates.state.num_rows == 8
 
     def test_a_corpus_too_small_for_the_largest_batch_is_refused_at_the_start(self, build):
         with pytest.raises(ValueError, match="1000 rows x 5 words = 5000"):
@@ -241,23 +227,6 @@ class TestStopping:
         assert result.stopped_early
         assert result.progress.step == 4
         assert run.checkpoints.latest.name == "step-000000004"
-
-    @pytest.mark.parametrize(
-        ("budget_seconds", "has_checkpoint", "seconds", "was_validated", "due"),
-        [
-            (None, False, 14.9, False, False), (None, False, 15.0, False, True),
-            (None, False, 0.1, True, True), (None, True, 119.9, True, False),
-            (None, True, 120.0, False, True), (90.0, False, 8.9, False, False),
-            (90.0, True, 8.9, False, False), (90.0, True, 9.0, False, True),
-        ],
-    )  # fmt: skip
-    def test_the_first_checkpoint_comes_early_and_a_short_budget_has_ten(
-        self, build, budget_seconds, has_checkpoint, seconds, was_validated, due
-    ):
-        run = build(train={"checkpoint_steps": None, "checkpoint_seconds": 120.0})
-        run.budget = dataclasses.replace(run.budget, seconds=budget_seconds)
-        run._has_checkpoint = has_checkpoint
-        assert run._save_is_due(seconds, was_validated) is due
 
     @pytest.mark.parametrize(
         ("number", "step"), [(signal.SIGINT, 7), (signal.SIGTERM, 12), (signal.SIGHUP, 7)]

@@ -134,13 +134,6 @@ class TestBest:
         for path in (tmp_path / "metrics.jsonl", tmp_path / "config.json"):
             json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
 
-    def test_training_metadata_say_where_the_model_comes_from(self, build, text, tmp_path):
-        report = build().validate(Progress(step=7, tokens=300, seconds=2.04), 0.5)
-        facts = load_model(tmp_path / BEST).training_metadata
-        assert (facts["steps"], facts["targets_seen"], facts["seed"]) == (7, 300, 3)
-        assert facts["epochs"] == pytest.approx(300 / text.shards.num_targets)
-        assert facts["perplexity"]["mean"] == report.mean
-
 
 class TestFinish:
     @pytest.mark.parametrize("is_killed", [False, True])

@@ -125,19 +125,6 @@ def test_what_cannot_be_computed_in_time_is_refused_at_once_and_the_rest_is_fini
     assert short.results == ["S"]
 
 
-def test_what_was_begun_is_finished_after_the_limit(computation):
-    computation.go.clear()
-
-    async def steps(batcher):
-        job = ask(batcher, computation, "a" * 10, "b" * 10, timeout_seconds=0.05)
-        await begun(computation)
-        await asyncio.sleep(0.07)
-        computation.go.set()
-        return (await job).results
-
-    assert run(steps) == ["A" * 10, "B" * 10]
-
-
 def test_batches_do_not_mix_computations(computation):
     other = Recorder()
 

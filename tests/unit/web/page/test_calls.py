@@ -1,14 +1,12 @@
 """Answers to calls, and the codes of errors."""
 
 import json
-import re
 
 import pytest
 
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import MissingExtraError
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.curves import check_run_dir
-from elmokit.web.page import calls as calls_module
 from elmokit.web.page.calls import MAX_TOP, MAX_WORDS, CallError, Calls
 from elmokit.web.page.models import ExploredModel
 from elmokit.weights.stored_bilm import LoadedBiLM
@@ -75,16 +73,6 @@ def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(calls, tm
     assert ask_until_read(calls)["num_sentences"] == 2
 
 
-def test_no_error_of_the_reading_thread_is_lost(calls, tmp_path, monkeypatch):
-    def fail(*_):
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(calls_module, "index_corpus", fail)
-    calls = Calls([ExploredModel("toy", tmp_path, calls._models["toy"])], corpus=[tmp_path])
-    with pytest.raises(CallError, match="no room"):
-        ask_until_read(calls)
-
-
 @pytest.mark.parametrize(
     ("method", "model", "given", "code"),
     [
@@ -128,13 +116,6 @@ def test_bad_calls_get_a_code(calls, method, model, given, code):
     assert refused.value.code == code
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"", b"\xff", b"[" * 100_000])
-def test_what_is_no_call_is_bad_input(calls, body):
-    with pytest.raises(CallError) as refused:
-        calls.answer("open", body)
-    assert refused.value.code == "bad-input"
-
-
 def test_without_its_tokenizer_a_model_reads_what_stands_between_spaces(tmp_path, monkeypatch):
     def missing(self, sentence):
         raise MissingExtraError("pysbd", extra="en")
@@ -145,37 +126,6 @@ def test_without_its_tokenizer_a_model_reads_what_stands_between_spaces(tmp_path
     calls.load_tokenizers()
     (tokens,) = ask(calls, "tokenize", model="toy", text="It was dark. So  what?")["sentences"]
     assert [token["text"] for token in tokens] == ["It", "was", "dark.", "So", "what?"]
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (MissingExtraError("kiwipiepy", extra="ko"), "missing-extra"),
-        (InputError("refused"), "bad-input"),
-        (ValueError("broken"), None),
-        (TypeError("broken"), None),
-    ],
-)
-def test_bugs_are_no_fault_of_the_call(calls, monkeypatch, error, code):
-    def fail(call):
-        raise error
-
-    monkeypatch.setitem(calls._methods, "open", fail)
-    with pytest.raises(
-        type(error) if code is None else CallError, match=re.escape(str(error))
-    ) as caught:
-        ask(calls, "open", model="toy")
-    assert getattr(caught.value, "code", None) == code
-
-
-def test_what_is_made_of_a_model_is_kept(calls, monkeypatch):
-    given = {"model": "toy", "words": WORDS}
-    layers = calls.answer("layers", json.dumps(given).encode())
-    rows = ask(calls, "surprisal", **given)
-    for name in ("Embedder", "TextScorer"):
-        monkeypatch.setattr(calls_module, name, None)
-    assert calls.answer("layers", json.dumps(given).encode()) == layers
-    assert ask(calls, "surprisal", **given, state="warm") == rows
 
 
 def test_many_likeliest_words_of_few_words_and_few_of_many_are_named(calls):

@@ -1,16 +1,14 @@
 import gzip
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 import elmokit
-from elmokit.errors import InputError
 from elmokit.web.page import models
-from elmokit.web.page.export import catalog, export_explorer
+from elmokit.web.page.export import export_explorer
 from elmokit.web.page.models import STATIC
 
 from ....builders.browser_calls import load_exported
@@ -47,7 +45,7 @@ def test_an_export_has_page_catalog_rules_and_models(model_dir, tmp_path):
     assert warm["hidden"].shape[:2] == (entry["num_layers"] - 1, 2)
     assert np.abs(warm["cell"]).max() > 0
     rules = json.loads((site / "tokenizer-rules.json").read_text(encoding="utf-8"))
-    assert rules["simple"]["contractions"]["cannot"] == 3
+    assert rules["simple"] == {}  # the toy model takes words between spaces
     assert all(path.stat().st_mode & 0o777 == 0o666 & ~_umask() for path in files)
 
 
@@ -86,19 +84,3 @@ def test_an_interrupted_export_leaves_nothing(model_dir, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         export_explorer([str(model_dir)], tmp_path / "site")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_model_too_large_for_a_browser_is_told_the_way(model_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "MAX_BROWSER_BYTES", 10)
-    with pytest.raises(InputError, match="elmokit explore"):
-        export_explorer([str(model_dir)], tmp_path / "site")
-    assert not (tmp_path / "site").exists()
-
-
-@pytest.mark.parametrize(
-    ("number", "label"),
-    [(0, None), (3, "0.txt, 1.txt, 2.txt"), (2000, "0.txt … 1999.txt (2,000)")],
-)
-def test_a_corpus_of_many_files_has_a_short_label(number, label):
-    corpus = [Path(f"wiki/{i}.txt") for i in range(number)]
-    assert catalog([], served=True, corpus=corpus)["corpus"] == label

@@ -1,9 +1,6 @@
 """Names of models, and the files that are made of them."""
 
 import json
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,9 +12,7 @@ from elmokit.errors import MissingExtraError
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.web.page import models
 from elmokit.web.page.models import (
-    MADE_FILES,
     STATIC,
-    ExploredModel,
     distinct_names,
     language_of,
     load_explored,
@@ -39,25 +34,6 @@ from ....builders.training_models import toy_model
 )
 def test_no_two_have_one_name(names, expected):
     assert distinct_names(names.split()) == expected.split()
-
-
-def test_a_file_is_made_once_for_all_who_ask_at_the_same_time(tmp_path, monkeypatch):
-    made, all_ask = [], threading.Barrier(4)
-
-    def make(model):
-        made.append(model)
-        time.sleep(0.05)
-        return b"made"
-
-    def ask(_):
-        all_ask.wait(20)
-        return explored.made_file("warm.safetensors")
-
-    monkeypatch.setitem(MADE_FILES, "warm.safetensors", make)
-    explored = ExploredModel("toy", tmp_path, toy_model().stored())
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(ask, range(4))) == [b"made"] * 4
-    assert len(made) == 1
 
 
 def test_prepared_layers_are_those_of_the_embedder(tmp_path):

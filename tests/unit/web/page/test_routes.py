@@ -74,22 +74,6 @@ def test_calls_answer_as_the_library(page):
     np.testing.assert_allclose(numbers, layers, atol=1e-5)
 
 
-def test_an_error_of_a_call_has_a_code_and_is_none_of_the_page(page):
-    status, answer = page.post("/api/open", {"model": "none"})
-    assert (status, answer["error"]["code"]) == (200, "unknown-model")
-
-
-def test_a_bug_is_logged_and_is_no_fault_of_the_reader(page, monkeypatch, caplog):
-    def broken(*_):
-        raise ValueError("broken")
-
-    monkeypatch.setitem(page.calls._methods, "open", broken)
-    assert page.post("/api/open", {"model": "toy"})[0] == 500
-    monkeypatch.setitem(page.files, "models/toy/warm.safetensors", broken)
-    assert page.ask("GET", "/models/toy/warm.safetensors")[0] == 500
-    assert caplog.text.count("failed with ValueError") == 2
-
-
 def test_a_package_of_links_serves_its_files(tmp_path, monkeypatch):
     """As some package managers install: each file is a link."""
     for path in filter(Path.is_file, STATIC.rglob("*")):

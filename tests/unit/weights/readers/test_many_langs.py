@@ -89,16 +89,3 @@ def test_a_list_has_a_line_for_each_row_of_its_table(folder, tmp_path, name, cha
         convert(folder, tmp_path / "model")
     for part in (name, f"{len(changed)} lines", f"{len(lines)} rows"):
         assert part in str(raised.value)
-
-
-@pytest.mark.parametrize("name", ["config.json", "configs/cnn_50.json"])
-@pytest.mark.parametrize(
-    "damage", [lambda text: text.encode("utf-16"), lambda text: text[:-2].encode()]
-)
-def test_a_configuration_that_cannot_be_read_is_not_taken_for_a_missing_one(
-    folder, tmp_path, damage, name
-):
-    path = folder / name
-    path.write_bytes(damage(path.read_text()))
-    with pytest.raises(FormatError, match=name):
-        convert(folder, tmp_path / "model")

@@ -72,15 +72,6 @@ def test_nothing_in_a_pickle_is_run(save, tmp_path):
     assert not planted.exists()
 
 
-def test_other_values_are_refused(save, tmp_path):
-    with pytest.raises(FormatError, match="expected tensors by name, got list"):
-        read_state(save([torch.ones(1)], tmp_path / "x"))
-    with pytest.raises(FormatError, match=r"`a` of shape \(1,\) has values that are not finite"):
-        read_state(save({"a": torch.tensor([float("nan")])}, tmp_path / "x"))
-    with pytest.raises(FormatError, match=r"wants to call `torch\."):
-        read_state(save({"a": torch.eye(3).to_sparse()}, tmp_path / "x"))
-
-
 def test_a_small_storage_is_no_large_tensor(save, tmp_path):
     wide = torch.ones(1).expand(1 << 20, 1 << 20)
     with pytest.raises(FormatError, match=r"`a` of shape \(1048576, 1048576\) has only 4 bytes"):
@@ -100,11 +91,3 @@ def test_compressed_records_are_refused(tmp_path):
     assert kind_of(tmp_path / "x") == "PyTorch"
     with pytest.raises(FormatError, match="compressed"):
         read_state(tmp_path / "x")
-
-
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_truncated_files(save, share, tmp_path):
-    path = save({"a": torch.randn(1000)}, tmp_path / "weights.th")
-    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(FormatError, match=r"weights\.th: (no whole state dict|damaged)"):
-        read_state(path)

@@ -10,18 +10,18 @@ export class SimpleTokenizer {
   #rules;
   #patterns;
   #lists;
-  #glue;
 
   /** @param {Object} rules  Of tokenizer-rules.json. @param {string} version  Of the model's text. */
   constructor(rules, version) {
-    const { simple } = rules;
+    const simple = rules.simple[version];
     this.#rules = simple;
     this.#patterns = Object.fromEntries(
       Object.entries(simple.patterns).map(([name, source]) => [name, new RegExp(source, "v")]),
     );
     this.#patterns.token = new RegExp(simple.patterns.token, "gv");
-    this.#patterns.acronym = new RegExp(`^(?:${simple.patterns.acronym})$`, "v");
-    this.#glue = version === "1" ? this.#patterns.glue_of_version_1 : this.#patterns.glue;
+    const whole = simple.has_ordinals ? ["acronym", "ordinal"] : ["acronym"];
+    const sources = whole.map((name) => simple.patterns[name]).join("|");
+    this.#patterns.abbreviation = new RegExp(`^(?:${sources})$`, "v");
     const names = ["titles", "references", "abbreviations"];
     this.#lists = Object.fromEntries(names.map((name) => [name, new Set(simple[name])]));
     this.spaces = new RegExp(`${rules.spaces}+`, "v");
@@ -37,7 +37,7 @@ export class SimpleTokenizer {
   /** Sentences without white space between them. */
   #pieces(chunk) {
     if (this.#isPlain(chunk) || chunk.includes("://") || chunk.includes("@")) return [chunk];
-    return chunk.split(this.#glue);
+    return chunk.split(this.#patterns.glue);
   }
 
   #isPlain(chunk) {
@@ -66,7 +66,7 @@ export class SimpleTokenizer {
     return tokens;
   }
 
-  /** Clitics from an English word, Han and kana from each other. */
+  /** Clitics from a word, Han and kana from each other. */
   #splitWord(word) {
     const key = word.toLowerCase();
     if (Object.hasOwn(this.#rules.contractions, key)) {
@@ -77,6 +77,8 @@ export class SimpleTokenizer {
       const pieces = new RegExp(this.#rules.patterns.han_kana_pieces, "gv");
       return Array.from(word.matchAll(pieces), ([piece]) => piece);
     }
+    const elision = this.#patterns.elision.exec(word);
+    if (elision !== null) return [elision[0], word.slice(elision[0].length)];
     const clitic = this.#patterns.clitic.exec(word);
     return clitic !== null && clitic.index > 0 ? [word.slice(0, clitic.index), clitic[0]] : [word];
   }
@@ -96,7 +98,7 @@ export class SimpleTokenizer {
     return (
       this.#lists.references.has(stem) ||
       this.#lists.abbreviations.has(stem) ||
-      this.#patterns.acronym.test(stem)
+      this.#patterns.abbreviation.test(stem)
     );
   }
 }

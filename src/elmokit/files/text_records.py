@@ -1,0 +1,339 @@
+"""Records of one text file: a line of plain text or JSON, a row of a table, a FASTA sequence.
+
+The suffix tells the kind of a file. A file of another suffix, or standard input, that holds JSON
+lines or a table is read as such if its field or column is named, and is otherwise refused: its keys
+and separators would be words. Readers above decide what a bad record means: corpora skip and count
+it, elsewhere it is an error.
+"""
+
+import csv
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.files.damage import damage
+from elmokit.files.json_files import is_json
+from elmokit.files.lines import MAX_LINE_BYTES, BadLine, csv_rows, decode_line, raw_lines
+from elmokit.files.parquet_pages import ParquetPages
+from elmokit.files.sources import AnyFile, file_kind, file_size, plain_suffix
+from elmokit.wording import Location
+
+WHOLE_LINES = "0"
+"""As the name of a column: the whole line, whatever the file looks like."""
+ONE_RECORD_A_LINE = (
+    "Write a record on each line of a file named .jsonl (of a list: jq -c '.[]' IN > OUT.jsonl)."
+)
+CHOOSE = (
+    "Choose with --column NAME the one that holds the text (a number from 1 in a table without a "
+    "header; 0 reads whole lines of any file as text)."
+)
+_SNIFFED_LINES, _SNIFFED_BYTES = 10, 1 << 16
+"""By which a file is known, at least one line."""
+_ROWS_TOGETHER, _BATCH_BYTES, _MAX_PAGE_BYTES = 256, 1 << 25, 1 << 27
+"""Of Parquet: rows in memory, bytes that repeated texts may make of them, and size of a page, to
+which twice that of the file is added: some programs write pages of 100 MB."""
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_COLUMN_NAME = re.compile(r"[^\W\d][\w.\-]*")
+
+Lines = Iterator[tuple[int, bytes | None]]
+"""(number from 1, line), as from `raw_lines`."""
+
+
+class TextRecord(NamedTuple):
+    """The text of a record, or why there is none."""
+
+    number: int
+    """Where it begins: a line, of Parquet a row, from 1."""
+    text: bytes | BadLine
+    key: Any = None
+    """Value of the field of ids, if one was named, or the id of a FASTA sequence."""
+
+
+class TextRecords:
+    """The records of one file; iterate once.
+
+    Args:
+        path: The file, plain or compressed, but no archive.
+        text_field: Field of JSON lines, or column of Parquet and of tables (a number from 1: the
+            first row is no header), that holds the text; None: ``text``. `WHOLE_LINES`: the lines
+            as they are. Prose has no columns, so this does not matter there.
+        id_field: Field or column of the keys.
+        max_line_bytes: Longer lines are `BadLine`; so that a record may hold a book, not those of
+            JSON lines up to `MAX_LINE_BYTES`.
+
+    Raises:
+        FormatError: while reading, for a file that is no text, lacks the column or is damaged.
+        InputError: for ``id_field`` and a file without fields.
+    """
+
+    def __init__(
+        self,
+        path: AnyFile,
+        *,
+        text_field: str | None = None,
+        id_field: str | None = None,
+        max_line_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
+        self.path, self.max_line_bytes = path, max_line_bytes
+        self._given, self._text_field, self._id_field = text_field, text_field or "text", id_field
+        self.num_bytes = 0
+        """Of the lines read so far, decompressed; 0 for Parquet."""
+
+    def __iter__(self) -> Iterator[TextRecord]:
+        kind, delimiter = file_kind(self.path), _DELIMITERS.get(plain_suffix(self.path))
+        if kind == "parquet":
+            return self._parquet_records()
+        if kind == "fasta":
+            return self._fasta_records()
+        if kind == "jsonl":
+            return self._json_records(self._lines(max(MAX_LINE_BYTES, self.max_line_bytes)))
+        if delimiter and self._given != WHOLE_LINES:
+            return self._table_records(self._lines(self.max_line_bytes), delimiter)
+        return self._text_records()
+
+    def _lines(self, max_line_bytes: int) -> Lines:
+        for number, raw in enumerate(raw_lines(self.path, max_line_bytes), 1):
+            self.num_bytes += len(raw or b"") + 1
+            yield number, raw
+
+    def _text_records(self) -> Iterator[TextRecord]:
+        lines = self._lines(self.max_line_bytes)
+        if self._given != WHOLE_LINES:
+            head = list(_first_lines(lines))
+            lines = itertools.chain(head, lines)
+            found = self._structure([raw for _, raw in head if raw and raw.strip()])
+            if found is not None and self._given is None:
+                looks = f"a table with {found!r} between columns. {CHOOSE}"
+                if found == "{":
+                    looks = "JSON lines. Name it .jsonl, or name the field with --column NAME."
+                raise FormatError(f"{self.path}: not read as prose, because it looks like {looks}")
+            if found is not None:
+                yield from (
+                    self._json_records(lines) if found == "{" else self._table_records(lines, found)
+                )
+                return
+        if self._id_field is not None:
+            raise InputError(
+                f"{self.path}: plain text has no field {self._id_field!r} of ids. --id-field is "
+                "for .jsonl, .csv, .tsv and .parquet; FASTA (.fasta, .fa, …) has ids of its own."
+            )
+        for number, raw in lines:
+            yield TextRecord(number, BadLine("too_long") if raw is None else raw)
+
+    def _structure(self, head: Sequence[bytes]) -> str | None:
+        """Return the delimiter of a table, ``{`` for JSON lines, None for prose."""
+        if not head:
+            return None
+        if is_json(head[0], dict):
+            return "{"
+        if plain_suffix(self.path) == ".json" and head[0].lstrip()[:1] in (b"{", b"["):
+            raise FormatError(f"{self.path}: JSON, not text. {ONE_RECORD_A_LINE}")
+        lines = [line for raw in head if isinstance(line := decode_line(raw), str)]
+        return delimiter_of(lines)
+
+    # --- tables
+
+    def _table_records(self, lines: Lines, delimiter: str) -> Iterator[TextRecord]:
+        faults: list[TextRecord] = []
+
+        def readable() -> Iterator[tuple[int, str]]:
+            for number, raw in lines:
+                text = decode_line(raw)
+                if isinstance(text, BadLine):
+                    faults.append(TextRecord(number, text))
+                else:
+                    yield number, text
+
+        columns: list[int | None] | None = None
+        for number, row in table_rows(self.path, readable(), delimiter):
+            yield from faults
+            faults.clear()
+            if not row:
+                yield TextRecord(number, BadLine("blank"))
+                continue
+            if columns is None:
+                columns = self._columns(row)
+                if not self._text_field.isdecimal():
+                    continue
+            text, key = (
+                row[at] if at is not None and at < len(row) else None for at in columns
+            )  # fmt: skip
+            yield self._record(number, text, key)
+        yield from faults
+
+    def _columns(self, first: Sequence[str]) -> list[int | None]:
+        names = [name.strip() for name in first]
+        numbers = [str(number) for number in range(1, len(first) + 1)]
+        places: list[int | None] = []
+        for field in (self._text_field, self._id_field):
+            if field is None:
+                places.append(None)
+                continue
+            there = numbers if field.isdecimal() else names
+            self._check_has(there, field)
+            places.append(there.index(field))
+        return places
+
+    def _check_has(self, columns: Sequence[str], field: str) -> None:
+        if field not in columns:
+            advice = CHOOSE if field == self._text_field else ""
+            raise FormatError(
+                f"{self.path}: no column {field!r}; it has: {', '.join(columns[:20])}. {advice}"
+            )
+
+    def _record(self, number: int, text: object, key: object = None) -> TextRecord:
+        if isinstance(text, str):
+            # an escaped lone surrogate of JSON passes through and then fails as UTF-8
+            return TextRecord(number, text.encode("utf-8", "surrogatepass"), key)
+        if isinstance(text, bytes):
+            return TextRecord(number, text, key)
+        return TextRecord(number, BadLine("no_text", note=f"no string in {self._text_field!r}"))
+
+    # --- JSON lines
+
+    def _json_records(self, lines: Lines) -> Iterator[TextRecord]:
+        for number, raw in lines:
+            line = decode_line(raw)
+            if isinstance(line, BadLine) or not line.strip():
+                yield TextRecord(number, line if isinstance(line, BadLine) else BadLine("blank"))
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                yield TextRecord(number, BadLine("bad_json", note=f"invalid JSON: {error}"))
+                continue
+            fields = record if isinstance(record, dict) else {}
+            if isinstance(text := fields.get(self._text_field), str):
+                yield self._record(number, text, fields.get(self._id_field or ""))
+            else:
+                names = ", ".join([*fields][:20]) or "no fields"
+                note = f"no string in the field {self._text_field!r}; the record has: {names}"
+                yield TextRecord(number, BadLine("no_text", note=note))
+
+    # --- FASTA
+
+    def _fasta_records(self) -> Iterator[TextRecord]:
+        """Yield each sequence with blanks between its letters, which makes each letter a token."""
+        start, key = 0, ""
+        letters: list[str] = []
+        for number, raw in self._lines(MAX_LINE_BYTES):
+            line = decode_line(raw)
+            if isinstance(line, BadLine):
+                yield TextRecord(number, line)
+            elif line.startswith(">"):
+                if start:
+                    yield self._record(start, " ".join("".join(letters)), key)
+                header = line[1:].split(None, 1)
+                start, key, letters = number, header[0] if header else "", []
+            elif start:
+                letters.append("".join(line.split()))
+            elif line.strip() and not line.startswith(";"):  # old files begin with such comments
+                raise Location(path=self.path, line=number).error(
+                    "expected a FASTA header, which begins with `>`. Name prose .txt."
+                )
+        if start:
+            yield self._record(start, " ".join("".join(letters)), key)
+
+    # --- Parquet
+
+    def _parquet_records(self) -> Iterator[TextRecord]:
+        try:
+            import pyarrow as arrow
+            import pyarrow.parquet as parquet
+        except ImportError as error:
+            raise MissingExtraError("pyarrow", extra="arrow") from error
+        self.path.open("rb").close()  # unlike pyarrow's, this system error names the path
+        number = 0
+        with ExitStack() as stack:
+            stack.enter_context(
+                damage(
+                    self.path,
+                    lambda: f"Rows before it: {number}. Copy or write the file again.",
+                    what="damaged Parquet file",
+                )
+            )
+            source: Any = self.path
+            if not isinstance(source, Path):  # pyarrow closes only what it opened itself
+                source = stack.enter_context(source.open("rb"))
+            opened = parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
+            file = stack.enter_context(opened)
+            schema = file.schema_arrow
+            fields = [self._text_field, *([self._id_field] if self._id_field else [])]
+            for field in fields:
+                self._check_has(list(schema.names), field)
+            stored = schema.field(self._text_field).type
+            kind = str(getattr(stored, "value_type", stored))  # that of a dictionary
+            if kind not in ("string", "large_string", "string_view"):
+                raise FormatError(
+                    f"{self.path}: column {self._text_field!r} must hold strings, got {kind}."
+                )
+            for batch in self._parquet_batches(file, fields):
+                texts = batch.column(self._text_field)
+                if not arrow.types.is_dictionary(texts.type):  # whose values may recur
+                    texts = texts.cast(arrow.large_binary())
+                keys = batch.column(self._id_field) if self._id_field else itertools.repeat(None)
+                for text, key in zip(texts, keys, strict=False):
+                    number += 1
+                    yield self._record(number, text.as_py(), key.as_py() if key else None)
+
+    def _parquet_batches(self, file: Any, fields: list[str]) -> Iterator[Any]:
+        """Yield few rows at a time, fewer where a dictionary or prefix may repeat a long text."""
+        paths = [file.schema.column(number).path for number in range(len(file.schema))]
+        column, pages = paths.index(self._text_field), ParquetPages(self.path)
+        max_page_bytes = 2 * (file_size(self.path) or 0) + _MAX_PAGE_BYTES
+        for group in range(file.num_row_groups):
+            headers = pages.pages(group, column)
+            if not isinstance(self.path, Path):  # for the others, all would be fetched twice
+                headers = itertools.islice(headers, 1)
+            longest = 1
+            for page in headers:
+                if page.num_bytes > max_page_bytes:
+                    raise ValueError(f"a page states {page.num_bytes:,} bytes")
+                longest = max(longest, page.num_bytes if page.names_again else 1)
+            num_rows = max(1, min(_ROWS_TOGETHER, _BATCH_BYTES // longest))
+            yield from file.iter_batches(num_rows, row_groups=[group], columns=fields)
+
+
+def _first_lines(lines: Lines) -> Lines:
+    num_bytes = 0
+    for count, (number, raw) in enumerate(lines, 1):
+        yield number, raw
+        num_bytes += len(raw or b"")
+        if count == _SNIFFED_LINES or num_bytes > _SNIFFED_BYTES:
+            return
+
+
+def table_rows(
+    path: AnyFile, lines: Iterable[tuple[int, str]], delimiter: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the number of their first line; a blank line is an empty row.
+
+    Quotation marks have a meaning between commas only. ``lines`` are numbered from 1.
+    """
+    if delimiter == ",":
+        yield from csv_rows(path, (line for _, line in lines))
+        return
+    for number, line in lines:
+        yield number, line.split(delimiter) if line.strip() else []
+
+
+def delimiter_of(lines: Sequence[str]) -> str | None:
+    """Return what separates the columns of lines that look like a table; None for prose.
+
+    Tabs do if three lines or more have the same number of them inside. Commas do if, besides, the
+    first line has nothing but distinct names between them: prose with commas is prose.
+    """
+    tabs = {line.strip("\t").count("\t") for line in lines}
+    if len(lines) >= 3 and len(tabs) == 1 and tabs != {0}:
+        return "\t"
+    names = lines[0].split(",") if lines else []
+    if len(names) < 2 or len({*names}) < len(names) or not all(map(_COLUMN_NAME.fullmatch, names)):
+        return None
+    rows = list(csv.reader(f"{line}\n" for line in lines[1:]))
+    rows = rows[:-1] if len(rows) > 2 else rows  # the last may go on in later lines
+    return "," if len(rows) >= 2 and all(len(row) == len(names) for row in rows) else None

@@ -1,0 +1,81 @@
+"""What a file holds: by its suffix, or by what it looks like if a column is named."""
+
+import pytest
+
+from elmokit.errors import FormatError
+from elmokit.files.text_records import TextRecords, delimiter_of
+
+TABLE = [["id", "text"], ["1", "The bank opened, late."], ["2", 'She said "no".'], ["3", "둘"]]
+TEXTS = [text for _, text in TABLE[1:]]
+AS_TSV = "".join("\t".join(row) + "\n" for row in TABLE)
+AS_CSV = 'id,text\n1,"The bank opened, late."\n2,"She said ""no""."\n3,둘\n'
+AS_JSON = "".join(
+    f'{{"id": {number}, "text": {text}}}\n'
+    for number, text in (("1", '"The bank opened, late."'), ("2", r'"She said \"no\"."'))
+)
+POEM = "No, no\nYes, sir\nOh, well\nAh, so\n"
+
+
+def texts_of(path, content, **fields):
+    path.write_text(content, encoding="utf-8")
+    return [record.text.decode() for record in TextRecords(path, **fields)]
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".tsv", ".csv", ".jsonl"])
+def test_a_table_is_read_by_its_suffix_or_by_its_looks_with_a_column(tmp_path, suffix):
+    contents = {".txt": [AS_TSV, AS_CSV], ".tsv": [AS_TSV], ".csv": [AS_CSV], ".jsonl": []}
+    for content in contents[suffix]:
+        assert texts_of(tmp_path / f"a{suffix}", content, text_field="text") == TEXTS
+    if suffix in (".txt", ".jsonl"):
+        assert texts_of(tmp_path / f"a{suffix}", AS_JSON, text_field="text") == TEXTS[:2]
+
+
+@pytest.mark.parametrize("content", [AS_TSV, AS_CSV, AS_JSON])
+def test_what_is_no_prose_is_not_read_as_prose(tmp_path, content):
+    with pytest.raises(FormatError, match=r"a\.txt: .*--column"):
+        texts_of(tmp_path / "a.txt", content)
+    assert texts_of(tmp_path / "a.txt", content, text_field="0") == content.splitlines()
+
+
+def test_keys_come_with_their_texts(tmp_path):
+    for suffix, content in ((".tsv", AS_TSV), (".csv", AS_CSV), (".txt", AS_CSV)):
+        path = tmp_path / f"a{suffix}"
+        path.write_text(content, encoding="utf-8")
+        records = list(TextRecords(path, text_field="text", id_field="id"))
+        assert [(record.number, record.key) for record in records] == [(2, "1"), (3, "2"), (4, "3")]
+
+
+def test_keys_of_parquet(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"nr": [7, 8], "text": ["a", "b"]}), tmp_path / "a.parquet")
+    records = list(TextRecords(tmp_path / "a.parquet", id_field="nr"))
+    assert [(record.text, record.key) for record in records] == [(b"a", 7), (b"b", 8)]
+
+
+def test_the_letters_of_a_sequence_are_words(tmp_path):
+    assert texts_of(tmp_path / "a.fasta", ">P1 of a river\nMK\nT\n>P2\n") == ["M K T", ""]
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        POEM,
+        "one\n" * 20,
+        "\tIndented.\n\tOnce more.\n\tAnd again.\n",
+        "A line\twith a tab.\nA line without.\nAnother.\n",
+        "x\ty\nz\tw\n",  # two lines are not several
+        "name, place\nMina, Seoul\nKim, Busan\n",  # a blank follows a comma of prose
+        "{braces} are no JSON\n",
+        "",
+    ],
+)
+def test_prose_is_prose(tmp_path, prose):
+    assert delimiter_of(prose.splitlines()) is None
+    for fields in ({}, {"text_field": "body"}):  # a folder may hold both kinds
+        assert texts_of(tmp_path / "a.txt", prose, **fields) == prose.splitlines()
+
+
+def test_a_long_table_is_one_though_the_first_lines_end_in_a_quoted_field(tmp_path):
+    rows = "".join(f'{n},"a\nb"\n' for n in range(40))
+    assert texts_of(tmp_path / "a.txt", f"id,text\n{rows}", text_field="text") == ["a\nb"] * 40
