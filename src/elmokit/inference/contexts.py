@@ -42,15 +42,15 @@ class Contexts:
 def find_contexts(sequences: Sequence[Integer[np.ndarray, " _"]]) -> Contexts:
     """Number the distinct beginnings of sequences, which are in lexicographic order."""
     lengths = np.array([len(sequence) for sequence in sequences])
-    is_token = np.arange(lengths.max(initial=0)) < lengths[:, None]  # (S, W)
-    table = np.full(is_token.shape, -1)
+    places = np.arange(lengths.max(initial=0))
+    is_token = places < lengths[:, None]  # (S, W)
+    table = np.full((len(lengths), len(places)), -1)
     table[is_token] = np.concatenate(sequences)
     # how many tokens a sequence shares with the one before; the others begin new contexts
     is_shared = (table[1:] == table[:-1]) & is_token[1:]
     shared = np.array([0, *np.logical_and.accumulate(is_shared, axis=1).sum(axis=1)])
     firsts = np.cumsum(lengths - shared) - (lengths - shared)
     # the sequence that is the first to begin with a context
-    places = np.arange(table.shape[1])
     is_new = places >= shared[:, None]
     owners = np.maximum.accumulate(np.where(is_new, np.arange(len(table))[:, None], 0), axis=0)
     numbers = (firsts - shared)[owners] + places

@@ -108,6 +108,7 @@ def test_files_of_every_kind_hold_the_same_pairs(name, write):
     ("name", "text", "message"),
     [
         ("a.jsonl", '{"sentence_good": "a b"}', r"a\.jsonl.*line 1.*sentence_bad.*--bad"),
+        ("a.txt", "a b\nc d", r"a\.txt.*line 2.*sentence_good.*'a b'.*JSON lines.*table"),
         ("a.jsonl", '{"sentence_good": "a", "sentence_bad": " "}', r"line 1.*sentence_bad"),
         ("a.jsonl", '{"sentence_good": "a", "sentence_bad": "a"}', r"line 1.*both sentences"),
         ("a.jsonl", "no json", r"line 1.*invalid JSON"),
@@ -119,6 +120,13 @@ def test_files_of_every_kind_hold_the_same_pairs(name, write):
 def test_what_is_no_pair_is_named_with_its_line(name, text, message, write):
     with pytest.raises(FormatError, match=message):
         read_pairs(write(text, name=name))
+
+
+def test_an_interval_of_equal_outcomes_is_that_of_the_binomial_distribution():
+    for outcome in (0.0, 1.0):
+        share = minimal.share_of(np.full(7, outcome))
+        expected = binomtest(int(7 * outcome), 7).proportion_ci()
+        assert (share.low, share.high) == pytest.approx((expected.low, expected.high))
 
 
 @pytest.mark.e2e
@@ -133,6 +141,7 @@ def test_the_command_prints_and_writes_the_same_figures(write, tmp_path, model):
     assert found["comparisons"][str(tmp_path / "other")][0]["p"] == 1
     rows = (tmp_path / "rows.tsv").read_text(encoding="utf-8").splitlines()
     assert len(rows) == 1 + 2 * 3
+    assert "kind" in rows[0].split("\t")
     table = elmokit(*arguments).stdout
     assert "kind=order" in table
     assert "p = 1" in table
