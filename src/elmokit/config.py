@@ -98,7 +98,7 @@ def _built(hint: Any, value: Any, path: tuple[str | int, ...]) -> Any:
     elif kind is not float and type(value) is kind:
         return value
     else:
-        expected = KIND_NAMES.get(kind, kind.__name__)
+        expected = "a finite number" if kind is float else KIND_NAMES.get(kind, kind.__name__)
     raise _RefusedError(path, f"must be {expected}", value)
 
 

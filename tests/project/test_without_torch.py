@@ -147,6 +147,7 @@ app(["serve", "--model", "en", "--task", "ner-en", "--port", "0", "--json"])
 
 
 def test_a_server_predicts():
+    pytest.importorskip("starlette", reason="extra `serve` is not installed")
     with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         url = json.loads(server.stdout.readline())["url"]

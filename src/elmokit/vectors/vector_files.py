@@ -3,7 +3,7 @@
 fastText, word2vec, text (GloVe), and the tables of `elmokit distil`.
 
 A new format is a module with ``recognizes(head)`` and ``read(path, only)``, and an entry in
-`FORMATS`.
+`_formats`.
 """
 
 import logging
@@ -11,8 +11,8 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +24,6 @@ from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 log = logging.getLogger(__name__)
 
-FORMATS = ("safetensors_file", "fasttext_file", "word2vec_file", "text_file")
-"""Modules of this package, in the order in which they are tried; text accepts anything."""
 SUFFIXES = (".bin", ".txt", ".vec")
 """Of files that are written: word2vec's binary form, and its text."""
 FEW_KNOWN = 0.5
@@ -56,12 +54,18 @@ def read_vectors(
             "could run any code. Convert it with gensim: "
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
-    modules = (import_module(f"elmokit.vectors.{name}") for name in FORMATS)
-    return next(module for module in modules if module.recognizes(head)).read(file, only)
+    return next(module for module in _formats() if module.recognizes(head)).read(file, only)
 
 
 def _head(file: Path) -> bytes:
     return open_stream(file).peek(_HEAD_BYTES)[:_HEAD_BYTES]
+
+
+def _formats() -> tuple[Any, ...]:
+    """Return the modules in the order in which they are tried; text accepts anything."""
+    from elmokit.vectors import fasttext_file, safetensors_file, text_file, word2vec_file
+
+    return (safetensors_file, fasttext_file, word2vec_file, text_file)
 
 
 def makes_vectors(file: Path) -> bool:
