@@ -63,7 +63,7 @@ def test_each_sanitizer_finds_a_mistake(sanitizer, tmp_path):
     path = tmp_path / "c" / name
     assert right in path.read_text()
     path.write_text(path.read_text().replace(right, wrong))
-    done = run_cases(sanitizer, 160, sources=tmp_path / "c")
+    done = run_cases(sanitizer, 80, sources=tmp_path / "c")
     finding = {"address": "AddressSanitizer", "undefined": "runtime error", "thread": "data race"}
     assert done.returncode != 0
     assert finding[sanitizer] in done.stderr
