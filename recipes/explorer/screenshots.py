@@ -30,7 +30,10 @@ IN_THE_GUIDE = (
     ("map", "ko", "light", 1440), ("surprise", "ko", "light", 1440),
     ("mixture", "ko", "dark", 820),
     ("training", "en", "light", 820), ("near", "en", "light", 820), ("reach", "ko", "light", 820),
-    ("tasks", "en", "light", 820),
+    ("tasks", "en", "light", 820), ("near", "ko", "light", 820), ("predict", "ko", "light", 820),
+    ("training", "ko", "light", 820), ("tasks", "ko", "light", 820),
+    ("follow", "en", "light", 820), ("surprise", "en", "light", 820),
+    ("reach", "en", "light", 820), ("mixture", "en", "light", 820),
 )  # fmt: skip
 
 
