@@ -106,7 +106,8 @@ class Drawing:
         )
         self.parts.insert(1, f"<defs>{heads}</defs>")
         svg = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" '
+            f'height="{self.height}" viewBox="0 0 {self.width} {self.height}" '
             f'font-family="{FONT}" role="img">'
         )
         (FOLDER / name).write_text("\n".join([svg, *self.parts, "</svg>"]) + "\n", encoding="utf-8")

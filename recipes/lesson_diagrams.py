@@ -17,7 +17,8 @@ TEXTS = {
         "one_hot": "one-hot", "matrix": "matrix: 5 words, 3 dimensions", "row": "the word's row",
         "center": "center word v", "context": "context words u", "raise": "their scores: raised",
         "noise": "random words: lowered", "layer": "layer {}",
-        "to_task": "violet: what the task gets", "gates": "gates", "cell": "cell: the memory", "forget": "keep", "input": "write",
+        "to_task": "violet: what the task gets", "gates": "gates",
+        "cell": "cell: the memory", "forget": "keep", "input": "write",
         "output": "show", "vocabulary": "793,471 words", "sample": "8192 drawn", "target": "target",
         "skipped": "not computed", "sees": "what a layer sees at the word in the middle",
     },
@@ -98,10 +99,10 @@ def used_layers(words: dict[str, str], name: str) -> None:
 def senses(language: str, words: dict[str, str], name: str) -> None:
     """Draw the vectors of one word in three sentences, moving from layer 0 to layer 2."""
     entry = json.loads(FIRST.read_text(encoding="utf-8"))[language]
-    sheet = Drawing(720, 220, " / ".join(one["text"] for one in entry["sentences"]))
+    sheet = Drawing(430, 380, " / ".join(one["text"] for one in entry["sentences"]))
     colors = (TEAL, TEAL, ORANGE)
     places = np.stack([_triangle(cosines) for cosines in entry["cosines"]])  # (L, 3, 2)
-    places *= 115 / np.abs(places).max()
+    places *= 110 / np.abs(places).max()
     steps = ((0, 14), (36, 52), (74, 100))  # percent of the time that each layer is shown
     rules = []
     for number in range(3):
@@ -122,18 +123,18 @@ def senses(language: str, words: dict[str, str], name: str) -> None:
     rules += ["@media(prefers-reduced-motion:reduce){g{animation:none!important}}"]
     sheet.parts.append(f"<style>{''.join(rules)}</style>")
     for number, (one, color) in enumerate(zip(entry["sentences"], colors, strict=True)):
-        y = 60 + number * 50
+        y = 40 + number * 48
         sheet.box(16, y - 20, 28, 28, str(number + 1), color=color)
         sheet.text(54, y, one["text"], anchor="start", size=15)
         sheet.text(54, y + 18, one["sense"][language], anchor="start", size=12, color=color)
     for number in (2, 1, 0):
         sheet.parts.append(
-            f'<g id="p{number}"><circle cx="545" cy="96" r="13" fill="{colors[number]}"/>'
-            f'<text x="545" y="101" fill="#fff" font-size="14" text-anchor="middle" '
+            f'<g id="p{number}"><circle cx="200" cy="258" r="13" fill="{colors[number]}"/>'
+            f'<text x="200" y="263" fill="#fff" font-size="14" text-anchor="middle" '
             f'font-weight="600">{number + 1}</text></g>'
         )
         sheet.parts.append(f'<g id="l{number}">')
-        sheet.text(465 + number * 80, 204, words["layer"].format(number), color=VIOLET, bold=True)
+        sheet.text(90 + number * 120, 364, words["layer"].format(number), color=VIOLET, bold=True)
         sheet.parts.append("</g>")
     sheet.save(name)
 
