@@ -3,7 +3,8 @@
     python recipes/diagrams.py
 
 The numbers are those of the packaged models. Forward is teal, backward orange, both together
-violet, as in the explorer. All colors are readable on light and dark pages.
+violet, as in the explorer. All colors are readable on light and dark pages. `lesson_diagrams.py`
+draws what single lessons of the course need besides.
 """
 
 from html import escape
@@ -27,7 +28,7 @@ TEXTS = {
         "filters": "filters slide over the characters",
         "pooling": "max pooling: the largest answer",
         "highway": "highway", "projection": "projection", "token": "token vector x",
-        "gate": "gate", "forward": "forward LSTM", "backward": "backward LSTM", "layer": "layer",
+        "gate": "gate", "forward": "forward LSTM", "backward": "backward LSTM", "layer": "layer {}",
         "predicts": "softmax: which word comes next, or came before?", "plus": "+",
         "mixture": "ELMo = γ · (s₀ h₀ + s₁ h₁ + s₂ h₂)", "task": "learned by the task",
         "vector": "word vector of the task", "model": "task model", "answer": "answer",
@@ -38,7 +39,7 @@ TEXTS = {
         "ids": "문자 id = 바이트 + 1, 언제나 50개", "embedding": "문자마다 벡터 하나",
         "filters": "필터가 문자열을 훑음", "pooling": "맥스 풀링: 가장 큰 반응값만",
         "highway": "하이웨이", "projection": "투영", "token": "토큰 벡터 x",
-        "gate": "게이트", "forward": "순방향 LSTM", "backward": "역방향 LSTM", "layer": "층",
+        "gate": "게이트", "forward": "순방향 LSTM", "backward": "역방향 LSTM", "layer": "{}층",
         "predicts": "소프트맥스: 다음 단어는, 이전 단어는?", "plus": "+",
         "mixture": "ELMo = γ · (s₀ h₀ + s₁ h₁ + s₂ h₂)", "task": "과제에서 학습",
         "vector": "과제의 단어 벡터", "model": "과제 모델", "answer": "답",
@@ -105,7 +106,8 @@ class Drawing:
         )
         self.parts.insert(1, f"<defs>{heads}</defs>")
         svg = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" '
+            f'height="{self.height}" viewBox="0 0 {self.width} {self.height}" '
             f'font-family="{FONT}" role="img">'
         )
         (FOLDER / name).write_text("\n".join([svg, *self.parts, "</svg>"]) + "\n", encoding="utf-8")
@@ -194,8 +196,8 @@ def two_lstms(sentence: list[str], words: dict[str, str], name: str) -> None:
             sheet.arrow(left - 1, y + 15, right - 46, y + 15, color=TEAL)
             sheet.arrow(right + 1, y + 41, left + 46, y + 41, color=ORANGE)
     for number, y in ((1, 196), (2, 76)):
-        sheet.text(14, y + 40, f"{words['layer']} {number}", anchor="start", size=12)
-    sheet.text(14, 280, f"{words['layer']} 0", anchor="start", size=12)
+        sheet.text(14, y + 40, words["layer"].format(number), anchor="start", size=12)
+    sheet.text(14, 280, words["layer"].format(0), anchor="start", size=12)
     sheet.text(14, 60, words["forward"], color=TEAL, anchor="start", size=12, bold=True)
     sheet.text(14, 44, words["backward"], color=ORANGE, anchor="start", size=12, bold=True)
     sheet.save(name)
@@ -206,7 +208,7 @@ def mixture(trace: WordTrace, words: dict[str, str], name: str) -> None:
     sheet = Drawing(720, 250, words["mixture"])
     for index, layer in enumerate(trace.layers):
         y = 24 + (2 - index) * 58
-        sheet.text(20, y + 14, f"{words['layer']} {index}", anchor="start")
+        sheet.text(20, y + 14, words["layer"].format(index), anchor="start")
         sheet.text(84, y + 14, f"h{'₀₁₂'[index]} =", anchor="start", color=VIOLET, bold=True)
         sheet.strip(130, y, layer.forward[:14])
         sheet.text(292, y + 14, "…", color=TEAL)

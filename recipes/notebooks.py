@@ -30,7 +30,7 @@ CELL = re.compile(
 )
 """Code with its output; answers of exercises stay text as a whole."""
 CODE = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^):#]+\.(?:md|svg))")
+LINK = re.compile(r"\]\(([^):#]+\.(?:md|svg|png))")
 
 
 def notebook(lesson: Path, folder: Path) -> str:

@@ -314,7 +314,8 @@ def scores_table(results: dict[str, Any], language: str, written_in: str) -> str
             p + SEED_MARKS.get(seeds, ""),
             NOTHING if NOTHING in few else " → ".join(few),
         ))  # fmt: skip
-    return as_table(lines)
+    table = as_table(lines)
+    return table.replace(" %", "%") if written_in == "ko" else table  # as Korean writes it
 
 
 def conditions_table(results: dict[str, Any]) -> str:

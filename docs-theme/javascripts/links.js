@@ -6,6 +6,10 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const link of document.querySelectorAll(`a[href^="${served}#"]`)) {
     link.href = `${root}explorer/index.html${link.href.slice(served.length)}`;
   }
+  const isKorean = (href) => href.startsWith(`${root}ko/`);
+  for (const link of document.querySelectorAll("a.md-footer__link")) {
+    if (isKorean(link.href) !== isKorean(location.href)) link.remove(); // to a page in the other language
+  }
   if (document.documentElement.lang !== "ko") return;
   for (const logo of document.querySelectorAll("a.md-logo")) logo.href = `${root}ko/index.html`;
 });

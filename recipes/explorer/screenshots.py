@@ -3,7 +3,7 @@
     python recipes/explorer/screenshots.py SHOTS [--run DIR] [--task RUN] [--docs DIR]
 
 Serves the packaged models with `elmokit explore` and writes SHOTS/PANEL-LANGUAGE-THEME-WIDTH.png,
-and with `--docs` the small set that the guide shows. Prints what a reader would not see: errors in
+and with `--docs` those that guide and course show. Prints what a reader would not see: errors in
 the console, and panels wider than the screen. Needs a Chromium, Playwright and Pillow.
 """
 
@@ -11,6 +11,7 @@ import argparse
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 from PIL import Image, ImageOps
@@ -24,14 +25,8 @@ WIDTHS = (390, 820, 1440)
 THEMES = ("light", "dark")
 LANGUAGES = ("en", "ko")
 MARGIN = 16
-"""Around a picture of the guide, in pixels."""
-IN_THE_GUIDE = (
-    ("follow", "ko", "light", 1440), ("predict", "en", "dark", 820), ("map", "en", "light", 1440),
-    ("map", "ko", "light", 1440), ("surprise", "ko", "light", 1440),
-    ("mixture", "ko", "dark", 820),
-    ("training", "en", "light", 820), ("near", "en", "light", 820), ("reach", "ko", "light", 820),
-    ("tasks", "en", "light", 820),
-)  # fmt: skip
+"""Around a picture of the docs, in pixels."""
+IN_THE_DOCS = ("light", 820)
 
 
 def main() -> None:
@@ -54,7 +49,8 @@ def main() -> None:
     finally:
         server.terminate()
     if options.docs:
-        for panel, language, theme, width in IN_THE_GUIDE:
+        theme, width = IN_THE_DOCS
+        for panel, language in product(PANELS, LANGUAGES):
             image = Image.open(options.shots / f"{panel}-{language}-{theme}-{width}.png")
             image = ImageOps.expand(image, MARGIN, fill=image.getpixel((image.width - 1, 8)))
             image = image.convert("P", palette=Image.Palette.ADAPTIVE, colors=64)

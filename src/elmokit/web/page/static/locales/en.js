@@ -34,7 +34,7 @@ export const en = {
     percent: "{value} %", calculation: "Show the calculation", forward: "forward", backward: "backward", both: "both together", bits: "bits",
     source: "Source:", earlier: "Made with an earlier model (hash {hash}) and settings that were still being developed: a first look, not evidence.",
     unk: "stands for every word outside the vocabulary.", end: "is the end of the sentence.", begin: "is its beginning.",
-    lesson: "Lesson {number} of the course",
+    lesson: "Step {number} of the course",
     noModel: "This copy contains no model. Start it with elmokit explore --model MODEL.",
     footer: "elmokit. The method: Peters et al., “Deep contextualized word representations”, 2018,",
   },

@@ -34,7 +34,7 @@ export const ko = {
     percent: "{value}%", calculation: "계산 과정 보기", forward: "순방향", backward: "역방향", both: "양방향 결합", bits: "비트",
     source: "출처:", earlier: "이전 모델(해시 {hash})로, 설정을 확정하기 전에 얻은 값입니다. 증거가 아니라 참고용으로 보세요.",
     unk: "어휘에 없는 모든 단어를 대신하는 기호입니다.", end: "문장의 끝입니다.", begin: "문장의 시작입니다.",
-    lesson: "강좌 {number}장",
+    lesson: "강좌 {number}단계",
     noModel: "이 페이지에는 모델이 없습니다. elmokit explore --model MODEL로 시작하세요.",
     footer: "elmokit. 방법: Peters 외, “Deep contextualized word representations”, 2018,",
   },
