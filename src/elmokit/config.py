@@ -58,6 +58,7 @@ def from_dict(
 
 
 _UNKNOWN_KEY = "unknown"
+_LARGEST: Any = sys.float_info.max
 
 
 class _RefusedError(Exception):
@@ -73,7 +74,7 @@ def _built(hint: Any, value: Any, path: tuple[str | int, ...]) -> Any:
     # TOML has no null
     if type(None) in kinds and (value is None or (value == "none" and not is_choice)):
         return None
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return value if isinstance(value, kind) else _built_table(kind, value, path)
     if kind is Any or is_choice:
         return value
@@ -93,7 +94,7 @@ def _built(hint: Any, value: Any, path: tuple[str | int, ...]) -> Any:
         if isinstance(value, Mapping):
             return {key: _built(arguments[1], one, (*path, key)) for key, one in value.items()}
         expected = "a table"
-    elif kind is float and is_number(value) and abs(value) <= sys.float_info.max:
+    elif kind is float and is_number(value) and -_LARGEST <= value <= _LARGEST:
         return float(value)
     elif kind is not float and type(value) is kind:
         return value
