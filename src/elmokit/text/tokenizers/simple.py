@@ -394,8 +394,5 @@ def _patterns_of(version: str, language: data.Language) -> Patterns:
 
 
 def _any_of(words: frozenset[str]) -> str:
-    return (
-        _NEVER
-        if not words
-        else "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-    )
+    longest_first = sorted(words, key=len, reverse=True)
+    return "|".join(map(re.escape, longest_first)) or _NEVER
