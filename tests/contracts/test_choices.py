@@ -31,7 +31,7 @@ def unchecked_annotations():
         (CharCNNConfig, {"activation": "gelu"}, "relu, tanh, got 'gelu'"),
         (SoftmaxConfig, {"kind": "sample"}, "`kind` must be one of full, sampled, adaptive"),
         (TrainConfig, {"shuffle": "yes"}, "`shuffle` must be one of sentences, none"),
-        (TrainConfig, {"precision": "fp8"}, "`precision` must be one of fp32, bf16"),
+        (TrainConfig, {"precision": "fp8"}, "`precision` must be one of auto, fp32, bf16"),
         (VectorsConfig, {"kind": "glove"}, "skipgram, cbow, fasttext"),
         (InputSettings, {"embeddings": "emlo"}, "`embeddings` must be one of elmo, static"),
         (InputSettings, {"positions": "middle"}, "`positions` must be one of input, output, both"),

@@ -119,7 +119,7 @@ def test_a_text_that_is_replaced_while_it_is_read_is_read_as_it_was(folder):
     text, replaced = folder / "text.txt", folder / "new.txt"
     replaced.write_text("another text\n" * 9)
     before = (
-        "import os, elmokit.embed.numbered_lines as lines\nread = lines.raw_lines\n"
+        "import os, elmokit.files.text_records as lines\nread = lines.raw_lines\n"
         "def replaced(path, most):\n"
         "    for number, line in enumerate(read(path, most)):\n"
         f"        if number == 5: os.replace({str(replaced)!r}, path)\n"

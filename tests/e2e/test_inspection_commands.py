@@ -63,7 +63,9 @@ def test_surprisal_json_is_a_row_a_line_and_with_a_file_the_report(places, tmp_p
     printed = json.loads(elmokit("perplexity", model, text, "--json").stdout)
     report = json.loads(done.stdout)
     assert report.pop("output") == str(out)
-    assert report == printed
+    numbers = {key for key, value in printed.items() if isinstance(value, float)}
+    for key, value in printed.items():  # naming words reads the outputs in other blocks
+        assert report[key] == (pytest.approx(value, rel=1e-6) if key in numbers else value), key
 
 
 @pytest.mark.parametrize(
