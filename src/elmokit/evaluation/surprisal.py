@@ -6,13 +6,14 @@ column, without the spellings of unknown words, is the perplexity.
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import NamedTuple
 
 from elmokit.bilm.config import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
+from elmokit.errors import InputError
 from elmokit.evaluation.perplexity import count, report_of
 from elmokit.evaluation.text_scorer import (
     BATCH_SENTENCES,
@@ -98,8 +99,15 @@ _Sourced = tuple[list[str], _Source]
 class SurprisalRows(Iterator[WordSurprisal]):
     """The rows of a text, computed as they are read: some 100,000 words are held at a time."""
 
-    def __init__(self, scorer: TextScorer, sentences: Iterable[_Sourced]) -> None:
+    def __init__(
+        self,
+        scorer: TextScorer,
+        sentences: Iterable[_Sourced],
+        *,
+        items: Sequence[Hashable] | None = None,
+    ) -> None:
         self._scorer = scorer
+        self._items = items
         self._counter = PerplexityCounter()
         self._sources: deque[tuple[int, _Source]] = deque()
         self._rows = self._read(sentences)
@@ -116,7 +124,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
         return report_of(self._counter, self._scorer)
 
     def _read(self, sentences: Iterable[_Sourced]) -> Iterator[WordSurprisal]:
-        for scored in self._scorer.score(self._words(sentences)):
+        for scored in self._scorer.score(self._words(sentences), items=self._items):
             count(scored, self._counter)
             yield from self._rows_of(scored)
 
@@ -124,7 +132,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
         for number, (words, source) in enumerate(sentences):
             if words:
                 self._sources.append((number, source))
-                yield words
+            yield words  # the scorer leaves out those without words
 
     def _rows_of(self, scored: ScoredSentences) -> Iterator[WordSurprisal]:
         # The targets of all sentences follow each other, as the rows do.
@@ -175,6 +183,7 @@ def surprisal(
     model: LoadedBiLM | str | PathLike[str],
     sentences: Iterable[GivenSentence],
     *,
+    items: Sequence[Hashable] | None = None,
     top: int = 0,
     batch_size: int = BATCH_SENTENCES,
     state: StartState | str = "warm",
@@ -187,6 +196,9 @@ def surprisal(
         model: With vocabulary and softmax; or its directory or name.
         sentences: Strings, which the model's tokenizer splits, or lists of words. Empty ones are
             counted and have no rows.
+        items: For each sentence, what names its text. Forward, each sentence then also has the
+            sentences directly before it in the same text as its context, and ``state`` is the start
+            of every text; backward, each has only itself. Holds all sentences at once.
         top: Most likely words to return at each position, for each direction.
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence, as for `elmokit.perplexity`.
@@ -204,6 +216,13 @@ def surprisal(
         TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
     """
     check_is_list(sentences)
+    if items is not None:
+        sentences = list(sentences)
+        if len(items) != len(sentences):
+            raise InputError(
+                f"`items` must name the item of every sentence: there are {len(items)} for "
+                f"{len(sentences)} sentences."
+            )
     loaded = open_bilm(model)
 
     def sourced() -> Iterator[_Sourced]:
@@ -215,7 +234,7 @@ def surprisal(
     scorer = TextScorer(
         loaded, top=top, batch_size=batch_size, state=state, precision=precision, unknown=unknown
     )
-    return SurprisalRows(scorer, sourced())
+    return SurprisalRows(scorer, sourced(), items=items)
 
 
 def surprisal_of_words(scorer: TextScorer, sentences: Iterable[list[str]]) -> SurprisalRows:

@@ -4,11 +4,17 @@ Every sentence is read from one fixed state, in each direction: the forward mode
 ``<S> w1 … wn`` and predicts ``w1 … wn </S>``, the backward model reads ``</S> wn … w1`` and
 predicts ``wn … w1 <S>``. Sentences with a common beginning (end, for the backward model) are read
 together to the point where they part. Outputs are scored chunk by chunk, so memory is bounded.
+
+With items, the forward model reads the sentences of an item one after another without going back to
+the start, ``<S> w1 … wn <S> v1 … vm``, as it reads rows in training; the backward model still reads
+every sentence by itself.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
+from itertools import groupby
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -157,17 +163,28 @@ class TextScorer:
         self,
         sentences: Iterable[Sequence[str]],
         *,
+        items: Sequence[Hashable] | None = None,
         on_sentences: Callable[[int], None] = lambda done: None,
     ) -> Iterator[ScoredSentences]:
         """Yield the sentences in their order, many at a time, without empty ones.
 
+        ``items`` names the item of every sentence, empty ones included: forward, consecutive
+        sentences of one item are one sequence. All sentences are then held at once.
         ``on_sentences`` is called with the number of sentences done.
         """
         done = 0
-        stream = ([normalize(word, self.form) for word in words] for words in sentences if words)
-        # Likeliest words take most of the memory of a target.
-        max_tokens = BUFFER_TOKENS // max(1, self._top or 0)
-        for buffer in fill_buffers(stream, max_tokens=max_tokens):
+        item_of: list[Hashable] = []  # of the sentences that have words
+
+        def stream() -> Iterator[list[str]]:
+            for number, words in enumerate(sentences):
+                if words:
+                    if items is not None:
+                        item_of.append(items[number])
+                    yield [normalize(word, self.form) for word in words]
+
+        # Likeliest words take most of the memory of a target. An item may not be cut.
+        max_tokens = BUFFER_TOKENS // max(1, self._top or 0) if items is None else sys.maxsize
+        for buffer in fill_buffers(stream(), max_tokens=max_tokens):
             vectors, tokens = self.bilm.encode(buffer)
             word_ids = self.vocab.encode(tokens.words)
             is_unknown = word_ids == self.vocab.unknown_id
@@ -185,17 +202,28 @@ class TextScorer:
                     if self._distributions is not None
                 },
             )
+            alone = [[i] for i in range(len(buffer))]
+            joined = alone
+            if items is not None:
+                joined = [list(run) for _, run in groupby(range(len(buffer)), item_of.__getitem__)]
             for direction in get_args(Direction):
+                # each run of sentences is one sequence of inputs and one of targets
+                runs = joined if direction == "forward" else alone
+                read = [[tokens.sentences[i][:: _STEP[direction]] for i in run] for run in runs]
+                inputs = [np.concatenate([words[:-1] for words in run]) for run in read]
+                targets = [np.concatenate([words[1:] for words in run]) for run in read]
                 # neighbors in the order of what is read have most contexts in common
-                step = _STEP[direction]
-                order = sorted(
-                    range(len(buffer)), key=lambda i: tokens.sentences[i][::step].tolist()
-                )
+                order = sorted(range(len(runs)), key=lambda i: inputs[i].tolist())
                 for batch in cut_batches(
-                    order, lengths, max_tokens=BATCH_TOKENS, max_sentences=self._batch_size
-                ):
-                    self._read(direction, vectors, word_ids, batch, first[batch], scored)
-                    done += len(batch) / len(_STEP)
+                    order, [sum(map(len, run)) for run in read],
+                    max_tokens=BATCH_TOKENS, max_sentences=self._batch_size,
+                ):  # fmt: skip
+                    first_targets = first[[runs[i][0] for i in batch]]
+                    self._read(
+                        direction, vectors, word_ids, [inputs[i] for i in batch],
+                        [targets[i] for i in batch], first_targets, scored,
+                    )  # fmt: skip
+                    done += sum(len(runs[i]) for i in batch) / len(_STEP)
                     on_sentences(int(done))
             yield scored
 
@@ -219,18 +247,18 @@ class TextScorer:
         direction: Direction,
         vectors: Float[np.ndarray, "U D"],
         word_ids: Integer[np.ndarray, " U"],
-        batch: Sequence[int],
+        inputs: Sequence[Integer[np.ndarray, " _"]],
+        targets: Sequence[Integer[np.ndarray, " _"]],
         first_target: Integer[np.ndarray, " B"],
         scored: ScoredSentences,
     ) -> None:
-        """Score some sentences in one direction.
+        """Score B sequences in one direction.
 
         ``vectors`` and ``word_ids`` are those of the distinct words.
         """
-        sentences = [scored.tokens.sentences[i][:: _STEP[direction]] for i in batch]
-        contexts = find_contexts([words[:-1] for words in sentences])
-        ids = word_ids[np.concatenate([words[1:] for words in sentences])]
-        lengths = np.array([len(words) - 1 for words in sentences])
+        contexts = find_contexts(inputs)
+        ids = word_ids[np.concatenate(targets)]
+        lengths = np.array([len(words) for words in inputs])
         places = _counted(lengths)
         if direction == "backward":  # the first target is the last word; the last, <S>, is the end
             places = (np.repeat(lengths, lengths) - 2 - places) % np.repeat(lengths, lengths)
@@ -238,7 +266,7 @@ class TextScorer:
         # each word that follows a context is scored once
         base = self.scores.num_words + 1
         keys, which = np.unique(contexts.numbers * base + ids, return_inverse=True)
-        owners, targets = np.divmod(keys, base)
+        owners, target_ids = np.divmod(keys, base)
         num_targets = np.bincount(owners)
         first = np.cumsum(num_targets) - num_targets
         nats = np.empty(len(keys), np.float32)
@@ -249,9 +277,9 @@ class TextScorer:
             at = np.repeat(first[numbers], counts) + _counted(counts)
             row = np.repeat(np.arange(len(numbers)), counts)
             if self._distributions is None or table is None:
-                nats[at] = self.scores.nll(outputs, targets[at], row)
+                nats[at] = self.scores.nll(outputs, target_ids[at], row)
             else:
-                nats[at] = self._distributions.measure(outputs[row], targets[at], at, into=table)
+                nats[at] = self._distributions.measure(outputs[row], target_ids[at], at, into=table)
 
         start = self.start.direction(direction)
         read_contexts(self.bilm.engine, direction, vectors, contexts, start, score)

@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -60,6 +60,7 @@ def typed_words(
     model: LoadedBiLM | str | PathLike[str],
     sentences: Sequence[str],
     *,
+    items: Sequence[Hashable] | None = None,
     punctuation: Punctuation = "with-word",
     state: str = "warm",
     precision: str = "auto",
@@ -67,11 +68,16 @@ def typed_words(
 ) -> list[list[TypedWord]]:
     """Return surprisal and entropy of the typed words of every sentence.
 
+    ``items`` and the options are those of `surprisal`.
+
     Raises:
         InputError: if the tokenizer leaves out a typed word.
     """
     tokens: list[list[WordSurprisal]] = [[] for _ in sentences]
-    for row in surprisal(model, sentences, state=state, precision=precision, unknown=unknown):
+    rows = surprisal(
+        model, sentences, items=items, state=state, precision=precision, unknown=unknown
+    )
+    for row in rows:
         tokens[row.sentence].append(row)
     typed = [
         typed_of(text, parts, punctuation) for text, parts in zip(sentences, tokens, strict=True)

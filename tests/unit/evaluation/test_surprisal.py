@@ -26,6 +26,7 @@ from ...builders.training_models import VOCAB, random_sentences, toy_model
 
 WAYS = ("forward", "backward", "mean")
 SENTENCES = [*random_sentences(23), [], ["river", "ship"]]
+ITEMS = [number // 4 for number in range(len(SENTENCES))]
 
 
 @pytest.fixture(scope="module")
@@ -101,14 +102,44 @@ def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
     assert (report.oov_rate, report.state) == (expected.oov_rate, state)
 
 
-def test_rows_come_in_order_whatever_is_computed_together(model, monkeypatch):
+def test_sentences_of_an_item_are_one_sequence_forward(model):
+    rows = list(surprisal(model, SENTENCES, items=ITEMS, state="reset", precision="fp32"))
+    expected = []
+    for item in range(ITEMS[-1] + 1):
+        sentences = [words for words, of in zip(SENTENCES, ITEMS, strict=True) if of == item]
+        sentences = [words for words in sentences if words]
+        stream = [word for words in sentences for word in ("<S>", *words)]
+        targets = [word for words in sentences for word in (*words, "</S>")]
+        logs = plain(model, stream[1:])[0].numpy() / -math.log(2)
+        expected += [
+            float(row[VOCAB.word_id(word) - 1]) for row, word in zip(logs, targets, strict=True)
+        ]
+    assert [row.forward for row in rows] == pytest.approx(expected, abs=1e-4)
+    alone = list(surprisal(model, SENTENCES, state="reset", precision="fp32"))
+    assert [row.backward for row in rows] == [row.backward for row in alone]
+    is_same = np.isclose([row.forward for row in rows], [row.forward for row in alone], atol=1e-4)
+    first = {item: ITEMS.index(item) for item in ITEMS}.values()
+    assert all(is_same[[row.sentence in first for row in rows]])
+    assert not all(is_same)
+
+
+def test_an_item_of_one_sentence_is_that_sentence(model):
+    items = list(range(len(SENTENCES)))
+    rows = list(surprisal(model, SENTENCES, items=items, precision="fp32", top=2))
+    assert rows == list(surprisal(model, SENTENCES, precision="fp32", top=2))
+    with pytest.raises(InputError, match=rf"`items`.* 2 for {len(items)} sentences"):
+        surprisal(model, SENTENCES, items=[0, 1])
+
+
+@pytest.mark.parametrize("items", [None, ITEMS])
+def test_rows_come_in_order_whatever_is_computed_together(model, items, monkeypatch):
     def keys(rows):
         return [(row.sentence, row.index, row.word) for row in rows]
 
-    expected = list(surprisal(model, SENTENCES, precision="fp32"))
+    expected = list(surprisal(model, SENTENCES, items=items, precision="fp32"))
     monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 12)
     monkeypatch.setattr(text_scorer, "BATCH_TOKENS", 7)
-    rows = list(surprisal(model, SENTENCES, batch_size=2, precision="fp32"))
+    rows = list(surprisal(model, SENTENCES, items=items, batch_size=2, precision="fp32"))
     assert keys(rows) == keys(expected)
     for way in ("forward", "backward"):
         found = [getattr(row, way) for row in rows]

@@ -41,7 +41,7 @@ def reading(
     punctuation: Literal["with-word", "drop"] = "with-word",
     final: bool = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
-    state: str = "warm",
+    state: Literal["warm", "reset", "carry"] = "warm",
     unknown: str = "auto",
     precision: str = "auto",
     overwrite: bool = False,
@@ -71,6 +71,8 @@ def reading(
         punctuation: Whether surprisals of punctuation marks count with their word.
         final: Keep the last words of sentences.
         output: Write the words with all predictors, separated by tabs, for R.
+        state: LSTM state before each sentence: warm (as in training), reset (zeros), or carry
+            (forward, from the sentence before it in its item, the first from warm; backward, warm).
         precision: fp32, bf16 or auto, as for `elmokit perplexity`.
     """
     import numpy as np
@@ -86,6 +88,12 @@ def reading(
         check_target(output, inputs=[table], overwrite=overwrite)
     elif overwrite:
         raise InputError("--overwrite is for -o: nothing is written without it.")
+    if state == "carry" and sentence is not None:
+        raise InputError(
+            "--state carry goes on from sentence to sentence of an item, but with --sentence there "
+            "are no items: leave out --sentence and name the column of items with --item, or use "
+            "--state warm."
+        )
     choose_threads(threads)
     rows = Table(table)
     order = rows.places(position, first=first_position)
@@ -93,12 +101,16 @@ def reading(
         texts, located = _by_sentence(rows[sentence], order)
     else:
         texts, located = sentences_of_items(rows[item], rows[word], order.tolist())
+    items_of_texts = None
+    if state == "carry":
+        names = {number: name for (number, _), name in zip(located, rows[item], strict=True)}
+        items_of_texts = [names[number] for number in range(len(texts))]
     curve = models_over_training(model) if kept else {model: 0}
 
     def observed(loaded: "StoredBiLM") -> "Observations":
         typed = typed_words(
-            loaded, texts, punctuation=punctuation, state=state, precision=precision,
-            unknown=unknown,
+            loaded, texts, items=items_of_texts, punctuation=punctuation,
+            state="warm" if state == "carry" else state, precision=precision, unknown=unknown,
         )  # fmt: skip
         return times.observe(typed, located, rows[word], spill=spill)
 
