@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, InputError
 from elmokit.field_checks import check_ranges
 from elmokit.files.hashing import text_sha256
 from elmokit.files.remote import as_file
@@ -278,6 +278,8 @@ def interleaved(
         debt += len(sentence) * share / (1 - share)
         while debt > 0:
             if (other := next(source, None)) is None:
+                if not num_words:
+                    raise InputError("the general text (text.replay) has no words.")
                 source, num_passes = others(), num_passes + 1
                 continue
             debt -= len(other)

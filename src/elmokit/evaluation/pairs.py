@@ -221,8 +221,9 @@ def share_of(outcomes: Float[np.ndarray, " N"]) -> Accuracy:
     low, high = _interval(outcomes)
     accuracy = float(outcomes.mean())
     # all samples of equal outcomes are the same: the exact binomial bound instead
-    bound = 0.025 ** (1 / len(outcomes))
-    low, high = (bound if low == 1 else low), (1 - bound if high == 0 else high)
+    width = 1 - 0.025 ** (1 / len(outcomes))
+    if low == high:
+        low, high = max(0.0, low - width), min(1.0, high + width)
     return Accuracy(accuracy=accuracy, low=low, high=high, ties=float((outcomes == 0.5).mean()))
 
 

@@ -156,7 +156,8 @@ def gain(
     numbers, groups = np.unique(group, return_inverse=True)
     if len(numbers) < MIN_SENTENCES:
         raise InputError(
-            f"{len(numbers)} sentences are too few to hold some out: give at least {MIN_SENTENCES}."
+            f"{len(numbers)} items or sentences are too few to hold some out: give at least "
+            f"{MIN_SENTENCES}."
         )
     folds = np.random.default_rng(0).permutation(len(numbers)) % NUM_FOLDS
     fold = folds[groups]

@@ -134,6 +134,10 @@ class TextRecords:
         if plain_suffix(self.path) == ".json" and head[0].lstrip()[:1] in (b"{", b"["):
             raise FormatError(f"{self.path}: JSON, not text. {ONE_RECORD_A_LINE}")
         lines = [line for raw in head if isinstance(line := decode_line(raw), str)]
+        if self._given is not None and lines:  # a first line that names it is a header
+            for delimiter in _DELIMITERS.values():
+                if self._given in (names := lines[0].split(delimiter)) and len(names) > 1:
+                    return delimiter
         return delimiter_of(lines)
 
     # --- tables
@@ -334,6 +338,9 @@ def delimiter_of(lines: Sequence[str]) -> str | None:
     names = lines[0].split(",") if lines else []
     if len(names) < 2 or len({*names}) < len(names) or not all(map(_COLUMN_NAME.fullmatch, names)):
         return None
-    rows = list(csv.reader(f"{line}\n" for line in lines[1:]))
+    try:
+        rows = list(csv.reader(f"{line}\n" for line in lines[1:]))
+    except csv.Error:  # a field beyond csv's limit: no table that anybody typed
+        return None
     rows = rows[:-1] if len(rows) > 2 else rows  # the last may go on in later lines
     return "," if len(rows) >= 2 and all(len(row) == len(names) for row in rows) else None

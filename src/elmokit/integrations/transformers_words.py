@@ -129,14 +129,17 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
     def _encode_plus(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, text: Any, *args: Any, return_offsets_mapping: bool = False, **options: Any
     ) -> BatchEncoding:
+        if not return_offsets_mapping:
+            return super()._encode_plus(text, *args, **options)
+        tensors = options.pop("return_tensors", None)  # offsets are those of lists of ids
         encoded = super()._encode_plus(text, *args, **options)
-        if return_offsets_mapping:
-            if isinstance(text, str):
-                encoded["offset_mapping"] = self._offsets(text, encoded["input_ids"])
-            else:
-                rows = zip(text, encoded["input_ids"], strict=True)
-                encoded["offset_mapping"] = [self._offsets(one, ids) for one, ids in rows]
-        return encoded
+        is_single = isinstance(text, str)
+        if is_single:
+            encoded["offset_mapping"] = self._offsets(text, encoded["input_ids"])
+        else:
+            rows = zip(text, encoded["input_ids"], strict=True)
+            encoded["offset_mapping"] = [self._offsets(one, ids) for one, ids in rows]
+        return encoded.convert_to_tensors(tensors, prepend_batch_axis=is_single)
 
     def _offsets(self, text: str, ids: Any) -> list[tuple[int, int]]:
         """Return ``[start, end)`` of the word of each token; (0, 0) of what is not in the text."""
@@ -149,11 +152,13 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
             raise InputError(f"The tokenizer's words are not in {text!r:.60}: no offsets.")
         spans = [[span] * count for (_, count), span in zip(words, offsets, strict=True)]
         ordered = chain.from_iterable(spans if self._is_forward else reversed(spans))
-        pending = list(zip(map(self._convert_token_to_id, tokens), ordered, strict=True))[::-1]
+        # from the end that truncation keeps
+        step = -1 if self.truncation_side == "left" else 1
+        pending = list(zip(map(self._convert_token_to_id, tokens), ordered, strict=True))[::-step]
         return [
             pending.pop()[1] if pending and pending[-1][0] == number else (0, 0)
-            for number in map(int, ids)
-        ]
+            for number in ids[::step]
+        ][::step]
 
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None

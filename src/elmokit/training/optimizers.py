@@ -115,11 +115,12 @@ class Muon(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Update all parameters that have a gradient."""
+        assert closure is None, "gradients are computed before the step"
         groups = [group for group in self.param_groups if group.get("is_muon")]
         gradients = [(group, p, p.grad) for group in groups for p in group["params"]]
         for _, parameter, _ in gradients:  # AdamW passes over what has none
             parameter.grad = None
-        super().step(closure)
+        super().step()
         for group, parameter, gradient in gradients:
             parameter.grad = gradient
             if gradient is None:

@@ -72,9 +72,9 @@ class ServerSettings:
             )
 
     @property
-    def max_request_words(self) -> int:
-        """Words of a request, whose vectors are in memory together."""
-        return _LONG_TEXTS * self.max_words
+    def max_request_tokens(self) -> int:
+        """Words and sentence boundaries of a request, whose vectors are in memory together."""
+        return _LONG_TEXTS * (self.max_words + 2)
 
     @property
     def max_characters(self) -> int:

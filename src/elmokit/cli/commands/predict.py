@@ -1,6 +1,6 @@
 """`elmokit predict` and `evaluate`: a trained task model on raw text and on labeled data."""
 
-from itertools import chain, tee
+from itertools import tee
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +36,7 @@ def predict(
     Args:
         precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
         by_document: Give a name one type throughout a document, and find it wherever it is (ner).
-            A document ends at an empty line and at the end of TEXT.
+            A document ends with its file, and at an empty line of a text file.
         json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
@@ -47,19 +47,19 @@ def predict(
     trained = TaskRun.load(run, model=model, precision=precision, device=device)
     if text_field is None and trained.task.num_texts > 1:
         text_field = WHOLE_LINES  # with tabs between the texts
-    located = NumberedLines(text, text_field=text_field).located()
-    first = next(located, None)
-    if first is None:
+    is_empty = True
+    for files in [[path] for path in text] if by_document else [text]:
+        places, texts = tee(NumberedLines(files, text_field=text_field).located())
+        names, lines = (str(place) for place, _ in places), (line for _, line in texts)
+        how = {"tokenizer": tokenizer, "names": names, "by_document": by_document}
+        for answer in trained.predict_json(lines, **how) if json else trained.predict(lines, **how):
+            is_empty = False
+            if json:
+                emit_json(answer)
+            else:
+                typer.echo(trained.task.show(*answer))
+    if is_empty:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
-    places, texts = tee(chain([first], located))
-    names, lines = (str(place) for place, _ in places), (line for _, line in texts)
-    how = {"tokenizer": tokenizer, "names": names, "by_document": by_document}
-    if json:
-        for answer in trained.predict_json(lines, **how):
-            emit_json(answer)
-        return
-    for answer in trained.predict(lines, **how):
-        typer.echo(trained.task.show(*answer))
 
 
 def evaluate(

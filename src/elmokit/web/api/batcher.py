@@ -48,6 +48,8 @@ class Job:
     texts: Sequence[Any]
     future: asyncio.Future["Job"]
     is_wanted: Callable[[], bool]
+    max_tokens: float = math.inf
+    """Of all texts together: their vectors are in memory until the last one is there."""
     arrived: float = field(default_factory=time.perf_counter)
     next_piece: "_Piece | None" = None
     """The first text that is in no batch yet, once it was split."""
@@ -134,10 +136,13 @@ class Batcher:
         *,
         timeout_seconds: float,
         is_wanted: Callable[[], bool] = lambda: True,
+        max_tokens: float = math.inf,
     ) -> Job:
         """Return the job with the results of all texts; it is dropped when it is not wanted."""
         self.check_running()
-        job = Job(computation, texts, asyncio.get_running_loop().create_future(), is_wanted)
+        job = Job(
+            computation, texts, asyncio.get_running_loop().create_future(), is_wanted, max_tokens
+        )
         self._check_time(job, timeout_seconds)
         self._jobs.append(job)
         self._arrival.set()
@@ -273,6 +278,12 @@ def _next_piece(job: Job) -> _Piece | None:
         started = time.perf_counter()
         try:
             item, num_tokens = job.computation.prepare(text)
+            if sum(job.sizes) + num_tokens > job.max_tokens:
+                raise RequestError(
+                    413,
+                    f"The first {len(job.sizes) + 1:,} texts have over {job.max_tokens:,} words and "
+                    "sentence boundaries: send them in parts.",
+                )
         except Exception as error:
             job.error = error
             return None

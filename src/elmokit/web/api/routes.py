@@ -234,20 +234,13 @@ class Service:
                 f"{self._settings.max_texts:,}.",
                 parameter=field,
             )
-        num_words = sum(len(v.split()) if isinstance(v, str) else len(v) for v in values)
-        if num_words > self._settings.max_request_words:
-            raise RequestError(
-                413,
-                f"`{field}` holds {num_words:,} words in {len(values):,} texts: a request has at "
-                f"most {self._settings.max_request_words:,}. Send it in parts.",
-                parameter=field,
-            )
         texts = [
             Text(value, f"`{field}`" if single else f"`{field}[{i}]`", truncate, pooled)
             for i, value in enumerate(values)
         ]
         job = await self.batcher.submit(
             computation, texts, timeout_seconds=self._settings.timeout_seconds,
+            max_tokens=self._settings.max_request_tokens,
             is_wanted=lambda: HAS_GONE not in request.scope["state"],
         )  # fmt: skip
         for name, seconds in _seconds(job).items():
