@@ -96,7 +96,7 @@ def test_items_are_held_out_whole_if_there_are_enough():
 
 
 def test_few_sentences_are_refused():
-    with pytest.raises(InputError, match="12 .*too few"):
+    with pytest.raises(InputError, match=r"12 .*too few"):
         times.gain(*experiment(slope=1.0, num_sentences=12))
 
 

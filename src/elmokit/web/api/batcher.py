@@ -281,8 +281,8 @@ def _next_piece(job: Job) -> _Piece | None:
             if sum(job.sizes) + num_tokens > job.max_tokens:
                 raise RequestError(
                     413,
-                    f"The first {len(job.sizes) + 1:,} texts have over {job.max_tokens:,} words and "
-                    "sentence boundaries: send them in parts.",
+                    f"The first {len(job.sizes) + 1:,} texts have over {job.max_tokens:,} words "
+                    "and sentence boundaries: send them in parts.",
                 )
         except Exception as error:
             job.error = error
