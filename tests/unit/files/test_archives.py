@@ -113,6 +113,12 @@ class TestUnpack:
             unpack(path, folder)
         assert sum(path.stat().st_size for path in folder.iterdir()) <= 1 << 20
 
+    def test_an_archive_in_an_archive_may_not_grow_again(self, folder, tmp_path, monkeypatch):
+        monkeypatch.setattr(archives, "SMALL_BYTES", 1 << 10)
+        path = write_archive(tmp_path / "inner", [("a", bytes(5000))], "w")
+        with pytest.raises(FormatError, match=r"4,000 bytes"):
+            unpack(path, folder, archive_bytes=1000)
+
     def test_a_tail_of_zeros_is_bounded(self, folder, tmp_path, monkeypatch):
         monkeypatch.setattr(archives, "SMALL_BYTES", 1 << 20)
         plain = write_archive(tmp_path / "plain", [("a", b"text")], "w").read_bytes()

@@ -95,6 +95,17 @@ class TestWhole:
         assert content(path) == "old"
         assert names(tmp_path) == ["out"]
 
+    def test_all_of_it_is_on_disk_before_it_takes_its_name(self, tmp_path, kind, monkeypatch):
+        path, forced = tmp_path / "out", []
+
+        def note(what):
+            forced.append((what.name, path.exists()))
+
+        monkeypatch.setattr(atomic, "_force_to_disk", note)
+        write(KINDS[kind](path), "new")
+        parts = ["a.txt", "out"] if kind == "directory" else ["out"]
+        assert forced == [*((name, False) for name in parts), (tmp_path.name, True)]
+
     @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
     def test_modes_follow_the_umask(self, tmp_path, kind, umask):
         """A library may write files that only the owner can read."""
@@ -251,6 +262,17 @@ class TestSeveralFiles:
         with pytest.raises(ValueError, match="broken"):
             write(atomic_files(*paths), "fresh", ValueError("broken"))
         assert contents(tmp_path) == {"marker": "old", "gone": "old"}
+
+    def test_the_marker_comes_last(self, paths, monkeypatch):
+        rename, arrived = atomic.Path.rename, []
+
+        def note(source, destination):
+            arrived.append(destination.name)
+            return rename(source, destination)
+
+        monkeypatch.setattr(atomic.Path, "rename", note)
+        write(atomic_files(*paths), "fresh")
+        assert arrived == [".old", ".old", "new", "marker"]
 
     @pytest.mark.parametrize("number", range(4))
     def test_an_error_between_them_leaves_the_old_ones(self, paths, tmp_path, number, monkeypatch):

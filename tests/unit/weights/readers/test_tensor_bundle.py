@@ -87,3 +87,9 @@ def test_stated_sizes_are_not_believed(tmp_path):
     bundle = TensorBundle(tmp_path / "m.index")
     with pytest.raises(FormatError, match=r"should end at byte 1,099,511,627,776"):
         bundle.read(bundle.entries["a"])
+
+
+def test_big_endian_is_refused(tmp_path):
+    foreign.write_bundle(tmp_path / "m", ARRAYS, big_endian=True)
+    with pytest.raises(FormatError, match="big-endian"):
+        TensorBundle(tmp_path / "m.index")
