@@ -106,15 +106,18 @@ class TextRecords:
         if self._given != WHOLE_LINES:
             head = list(_first_lines(lines))
             lines = itertools.chain(head, lines)
-            found = self._structure([raw for _, raw in head if raw and raw.strip()])
-            if found is not None and self._given is None:
-                looks = f"a table with {found!r} between columns. {CHOOSE}"
-                if found == "{":
+            structure = self._structure([raw for _, raw in head if raw and raw.strip()])
+            if structure is not None and self._given is None:
+                looks = f"a table with {structure!r} between columns. {CHOOSE}"
+                if structure == "{":
                     looks = "JSON lines. Name it .jsonl, or name the field with --column NAME."
                 raise FormatError(f"{self.path}: not read as prose, because it looks like {looks}")
-            if found is not None:
+            if structure is not None:
+                is_json_lines = structure == "{"
                 yield from (
-                    self._json_records(lines) if found == "{" else self._table_records(lines, found)
+                    self._json_records(lines)
+                    if is_json_lines
+                    else self._table_records(lines, structure)
                 )
                 return
         if self._id_field is not None:

@@ -104,13 +104,13 @@ def _measures(
     vectors: np.ndarray, uses: np.ndarray, clusters: np.ndarray, in_a: np.ndarray
 ) -> tuple[Float[np.ndarray, "M rounds"], tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return the measures of each division, in the order of `MEASURES`, and the sums of uses."""
-    chosen = in_a.astype(np.float64)
+    members = in_a.astype(np.float64)
     n = int(in_a[0].sum())
     m = len(clusters) - n
-    within_a, within_b, between = _sums(vectors, chosen)
+    within_a, within_b, between = _sums(vectors, members)
     prototypes = between / np.sqrt(np.maximum(within_a * within_b, 1e-30))
-    sums = _sums(uses, chosen)
-    of_a = chosen @ np.eye(clusters.max() + 1)[clusters]  # (rounds, clusters)
+    sums = _sums(uses, members)
+    of_a = members @ np.eye(clusters.max() + 1)[clusters]  # (rounds, clusters)
     divergences = jensen_shannon(of_a / n, (np.bincount(clusters) - of_a) / m)
     return np.stack([1 - sums[2] / (n * m), 1 - prototypes, divergences]), sums
 
@@ -131,13 +131,13 @@ def unit(vectors: Float[np.ndarray, "N E"]) -> Float[np.ndarray, "N E"]:
 
 
 def _sums(
-    vectors: Float[np.ndarray, "N E"], chosen: Float[np.ndarray, "rounds N"]
+    vectors: Float[np.ndarray, "N E"], members: Float[np.ndarray, "rounds N"]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sums of the cosines within the chosen, within the others, and between them."""
+    """Return the sums of the cosines within the members, within the others, and between them."""
     cosines = vectors @ vectors.T
-    sums = chosen @ cosines  # (rounds, N)
-    within = (sums * chosen).sum(axis=1)
-    between = (sums * (1 - chosen)).sum(axis=1)
+    sums = members @ cosines  # (rounds, N)
+    within = (sums * members).sum(axis=1)
+    between = (sums * (1 - members)).sum(axis=1)
     return within, cosines.sum() - within - 2 * between, between
 
 
