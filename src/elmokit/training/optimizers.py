@@ -92,11 +92,11 @@ def muon(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
 
     Source: Jordan et al. 2024; scaled as in Liu et al. 2025, so that AdamW's rates fit.
     """
-    inner = {
+    inner = [  # a list: the order of a set differs between processes, and states are saved by it
         name
         for name, parameter in named.items()
         if parameter.dim() == 2 and not any(word in name for word in ("embedding", "softmax"))
-    }
+    ]
     adamw_group = [parameter for name, parameter in named.items() if name not in inner]
     groups = [
         {"params": adamw_group, "weight_decay": 0.0},

@@ -70,6 +70,14 @@ def test_training_goes_on_bit_for_bit(module, tmp_path, name):
         assert torch.equal(value, restored.state_dict()[key]), key
 
 
+def test_states_are_saved_in_an_order_that_every_process_has():
+    """States have numbers for keys, so the order may not depend on the hashes of names."""
+    network = torch.nn.ModuleDict({f"layer{k}": torch.nn.Linear(3, 4) for k in range(12)})
+    matrices = OptimizerConfig(name="muon").build(network).param_groups[1]["params"]
+    in_order = [parameter for parameter in network.parameters() if parameter.dim() == 2]
+    assert [id(parameter) for parameter in matrices] == [id(parameter) for parameter in in_order]
+
+
 def test_parameters_that_were_never_updated_have_no_state(module, tmp_path):
     """While a fresh softmax is trained alone, the biLM has no moments yet."""
     optimizer = OptimizerConfig().build(module)
