@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.metrics.accuracy import LabelCounts
-from elmokit.metrics.span_f1 import Span, count_spans, read_arguments
+from elmokit.metrics.span_f1 import Span, read_arguments
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.sampling import DataFile, predicates_of
@@ -34,23 +33,19 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
     default_hidden_dims = (300,) * 8
     subsets = ("all", "verbs")
     divided_by = staticmethod(predicates_of)
+    scored_spans = staticmethod(read_arguments)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[PredicateRoles]:
         return list(read_propbank(path))
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a file into sentences; the subset ``verbs`` drops other predicates."""
         if subset == "verbs":
             return predicates_of(path, only_verbs=True)
         return super().divide(path, subset)
 
-    def count(self, predicted: Sequence[Any], gold: Sequence[Any]) -> LabelCounts:
-        return count_spans(predicted, gold, read=read_arguments)
-
     def example_of(
         self, *sentences: Sentence, texts: Sequence[str] | None = None
     ) -> PredicateRoles:
-        """Make an example of the words before a predicate, its words, and those after it."""
         before, predicate, after = sentences
         tokens = (*before, *predicate, *after)
         return PredicateRoles(
@@ -59,7 +54,6 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         )  # fmt: skip
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:
-        """Make an example of a text whose predicate is between asterisks."""
         marked = _MARKED.fullmatch(text)
         parts = _split(marked[1], marked[2], marked[3], tokenizer) if marked else ()
         if not parts or not parts[1]:
@@ -67,7 +61,6 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         return self.example_of(*parts, texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> PredicateRoles:
-        """Make an example of words, of which one is between asterisks."""
         tokens = tuple(split_sentence(words, tokenize, where="it"))
         marked = [(i, m.group(2)) for i, w in enumerate(tokens) if (m := _MARKED.fullmatch(w))]
         if len(marked) != 1 or tokens[marked[0][0]] != f"*{marked[0][1]}*" or not marked[0][1]:
@@ -76,12 +69,10 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         return self.example_of(tokens[:index], (predicate,), tokens[index + 1 :])
 
     def show(self, example: PredicateRoles, prediction: list[str]) -> str:
-        """Return the text with brackets around the roles, without the asterisks."""
         shown = super().show(example, prediction)
         return shown if example.text is None else shown.replace("*", "")
 
     def place_words(self, example: PredicateRoles) -> WrittenWords:
-        """Return the words with their places beside the asterisks of the predicate."""
         return WrittenWords(example.tokens, example.text, without="*")
 
     def mark(self, span: Span) -> Mark:

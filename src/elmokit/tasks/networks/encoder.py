@@ -35,17 +35,13 @@ def draw_weights(modules: Iterable[nn.Module], generator: torch.Generator) -> No
 
 
 class VariationalDropout(nn.Module):
-    """Dropout of the same features at all positions of a sentence: (B, T, X) -> (B, T, X).
-
-    Source: Gal and Ghahramani 2016.
-    """
+    """Dropout of the same features at all positions of a sentence (Gal and Ghahramani 2016)."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
         self.share = share
 
     def forward(self, x: Float[Tensor, "B T X"]) -> Float[Tensor, "B T X"]:
-        """Return ``x`` with one random mask per row, rescaled; unchanged outside training."""
         if not self.training or self.share == 0:
             return x
         mask = functional.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), self.share)
@@ -60,10 +56,7 @@ def single_width(hidden_dims: Sequence[int]) -> int:
 
 
 class PaddedEncoder(nn.Module, ABC):
-    """Encoder of padded sentences.
-
-    Shape: x (B, T, X), mask (B, T) -> (B, T, output_dim), 0 at padded positions.
-    """
+    """Encoder of padded sentences: x (B, T, X), mask (B, T) -> (B, T, output_dim), padding 0."""
 
     output_dim: int
 
@@ -74,7 +67,6 @@ class PaddedEncoder(nn.Module, ABC):
     def forward(
         self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "B T Y"]:
-        """Return one vector per position; values of ``x`` at padded positions do not matter."""
         lengths = lengths_of(mask)
         if mask.numel() == 0:
             return x.new_zeros(x.shape[0], x.shape[1], self.output_dim)
@@ -84,11 +76,10 @@ class PaddedEncoder(nn.Module, ABC):
 
 
 class SentenceEncoder(PaddedEncoder):
-    """Stack of biLSTM or biGRU layers; a position's vector is [forward | backward].
+    """Stack of biLSTM or biGRU layers; a position's vector is [forward, backward].
 
     ``hidden_dims`` are the widths of one direction, layer by layer; ``dropout`` is the variational
-    dropout at every layer's input. Fresh weights: orthogonal recurrent blocks, Glorot uniform input
-    blocks, biases 0 except the LSTM's forget gates (1).
+    dropout at every layer's input.
     """
 
     def __init__(
@@ -165,10 +156,8 @@ def run_packed(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _run_gru(layer: nn.Module, x: Tensor, lengths: Tensor) -> list[Tensor]:
-    """Run both directions of a GRU together: (B, T, X) -> two (B, T, H), the second from the end.
-
-    Both take their gates from one product; the gates are reversed, which are narrower than ELMo.
-    """
+    """Run both directions of a GRU: (B, T, X) -> two (B, T, H), the second from the end."""
+    # Both take their gates from one product; not x is reversed but the gates, which are narrower.
     names = ("l0", "l0_reverse")
     of_input, of_state, input_bias, state_bias = (
         torch.stack(parts) for parts in zip(*(_weights(layer, name) for name in names), strict=True)

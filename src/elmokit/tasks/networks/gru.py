@@ -1,9 +1,8 @@
 """GRU on the CPU, all directions side by side, with its gradient worked out by hand.
 
 Torch has no fast GRU for the CPU: it records a dozen small operations per step and direction. Here
-a step takes six operations forward and three backward for both directions together, and whatever
-does not depend on the next step's gradient is computed for all steps at once. The numbers are the
-same; an epoch of question answering takes 0.6 of the time (`docs/log.md`, 2026-11-22).
+a step takes six operations forward and three backward for both directions together. The numbers are
+the same; an epoch of question answering takes 0.6 of the time (`docs/log.md`, 2026-11-22).
 """
 
 from typing import Any
@@ -22,8 +21,6 @@ def gru_steps(
 
     ``gates_in`` is the input part of the gates r, z, n, with its bias (G is 3H); ``weight`` and
     ``bias`` go from the state to the gates; for n the bias is inside the product with r.
-
-    Source: Cho et al. 2014, in the form of `torch.nn.GRU`.
     """
     return _GRUSteps.apply(gates_in, weight, bias)  # pyright: ignore[reportReturnType]
 

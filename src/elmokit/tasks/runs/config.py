@@ -69,7 +69,7 @@ class TaskRunConfig:
     """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank;
     ``characters``: for ``ner`` whose rows are the characters of the text."""
     columns: Columns | None = field(default=None, metadata=FIXED)
-    """Of words and tags in the files, for ``ner``; none: the first and the last."""
+    """Of words and tags in the files, for ``ner``."""
     hidden_dims: tuple[int, ...] = field(default=(), metadata=FIXED)
     """Widths of the recurrent layers; none: the task's default."""
     dropout: float | None = field(default=None, metadata=FIXED)

@@ -186,16 +186,3 @@ def test_damaged_text_with_senses(write, text, message):
     keys = write(KEYS, name="keys")
     with pytest.raises(FormatError, match=rf"/data\.xml{message}"):
         list(read_senses(write(text, name="data.xml"), keys))
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        (KEYS + "d0.s3.t0 ;\n", r"line 4: .*'d0\.s3\.t0' "),
-        (KEYS + "d0.s3.t0\n", r"line 4: .*'d0\.s3\.t0' "),
-        (KEYS + "\n" + KEYS, r"line 5: .*'d0\.s0\.t0' "),
-    ],
-)
-def test_damaged_keys(write, keys, message):
-    with pytest.raises(FormatError, match=rf"/keys, {message}"):
-        list(read_senses(write(HEAD + FIRST + TAIL), write(keys, name="keys")))

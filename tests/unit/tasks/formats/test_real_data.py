@@ -7,7 +7,6 @@ first examples are read, and the whole only in tests marked slow (`pytest -m slo
 import lzma
 import os
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -59,7 +58,6 @@ def mentions(document):
     return sum(map(len, document.clusters))
 
 
-phrases = partial(read_sentiment_trees, min_phrase_tokens=4)
 without_spaces = partial(read_columns, spaces="drop")
 
 WHOLE = [
@@ -97,17 +95,6 @@ WHOLE = [
 ]
 """Examples, and what they hold in all."""
 LARGE = 3000
-BEGINNINGS = [
-    ("ud-en-ewt/en_ewt-ud-train.conllu.xz", partial(read_conllu, column="xpos")),
-    ("ud-ko-kaist/ko_kaist-ud-train.conllu.xz", read_conllu),
-    ("ner-en-bc5cdr/train.conll.gz", read_columns),
-    ("ner-ko-klue/train.tsv.gz", read_columns),
-    ("ner-ko-kmou/train.tsv.xz", without_spaces),
-    ("srl-en-propbank-ewt/train.jsonl.xz", read_propbank),
-    ("squad-v1.1/train.json.xz", read_squad),
-    ("sst-5/train.txt.gz", phrases),
-    ("wic-mcl-en/train.jsonl.gz", read_wic),
-]
 
 
 @pytest.mark.parametrize(
@@ -118,11 +105,6 @@ def test_whole_files_hold_what_is_published(find, name, read, num_examples, of, 
     examples = list(read(find(name)))
     assert len(examples) == num_examples
     assert of is None or sum(map(of, examples)) == num_in_all
-
-
-@pytest.mark.parametrize(("name", "read"), BEGINNINGS)
-def test_large_files_begin_well(find, name, read):
-    assert len(list(islice(read(find(name)), 100))) == 100
 
 
 def test_senses_and_their_first_sense_baseline(find, tmp_path):
@@ -140,16 +122,3 @@ def test_senses_and_their_first_sense_baseline(find, tmp_path):
     # published for the first sense of WordNet on this set: 54.5 F1
     right = sum(inventory.first_sense(word.lemma, word.pos) in word.sense_keys for word in words)
     assert right / len(words) == pytest.approx(0.545, abs=0.02)
-
-
-def test_nearly_all_entities_of_klue_can_be_found_in_kiwis_morphemes(find):
-    """The others begin or end inside a morpheme."""
-    pytest.importorskip("kiwipiepy")
-    from elmokit.tasks.tagging import NerTask
-    from elmokit.text.tokenizers.registry import build_tokenizer
-
-    task, tokenize = NerTask(units="characters"), build_tokenizer("korean").tokenize
-    examples = task.read(find("ner-ko-klue/dev.tsv.gz"), training=False, tokenize=tokenize)
-    answers = [task.in_units_of_gold(one, list(one.tags)) for one in examples]
-    assert len(examples) == 479
-    assert 96 < task.score([task.gold(one) for one in examples], answers).value < 100

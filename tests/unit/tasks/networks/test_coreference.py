@@ -1,7 +1,5 @@
 """The network of coreference: documents → clusters."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given
@@ -76,15 +74,6 @@ def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_ba
     assert predict(network, maker, Examples(TASK, documents, keep)) == together
 
 
-def test_empty_documents_have_no_clusters(build, keep):
-    network, maker = build()
-    empty = TASK.example_of()
-    assert predict(network, maker, Examples(TASK, [empty], keep)) == [[]]
-    together = predict(network, maker, Examples(TASK, [empty, ANNA, empty], keep))
-    assert together[0] == together[2] == []
-    assert predict(network, maker, Examples(TASK, [], keep)) == []
-
-
 def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, keep, monkeypatch):
     gold = {span for cluster in ANNA.clusters for span in cluster}
     monkeypatch.setattr(module, "MAX_TRAINING_SPANS", len(gold) + 1)
@@ -134,19 +123,6 @@ def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
         assert parameter.grad.any(), name
     for feature in (network.antecedent_score.speaker, network.antecedent_score.genre):
         assert not feature.weight.grad[0].any()  # not known stays 0
-
-
-def test_genre_and_speakers_are_read(build, keep):
-    network, maker = build(genres=("news",))
-    network.eval()
-    losses = {}
-    for genre in (None, "news", "never seen"):
-        for speakers in (None, ("A",) * 10 + ("B",) * 12):
-            example = replace(ANNA, genre=genre, speakers=speakers)
-            batches = Examples(TASK, [example], keep).batches(maker, [example])
-            losses[genre, speakers is None] = network.loss(batches, [example]).item()
-    assert len({losses[key] for key in losses if key[0] != "never seen"}) == 4
-    assert losses["never seen", True] == losses[None, True]
 
 
 @given(st.lists(st.integers(-1, 8), max_size=10))

@@ -128,11 +128,3 @@ def test_the_best_span_equals_a_loop_over_spans(seed, length, max_length, real):
         )
         assert (starts[row].item(), ends[row].item()) == expected
         assert (scores[row].item() == -torch.inf) == (not spans)
-
-
-@pytest.mark.parametrize("shape", [(2, 0), (0, 3), (0, 0)])
-def test_no_rows_and_no_positions(shape):
-    zeros = torch.zeros(shape)
-    start, end, score = best_answers(zeros, zeros, zeros == 0)
-    assert start.tolist() == end.tolist() == [0] * shape[0]
-    assert score.tolist() == [-torch.inf] * shape[0]

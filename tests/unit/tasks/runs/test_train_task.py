@@ -15,10 +15,9 @@ from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import TaskFiles
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import prepare_task, train_task
+from elmokit.tasks.runs.train_task import PreparedTask, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.tasks.task import TaskScore
-from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ....builders.task_models import saved_toy_model, toy_model
 
@@ -199,30 +198,6 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
         train("run", settings={"epochs": 1}, resume=True)
 
 
-def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path, model_dir):
-    data, vectors = tmp_path / "ner.txt", tmp_path / "vectors.txt"
-    data.write_text("Minji B-PER\nsat O\n\n", encoding="utf-8")
-    vectors.write_text("minji 1 2\nsat 3 4\n", encoding="utf-8")
-    toy_model(seed=9).save(tmp_path / "weights")
-    toy_model(seed=9, tokenizer=TokenizerConfig(name="simple")).save(tmp_path / "tokenizer")
-
-    def train(model, epochs, **options):
-        config = TaskRunConfig(
-            task="ner", hidden_dims=(6,), inputs=InputSettings(embeddings="static"),
-            train=TaskTrainConfig(epochs=epochs, schedule="constant"),
-        )  # fmt: skip
-        return train_task(
-            config, data, data, tmp_path / "run", model=str(model), vectors=vectors, **options
-        )
-
-    train(model_dir, 1)
-    assert train(tmp_path / "weights", 2, resume=True).num_epochs == 2
-    with pytest.raises(
-        ConfigError, match=r"run\.json: .*bilm\.tokenizer\.name was .*whitespace.*simple"
-    ):
-        train(tmp_path / "tokenizer", 3, resume=True)
-
-
 ENTITIES = "Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n"
 STATIC = InputSettings(embeddings="static")
 
@@ -244,7 +219,7 @@ def prepare(files, inputs=STATIC, **train):
     config = TaskRunConfig(
         task="ner", hidden_dims=(4,), inputs=inputs, train=TaskTrainConfig(epochs=1, **train)
     )
-    return prepare_task(
+    return PreparedTask(
         config, files, model=None, precision="fp32", device="cpu", cache_dir=None,
         on_layers=None,
     )  # fmt: skip
@@ -258,15 +233,6 @@ def test_words_of_the_test_set_are_looked_up_when_it_is_scored(files):
     assert score.metric == "span F1"
     assert "kim" in prepared.maker.static.words
     assert "river" not in prepared.maker.static.words
-
-
-def test_files_of_other_labels_are_refused_before_training(files):
-    for name in ("dev", "test"):
-        before = getattr(files, name).read_text(encoding="utf-8")
-        getattr(files, name).write_text("Minji B-GPE\nsat O\n\n", encoding="utf-8")
-        with pytest.raises(InputError, match=rf"{name}\.conll"):
-            prepare(files)
-        getattr(files, name).write_text(before, encoding="utf-8")
 
 
 def test_only_the_layers_of_sentences_that_are_read_are_computed(train, monkeypatch):
