@@ -55,12 +55,8 @@ class CorefTask(Task[CorefDocument]):
             documents.append(replace(document, clusters=clusters))
         if num_ignored:
             log.warning("%s: %s ignored in a second cluster", path, counted(num_ignored, "mention"))
-        sizes = (len(cluster) for document in documents for cluster in document.clusters)
-        if training and max(sizes, default=0) < 2:
-            raise FormatError(
-                f"{path}: none of {len(documents)} documents has two mentions of one cluster, so "
-                "there is nothing to learn. The marks must be in the last column: (3 and 3)."
-            )
+        if training and not any(len(c) > 1 for document in documents for c in document.clusters):
+            raise FormatError(f"{path}: no document has two mentions of one cluster to learn from.")
         return documents
 
     def sentences(self, example: CorefDocument) -> tuple[Sentence, ...]:

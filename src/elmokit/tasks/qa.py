@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.metrics.squad import AnswerStyle, answer_f1_of, count_answers, exact_match_of
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.inputs.settings import InputSettings
@@ -120,11 +120,6 @@ class QaTask(Task[QaExample]):
             fate = "left out of training" if training else "without an answer to find, so wrong"
             counts = troubles.total(), num_read
             log.warning("%s: %d of %d questions are %s (%s)", path, *counts, fate, reasons)
-            if not examples:
-                raise FormatError(
-                    f"{path}: none of {num_read} questions can be learned ({reasons}). The words "
-                    "of the biLM's tokenizer must be those of the text: use another tokenizer."
-                )
         return examples
 
     def sentences(self, example: QaExample) -> tuple[Sentence, ...]:

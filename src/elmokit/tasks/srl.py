@@ -31,7 +31,6 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(characters=False)
     default_hidden_dims = (300,) * 8
-    subsets = ("all", "verbs")
     divided_by = staticmethod(predicates_of)
     scored_spans = staticmethod(read_arguments)
 
@@ -39,9 +38,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         return list(read_propbank(path))
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        if subset == "verbs":
-            return predicates_of(path, only_verbs=True)
-        return super().divide(path, subset)
+        return predicates_of(path, only_verbs=subset == "verbs")
 
     def example_of(
         self, *sentences: Sentence, texts: Sequence[str] | None = None
@@ -55,18 +52,16 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:
         marked = _MARKED.fullmatch(text)
-        parts = _split(marked[1], marked[2], marked[3], tokenizer) if marked else ()
-        if not parts or not parts[1]:
-            raise _unmarked(text)
-        return self.example_of(*parts, texts=[text])
+        parts = _split(*marked.groups(), tokenizer) if marked else ()
+        return self.example_of(*_check_marked(parts, text), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> PredicateRoles:
         tokens = tuple(split_sentence(words, tokenize, where="it"))
-        marked = [(i, m.group(2)) for i, w in enumerate(tokens) if (m := _MARKED.fullmatch(w))]
-        if len(marked) != 1 or tokens[marked[0][0]] != f"*{marked[0][1]}*" or not marked[0][1]:
-            raise _unmarked(" ".join(tokens))
-        ((index, predicate),) = marked
-        return self.example_of(tokens[:index], (predicate,), tokens[index + 1 :])
+        marked = [at for at, word in enumerate(tokens) if "*" in word]
+        parts: Sequence[Sentence] = ()
+        if len(marked) == 1 and (match := re.fullmatch(r"\*([^*]+)\*", tokens[marked[0]])):
+            parts = tokens[: marked[0]], (match[1],), tokens[marked[0] + 1 :]
+        return self.example_of(*_check_marked(parts, " ".join(tokens)))
 
     def show(self, example: PredicateRoles, prediction: list[str]) -> str:
         shown = super().show(example, prediction)
@@ -102,8 +97,10 @@ def _split(before: str, predicate: str, after: str, tokenizer: Tokenizer) -> Seq
     return words[:first], words[first:last], words[last:]
 
 
-def _unmarked(text: str) -> InputError:
-    return InputError(
-        f"One predicate must be marked, got {shown(text)}. Put asterisks around it and nowhere "
-        "else: The dog *bit* the man."
-    )
+def _check_marked(parts: Sequence[Sentence], text: str) -> Sequence[Sentence]:
+    if not parts or not parts[1]:
+        raise InputError(
+            f"One predicate must be marked, got {shown(text)}. Put asterisks around it and nowhere "
+            "else: The dog *bit* the man."
+        )
+    return parts

@@ -58,8 +58,6 @@ class Task(ABC, Generic[Example]):
     """What cards call the recurrent layers of ``network``."""
     hub_tag: ClassVar[str] = "token-classification"
     """What model hubs call the task."""
-    subsets: ClassVar[tuple[str, ...]] = ("all",)
-    """Parts of a data file's examples that `divide` can keep."""
     block: ClassVar[int] = 1
     """Neighboring units that are held out together; above 1 where they are of one document."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
@@ -203,12 +201,7 @@ class Task(ABC, Generic[Example]):
         """Return a prediction for programs, with places in the text as it was written."""
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a data file, or the subset of its examples."""
-        if subset not in self.subsets:
-            raise InputError(
-                f"The task {self.name} has no subset {subset!r}; choose one of "
-                f"{', '.join(self.subsets)}."
-            )
+        """Divide a data file, or a subset of its examples, if the task has several."""
         return self.divided_by(path)
 
     def input_settings(self, settings: InputSettings, *, with_static: bool) -> InputSettings:

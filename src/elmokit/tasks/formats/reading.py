@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
-from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.field_checks import check_ranges
 from elmokit.files.atomic import StrPath
 from elmokit.files.sources import existing_file
@@ -87,8 +87,6 @@ class Columns:
 
     def __post_init__(self) -> None:
         check_ranges(self, word=(1, 1_000), tag=(1, 1_000))
-        if self.word == self.tag:
-            raise ConfigError(f"`word` and `tag` must be different columns, got {self.word} twice")
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
@@ -98,8 +96,6 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     ``en-train.tsv``, not in ``constraints.tsv``. If there is none, folders in the directory are
     searched. Of several such files, the one with one of ``suffixes`` is taken.
     """
-    if not data.is_dir():
-        raise FileNotFoundError(f"There is no directory {data} with files train… and dev….")
     files: list[Path] = []
     # "[!.]": no hidden files and folders, such as the notes that macOS leaves in archives
     for pattern, name in product(("[!.]*", "[!.]*/[!.]*"), (split, *_SPLIT_NAMES.get(split, ()))):
@@ -109,7 +105,7 @@ def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
     if len(files) > 1 and suffixes:
         files = [path for path in files if set(path.suffixes) & set(suffixes)] or files
     if not files:
-        raise FileNotFoundError(f"{data} has no file with {split!r} in its name.")
+        raise FileNotFoundError(f"{data} is no directory with a file with {split!r} in its name.")
     if len(files) > 1:
         names = ", ".join(str(path.relative_to(data)) for path in files)
         raise InputError(f"{data} has several files with {split!r} in their names: {names}.")

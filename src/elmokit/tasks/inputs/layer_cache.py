@@ -19,6 +19,7 @@ from elmokit.embed.streaming import StatePolicy
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
+from elmokit.files.damage import damage
 from elmokit.files.temporary import make_directory, scratch_directory, temporary_directory
 
 log = logging.getLogger(__name__)
@@ -38,14 +39,9 @@ class SentenceLayers:
     """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16."""
 
     def __init__(self, directory: Path) -> None:
-        try:
+        with damage(directory, "Remove that directory to compute its layers again."):
             self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
             self._starts = np.load(directory / _STARTS)
-        except (OSError, ValueError, EOFError) as error:
-            raise FormatError(
-                f"The layers kept in {directory} are damaged: {error}. Remove that directory to "
-                "compute them again."
-            ) from error
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -108,7 +104,7 @@ def keep_layers(
         try:
             layers = SentenceLayers(entry)
             break
-        except FormatError:
+        except (FormatError, OSError):
             # Unless another process has just removed the entry to make room, it is damaged.
             if entry.exists():
                 raise

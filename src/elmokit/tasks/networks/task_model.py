@@ -88,8 +88,6 @@ def build_network(
         config.inputs, num_layers=bilm.num_layers, layers_dim=bilm.dim,
         max_characters=bilm.char_vocab.config.max_characters, static=static, bilm=bilm.module,
     )  # fmt: skip
-    if min(config.hidden_dims, default=0) < 1:
-        raise ValueError(f"`hidden_dims` must be at least 1, got {list(config.hidden_dims)}.")
     module, _, name = task.network.partition(".")
     network = getattr(import_module(f"elmokit.tasks.networks.{module}"), name)
     return network(token_inputs, labels, config.hidden_dims, dropout=config.dropout)

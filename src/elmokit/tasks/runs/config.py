@@ -47,9 +47,8 @@ class TaskTrainConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        check_ranges(self, seed=SEEDS)
         check_ranges(
-            self, epochs=(1, MANY), batch_size=(1, MANY), patience=(1, MANY),
+            self, seed=SEEDS, epochs=(1, MANY), batch_size=(1, MANY), patience=(1, MANY),
             learning_rate=POSITIVE, clip_norm=POSITIVE, bilm_learning_rate=POSITIVE,
             label_share=(1e-12, 1.0), lowercase_share=(0.0, 1.0),
         )  # fmt: skip

@@ -328,14 +328,10 @@ class PreparedTask:
 
 
 def _check_inputs(wanted: InputSettings, resolved: InputSettings, vectors: Path | None) -> None:
-    if wanted.sources.needs_static and vectors is None:
-        raise InputError(
-            f"embeddings={wanted.embeddings!r} needs word vectors: give a file with --vectors."
-        )
-    if wanted.embeddings == "none" and vectors is not None:
-        raise InputError(
-            "embeddings='none' reads no word vectors: leave out --vectors, or take static."
-        )
+    reads_none = wanted.embeddings == "none"
+    if reads_none if vectors is not None else wanted.sources.needs_static:
+        needs = "reads no word vectors: leave out" if reads_none else "needs word vectors: give"
+        raise InputError(f"embeddings={wanted.embeddings!r} {needs} --vectors.")
     for name, reason in (
         ("state", f"embeddings={wanted.embeddings} reads no layers"),
         ("static_scale", "there are no word vectors (--vectors)"),

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from elmokit.tasks.networks.encoder import SentenceEncoder, run_packed
-from elmokit.tasks.networks.gru import gru_steps
+from elmokit.tasks.networks.encoder import SentenceEncoder, gru_steps, run_packed
 
 from ....builders.task_models import LENGTHS, MASK, padded_inputs
 
