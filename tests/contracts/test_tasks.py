@@ -135,30 +135,18 @@ def data(tmp_path, task):
     return folder
 
 
-def run_task(
-    task,
-    data,
-    run_dir,
-    model_dir,
-    *,
-    embeddings="elmo",
-    inputs=None,
-    vectors=None,
-    epochs=60,
-    device="auto",
-    resume=False,
-):
+def run_task(task, data, run_dir, model_dir, *, inputs=None, epochs=60, **options):
     config = TaskRunConfig(
         task=task,
         hidden_dims=tuple(24 for _ in find_task(task).default_hidden_dims[:2]),
         # a toy biLM says little: words are read by their characters, too
-        inputs=inputs or InputSettings(embeddings=embeddings, dropout=0.0, characters=True),
+        inputs=inputs or InputSettings(dropout=0.0, characters=True),
         train=TaskTrainConfig(epochs=epochs, patience=epochs, learning_rate=5e-3, batch_size=2),
     )
     return train_task(
         config, find_split(data, "train"), find_split(data, "dev"), run_dir,
-        model=None if model_dir is None else str(model_dir), vectors=vectors,
-        device=device, cache_dir=run_dir.parent / "layers", resume=resume,
+        model=None if model_dir is None else str(model_dir),
+        cache_dir=run_dir.parent / "layers", **options,
     )  # fmt: skip
 
 
@@ -261,6 +249,16 @@ def test_a_network_makes_its_tensors_where_its_batches_are(network):
         assert network.eval().predict(made, examples) == expected
     finally:
         torch.set_default_device(None)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_weight_learns(network):
+    network, batches = network
+    network.train().loss(*batches("cpu")).backward()
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad and "speaker" not in name:  # the data has no speakers
+            assert parameter.grad is not None, name
+            assert parameter.grad.isfinite().all(), name
 
 
 @pytest.mark.gpu

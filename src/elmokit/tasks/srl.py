@@ -52,7 +52,7 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:
         marked = _MARKED.fullmatch(text)
-        parts = _split(*marked.groups(), tokenizer) if marked else ()
+        parts = _split(marked[1], marked[2], marked[3], tokenizer) if marked else ()
         return self.example_of(*_check_marked(parts, text), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> PredicateRoles:

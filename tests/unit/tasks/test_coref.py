@@ -1,11 +1,10 @@
 """Coreference as a task: reading, windows, scores, output."""
 
 import random
-from dataclasses import replace
 
 import pytest
 
-from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask, _window
+from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
@@ -84,14 +83,6 @@ def test_a_window_is_a_stretch_of_the_document_with_its_mentions():
         assert part.clusters[3] == tuple((at, at + 1) for at in range(1, 100, 2))
     assert {0, 70} <= firsts  # the first and the last window there are
     assert TASK.part(whole, random.Random(3)) == TASK.part(whole, random.Random(3))
-
-
-def test_mentions_that_reach_beyond_a_window_are_left_out():
-    whole = replace(long_document(4), clusters=(((1, 3), (3, 4)), ((0, 1), (6, 7))), speakers=None)
-    part = _window(whole, 1, 3)
-    assert part.tokens == ("1", "x", "2", "x")
-    assert part.clusters == (((1, 2),),)
-    assert part.speakers is None
 
 
 # --- scores and output ----------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def prune_spans(
     spans do not cross. Of equal scores the earlier in the list comes first.
     """
     order = scores.detach().argsort(descending=True, stable=True).tolist()
-    spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    spans: list[tuple[int, int]] = list(zip(starts.tolist(), ends.tolist(), strict=True))
     furthest_end: dict[int, int] = {}  # by start of the spans taken
     nearest_start: dict[int, int] = {}  # by end of the spans taken
     taken: list[int] = []

@@ -54,14 +54,6 @@ def test_rows_for_spaces_can_be_dropped(write):
     assert sentence.tokens == ("강", "물")
 
 
-def test_sentences_of_no_use_are_skipped_and_chunks_without_begin_counted(write, caplog):
-    rest = "b\tO\n\n" * 39 + "c\tI-LOC\n"
-    sentences = list(read_columns(write("a\tO\n\tO\n\n \tO\n\n" + rest), spaces="drop"))
-    assert len(sentences) == 40
-    for reason in ("empty_token: 1", "empty_sentence: 1", "chunk_begins_with_I: 1"):
-        assert reason in caplog.text
-
-
 @given(
     st.lists(
         st.lists(

@@ -44,23 +44,6 @@ def test_what_has_no_effect_does_not_distinguish_runs(embeddings, with_static, s
 
 
 @pytest.mark.parametrize(
-    ("embeddings", "positions", "expected"),
-    [
-        ("elmo", "both", ("input", "output")),
-        ("static_projected", "both", ("input", "output")),
-        ("static_projected", "input", ("input",)),
-        ("static_output", "both", ("output",)),
-        ("static_output", "output", ("output",)),
-        ("static_output", "input", ()),
-        ("static", "both", ()),
-        ("none", "both", ()),
-    ],
-)
-def test_positions_of_mixtures_and_of_what_is_in_their_place(embeddings, positions, expected):
-    assert InputSettings(embeddings=embeddings, positions=positions).mix_positions == expected
-
-
-@pytest.mark.parametrize(
     ("given", "with_static", "expected"),
     [
         ({}, False, False),

@@ -115,17 +115,6 @@ def test_a_mixture_or_what_is_in_its_place_stands_where_it_is_asked_for(
     assert not joined[~batch.mask].any()
 
 
-def test_layers_are_normalized_as_asked_for_over_real_words_only():
-    layers = layers_of(SENTENCES)
-    real = np.concatenate(layers).astype(np.float32)  # (words, L, 2D)
-    for norm, axes in (("token", (2,)), ("batch", (0, 2))):
-        values = (real - real.mean(axis=axes, keepdims=True)) / real.std(axis=axes, keepdims=True)
-        inputs, maker = build(layer_norm=norm, characters=False, static=None)
-        batch = maker.make(SENTENCES, layers)
-        out = inputs(batch)[batch.mask].detach()
-        np.testing.assert_allclose(out, values.mean(axis=1), atol=1e-5)
-
-
 def test_a_learning_bilm_gives_the_layers_that_it_gives_alone_and_gets_gradients():
     bilm = toy_model()
     maker = BatchMaker(full_inputs(), bilm.char_vocab, None, bilm=bilm)
@@ -161,18 +150,6 @@ WIDE = 4096
 def static_inputs(embeddings="static", *, dropout=0.0, **settings) -> StaticInputs:
     settings = full_inputs(embeddings=embeddings, positions="both", dropout=dropout, **settings)
     return StaticInputs(STATIC_VECTORS, settings, WIDE).eval()
-
-
-def test_a_scale_starts_so_that_words_with_a_vector_have_the_size_and_each_place_has_its_own():
-    static = static_inputs("static_output", static_scale="learned")
-    assert static.gammas.requires_grad
-    static.scale_to(0.5, [IDS, IDS[:1, :2]])
-    both = torch.cat([static(IDS)[IDS > 1], static(IDS[:1, :1])[0]])
-    assert float(both.detach().square().mean().sqrt()) == pytest.approx(0.5, rel=1e-6)
-    np.testing.assert_array_equal(static(IDS)[IDS < 2].detach(), 0)
-    with torch.no_grad():
-        static.gammas[1] *= 2
-    torch.testing.assert_close(static.mix(0, IDS), 2 * static(IDS))
 
 
 def test_projected_they_are_as_wide_as_elmo_and_keep_their_size():

@@ -91,40 +91,6 @@ def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, k
     assert not gold <= set(kept[False])  # answers are not told in prediction
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        full_inputs(embeddings="none"),
-        full_inputs(characters=False, positions="both"),
-    ],
-)
-def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
-    network, maker = build(settings=settings, genres=("news", "fiction"))
-    network.train()
-    spoken = document(
-        "I saw you / you saw me", ((0, 1), (5, 6)), ((2, 3), (3, 4)),
-        speakers=("A", "A", "A", "B", "B", "B"), genre="fiction",
-    )  # fmt: skip
-    news = document("Minji left / she was late", ((0, 1), (2, 3)), genre="news")
-    examples = [ANNA, spoken, news]
-    with torch.no_grad():  # all spans are mentions of a kind, so that all pairs matter
-        network.antecedent_score.second.bias.fill_(1.0)
-        network.antecedent_score.first.bias.fill_(1.0)
-        network.mention_score.first.bias.fill_(1.0)
-        network.mention_score.second.bias.fill_(1.0)
-    held = Examples(TASK, examples, keep if settings.has_layers else None)
-    torch.manual_seed(0)
-    loss = network.loss(held.batches(maker, held.examples), examples)
-    loss.backward()
-    assert loss > 0
-    for name, parameter in network.named_parameters():
-        assert parameter.grad is not None, name
-        assert torch.isfinite(parameter.grad).all(), name
-        assert parameter.grad.any(), name
-    for feature in (network.antecedent_score.speaker, network.antecedent_score.genre):
-        assert not feature.weight.grad[0].any()  # not known stays 0
-
-
 @given(st.lists(st.integers(-1, 8), max_size=10))
 def test_links_are_joined_to_clusters_in_text_order(links):
     links = [link if link < at else -1 for at, link in enumerate(links)]

@@ -50,19 +50,6 @@ def test_packed_sequences_as_a_gpu_reads_them_give_the_same_numbers(cell):
     torch.testing.assert_close(*results)
 
 
-@pytest.mark.gpu
-@CELLS
-def test_a_gpu_gives_the_same_numbers_and_gradients(cell):
-    results = {}
-    for device in ("cpu", "cuda"):
-        encoder = build(cell).to(device).train()
-        out = encoder(padded_inputs().to(device), MASK.to(device))
-        out.square().sum().backward()
-        gradients = {name: p.grad.cpu() for name, p in encoder.named_parameters()}
-        results[device] = {"out": out.detach().cpu(), **gradients}
-    torch.testing.assert_close(results["cuda"], results["cpu"])
-
-
 # --- the GRU with its own gradient ----------------------------------------------------------------
 
 

@@ -54,24 +54,6 @@ def test_equals_the_equations_sentence_by_sentence(num_layers):
         assert (out[row, length:] == 0).all()
 
 
-def test_rows_and_layers_draw_their_own_dropout_which_goes_on_in_time_in_training_alone():
-    encoder = build(2, hidden_dim=200, dropout=0.25).train()
-    seen = []
-    for layer in encoder.layers:
-        layer.register_forward_hook(lambda _, arguments, out: seen.append((*arguments, out)))
-    torch.manual_seed(0)
-    encoder(padded_inputs(), MASK)
-    (x, first, out), (_, second, _) = seen
-    assert sorted(set(first.flatten().tolist())) == [0, pytest.approx(4 / 3)]
-    assert (first == 0).double().mean().item() == pytest.approx(0.25, abs=0.06)
-    assert not torch.equal(first, second)
-    assert not torch.equal(first[0], first[1])
-    for t, expected in enumerate(slow_layer(encoder.layers[0], list(x[0]), first[0])):
-        torch.testing.assert_close(out[0, t], expected)
-    encoder.eval()
-    assert torch.equal(encoder(padded_inputs(), MASK), encoder(padded_inputs(), MASK))
-
-
 # --- the CRF ---
 
 CRF_LENGTHS = [4, 1, 0, 3]

@@ -1,7 +1,6 @@
 """Task runs: what is written down, what is read of other files, and a biLM that learns, too."""
 
 import copy
-import dataclasses
 import hashlib
 import json
 import pickle
@@ -194,21 +193,6 @@ def test_a_bilm_that_learns_helps_is_in_the_run_and_answers_from_there(train, tm
 
 
 # --- files and texts ------------------------------------------------------------------------------
-
-
-def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
-    path = tmp_path / "ko.conllu"
-    path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")
-    config = TaskRunConfig(
-        task="pos", units="morphemes", hidden_dims=(4,), inputs=InputSettings(embeddings="none"),
-        train=TaskTrainConfig(epochs=1),
-    )  # fmt: skip
-    train_task(config, path, path, tmp_path / "run")
-    run = TaskRun.load(tmp_path / "run")
-    assert run.labels == ["jx", "np"]
-    assert run.evaluate(path).counts.sum(axis=0).tolist() == [2, 2]
-    with pytest.raises(InputError, match=r"units='morphemes'.* ner"):
-        train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")
 
 
 def test_copies_answer_the_same_and_say_what_they_are(ner_run):

@@ -6,9 +6,9 @@ import signal
 
 import pytest
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 
-from elmokit.errors import ConfigError, FormatError, InputError, Stopped
+from elmokit.errors import ConfigError, InputError, Stopped
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import training as training_module
@@ -133,15 +133,6 @@ def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path,
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_a_first_epoch_that_was_stopped_is_a_run_without_a_model(train, tmp_path):
-    with pytest.raises(Stopped):
-        train("run", stop_at=("scoring dev", 0))
-    with pytest.raises(FileNotFoundError, match=rf"{tmp_path}/run .*elmokit train .*first epoch"):
-        TaskRun.load(tmp_path / "run")
-    with pytest.raises(FileExistsError, match="--resume"):
-        train("run", settings={"seed": 4})
-
-
 def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatch):
     seconds = iter(range(10_000))
     monkeypatch.setattr(training_module.time, "monotonic", lambda: float(next(seconds)))
@@ -158,28 +149,6 @@ def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatc
     with pytest.raises(InputError, match="--minutes"):  # no update can be made
         train("other", minutes=1e-7)
     assert not (tmp_path / "other").exists()
-
-
-def test_a_damaged_checkpoint_is_refused_with_its_place(train, tmp_path):
-    with pytest.raises(Stopped):
-        train("run", stop_at=("training", UPDATES + 2))
-    *_, checkpoint = sorted((tmp_path / "run" / "checkpoints").iterdir())
-    whole = {path: path.read_bytes() for path in checkpoint.iterdir()}
-    metadata = json.loads(whole[checkpoint / "metadata.json"])
-    damages = [
-        ("metadata.json", b"{}"),
-        ("metadata.json", json.dumps(metadata | {"epoch": None}).encode()),
-        ("metadata.json", json.dumps(metadata | {"best": {"epoch": 1}}).encode()),
-    ]
-    for name in ("model", "carry", "optimizer"):
-        tensors = load_file(checkpoint / f"{name}.safetensors")
-        damages.append((f"{name}.safetensors", save(tensors | {"foreign": torch.zeros(1)})))
-        damages.append((f"{name}.safetensors", whole[checkpoint / f"{name}.safetensors"][:-9]))
-    for name, content in damages:
-        (checkpoint / name).write_bytes(content)
-        with pytest.raises(FormatError, match=checkpoint.name):
-            train("run", resume=True)
-        (checkpoint / name).write_bytes(whole[checkpoint / name])
 
 
 def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
