@@ -11,7 +11,8 @@ from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.frozen_tagger import FrozenTagger
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
-from elmokit.tasks.networks.task_model import batch_maker, build_network
+from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.networks.task_model import build_network
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import task_run
 from elmokit.tasks.runs.config import TaskRunConfig
@@ -52,7 +53,8 @@ def build(model_dir):
             for text in TEXTS
         ]
         held = Examples(found, examples, bilm.layers_of(kept=False))
-        return network, batch_maker(config, bilm, static, "cpu"), frozen, held
+        maker = BatchMaker(config.inputs, bilm.char_vocab, static)
+        return network, maker, frozen, held
 
     return build
 

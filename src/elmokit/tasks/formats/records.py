@@ -1,8 +1,7 @@
 """Records with named fields: JSON lines, and tables (TSV, CSV) whose first line names the columns.
 
-The file name decides, apart from the suffix of a compression: ``.jsonl`` or ``.ndjson``, ``.csv``,
-otherwise TSV, unless the first line is a JSON object. In TSV a quotation mark is an ordinary
-character.
+The file name decides: ``.jsonl`` or ``.ndjson``, ``.csv``, otherwise TSV, unless the first line is
+a JSON object. In TSV a quotation mark is an ordinary character.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

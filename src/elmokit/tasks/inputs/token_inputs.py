@@ -16,12 +16,10 @@ from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.weights.model_dir import PretrainedBiLM
 
-GROUP_SIZE = 256
-"""Words of similar length whose characters are convolved together."""
+GROUP_SIZE = 256  # words of similar length whose characters are convolved together
 ROW_BLOCKS = (8, 32, GROUP_SIZE)
 """The number of words is rounded up to a multiple of the first that is at least 1/8 of it."""
-COLUMN_BLOCK = 8
-"""The characters of a group are rounded up to a multiple of this."""
+COLUMN_BLOCK = 8  # the characters of a group are rounded up to a multiple of this
 START_RMS = 0.25
 """Root mean square, before training, of a mixture's values and of static vectors whose scale is
 learned: about that of skip-gram vectors."""

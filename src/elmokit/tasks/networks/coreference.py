@@ -1,7 +1,7 @@
-"""The network of coreference, end to end: Lee et al. 2017 as Peters et al. 2018 use it.
+"""The network of coreference: Lee et al. 2017 as Peters et al. 2018 use it.
 
-[static vector; character CNN; ELMo] → biLSTM within each sentence → a vector for each span → the
-spans most likely to be mentions → the earlier span that each of them refers to.
+A vector for each span of words → the spans most likely to be mentions → the earlier span that each
+of them refers to.
 """
 
 import math
@@ -26,22 +26,16 @@ from elmokit.tasks.networks.spans import (
 from elmokit.tasks.networks.task_model import TaskModel
 from elmokit.tasks.task import Labels, Widths
 
-MAX_SPAN_WORDS = 10
-"""Of the longest mention that can be found."""
-SPANS_PER_WORD = 0.4
-"""Kept spans per word of the document."""
+MAX_SPAN_WORDS = 10  # of the longest mention that can be found
+SPANS_PER_WORD = 0.4  # kept spans per word of the document
 MAX_TRAINING_SPANS = 800
 """Kept spans in one update, to bound memory; exceeded only by more gold mentions than that."""
-MAX_ANTECEDENTS = 250
-"""Kept spans before a span that may be its antecedent."""
-SPANS_TOGETHER = 1 << 14
-"""Spans scored at once as mentions, without gradient."""
+MAX_ANTECEDENTS = 250  # kept spans before a span that may be its antecedent
+SPANS_TOGETHER = 1 << 14  # spans scored at once as mentions, without gradient
 SCORER_SHARE = 0.75
 """Width of the layers that score spans, as a share of the biLSTM's: 150 of 200 in the paper."""
-FEATURE_DIM = 20
-"""Width of the vectors for width, distance, speaker and genre."""
-LEXICAL_DROPOUT = 0.5
-"""For static vectors and characters; ELMo's is a setting of the inputs."""
+FEATURE_DIM = 20  # width of the vectors for width, distance, speaker and genre
+LEXICAL_DROPOUT = 0.5  # for static vectors and characters; ELMo's is a setting of the inputs
 
 
 class _Candidates(NamedTuple):
@@ -60,9 +54,7 @@ class _Candidates(NamedTuple):
 class CoreferenceModel(TaskModel):
     """Documents → clusters of mentions; the labels are genres.
 
-    Spans are chosen without gradient; only the chosen ones are trained. The dropout is that of the
-    biLSTM's output (variational), of hidden layers and features.
-
+    Spans are chosen without gradient; only the chosen ones are trained.
     Source: Lee et al. 2017; Peters et al. 2018, appendix A.6.
     """
 

@@ -17,8 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from elmokit.bilm.masking import lengths_of, reverse_sequences
 from elmokit.shapes import Bool, Float
 
-FORGET_BIAS = 1.0
-"""Fresh bias of an LSTM's forget gate, so that memory is kept at first."""
+FORGET_BIAS = 1.0  # fresh bias of an LSTM's forget gate, so that memory is kept at first
 
 
 def draw_weights(modules: Iterable[nn.Module], generator: torch.Generator) -> None:

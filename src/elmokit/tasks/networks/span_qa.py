@@ -1,8 +1,4 @@
-"""The network that finds answers in a paragraph: BiDAF with self-attention (DocQA).
-
-Word vectors → shared biGRU → attention between question and context → linear layer → residual
-self-attention → first and last word of the answer.
-"""
+"""The network that finds answers in a paragraph: BiDAF with self-attention (DocQA)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,18 +20,14 @@ from elmokit.tasks.networks.task_model import TaskModel
 from elmokit.tasks.qa import FoundAnswer, QaExample
 from elmokit.tasks.task import Labels, Widths
 
-MAX_ANSWER_WORDS = 17
-"""Of a predicted answer."""
+MAX_ANSWER_WORDS = 17  # of a predicted answer
 
 
 class SpanQA(TaskModel):
-    """Question and context → first and last word of the answer; there are no labels.
+    """Question and context → biGRUs with attention → first and last word of the answer.
 
-    All biGRUs have one width, linear layers twice that. Variational dropout acts at the input and
-    at the output of every biGRU.
-
-    Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4; but fresh weights are drawn as
-    in our other encoders.
+    All biGRUs have one width, linear layers twice that.
+    Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4; but other fresh weights.
     """
 
     def __init__(
