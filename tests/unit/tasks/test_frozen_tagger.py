@@ -20,16 +20,9 @@ from elmokit.tasks.runs.examples import Examples, predict
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.vectors.static_vectors import StaticVectors
 
-from ...builders.task_models import saved_toy_model
-
 LABELS = ["O", *(f"{prefix}-{kind}" for kind in ("PER", "LOC") for prefix in "BILU")]
 TEXTS = ["Minji Kim sat by the Bank .", "", "서울 에 갔다", "the", "x" * 60 + " by night"]
 STATIC = StaticVectors(["the", "night", "서울"], np.eye(3, 5, dtype=np.float32))
-
-
-@pytest.fixture(scope="module")
-def model_dir(tmp_path_factory):
-    return str(saved_toy_model(tmp_path_factory))
 
 
 @pytest.fixture
@@ -39,7 +32,7 @@ def build(model_dir):
         config = TaskRunConfig(
             task=task, hidden_dims=hidden_dims, inputs=InputSettings(**inputs)
         ).resolved(with_static=static is not None)  # fmt: skip
-        bilm = TaskBiLM.open(config.inputs, model_dir)
+        bilm = TaskBiLM.open(config.inputs, str(model_dir))
         network = build_network(found, config, LABELS, bilm, static)
         generator = torch.Generator().manual_seed(0)
         network.reset_parameters(generator)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from elmokit.errors import FormatError
 from elmokit.probes.data import read_wic_data
-from elmokit.tasks.formats.labeled_texts import read_labeled_texts, read_sentiment_trees
+from elmokit.tasks.formats.labeled_texts import read_sentiment_trees
 from elmokit.tasks.formats.propbank import read_propbank
 from elmokit.tasks.formats.records import read_records
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
@@ -76,32 +76,6 @@ def test_standard_input_and_pipes_are_read_once(content, monkeypatch, tmp_path):
 
 PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
 PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
-
-
-def test_texts_keep_their_form_and_words_come_from_the_tokenizer(write, caplog):
-    path = write('id\tdocument\tlabel\n1\t"별로 예요\t0\n2\t최고 !\t1\n', name="a.tsv")
-    first, second = read_labeled_texts(path, str.split, texts=(("text", "document"),))
-    assert (first.texts, first.label) == (('"별로 예요',), "0")
-    assert (second.sentences, second.label) == ((("최고", "!"),), "1")
-    unlabeled = ({**PAIR, "label": label} for label in ("-", "", None))
-    path = write(lines(PAIR, *unlabeled), name="a.jsonl")
-    (pair,) = read_labeled_texts(path, str.split, **PAIRS)
-    assert pair.texts == ("비가 온다.", "날이 맑다.")
-    assert (pair.sentences, pair.label) == ((("비가", "온다."), ("날이", "맑다.")), "1")
-    assert "no_gold_label: 3" in caplog.text  # no fault
-
-
-@pytest.mark.parametrize(
-    ("tree", "words"),
-    [
-        (r"(2 (2 -LRB-) (2 (2 1\/2) (2 -rrb-)))", ("(", "1/2", "-rrb-")),  # escapes
-        ("(2 (2 (2 강)) (2 1\xa0/2) (2 b))", ("강", "1\xa0/2", "b")),  # one or three parts
-        ("(2 (2 강) " * 4_999 + "(3 끝)" + ")" * 4_999, ("강",) * 4_999 + ("끝",)),  # deep
-    ],
-)
-def test_words_of_trees(write, tree, words):
-    (example,) = read_sentiment_trees(write(tree))
-    assert example.sentences == (words,)
 
 
 @given(
