@@ -74,7 +74,11 @@ class BatchMaker:
             with_boundaries = self.bilm(ids).layers  # (L, B, W + 2, 2D)
             padded = with_boundaries[:, :, 1:-1] * mask.to(self.device).unsqueeze(2)
         elif layers is not None:
-            padded = _pad(layers, longest)
+            num_layers, dim = layers[0].shape[1:]
+            values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
+            for row, sentence in enumerate(layers):
+                values[:, row, : len(sentence)] = sentence.transpose(1, 0, 2)
+            padded = torch.from_numpy(values)
         char_ids = index = static_ids = None
         # Each distinct word goes through the character CNN once, however often it occurs.
         if self.settings.characters:
@@ -87,15 +91,6 @@ class BatchMaker:
             ids = {word: self.static.id_of(word) for word in distinct}
             static_ids = _ids(sentences, longest, ids)
         return TokenBatch(mask, padded, char_ids, index, static_ids).to(self.device)
-
-
-def _pad(layers: Sequence[np.ndarray], longest: int) -> Tensor:
-    """B arrays (W, L, 2D) -> (L, B, longest, 2D)."""
-    num_layers, dim = layers[0].shape[1:]
-    values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
-    for row, sentence in enumerate(layers):
-        values[:, row, : len(sentence)] = sentence.transpose(1, 0, 2)
-    return torch.from_numpy(values)
 
 
 def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) -> Tensor:

@@ -17,7 +17,7 @@ from elmokit.tasks.networks.encoder import (
     single_width,
 )
 from elmokit.tasks.networks.task_model import TaskModel
-from elmokit.tasks.qa import FoundAnswer, QaExample
+from elmokit.tasks.qa import FoundAnswer
 from elmokit.tasks.task import Labels, Widths
 
 MAX_ANSWER_WORDS = 17  # of a predicted answer
@@ -71,8 +71,15 @@ class SpanQA(TaskModel):
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[FoundAnswer]:
         log_probs = self._log_probs(*batches)
         start, end, score = best_answers(*log_probs, batches[1].mask)
+        answers = []
         columns = examples, start.tolist(), end.tolist(), score.exp().tolist()
-        return [_cut_out(*row) for row in zip(*columns, strict=True)]
+        for example, first, last, prob in zip(*columns, strict=True):
+            if first == last:
+                answers.append(FoundAnswer("", 0, 0, 0.0))
+                continue
+            a, b = example.offsets[first][0], example.offsets[last - 1][1]
+            answers.append(FoundAnswer(example.context[a:b], a, b, prob))
+        return answers
 
     def _log_probs(self, question: TokenBatch, context: TokenBatch) -> tuple[Tensor, Tensor]:
         """Return the log-probabilities of context words as the first and as the last: (B, N)."""
@@ -125,10 +132,3 @@ def _log_softmax(logits: Tensor, mask: Tensor) -> Tensor:
     """(B, N, 1) -> (B, N)."""
     logits = logits.squeeze(2)
     return logits.masked_fill(~mask, torch.finfo(logits.dtype).min).log_softmax(dim=1)
-
-
-def _cut_out(example: QaExample, start: int, end: int, score: float) -> FoundAnswer:
-    if start == end:
-        return FoundAnswer("", 0, 0, 0.0)
-    first, last = example.offsets[start][0], example.offsets[end - 1][1]
-    return FoundAnswer(example.context[first:last], first, last, score)

@@ -236,16 +236,12 @@ class AntecedentScore(nn.Module):
             hidden += of_this[rows, None]
             hidden += of_other[columns]
             if speakers.any():
-                same = _same_speaker(speakers[rows], speakers[columns])
+                these, those = speakers[rows, None], speakers[columns]
+                # 0 where a speaker is unknown, 1 for different speakers, 2 for the same
+                same = (these > 0) * (those > 0) * (1 + (these == those).long())
                 hidden += functional.embedding(same, of_speaker)
             hidden = functional.linear(hidden.relu_(), second, self.second.bias).relu_()
             scores = functional.linear(hidden, to_score, self.to_score.bias).squeeze(2)
             scores = scores + mentions[rows, None] + mentions[columns]
             scores = scores.masked_fill(~is_antecedent[near], -torch.inf)
             yield AntecedentScores(start, first, scores)
-
-
-def _same_speaker(rows: Int[Tensor, " R"], columns: Int[Tensor, " C"]) -> Int[Tensor, "R C"]:
-    """Return 0 where a speaker is unknown, 1 for different speakers, 2 for the same."""
-    is_known = (rows[:, None] > 0) & (columns > 0)
-    return is_known * (1 + (rows[:, None] == columns).long())
