@@ -181,33 +181,26 @@ WIC = {
 OTHER = {**WIC, "sentence2": "A bank .", "start2": 2, "end2": 6, "label": True}
 
 
+def layout(name):
+    """Return the files of a split, as MCL-WiC, WiC and SuperGLUE have them: suffix -> text."""
+    if name == "superglue":
+        rows = [{**pair, "word": pair["lemma"], "idx": 0} for pair in (WIC, OTHER)]
+        return {".jsonl": lines(*rows)}
+    if name == "wic":
+        first = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\n"
+        rows = first + "bank\tN\t1-1\tThe bank rose .\tA bank .\n"
+        return {".data.txt": rows, ".gold.txt": "F\nT\n"}
+    rows = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
+    gold = [{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}]
+    return {".en-en.data": json.dumps(rows, indent=1), ".en-en.gold": json.dumps(gold)}
+
+
 @pytest.fixture(params=["mcl", "wic", "superglue"])
 def wic_folder(request, tmp_path):
-    """The same pairs in the layouts of MCL-WiC, WiC and SuperGLUE."""
-    names = {"mcl": ("training.en-en", "dev.en-en"), "wic": ("train", "dev")}
-    for split in (0, 1):
-        if request.param == "superglue":
-            rows = [{**pair, "word": "bank", "idx": 0} for pair in (WIC, OTHER)]
-            for each in rows:
-                del each["lemma"]
-            (tmp_path / ("train.jsonl", "val.jsonl")[split]).write_text(lines(*rows))
-            continue
-        name = names[request.param][split]
-        if request.param == "mcl":
-            rows = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
-            text = json.dumps(rows, indent=1)
-            gold = json.dumps([{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}])
-            suffix = ""
-        else:
-            text = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\n"
-            text += "bank\tN\t1-1\tThe bank rose .\tA bank .\n"
-            gold, suffix = "F\nT\n", ".txt"
-        stem, _, language = name.partition(".")
-        language = language and f".{language}"
-        folder = tmp_path / ("train", "dev")[split]
-        folder.mkdir()
-        (folder / f"{stem}{language}.data{suffix}").write_text(text)
-        (folder / f"{stem}{language}.gold{suffix}").write_text(gold)
+    for split in ("train", "dev"):
+        (tmp_path / split).mkdir()
+        for suffix, text in layout(request.param).items():
+            (tmp_path / split / f"{split}{suffix}").write_text(text)
     return tmp_path
 
 
