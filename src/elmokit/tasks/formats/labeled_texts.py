@@ -17,7 +17,6 @@ from elmokit.text.normalization import TREEBANK_BRACKETS
 from elmokit.wording import Location
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
-NO_AGREEMENT = ("", "-")  # in place of a label of a pair: the annotators did not agree on one
 MAX_TEXT_WORDS = 10_000
 """Of a text; attention over that many takes 400 MB for each of several tensors."""
 

@@ -27,6 +27,7 @@ from elmokit.files.json_files import json_bytes, read_json
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import BiLMReference
 from elmokit.tasks.registry import find_task
+from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
 from elmokit.weights.arrays import FLOATS, Storage, read_all
@@ -179,7 +180,7 @@ def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVector
         return StaticVectors(words, values[2:])
 
 
-def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int) -> str:
+def run_card(metadata: Mapping[str, Any], tokenizer: Tokenizer, num_parameters: int) -> str:
     """Return the card of a run as Markdown with the header that model hubs read.
 
     ``metadata`` is that of ``task.json``, whose table ``card`` has ``name``, ``language``,
@@ -202,7 +203,7 @@ def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int
         "Language": entries.get("language") or UNKNOWN,
         "License": entries.get("license") or UNKNOWN,
         "biLM": reads,
-        "Tokenizer of raw text": tokenizer,
+        "Tokenizer of raw text": f"{tokenizer.name} {tokenizer.version}",
         "Network": f"{task.encoder} {config['hidden_dims']}, {num_parameters:,} parameters",
         "Weights": metadata.get("weights", "float32"),
     }

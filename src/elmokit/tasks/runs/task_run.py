@@ -173,11 +173,7 @@ class TaskRun:
         return self._card(self.metadata)
 
     def _card(self, metadata: dict[str, Any]) -> str:
-        tokenizer = self._bilm.tokenizer
-        card = run_card(
-            metadata, tokenizer=f"{tokenizer.name} {tokenizer.version}",
-            num_parameters=self._network.num_parameters,
-        )  # fmt: skip
+        card = run_card(metadata, self._bilm.tokenizer, self._network.num_parameters)
         return card.encode("utf-8", "backslashreplace").decode("utf-8")
 
     @property

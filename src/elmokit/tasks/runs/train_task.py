@@ -282,11 +282,7 @@ class PreparedTask:
         static = self.maker.static  # of the words in training and dev set
         if static is not None and not keep_static:
             static = static.first(0)
-        tokenizer = self.bilm.tokenizer
-        card = run_card(
-            metadata, tokenizer=f"{tokenizer.name} {tokenizer.version}",
-            num_parameters=self.network.num_parameters,
-        )  # fmt: skip
+        card = run_card(metadata, self.bilm.tokenizer, self.network.num_parameters)
         write_best(run_dir, metadata, self.network.arrays() | best, static, card)
 
     def build_training(
