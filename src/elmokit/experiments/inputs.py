@@ -203,7 +203,7 @@ def sample_file(
 ) -> Path:
     """Write a sample of at most ``limit`` examples, but at least one unit, to ``directory``.
 
-    The draw is from ``subset``, one of `Task.subsets`. Returns ``source`` if nothing is left out.
+    The draw is from ``subset``, for `Task.divide`. Returns ``source`` if nothing is left out.
     """
     if limit is None and subset == "all":
         return source
