@@ -46,7 +46,6 @@ class TableEmbedder:
             raise InputError('state="carry" needs the whole text, not tables of it.')
         self.column, self._lines = column, OwnLines(embedder, options)
         self.schema = schema_of(self._lines.metadata()).remove(0)
-        """The columns that are added."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Return a table with the columns added."""

@@ -109,7 +109,6 @@ class RayLines:
             ray.shutdown()
 
     def metadata(self) -> dict[str, Any]:
-        """Return how the vectors are made, which an actor says."""
         return dict(self._metadata)
 
     def stream(
@@ -139,8 +138,6 @@ class RayLines:
 
 
 class _BlockEmbedder:
-    """What an actor holds."""
-
     def __init__(self, model: StoredBiLM, options: EmbedOptions, load: dict[str, Any]) -> None:
         self._lines = OwnLines(Embedder.load(model, **load), options)
 

@@ -92,7 +92,6 @@ class ElmoWords(InputModule):
         return features
 
     def get_embedding_dimension(self) -> int:
-        """Return 2D."""
         return self.bilm.output_dim
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **_: Any) -> None:

@@ -28,14 +28,12 @@ def words_and_vectors(
 
 
 def files_of(embedder: Embedder) -> dict[str, bytes]:
-    """Return the files of the model directory by name."""
     with scratch_directory("model") as scratch:
         embedder.stored().save(scratch / "saved")
         return {path.name: path.read_bytes() for path in sorted((scratch / "saved").iterdir())}
 
 
 def embedder_of(files: Mapping[str, bytes]) -> Embedder:
-    """Return an embedder with the model of `files_of`."""
     # names decide where files are written: one such as ../x would leave the scratch directory
     if not isinstance(files, Mapping) or not set(files) <= set(FILE_NAMES):
         raise FormatError(

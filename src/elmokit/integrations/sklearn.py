@@ -55,7 +55,6 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         self.precision = precision
 
     def fit(self, X: Any, y: object = None) -> "ElmoVectorizer":
-        """Check everything and load the model."""
         check_pooling(self.pooling)
         layers = default_layers(self.pooling) if self.layers is None else self.layers
         check_one_layer(layers)
@@ -72,12 +71,10 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         return self.embedder_.embed_sentences(_texts(X), pooling=self.pooling, layers=self.layers)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return ``elmo0``, ``elmo1``, …: one name for each dimension."""
         check_is_fitted(self)
         return np.array([f"elmo{i}" for i in range(self.embedder_.dim)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that the input is strings, and that fitting needs no target."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False

@@ -49,17 +49,14 @@ class StoredBiLM(Shim):
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder; raise what `Embedder.load` raises."""
         if self._embedder is None:
             self._embedder = Embedder.load(self._name)
         return self._embedder
 
     def to_bytes(self, **_: object) -> bytes:
-        """Return the files of the model directory."""
         return srsly.msgpack_dumps(files_of(self.embedder))
 
     def from_bytes(self, data: bytes, **_: object) -> "StoredBiLM":
-        """Take the model of `to_bytes`; raise `FormatError` if these are not its files."""
         self._embedder = embedder_of(srsly.msgpack_loads(data))  # pyright: ignore[reportArgumentType]
         return self
 
@@ -85,7 +82,6 @@ class ElmoComponent(StoredBiLM):
         self.name, self.layers, self.batch_size = name, layers, batch_size
 
     def __call__(self, doc: Doc) -> Doc:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Process one document."""
         return self._embed([doc])[0]
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int | None = None) -> Iterator[Doc]:
@@ -100,11 +96,9 @@ class ElmoComponent(StoredBiLM):
         return docs
 
     def to_disk(self, path: str | Path, **_: object) -> None:
-        """Write the model directory."""
         self.embedder.stored().save(Path(path) / _MODEL_DIR)
 
     def from_disk(self, path: str | Path, **_: object) -> "ElmoComponent":
-        """Use the model directory that `to_disk` wrote."""
         # a copy in memory, not mapped from the files: the folder may go
         self._embedder = Embedder(copy.deepcopy(read_bilm(Path(path) / _MODEL_DIR)))
         return self

@@ -95,7 +95,6 @@ class ElmoConfig(OwnCode, PreTrainedConfig):
         super().__init__(**kwargs)
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Write config.json and the file of code."""
         saved = super().save_pretrained(save_directory, **kwargs)
         write_code(save_directory)
         return saved
@@ -129,7 +128,6 @@ class ElmoModel(OwnWeights, PreTrainedModel):
         self.post_init()
 
     def read_lists(self, path: Any) -> None:
-        """Read the vocabulary of a word-input model, if a tokenizer has one beside it."""
         vocab_path = Path(path) / ElmoTokenizer.vocab_files_names["vocab_file"]
         if self.bilm.config.char_cnn is None and vocab_path.is_file():
             self.bilm.word_vocab = WordVocab.read(vocab_path, advice=COPY_AGAIN)

@@ -90,7 +90,6 @@ class ElmoCausalLMConfig(OwnCode, PreTrainedConfig):
         super().__init__(**kwargs)
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Write config.json and the file of code."""
         saved = super().save_pretrained(save_directory, **kwargs)
         write_code(save_directory)
         return saved
@@ -127,7 +126,6 @@ class ElmoForCausalLM(OwnWeights, PreTrainedModel, GenerationMixin):
             self.generation_config.use_cache = False  # the state is computed again for every token
 
     def read_lists(self, path: Any) -> None:
-        """Read vocabulary and spellings."""
         vocab_path, spelling_path = (
             cached_file(path, name) for name in (VOCAB_NAME, SPELLING_NAME)
         )
@@ -165,7 +163,6 @@ class ElmoForCausalLM(OwnWeights, PreTrainedModel, GenerationMixin):
         return built.eval()
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Write configuration, weights, vocabulary, spellings and the file of code."""
         super().save_pretrained(save_directory, **kwargs)
         vocab, spelling = self.bilm.word_vocab, self.bilm.spelling
         assert vocab is not None

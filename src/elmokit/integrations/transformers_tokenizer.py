@@ -58,11 +58,7 @@ class OwnWeights(OwnCode):
     def from_pretrained(
         cls, path: Any, *arguments: Any, output_loading_info: bool = False, **options: Any
     ) -> Any:
-        """Load a folder or hub repository; the arguments are those of transformers.
-
-        Raises:
-            FormatError: if weights are missing, which transformers would draw at random.
-        """
+        """Load a folder or hub repository; the arguments are those of transformers."""
         options["output_loading_info"] = True
         model, info = super().from_pretrained(path, *arguments, **options)  # pyright: ignore[reportAttributeAccessIssue]
         missing = sorted(info["missing_keys"])
@@ -73,7 +69,6 @@ class OwnWeights(OwnCode):
 
 
 def write_code(directory: str | os.PathLike[str]) -> str:
-    """Write the file of code into a folder; return its path."""
     path = Path(directory) / CODE_NAME
     with atomic_file(path) as temp_path:
         Path(temp_path).write_text(_CODE, encoding="utf-8")
@@ -81,7 +76,6 @@ def write_code(directory: str | os.PathLike[str]) -> str:
 
 
 def convertible(model: AnyModel) -> PretrainedBiLM:
-    """Return a model; InputError for one that cannot be converted."""
     source = as_modules(model)
     if source.config.lexicon is not None:
         raise InputError(
@@ -137,20 +131,16 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
 
     @property
     def vocab_size(self) -> int:
-        """Distinct ids without padding: words, or bytes and marks."""
         return NUM_CHARS if self._words is None else len(self._words)
 
     def get_vocab(self) -> dict[str, int]:
-        """Return the ids of words, for a word-input model; characters have no names."""
         words = [] if self._words is None else self._words.words
         return {_PAD: 0, **{word: number for number, word in enumerate(words, 1)}}
 
     def tokenize(self, text: str, **_: Any) -> list[str]:
-        """Split text into words, as the training text was split."""
         return next(split_sentences([text], self._splitter.tokenize))
 
     def convert_tokens_to_ids(self, tokens: str | Sequence[str]) -> Any:
-        """Return the ids of one word or of several."""
         if tokens == _PAD:
             return 0
         return self._ids([tokens])[0] if isinstance(tokens, str) else self._ids(tokens)
@@ -169,7 +159,6 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[Any], token_ids_1: list[Any] | None = None
     ) -> list[Any]:
-        """Add the sentence's boundaries to the ids of words."""
         if token_ids_1 is not None:
             raise InputError(_ONE_SENTENCE)
         begin, end = self._boundaries()
@@ -181,7 +170,6 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         token_ids_1: list[Any] | None = None,
         already_has_special_tokens: bool = False,
     ) -> list[int]:
-        """Return 1 for each boundary and 0 for each word."""
         if not already_has_special_tokens:
             return [1, *[0] * len(token_ids_0), 1]
         boundaries = self._boundaries()
@@ -264,7 +252,6 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
-        """Write ``vocab.txt`` of a word-input model; return the paths written."""
         if self._words is None:
             return ()
         name = self.vocab_files_names["vocab_file"]
@@ -275,7 +262,6 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
     def save_pretrained(
         self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
     ) -> tuple[str, ...]:
-        """Write settings, vocabulary and the file of code."""
         self._auto_map = {"AutoTokenizer": [f"{Path(CODE_NAME).stem}.ElmoTokenizer", None]}
         saved = super().save_pretrained(save_directory, *args, **kwargs)
         return (*saved, write_code(save_directory))

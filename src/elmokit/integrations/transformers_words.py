@@ -89,11 +89,9 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
 
     @property
     def vocab_size(self) -> int:
-        """Ids: padding, words and bytes."""
         return 1 + len(self._words) + NUM_BYTES
 
     def get_vocab(self) -> dict[str, int]:
-        """Return the id of every token."""
         tokens = (_PAD, *self._words.words, *_BYTE_TOKENS)
         return {token: number for number, token in enumerate(tokens)}
 
@@ -122,7 +120,6 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
         return self._words.words[index - 1] if byte < 0 else _BYTE_TOKENS[byte]
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        """Join words by spaces, in the order of the text; spelled ones are whole again."""
         words = [word for word, _ in _whole_words(tokens)]
         return " ".join(words if self._is_forward else reversed(words))
 
@@ -176,7 +173,6 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
-        """Write ``vocab.txt``; return its path."""
         path = Path(save_directory) / (
             f"{filename_prefix}-{VOCAB_NAME}" if filename_prefix else VOCAB_NAME
         )
@@ -186,7 +182,6 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
     def save_pretrained(
         self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
     ) -> tuple[str, ...]:
-        """Write settings, vocabulary and the file of code."""
         self._auto_map = {"AutoTokenizer": [f"{Path(CODE_NAME).stem}.ElmoWordTokenizer", None]}
         saved = super().save_pretrained(save_directory, *args, **kwargs)
         return (*saved, write_code(save_directory))

@@ -45,22 +45,17 @@ SplitFiles = Splits[Path]
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotatedText:
-    """The files of a text with annotated words, and of their senses."""
-
     name: str
     """What both names begin with, such as ``semeval2007``."""
     text: Path
     keys: Path
 
     def read(self) -> list[SenseSentence]:
-        """Return the sentences."""
         return list(read_senses(self.text, self.keys))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SenseFiles:
-    """The files of a data set of word senses."""
-
     train: AnnotatedText
     test: AnnotatedText
     inventory: Path
@@ -68,8 +63,6 @@ class SenseFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class SenseData:
-    """The content of `SenseFiles`."""
-
     train: list[SenseSentence]
     test: list[SenseSentence]
     inventory: SenseInventory
@@ -84,10 +77,7 @@ def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
 def read_pos_data(
     data: Path | SplitFiles, *, column: ConlluColumn = "upos", units: Units = "words"
 ) -> Splits[list[TaggedSentence]]:
-    """Read the CoNLL-U files ``…train….conllu`` and ``…dev….conllu`` of a directory.
-
-    ``column`` has the tags of words; morphemes have theirs in columns 3 and 5 (`read_morphemes`).
-    """
+    """Read CoNLL-U; ``column`` has the tags of words, morphemes have theirs in columns 3 and 5."""
     files = find_splits(data, (".conllu",)) if isinstance(data, Path) else data
     train, dev = (
         list(read_morphemes(path) if units == "morphemes" else read_conllu(path, column=column))
@@ -117,19 +107,16 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
 
 
 def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
-    """Read the files that `find_sense_files` finds."""
     files = find_sense_files(data, test) if isinstance(data, Path) else data
     inventory = read_sense_inventory(files.inventory)
     return SenseData(train=files.train.read(), test=files.test.read(), inventory=inventory)
 
 
 def find_sense_corpus(data: Path) -> AnnotatedText:
-    """Return ``semcor.data.xml`` and its keys."""
     return _annotated(data, _TRAINING)
 
 
 def find_sense_inventory(data: Path) -> Path:
-    """Return the file ``…senses.tsv``."""
     paths = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
     if len(paths) != 1:
         raise FileNotFoundError(

@@ -33,7 +33,6 @@ class MixWeights:
     weights: tuple[float, ...]
     """Share of each layer, token layer first; they sum to 1."""
     gamma: float
-    """Scale of the mixture."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +40,11 @@ class LayerWeights:
     """The mixtures of one task run."""
 
     run: str
-    """Name of its directory."""
     task: str
     embeddings: str
-    """The condition: one that learns the weights of the layers."""
     mixes: tuple[MixWeights, ...]
     model_hash: str | None = None
-    """Hash of the biLM whose layers are mixed; None if it is unknown."""
     elmokit_version: str | None = None
-    """Version that trained the run; None if it is unknown."""
 
 
 def read_layer_weights(run_dir: Path | str) -> LayerWeights:
@@ -88,10 +83,7 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
 
 
 def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
-    """Draw a heat map: a column per run, a row per layer, a panel per position.
-
-    ``runs`` are one or more; the path ends in .png, .pdf or .svg.
-    """
+    """Draw a heat map: a column per run, a row per layer, a panel per position."""
     check_picture_name(path)
     panels: list[MixPosition] = [
         position for position in POSITIONS if any(_weights_at(run, position) for run in runs)

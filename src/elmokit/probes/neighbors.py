@@ -35,7 +35,6 @@ Item = TypeVar("Item")
 STATIC_NEIGHBORS = 10
 _SENTENCES_TOGETHER = 1024
 _COSINES_TOGETHER = 1 << 22
-"""Between occurrences, held at once."""
 _MIN_QUOTED_WORDS = 5
 
 
@@ -47,18 +46,15 @@ class Occurrence:
     index: int
     """Of the word in ``tokens``."""
     sense: str = ""
-    """Its meaning there, if known."""
     num_tokens: int = 1
     """More than one if the tokenizer divides the word, as into morphemes."""
 
     @property
     def word(self) -> str:
-        """The word as the tokenizer writes it, its parts between spaces."""
         return " ".join(self.tokens[self.index : self.end])
 
     @property
     def end(self) -> int:
-        """Index after the word."""
         return self.index + self.num_tokens
 
     def vector(self, sentence: np.ndarray) -> np.ndarray:
@@ -88,7 +84,6 @@ class Neighborhood:
     """Cosines; in `neighborhoods` after the mean of all vectors is subtracted."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the places of the words for JSON."""
         word = self.occurrence
         pairs = zip(self.neighbors, self.similarities, strict=True)
         return {
@@ -117,7 +112,6 @@ def _parts(word: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _index_of(tokens: tuple[str, ...], parts: tuple[str, ...]) -> int | None:
-    """Return where the parts first stand side by side."""
     last = len(tokens) - len(parts)
     return next((i for i in range(last + 1) if tokens[i : i + len(parts)] == parts), None)
 
@@ -305,19 +299,14 @@ class WordNeighbors:
     """The neighbors of a word in a text, and those of its static vector."""
 
     word: str
-    """As the model reads it."""
     parts: list[str]
-    """More than one if the tokenizer divides the word."""
     layers: Layers
     occurrences: list[Neighborhood]
     """With a sentence: the one in it."""
     static: list[tuple[str, float]]
-    """The nearest static vectors with their cosines, if there are any."""
     metadata: dict[str, Any]
-    """Of the vectors, as `Embedder.metadata` has it."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
         return vars(self) | {
             "occurrences": [near.as_dict() for near in self.occurrences],
             "static": [{"word": other, "similarity": cosine} for other, cosine in self.static],

@@ -39,7 +39,6 @@ class NeighborScore:
     """Precision at k in percent, also of a random order."""
 
     name: str
-    """Of the representation."""
     sense: float
     """Share of the k nearest that have a sense of the occurrence."""
     sense_chance: float
@@ -48,13 +47,10 @@ class NeighborScore:
     pos_chance: float
     k: int
     num_queries: int
-    """Occurrences of lemmas with several senses."""
     num_pos_queries: int
-    """Those whose lemma has several parts of speech."""
     sense_counts: NDArray[np.float64] = field(repr=False, compare=False)
     """A row per lemma: hits, neighbors; for `elmokit.metrics.significance` with `accuracy_of`."""
     pos_counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """The same for parts of speech."""
 
 
 def precision_at_k(
@@ -103,7 +99,6 @@ def precision_at_k(
 def _draw_lemmas(
     sentences: Sequence[SenseSentence], k: int, num_lemmas: int, max_occurrences: int, seed: int
 ) -> list[list[SenseOccurrence]]:
-    """Return the occurrences of each sampled lemma."""
     by_lemma: dict[str, list[SenseOccurrence]] = {}
     for sentence in sentences:
         for word in sentence.occurrences:
@@ -129,7 +124,6 @@ def _draw_lemmas(
 
 
 def _nearest(x: Float[np.ndarray, "N X"], k: int) -> NDArray[np.int64]:
-    """Return the k nearest other rows of each row: (N, k)."""
     similarity = x @ x.T  # (N, N)
     np.fill_diagonal(similarity, -np.inf)
     return (-similarity).argsort(axis=1, kind="stable")[:, :k]
@@ -144,16 +138,13 @@ def _same_sense(words: Sequence[SenseOccurrence]) -> Bool[np.ndarray, "N N"]:
 class _Precision:
     value: float
     chance: float
-    """The same of a random order."""
     counts: NDArray[np.float64]
-    """A row per lemma: hits, neighbors."""
     num_queries: int
 
     @classmethod
     def of(
         cls, matches: Sequence[Bool[np.ndarray, "_ _"]], nearest: Sequence[NDArray[np.int64]]
     ) -> "_Precision":
-        """Count the neighbors of each lemma that match."""
         counts, expected = np.zeros((len(matches), 2)), 0.0
         for row, (same, neighbors) in enumerate(zip(matches, nearest, strict=True)):
             hits = np.take_along_axis(same, neighbors, axis=1)  # (N, k)
@@ -168,11 +159,7 @@ class _Precision:
 def occurrences_in_senses(
     sentences: Sequence[SenseSentence], lemma: str, *, pos: str | None = None
 ) -> list[Occurrence]:
-    """Return the annotated occurrences of a lemma of one word, with their sense keys.
-
-    One per distinct sentence, of any part of speech or one; several keys of an occurrence are
-    joined by spaces.
-    """
+    """Return a one-word lemma's annotated occurrences, one per distinct sentence, with sense keys."""
     occurrences: dict[tuple[str, ...], Occurrence] = {}
     for sentence in sentences:
         for word in sentence.occurrences:
@@ -224,7 +211,7 @@ def neighbors_of_query(
     *,
     num_neighbors: int = 3,
 ) -> Neighborhood:
-    """Return the nearest of the occurrences by the top layer, never one in the query's own text."""
+    """Return the nearest occurrences by the top layer, never one in the query's own text."""
     others = [word for word in occurrences if not is_same_text(query.tokens, word.tokens)]
     return neighborhoods(embedder, [query, *others], of_first=1, num_neighbors=num_neighbors)[0]
 

@@ -51,7 +51,6 @@ class Subwords:
     max_characters: int
 
     def rows(self, word: str) -> list[int]:
-        """Return the rows of a word's n-grams, with repetitions."""
         if self.num_buckets == 0 or word == _END_OF_SENTENCE:
             return []
         marked = f"<{word}>"
@@ -78,7 +77,6 @@ def _hash(ngram: str) -> int:
 
 
 def recognizes(head: bytes) -> bool:
-    """Tell whether a file that begins with ``head`` has this format."""
     return head.startswith(MAGIC)
 
 

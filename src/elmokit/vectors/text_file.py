@@ -15,7 +15,6 @@ from elmokit.vectors.static_vectors import StaticVectors, WordRows
 
 
 def recognizes(head: bytes) -> bool:
-    """Accept any file: the other formats are tried first."""
     return True
 
 
@@ -95,7 +94,6 @@ def is_header(fields: list[bytes]) -> bool:
 
 
 def is_number(field: bytes) -> bool:
-    """Tell whether a field is a decimal number."""
     try:
         float(field)
     except ValueError:

@@ -53,19 +53,16 @@ class VectorsConfig:
     6), which also gives vectors to unseen words.
     """
     dim: int = 256
-    """Width of a vector."""
     window: int = 5
     """Maximum number of words on each side that are predicted (cbow: that predict)."""
     min_count: int = 5
     """Rarer words get no vector."""
     epochs: int = 5
-    """Passes over the text."""
     negative: int = 5
     """Random words that each target is contrasted with."""
     buckets: int = 500_000
     """fasttext: hash rows for n-grams, of ``dim`` numbers each in memory and in the binary file."""
     seed: int = 0
-    """Of initial vectors, windows and random words."""
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -90,7 +87,6 @@ class VectorsReport:
     tokenizer: TokenizerConfig
     normalization: Normalization
     seconds: float
-    """Of the training, without tokenization."""
 
 
 def train_vectors(
@@ -286,7 +282,6 @@ class _Sentences:
             self._error = error
 
     def check(self) -> None:
-        """Raise the error that ended an iteration, if any."""
         if self._error is not None:
             raise self._error
 

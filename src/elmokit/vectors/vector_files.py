@@ -27,10 +27,8 @@ log = logging.getLogger(__name__)
 SUFFIXES = (".bin", ".txt", ".vec")
 """Of files that are written: word2vec's binary form, and its text."""
 FEW_KNOWN = 0.5
-"""A smaller share of words with a vector causes a warning."""
 _HEAD_BYTES = 1 << 16
 _PICKLE = b"\x80"
-"""How gensim's own files begin."""
 
 
 def read_vectors(
@@ -62,7 +60,6 @@ def _head(file: Path) -> bytes:
 
 
 def _formats() -> tuple[Any, ...]:
-    """Return the modules in the order in which they are tried; text accepts anything."""
     from elmokit.vectors import fasttext_file, safetensors_file, text_file, word2vec_file
 
     return (safetensors_file, fasttext_file, word2vec_file, text_file)
@@ -98,11 +95,9 @@ class VectorsReference:
     path: str
     """Absolute; its name, if the run keeps all of its vectors."""
     sha256: str
-    """Of the file itself, compressed or not."""
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> "VectorsReference":
-        """Refer to a file, which must exist."""
         file = _existing(path).absolute()
         return cls(path=str(file), sha256=file_sha256(file))
 
@@ -120,7 +115,6 @@ class LaterWords:
         self._is_right: bool | None = None
 
     def find(self, words: Collection[str]) -> StaticVectors | None:
-        """Return the vectors of the words that were not asked for before, None if all were."""
         new = [word for word in words if word not in self._asked]
         self._asked.update(new)
         if not new or self._is_right is False:
@@ -152,12 +146,10 @@ class LaterWords:
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file, which is hashed or read again when there are new words."""
     return existing_file(path, what="word vectors", is_read_twice=True)
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of an output file, which must be in `SUFFIXES`."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(

@@ -81,13 +81,6 @@ def test_ties_count_as_half_and_pairs_with_unknown_words_are_shown_apart():
     assert figures_of(made([1], unknown=[0])).without_unknown["forward"] is None
 
 
-def test_intervals_cover_what_a_binomial_gives():
-    outcomes = [1] * 80 + [0] * 20
-    figure = figures_of(made(outcomes)).readings["forward"]
-    assert figure.low == pytest.approx(0.72, abs=0.015)
-    assert figure.high == pytest.approx(0.87, abs=0.015)
-
-
 @pytest.mark.parametrize(("better", "worse"), [(0, 0), (1, 0), (12, 4), (700, 640), (9000, 9100)])
 def test_the_p_value_is_that_of_an_exact_sign_test(better, worse):
     first = made([0] * better + [1] * worse + [1])
