@@ -36,10 +36,7 @@ def files_of(embedder: Embedder) -> dict[str, bytes]:
 def embedder_of(files: Mapping[str, bytes]) -> Embedder:
     # names decide where files are written: one such as ../x would leave the scratch directory
     if not isinstance(files, Mapping) or not set(files) <= set(FILE_NAMES):
-        raise FormatError(
-            f"A stored biLM holds only {', '.join(FILE_NAMES)}: this one is damaged or not from "
-            "elmokit. Copy the file again."
-        )
+        raise FormatError(f"No stored biLM, or damaged: it holds only {', '.join(FILE_NAMES)}.")
     with scratch_directory("model") as scratch:
         for name, content in files.items():
             (scratch / name).write_bytes(content)

@@ -48,11 +48,8 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         device: str = "auto",
         precision: str = "fp32",
     ) -> None:
-        self.model = model
-        self.pooling = pooling
-        self.layers = layers
-        self.device = device
-        self.precision = precision
+        self.model, self.pooling, self.layers = model, pooling, layers
+        self.device, self.precision = device, precision
 
     def fit(self, X: Any, y: object = None) -> "ElmoVectorizer":
         check_pooling(self.pooling)
@@ -86,16 +83,11 @@ def _texts(X: Any) -> Any:
     """Return the texts of a column, as scikit-learn passes columns of a table."""
     shape = getattr(X, "shape", ())
     if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
-        raise InputError(
-            f"One column of texts is needed, got an array of shape {tuple(shape)}. In a "
-            "ColumnTransformer name the column as a string, not as a list."
-        )
+        raise InputError(f"One column of texts is needed, got shape {tuple(shape)}.")
     X = np.asarray(X).ravel() if shape else X if isinstance(X, Sized) else list(X)
     if missing := [row for row, text in enumerate(X) if _is_missing(text)]:
-        raise InputError(
-            f"{len(missing):,} of {len(X):,} texts are missing (None, NaN or NA), such as row "
-            f'{missing[0]}. Fill them with "", whose vector is zeros, or leave the rows out.'
-        )
+        counts = f"{len(missing):,} of {len(X):,} texts are missing, such as row {missing[0]}"
+        raise InputError(f'{counts}. Fill them with "", whose vector is zeros.')
     return X
 
 

@@ -36,11 +36,10 @@ _MODEL_DIR = "bilm"
 
 
 class StoredBiLM(Shim):
-    """An embedder that is loaded on first use, and the files of its model.
+    """An embedder that is loaded on first use, and the files of its model."""
 
-    A pipeline that is read from disk is first built from its settings, which may name a model that
-    is no longer there, and then gets the stored one.
-    """
+    # A pipeline that is read from disk is first built from its settings, which may name a model
+    # that is no longer there, and then gets the stored one.
 
     def __init__(self, name: str | None) -> None:
         super().__init__(None)
@@ -113,15 +112,7 @@ class ElmoComponent(StoredBiLM):
 def make_elmo(
     nlp: Language, name: str, model: str | None, layers: str | int, batch_size: int
 ) -> ElmoComponent:
-    """Make the component ``elmo``.
-
-    Args:
-        nlp: The pipeline.
-        name: Of the component.
-        model: Directory or name; default: the English model in the package.
-        layers: ``"average"``, ``"top"`` or the number of a layer.
-        batch_size: Documents that are computed together, at most.
-    """
+    """Make the component ``elmo``; ``batch_size`` documents are computed together, at most."""
     layer: Any = int(layers) if str(layers).isdecimal() else layers
     check_one_layer(layer)
     if batch_size < 1:
@@ -191,19 +182,11 @@ def build_tok2vec(width: int, model: str | None = None) -> Model[list[Doc], list
     """Return a layer from documents to vectors (W, ``width``) that a component can learn from.
 
     The biLM is frozen; γ Σ softmax(s) h, as in the paper, and a linear layer are learned.
-
-    Args:
-        width: Of the vectors.
-        model: Directory or name; default: the English model in the package.
     """
     mix = Model(
-        "elmokit_mix",
-        _mix_forward,
-        init=_mix_init,
-        dims={"nO": None},
-        params={"mix_weights": None, "gamma": None},
-        shims=[StoredBiLM(model)],
-    )
+        "elmokit_mix", _mix_forward, init=_mix_init, dims={"nO": None},
+        params={"mix_weights": None, "gamma": None}, shims=[StoredBiLM(model)],
+    )  # fmt: skip
     return chain(mix, with_array(Linear(nO=width)))
 
 

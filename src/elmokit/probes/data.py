@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from elmokit.errors import InputError
 from elmokit.files.sources import COMPRESSIONS
@@ -54,15 +54,13 @@ class AnnotatedText:
         return list(read_senses(self.text, self.keys))
 
 
-@dataclass(frozen=True, kw_only=True)
-class SenseFiles:
+class SenseFiles(NamedTuple):
     train: AnnotatedText
     test: AnnotatedText
     inventory: Path
 
 
-@dataclass(frozen=True, kw_only=True)
-class SenseData:
+class SenseData(NamedTuple):
     train: list[SenseSentence]
     test: list[SenseSentence]
     inventory: SenseInventory
@@ -99,17 +97,14 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
     if not tests:
         raise FileNotFoundError(f"{data} has no test set: a NAME{_TEXT} with NAME{_KEYS}.")
     if test not in tests and (test is not None or len(tests) > 1):
-        asked = "there are several test sets" if test is None else f"there is no test set {test!r}"
-        raise InputError(f"{data}: {asked}. Choose one of {', '.join(tests)} with --test.")
-    return SenseFiles(
-        train=train, test=_annotated(data, test or tests[0]), inventory=find_sense_inventory(data)
-    )
+        raise InputError(f"{data}: choose one of the test sets {', '.join(tests)} with --test.")
+    return SenseFiles(train, _annotated(data, test or tests[0]), find_sense_inventory(data))
 
 
 def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
     files = find_sense_files(data, test) if isinstance(data, Path) else data
     inventory = read_sense_inventory(files.inventory)
-    return SenseData(train=files.train.read(), test=files.test.read(), inventory=inventory)
+    return SenseData(files.train.read(), files.test.read(), inventory)
 
 
 def find_sense_corpus(data: Path) -> AnnotatedText:
@@ -119,10 +114,7 @@ def find_sense_corpus(data: Path) -> AnnotatedText:
 def find_sense_inventory(data: Path) -> Path:
     paths = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
     if len(paths) != 1:
-        raise FileNotFoundError(
-            f"{data} needs one file whose name ends in {_INVENTORY} (columns lemma, pos, rank, "
-            f"sense_key, synset, gloss); it has {len(paths)}."
-        )
+        raise FileNotFoundError(f"{data} needs one …{_INVENTORY}, and has {len(paths)}.")
     return paths[0]
 
 

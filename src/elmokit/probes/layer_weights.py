@@ -48,13 +48,7 @@ class LayerWeights:
 
 
 def read_layer_weights(run_dir: Path | str) -> LayerWeights:
-    """Return the learned weights of a run of `elmokit train`, or of a packaged one.
-
-    Raises:
-        FileNotFoundError: if there is no such run.
-        FormatError: if it is damaged.
-        InputError: if its condition learns no layer weights.
-    """
+    """Return the learned weights of a run of `elmokit train`, or of a packaged one."""
     run_dir = TASK_RUNS.find(run_dir)
     metadata = read_metadata(run_dir)
     settings = input_settings_of(metadata, run_dir)
@@ -76,8 +70,7 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
         raise FormatError(f"{run_dir / WEIGHTS_FILE} has no layer weights. Train the task again.")
     return LayerWeights(
         run=run_dir.resolve().name, task=metadata["config"]["task"], embeddings=settings.embeddings,
-        mixes=tuple(mixes),
-        model_hash=(metadata["bilm"] or {}).get("model_hash"),
+        mixes=tuple(mixes), model_hash=(metadata["bilm"] or {}).get("model_hash"),
         elmokit_version=metadata.get("elmokit_version"),
     )  # fmt: skip
 

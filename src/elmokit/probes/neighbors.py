@@ -100,10 +100,7 @@ def occurrence_in(tokens: Sequence[str], word: str | Sequence[str]) -> Occurrenc
     parts = _parts(word)
     index = _index_of(tuple(tokens), parts)
     if index is None:
-        raise InputError(
-            f"The sentence has no word {' '.join(parts)!r}. The tokenizer splits it into "
-            f"{' '.join(tokens)!r}."
-        )
+        raise InputError(f"No word {' '.join(parts)!r} in the sentence {' '.join(tokens)!r}.")
     return Occurrence(tuple(tokens), index, num_tokens=len(parts))
 
 
@@ -117,11 +114,8 @@ def _index_of(tokens: tuple[str, ...], parts: tuple[str, ...]) -> int | None:
 
 
 def is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
-    """Tell whether a sentence is or contains the query's, whatever their case and punctuation.
-
-    A query of fewer than five words may be in another sentence by accident: only an equal one is
-    the same text then.
-    """
+    """Tell whether a sentence is or contains the query's, whatever their case and punctuation."""
+    # a shorter query may be in another sentence by accident: only an equal one is the same text
     wanted, words = (
         tuple(t.casefold() for t in tokens if any(map(str.isalnum, t)))
         for tokens in (query, sentence)
@@ -178,9 +172,8 @@ def find_neighbors(
     if len(occurrences) < 2:
         which = "Only one distinct" if others else "No" if query is None else "No other"
         raise InputError(
-            f"{which} sentence of the text contains {' '.join(_parts(word))!r}, as the "
-            "tokenizer splits the word, which `elmokit tokenize` shows. Give more text or another "
-            "word."
+            f"{which} sentence of the text contains {' '.join(_parts(word))!r}, as the tokenizer "
+            "splits the word. Give more text or another word."
         )
     return neighborhoods(
         embedder, occurrences, of_first=None if query is None else 1, layers=layers,
@@ -236,8 +229,7 @@ def nearest_occurrences(
 ) -> Neighborhood:
     """Return the occurrences of any words nearest to the query, by cosine, in bounded memory.
 
-    Each sentence contributes its nearest word. Repeated sentences are skipped, and those that are
-    or contain the query's, whatever their case and punctuation.
+    Each sentence contributes its nearest word, but not if it repeats or contains the query's.
     """
     (own,) = embedder.embed([query.tokens], layers=layers)
     direction = unit_rows(query.vector(own))
@@ -327,21 +319,11 @@ def neighbors_of_word(
     tokenizer: str | None = None,
     text_field: str | None = None,
 ) -> WordNeighbors:
-    """Return which occurrences of a word in a text have the most similar vectors.
+    """Return which occurrences of a word in files of text have the most similar vectors.
 
-    Args:
-        embedder: The `elmokit.Embedder` of the text.
-        text: Files or directories of text.
-        word: If the tokenizer divides it, all its parts are looked for, side by side.
-        sentence: Find only the neighbors of the word in this sentence, which need not be in the
-            text.
-        any_word: With ``sentence``: other words may be neighbors.
-        layers: One vector per word.
-        num_neighbors: Of each occurrence.
-        limit: Compare at most this many sentences with the word.
-        vectors: File of static vectors, to name the neighbors of the word there.
-        tokenizer: Splits the text instead of the model's own, with a warning if it differs.
-        text_field: As for `read_text_lines`.
+    With ``sentence``, those of the word there, and with ``any_word`` also other words. At most
+    ``limit`` sentences with the word are compared. ``vectors`` is a file of static vectors, to name
+    the neighbors of the word there; ``tokenizer`` splits the text instead of the model's own.
     """
     check_one_layer(layers)
     layer: Any = check_layers(layers, embedder.num_layers)

@@ -58,14 +58,9 @@ def probe_pos(
 ) -> tuple[PosScore, ...]:
     """Train a linear classifier on each representation; score it on ``dev``.
 
-    Tags that are not in training count as wrong.
-
     Returns:
-        The baseline `MAJORITY`, then a score per name, in the order of the sources.
-
-    Raises:
-        InputError: if ``train`` has fewer than two tags, or ``dev`` has no words.
-        MissingExtraError: without scikit-learn.
+        The baseline `MAJORITY`, then a score per name, in the order of the sources. Tags that are
+        not in training count as wrong.
     """
     check_names(sources)
     tags = _flat(sentence.tags for sentence in train)

@@ -104,9 +104,8 @@ def run_probe(
 
     ``random`` also probes a biLM of the same shape with random weights, ``vectors`` the static word
     vectors of a file. ``seed`` is that of the random weights and of the sample of ``neighbors``,
-    ``test`` the test set of ``wsd``, ``cache_dir`` a cache of layers for ``pos``. ``units`` is what
-    a token of ``pos`` is, by default what the model's tokenizer makes (`usual_units`). For the
-    other arguments see `layer_sources`.
+    ``test`` the test set of ``wsd``, ``units`` what a token of ``pos`` is, by default what the
+    model's tokenizer makes. For the other arguments see `layer_sources`.
     """
     probe: Probe = find_probe(name)
     for option, value, is_used in (
@@ -140,11 +139,8 @@ def run_probe(
     first = layered[0]
     metadata = first.embedder.metadata(layers=first.layers, state=first.state)
     del metadata["dtype"]  # layers that are kept are float16
-    metadata |= {
-        "seed": seed,
-        "test": files.test.name if probe.has_test_sets else None,
-        "units": units if probe.has_units else None,
-    }
+    test = files.test.name if probe.has_test_sets else None
+    metadata |= {"seed": seed, "test": test, "units": units if probe.has_units else None}
     if vectors is not None:
         metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
     return ProbeResult(probe.measure(sources, examples, seed), metadata)
@@ -183,8 +179,7 @@ def training_gains(probe: Probe, counts: Mapping[str, Sequence[Counts]]) -> list
     """Return the gains of all layers with an untrained counterpart.
 
     ``counts`` has those of each representation, one for each seed of random weights. The intervals
-    are over units, and over these seeds if there are several. The trained biLM is the one that is
-    examined, no draw of seeds.
+    are over units, and over these seeds if there are several; the trained biLM is no draw of seeds.
     """
     gains = []
     for name, own in counts.items():

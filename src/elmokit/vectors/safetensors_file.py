@@ -69,10 +69,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         if shapes != ((num_words,), (dim,), (dim, dim), num_words) or not table.layers:
             raise ValueError(f"shapes {shapes} for {num_words} words of {dim} numbers")
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise FormatError(
-            f"{file}: not a table that `elmokit distil` wrote, or damaged ({error}). Distil again, "
-            "or copy the file again."
-        ) from error
+        raise FormatError(f"{file}: no table of `elmokit distil`, or damaged: {error}.") from error
     return table
 
 

@@ -139,7 +139,6 @@ def read_exactly(stream: BufferedReader, num_bytes: int, *, what: str, path: Any
     content = stream.read(num_bytes)
     if len(content) < num_bytes:
         raise FormatError(
-            f"{path}: the file ends in the middle of {what}. It is truncated, or its header is "
-            "wrong: fetch or write it again."
+            f"{path} ends in the middle of {what}: truncated, or its header is wrong."
         )
     return content

@@ -38,18 +38,12 @@ def read_vectors(
 
     Memory holds only the wanted vectors: of the words of ``only`` in all their `spellings`, or
     (None) all. From a fastText model, words that it lacks get a vector from their n-grams.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        InputError: for standard input or a pipe.
-        FormatError: if it is truncated, damaged or of another form, with file and position.
     """
     file = _existing(path)
     head = _head(file)
     if head.startswith(_PICKLE):
         raise FormatError(
-            f"{file}: looks like a Python pickle, as gensim saves its models; loading one "
-            "could run any code. Convert it with gensim: "
+            f"{file}: a Python pickle, which could run any code. Convert it with gensim: "
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
     return next(module for module in _formats() if module.recognizes(head)).read(file, only)
@@ -78,10 +72,7 @@ def read_vectors_of(path: str | os.PathLike[str], words: Iterable[str]) -> Stati
     static = read_vectors(path, only=counts.keys())
     known = sum(count for word, count in counts.items() if static.id_of(word) != UNKNOWN_ID)
     if counts and not known:
-        raise InputError(
-            f"{path} has vectors for none of the words of the data: it is for another language, or "
-            "its words were made by another tokenizer."
-        )
+        raise InputError(f"{path} has vectors for none of the words of the data.")
     share = known / max(1, counts.total())
     level = logging.INFO if share >= FEW_KNOWN else logging.WARNING
     log.log(level, "%s has vectors for %.0f %% of the words of the data", path, 100 * share)
@@ -133,15 +124,9 @@ class LaterWords:
     def read_all(self) -> StaticVectors:
         """Return every vector that the file lists; of a fastText model, warn about the others."""
         if file_sha256(_existing(self._file)) != self._sha256:
-            raise FormatError(
-                f"{self._file} is not the file that the run was trained with. Give that one: "
-                "TaskRun.load(…, vectors=FILE)."
-            )
+            raise FormatError(f"{self._file} is not the file that the run was trained with.")
         if makes_vectors(self._file):
-            log.warning(
-                "%s also makes vectors of words that it does not list: these are not kept",
-                self._file,
-            )
+            log.warning("%s makes vectors of unlisted words, which are not kept", self._file)
         return read_vectors(self._file)
 
 
@@ -152,10 +137,7 @@ def _existing(path: str | os.PathLike[str]) -> Path:
 def check_suffix(path: str | os.PathLike[str]) -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(
-            f"The suffix of {os.fspath(path)} must give the format of the vectors: .bin for "
-            "binary, .txt or .vec for text."
-        )
+        raise InputError(f"The suffix of {os.fspath(path)} must be one of {', '.join(SUFFIXES)}.")
     return suffix
 
 

@@ -10,7 +10,6 @@ from elmokit.experiments.inputs import sample_file, write_run_files
 from elmokit.probes.data import SplitFiles
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.conllu import read_conllu
-from elmokit.tasks.formats.ontonotes import read_coreference
 from elmokit.tasks.formats.propbank import read_propbank
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.registry import find_task
@@ -58,18 +57,6 @@ def test_questions_are_drawn_with_their_paragraphs(tmp_path):
     assert len(list(read_squad(sample))) == 2  # at least one paragraph
 
 
-def test_the_parts_of_a_document_stay_together(tmp_path):
-    part = "#begin document ({}); part {:03}\na\t0\t0\tHe\t(0)\n\n#end document\n"
-    names = [(name, number) for number in range(3) for name in "abcdefghij"]
-    source = write(tmp_path / "train.conll", "".join(part.format(*name) for name in names))
-    parts = divided(source, tmp_path / "out", task="coref", limit=12)
-    train, held_out = (list(read_coreference(path)) for path in (parts.train, parts.held_out))
-    assert (len(train), len(held_out)) == (12, 3)  # four documents and one
-    assert len({document.name for document in train}) == 4
-    assert len({document.name for document in held_out}) == 1
-    assert not {one.name for one in train} & {one.name for one in held_out}
-
-
 def divided(source, directory, *, task, limit=None, subset="all"):
     settings = TaskSettings(
         task=task, dataset="data", content="", hidden_dims=(1,), epochs=1, max_train=limit,
@@ -100,20 +87,6 @@ def test_a_tenth_is_held_out_and_is_the_same_for_every_size(tmp_path, monkeypatc
     monkeypatch.setattr(inputs, "MAX_HELD_OUT", 2)
     few = divided(source, tmp_path / "few", task="ner")
     assert len(list(read_columns(few.held_out))) == 2
-
-
-def test_verbs_are_what_is_counted_in_roles(tmp_path):
-    tags = [["B-V", "O", "O"], ["O", "B-V", "O"], ["O", "O", "B-V"]]
-    record = {
-        "tokens": ["go", "run", "dog"], "pos": ["VB", "VB", "NN"],
-        "predicates": [{"index": n, "tags": tags[n]} for n in range(3)],
-    }  # fmt: skip
-    source = write(tmp_path / "train.jsonl", 20 * f"{json.dumps(record)}\n")
-    parts = divided(source, tmp_path / "out", task="srl", limit=9, subset="verbs")
-    # a tenth of 40 verbs; four sentences of two verbs, a fifth would be too much
-    assert len(list(read_propbank(parts.held_out))) == 4
-    assert len(list(read_propbank(parts.train))) == 8
-    assert len(list(read_propbank(divided(source, tmp_path / "all", task="srl").train))) == 54
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".tsv", ".txt"])

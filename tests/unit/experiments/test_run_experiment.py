@@ -253,22 +253,6 @@ def test_what_is_no_test_file_is_told_before_anything(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "present", "named"),
-    [
-        ("korean", "", r"/ud-ko-kaist.*CoNLL-U"),
-        ("table1", "nli-snli-sample", r"/nli-snli-sample .*'train'.*SNLI"),
-        ("table5", "wsd-en", r"semcor\.data\.xml.*Raganato"),
-        ("table4", "wsd-en", r"senses\.tsv"),
-    ],
-)
-def test_missing_data_are_told_before_anything_is_computed(run, tmp_path, name, present, named):
-    (tmp_path / "data" / present).mkdir(parents=True)
-    with pytest.raises(FileNotFoundError, match=f"--data: .*{named}"):
-        run(name, data_dir=tmp_path / "data")
-    assert not (tmp_path / "out").exists()
-
-
 def changes(folder, tmp_path):
     """Yield what another command reads, and what must be named."""
     toy_model(seed=9).save(tmp_path / "other")

@@ -52,15 +52,6 @@ def test_words_alone_are_sentences_of_one_word(embedder):
     assert [spellings.get_vecattr(word, "count") for word in spellings.index_to_key] == [1, 1, 1]
 
 
-def test_chosen_words_keep_their_order_and_rare_ones_are_left_out(embedder, sentences):
-    counts = {word: len(found) for word, found in averages(embedder, sentences).items()}
-    least = sorted(counts.values())[len(counts) // 2]
-    keyed = keyed_vectors(embedder, ["river", "unseen", *WORDS], sentences=sentences,
-                          min_count=least)  # fmt: skip
-    wanted = dict.fromkeys(["river", *WORDS])
-    assert keyed.index_to_key == [word for word in wanted if counts.get(word, 0) >= least]
-
-
 def test_chosen_words_are_found_as_the_model_reads_them(embedder, caplog):
     assert embedder.normalization == "plain-1"
     words = ["don’t", "don't", "cafe\u0301", "unseen"]

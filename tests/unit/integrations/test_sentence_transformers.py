@@ -12,7 +12,6 @@ st = pytest.importorskip(
     "sentence_transformers", reason="extra `sentence-transformers` is not installed"
 )
 
-from sentence_transformers.base.modules import Normalize  # noqa: E402
 from sentence_transformers.sentence_transformer.modules import Pooling  # noqa: E402
 
 from elmokit.integrations.sentence_transformers import ElmoWords  # noqa: E402
@@ -64,20 +63,6 @@ def test_empty_texts_are_zeros(model, pooling):
     assert not found[[0, 2]].any()
     assert found[1].any()
     assert not built.encode(["", ""]).any()
-
-
-def test_multi_vectors_are_the_words_vectors(model, tmp_path):
-    built = st.MultiVectorEncoder(modules=[ElmoWords(model), Normalize("token_embeddings")],
-                                  device="cpu")  # fmt: skip
-    expected = Embedder(model).embed(TEXTS, layers="average")
-    built.save(str(tmp_path / "saved"))
-    loaded = st.MultiVectorEncoder(str(tmp_path / "saved"), device="cpu", trust_remote_code=True)
-    for one in (built, loaded):
-        for found, vectors in zip(one.encode_document(TEXTS), expected, strict=True):
-            unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-            assert np.abs(np.asarray(found) - unit).max() < 1e-6
-    scores = loaded.similarity(loaded.encode_query(TEXTS), loaded.encode_document(TEXTS))
-    assert scores.argmax(dim=1).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("trainable_bilm", [False, True])
