@@ -12,7 +12,7 @@ from elmokit.evaluation.perplexity import perplexity as perplexity_in
 from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.evaluation.text_scorer import open_scorer
 
-from ...builders.training_models import VOCAB, random_sentences, toy_model
+from ...builders.training_models import random_sentences, toy_model
 
 SENTENCES = random_sentences(23)
 perplexity = functools.partial(perplexity_in, precision="fp32")
@@ -87,23 +87,6 @@ def test_bf16_moves_the_figures_within_its_error_budget():
     assert quick != exact
 
 
-def test_forward_is_backward_over_the_reversed_sentence():
-    """With one direction's parameters in both, and both markers spelled alike."""
-    model = toy_model(word_input=True)
-    model.backward_layers.load_state_dict(model.forward_layers.state_dict())
-    begin, end = VOCAB.sentence_begin_id, VOCAB.sentence_end_id
-    with torch.no_grad():
-        table = model.token_encoder.embedding.weight
-        table[end] = table[begin]
-        model.softmax.weight[end - 1] = model.softmax.weight[begin - 1]
-        model.softmax.bias[end - 1] = model.softmax.bias[begin - 1]
-    report = perplexity(model, SENTENCES, state="reset")
-    mirrored = perplexity(model, [sentence[::-1] for sentence in SENTENCES], state="reset")
-    assert report.forward == pytest.approx(mirrored.backward, rel=1e-6)
-    assert report.backward == pytest.approx(mirrored.forward, rel=1e-6)
-    assert report.forward != pytest.approx(report.backward, rel=1e-3)
-
-
 def test_bits_per_byte_counts_utf8_bytes_and_a_separator_a_target(model):
     report = perplexity(model, [["강", "is"]])  # 3 + 2 bytes, 3 targets
     nats = 3 * sum(losses(report)) / 2
@@ -150,17 +133,6 @@ class TestFiles:
         assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
         assert read.skipped == {"blank": 1 + SENTENCES.count([]), "nul": 1}
         assert report.sentences == read.sentences
-
-    def test_another_tokenizer_and_many_unknown_words_are_warned_about(self, stored, caplog):
-        model_path, text = stored
-        for name in ("whitespace", None, "simple"):
-            assert "tokenizer" not in caplog.text
-            perplexity_of_files(*open_scorer(model_path, tokenizer=name, device="cpu"), [text])
-        assert "tokenizer 'simple', but the model was trained with 'whitespace'" in caplog.text
-        assert "are unknown to the model" not in caplog.text
-        text.write_text("hwaet we gardena\n", encoding="utf-8")
-        perplexity_of_files(*open_scorer(model_path, device="cpu"), [text])
-        assert "100 % of the words are unknown to the model" in caplog.text
 
 
 def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(tmp_path):

@@ -9,7 +9,6 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.evaluation import reading as times
-from elmokit.evaluation.surprisal import surprisal
 from elmokit.evaluation.typed_words import typed_words
 
 from ...builders.command_line import elmokit
@@ -25,22 +24,6 @@ def model():
     model = toy_model()
     model.tokenizer = TokenizerConfig(name="simple")
     return model
-
-
-def test_a_typed_word_has_the_sum_of_its_tokens(model):
-    words, others = typed_words(model, SENTENCES, precision="fp32")
-    rows = list(surprisal(model, SENTENCES[:1], precision="fp32"))
-    assert [word.word for word in words] == SENTENCES[0].split()
-    boat, comma, bank, stop = rows[1], rows[2], rows[6], rows[7]
-    assert (boat.word, comma.word, bank.word, stop.word) == ("boat", ",", "bank", ".")
-    assert words[1].forward == pytest.approx(boat.forward + comma.forward)
-    assert words[5].backward == pytest.approx(bank.backward + stop.backward)
-    assert words[1].forward_entropy == pytest.approx(boat.forward_entropy)
-    assert words[1].backward_entropy == pytest.approx(comma.backward_entropy)
-    assert [word.is_last for word in others] == [False, True]
-    dropped = typed_words(model, SENTENCES, precision="fp32", punctuation="drop")[0]
-    assert dropped[1].forward == pytest.approx(boat.forward)
-    assert dropped[1].backward_entropy == pytest.approx(boat.backward_entropy)
 
 
 def test_rows_of_a_table_are_looked_up_whatever_their_punctuation(model):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError
 
 from ...builders.embedding_models import WORDS, random_sentences, toy_model
 
@@ -60,18 +59,3 @@ def test_chosen_words_are_found_as_the_model_reads_them(embedder, caplog):
     assert [keyed.get_vecattr(word, "count") for word in words[:3]] == [2, 2, 1]
     assert "1 of 4 words" in caplog.text
     assert "'unseen'" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("words", "options", "error", "named"),
-    [
-        (None, {}, InputError, "sentences"),
-        ([], {}, InputError, "words"),
-        (None, {"sentences": [["I", "sat"]], "min_count": 2}, InputError, "2"),
-        (WORDS, {"layers": "all"}, InputError, "layers"),
-        ("bank", {}, TypeError, "words"),
-    ],
-)
-def test_bad_input_is_refused(embedder, words, options, error, named):
-    with pytest.raises(error, match=named):
-        keyed_vectors(embedder, words, **options)

@@ -75,9 +75,3 @@ def test_a_loss_trains_the_mixture_and_the_bilm_on_request(model, trainable_bilm
     assert words.elmo.scalar_mixes[0].mix_weights.grad.any()
     grads = [weight.grad is not None for weight in words.bilm.parameters()]
     assert all(grads) if trainable_bilm else not any(grads)
-
-
-@pytest.mark.parametrize("wrong", [{"layers": "first"}, {"max_seq_length": -1}])
-def test_unknown_settings_are_refused(model, wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        ElmoWords(model, **wrong)

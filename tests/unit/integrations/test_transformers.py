@@ -189,20 +189,6 @@ def test_a_collator_pads_what_was_tokenized_one_by_one(model):
     assert torch.equal(torch.tensor(one["input_ids"]), at_once["input_ids"][3])
 
 
-def test_ids_are_prepared_as_a_text_is(model):
-    tokenizer, words = ElmoTokenizer.from_elmokit(model), ["the", "bank", "of"]
-    ids = tokenizer.convert_tokens_to_ids(words)
-    for options in ({}, {"truncation": True, "max_length": 4}, {"add_special_tokens": False}):
-        options |= {"return_special_tokens_mask": True, "return_length": True}
-        prepared = tokenizer.prepare_for_model(ids, **options)
-        whole = tokenizer(words, is_split_into_words=True, **options)
-        assert dict(prepared) == dict(whole)
-    mask = tokenizer.get_special_tokens_mask(
-        tokenizer("the bank")["input_ids"], already_has_special_tokens=True
-    )
-    assert (mask, tokenizer.num_special_tokens_to_add()) == ([1, 0, 0, 1], 2)
-
-
 def test_bad_input_is_refused(model):
     elmo, tokenizer = ElmoModel.from_elmokit(model), ElmoTokenizer.from_elmokit(model)
     batch = tokenizer(TEXTS, padding=True, padding_side="left", return_tensors="pt")

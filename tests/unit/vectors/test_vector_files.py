@@ -72,12 +72,6 @@ def test_text_is_read_with_blanks_in_words_with_tabs_and_blank_lines(written, te
     check(read_vectors(written(content, name)), words, [[0.5, 1], [-1, 2], [3, 4]])
 
 
-@pytest.mark.parametrize("content", [binary(WORDS, VALUES), "the 1 2 3\n강 -1 2 1e-8\nbank 3 4 .1"])
-def test_only_wanted_words_are_read_in_lower_case_too(written, content):
-    check(read_vectors(written(content), only=["BANK", "강", "x"]), ["강", "bank"], VALUES[1:3])
-    assert read_vectors(written(content), only=["x"]).values.shape == (2, 3)
-
-
 def test_memory_holds_wanted_words_alone(written):
     words = [f"w{number}" for number in range(500)]
     path = written(binary(words, np.full((500, 10_000), 0.1)))
