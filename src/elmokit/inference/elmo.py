@@ -14,7 +14,7 @@ from elmokit.bilm.scalar_mix import LayerChoice, LayerMixes, LayerNorm
 from elmokit.errors import InputError
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.state import LSTMState
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 from elmokit.shapes import Bool, Float, Int
 from elmokit.text.given_sentences import GivenSentence

@@ -9,7 +9,6 @@ from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
 from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
 from elmokit.inference.state import DirectionState
-from elmokit.kernels.inference import Kernels
 from elmokit.kernels.layers import (
     PackedCharCNN,
     PackedLinear,
@@ -17,7 +16,7 @@ from elmokit.kernels.layers import (
     ScratchBuffers,
     fp32_empty,
 )
-from elmokit.kernels.library import Kind
+from elmokit.kernels.library import Kernels, Kind
 
 Arrays = Mapping[str, np.ndarray]
 _ENCODER = "token_encoder."

@@ -21,7 +21,7 @@ from elmokit.errors import InputError, needs_torch
 from elmokit.field_checks import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 
 log = logging.getLogger(__name__)

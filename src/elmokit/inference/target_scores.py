@@ -20,9 +20,8 @@ from elmokit.bilm.config import cutoffs_of
 from elmokit.errors import InputError
 from elmokit.inference.numpy_backend import linear
 from elmokit.inference.precision import torch_backend
-from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import PackedLogSumExp
-from elmokit.kernels.library import Kind
+from elmokit.kernels.library import Kind, load_kernels
 from elmokit.shapes import Float, Int, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM
 

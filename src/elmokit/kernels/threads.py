@@ -11,10 +11,7 @@ _wanted: int | None = None
 
 
 def get_num_threads() -> int:
-    """Return the number of threads that compute.
-
-    PyTorch's setting counts where it is imported, so that its users need no second one.
-    """
+    """Return the number of threads that compute."""
     global _wanted
     torch = _torch()
     if torch is None:

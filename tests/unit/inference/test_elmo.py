@@ -16,7 +16,7 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.inference import elmo as elmo_module
 from elmokit.inference.elmo import ELMo
 from elmokit.kernels import build
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 

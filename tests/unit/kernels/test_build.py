@@ -131,7 +131,7 @@ def test_a_forked_child_computes_too(monkeypatch):
     code = """
 import os, torch
 import numpy as np
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 from elmokit.kernels.layers import PackedLinear
 torch.set_num_threads(2)
 weight, bias = np.eye(100, dtype=np.float32), np.zeros(100, np.float32)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 
 from ...builders.tensor_layers import PackedLogSumExp
 
