@@ -41,11 +41,6 @@ _FIRST = ("char_embed", "embedding")
 # --- released files
 
 
-def recognizes_release(contents: Contents) -> bool:
-    """Tell whether there is an HDF5 file."""
-    return bool(contents.of("HDF5"))
-
-
 def read_release(contents: Contents) -> ImportedModel:
     """Read the model, with the softmax of a separate file if there is one."""
     options = contents.need("options", "options")
@@ -72,11 +67,6 @@ def is_softmax(path: Path) -> bool:
 
 
 # --- checkpoints
-
-
-def recognizes_checkpoint(contents: Contents) -> bool:
-    """Tell whether there is the index of a checkpoint."""
-    return bool(contents.of("TensorFlow index"))
 
 
 def read_checkpoint(contents: Contents) -> ImportedModel:
@@ -109,13 +99,8 @@ def _index(contents: Contents) -> Path:
             named = state.with_name(name + INDEX_SUFFIX)
             if named in indices:
                 return named
-    return max(indices, key=lambda path: (_steps_of(path), path.name))
-
-
-def _steps_of(index: Path) -> int:
-    """Return the number that ends the name of a checkpoint, 0 without one."""
-    match = re.search(r"-(\d{1,18})\.index$", index.name)
-    return int(match[1]) if match else 0
+    numbers = {path: re.search(r"-(\d{1,18})\.index$", path.name) for path in indices}
+    return max(indices, key=lambda path: (int((numbers[path] or [0, 0])[1]), path.name))
 
 
 # --- Hub modules
@@ -133,7 +118,6 @@ def recognizes_hub(contents: Contents) -> bool:
 
 
 def read_hub(contents: Contents) -> ImportedModel:
-    """Read the module's biLM."""
     index = contents.need("weights", "TensorFlow index")
     variables = Variables(index)
     options, source, notes = options_or_released(contents, contents.of("options"), variables)
@@ -174,11 +158,9 @@ class Variables(TensorBundle):
                     self._variables[usual] = entry
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return name and shape of every variable in the scope."""
         return {name: entry.shape for name, entry in self._variables.items()}
 
     def dataset(self, name: str) -> BundleEntry | None:
-        """Return where a variable is."""
         return self._variables.get(name)
 
 

@@ -79,11 +79,9 @@ class TensorBundle:
 
     @property
     def num_bytes(self) -> int:
-        """Size of all data files."""
         return sum(map(self._shard_bytes, range(self.num_shards)))
 
     def shard_path(self, shard: int) -> Path:
-        """Return the data file of a number."""
         return Path(f"{self.prefix}.data-{shard:05d}-of-{self.num_shards:05d}")
 
     def read(self, dataset: BundleEntry) -> np.ndarray:
