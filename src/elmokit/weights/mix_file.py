@@ -73,7 +73,7 @@ class TrainedMixes:
 
 
 def write_mixes(mixes: TrainedMixes, path: StrPath) -> None:
-    """Write the file, whole or not at all."""
+    """Write the file."""
     arrays = {
         name: np.ascontiguousarray(getattr(mixes, name), dtype=np.float32)
         for name in ("mix_weights", "gammas")
