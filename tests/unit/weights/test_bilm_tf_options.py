@@ -88,7 +88,7 @@ def test_defaults_of_absent_keys():
     [
         ("lstm", ..., "lstm.*missing"),
         ("lstm.dim", ..., "dim.*missing"),
-        ("lstm.projection_dim", "512", r"projection_dim.*whole number.*got '512'"),
+        ("lstm.projection_dim", "512", r"projection_dim.*'512'"),
         ("lstm.n_layers", 10**9, r"num_layers.* 100,"),
         ("lstm.dim", 10**400, "cell_dim"),
         ("lstm.cell_clip", float("nan"), "cell_clip"),
