@@ -93,7 +93,6 @@ class Embedder:
         self.precision: Precision = self._bilm.network.precision
         self._checks = WordChecks(
             model.tokenizer, model.char_vocab, model.word_vocab,
-            sample=[word for text in model.warm_text for word in text.split()],
             by_characters=model.config.char_cnn is not None,
         )  # fmt: skip
 

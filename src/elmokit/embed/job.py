@@ -259,7 +259,7 @@ class _Embedding:
         rows: list[_Row] = []
         last: tuple[int, LSTMState | None] = (0, None)  # rows so far and the state after them
         num_bytes = 0
-        with closing(stream), self.parts.writer() as writer:
+        with closing(stream):
             try:
                 for words, vectors, state in stream:
                     rows.append((*pending.popleft(), words, vectors))
@@ -267,20 +267,19 @@ class _Embedding:
                     num_bytes += vectors.nbytes
                     self.num_words += len(words)
                     if num_bytes >= PART_BYTES or len(rows) >= PART_SENTENCES:
-                        writer.add(_block(rows), state)
-                        rows, last, first, num_bytes = [], (0, None), writer.end, 0
+                        self.parts.add(first, _block(rows), state)
+                        first, rows, last, num_bytes = first + len(rows), [], (0, None), 0
                     seconds = max(time.monotonic() - self.started, 1e-9)
                     speed = (self.num_words - words_before) / seconds
-                    status = f"{counted(writer.end + len(rows), 'sentence')}, {speed:,.0f} words/s"
+                    status = f"{counted(first + len(rows), 'sentence')}, {speed:,.0f} words/s"
                     on_progress(self.text.num_bytes, total_bytes, status)
             except OSError:
                 raise  # the disk may be full
             except BaseException:  # a bad line or Ctrl-C: keep what was computed before
-                if writer.end == first:  # else these rows were just written
-                    writer.add(_block(rows[: last[0]]), last[1])
-                    writer.wait()
+                if first == self.parts.num_sentences:  # else these rows were just written
+                    self.parts.add(first, _block(rows[: last[0]]), last[1])
                 raise
-            writer.add(_block(rows), last[1])
+            self.parts.add(first, _block(rows), last[1])
 
     def _blocks(self) -> Iterator[Block]:
         """Yield what is written: the parts with their keys."""

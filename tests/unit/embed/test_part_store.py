@@ -74,30 +74,3 @@ def test_damage_names_the_part_and_the_way_on(store):
     path.write_bytes(content[:100])
     with pytest.raises(FormatError, match=r"part-000000000003"):
         list(store.texts())
-
-
-def test_blocks_written_in_the_background_are_on_disk_at_the_end(store):
-    with store.writer() as writer:
-        writer.add(block(5, 2), None)
-        assert writer.end == 7
-        writer.add(block(0, 0), None)  # nothing to write
-        writer.add(block(7, 1), None)
-    assert store.num_sentences == 8
-    assert len(store.paths()) == 4
-
-
-@pytest.mark.parametrize("counts", [(2, 2), (2,)])
-def test_a_block_that_cannot_be_written_is_told_at_the_next_one_or_at_the_end(
-    store, counts, monkeypatch
-):
-    def fail(first, block, state):
-        raise OSError("No space left on device")
-
-    def write():
-        with store.writer() as writer:
-            for count in counts:
-                writer.add(block(5, count), None)
-
-    monkeypatch.setattr(type(store), "add", lambda self, *given: fail(*given))
-    with pytest.raises(OSError, match="No space left"):
-        write()
