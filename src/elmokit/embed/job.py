@@ -86,13 +86,8 @@ def embed_files(
     suffix of ``output`` sets the format (`elmokit.embed.formats.registry`); each shard needs its
     own output.
 
-    Raises:
-        FileExistsError: if the output or parts of it exist and neither ``resume`` nor ``overwrite``
-            is set; if another process works on the same output.
-        InputError: for an invalid option, if the output is one of the texts, and if ``resume``
-            finds another text.
-        ConfigError: if ``resume`` finds another job; names the differences.
-        FormatError: for a line that cannot be read, and if there is no line at all.
+    An existing output or job is refused unless ``resume`` or ``overwrite`` is set, and ``resume``
+    refuses another job or text.
     """
     options = options or EmbedOptions()
     return embed_lines(OwnLines(embedder, options), texts, output, options, on_progress=on_progress)

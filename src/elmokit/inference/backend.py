@@ -24,20 +24,14 @@ class Reader(Protocol):
         num_rows: Integer[np.ndarray, " S"],
         slots: OutputSlots | None,
     ) -> Float[np.ndarray, "P D"]:
-        """Read some steps; store the outputs of every layer and return those of the last.
+        """Read some steps; store the outputs of every layer in ``slots``, return the last one's.
 
-        Skip connections are added.
-
-        Args:
-            index: Rows of the token vectors, packed: those of the first step, of the second, ….
-            num_rows: Sentences that are still running at each step; never rising.
-            slots: Destination of the packed positions' outputs; None: they are not stored.
+        ``index`` are rows of the token vectors, packed: those of the first step, of the second, …;
+        ``num_rows`` the sentences that are still running at each step, never rising.
         """
         ...
 
-    def state(self) -> DirectionState:
-        """Return (hidden (N, B, D), cell (N, B, H)) after the steps read so far."""
-        ...
+    def state(self) -> DirectionState: ...
 
 
 @runtime_checkable

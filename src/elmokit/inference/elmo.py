@@ -223,7 +223,6 @@ def run_modules(bilm: BiLM, ids: Tensor, *, state: BiLMState | None = None) -> B
 
 
 def _strip(x: Float[Tensor, "B T X"], inner_mask: Bool[Tensor, "B W"]) -> Float[Tensor, "B W X"]:
-    """Remove ``<S>`` and ``</S>``; padded positions become zero."""
     return x[:, 1:-1] * inner_mask.unsqueeze(2)
 
 

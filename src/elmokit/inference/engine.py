@@ -53,7 +53,6 @@ class Engine:
         self.network = network
 
     def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[np.ndarray, "U D"]:
-        """Return the token layer of distinct tokens."""
         return self.network.encode_tokens(ids)
 
     def run(
@@ -65,15 +64,11 @@ class Engine:
         state: LSTMState | None = None,
         boundaries: bool = False,
     ) -> EngineOutput:
-        """Read sentences in both directions.
+        """Read sentences, given as rows of ``vectors`` with boundaries, in both directions.
 
-        Args:
-            vectors: Token layer of the distinct tokens.
-            sentences: For each sentence its rows of ``vectors``, boundaries included.
-            layers: Which to return.
-            state: Row *k* is the LSTM state before sentence *k*; sentences without a row start at
-                zero, rows beyond the batch are returned unchanged.
-            boundaries: Return the vectors of ``<S>`` and ``</S>``, too.
+        Row *k* of ``state`` is the LSTM state before sentence *k*; sentences without a row start at
+        zero, rows beyond the batch are returned unchanged. ``boundaries`` returns the vectors of
+        ``<S>`` and ``</S>``, too.
         """
         state = self._grown(state, len(sentences))
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
@@ -102,13 +97,9 @@ class Engine:
     ) -> DirectionState:
         """Read sentences in one direction and return the state after each.
 
-        Args:
-            direction: ``backward`` starts at the end of each sentence.
-            vectors: Token layer of the distinct tokens.
-            sentences: For each sentence its rows of ``vectors``, in text order.
-            state: (hidden (N, B, D), cell (N, B, H)) before each of the B sentences.
-            results: Receives the outputs of the wanted layers, without boundaries.
-            on_top: Called with the outputs of the last layer, chunk by chunk.
+        They are rows of ``vectors`` in text order; ``state`` is (hidden (N, B, D), cell (N, B, H))
+        before each. ``results`` receives the outputs of the wanted layers; ``on_top`` is called
+        with those of the last one, chunk by chunk.
         """
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         # by falling length, so that the running sentences of every step are the first rows

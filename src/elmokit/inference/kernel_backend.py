@@ -67,7 +67,6 @@ class PackedNetwork:
         )
 
     def encode_tokens(self, ids: np.ndarray) -> np.ndarray:
-        """Run the token layer."""
         if self._words is not None:
             return self._words[ids]
         assert self._characters is not None
@@ -76,7 +75,6 @@ class PackedNetwork:
     def start(
         self, direction: Direction, vectors: np.ndarray, state: DirectionState
     ) -> "_PackedReader":
-        """Return a reader."""
         skip = self.config.lstm.skip_connections
         return _PackedReader(self._stacks[direction], skip, vectors, state)
 
@@ -168,6 +166,5 @@ class _PackedReader:
         return x
 
     def state(self) -> DirectionState:
-        """Return hidden and cell."""
         pairs = zip(self._stack, self._cells, strict=True)
         return self._hidden, np.stack([layer.unpack_cell(cell) for layer, cell in pairs])

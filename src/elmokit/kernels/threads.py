@@ -23,7 +23,6 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(number: int) -> None:
-    """Set the number of threads of the whole process."""
     global _wanted
     torch = _torch()
     if torch is None:

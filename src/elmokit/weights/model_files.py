@@ -101,10 +101,7 @@ def check_replaceable(
     target: Path, *, noun: str = "model", names: Collection[str] = FILE_NAMES,
     mark: str = CONFIG_NAME,
 ) -> None:  # fmt: skip
-    """Refuse an existing target, unless it is an empty directory or holds only a ``noun``.
-
-    That has files of no other ``names``, and one is ``mark``.
-    """
+    """Refuse an existing target, unless it is an empty directory or holds only a ``noun``."""
     if not target.exists():
         return
     if not target.is_dir():

@@ -159,7 +159,6 @@ class _Graph:
         return self.add("Add", product, self.constant(bias))
 
     def clip(self, x: str, bound: float | None) -> str:
-        """Limit absolute values."""
         if bound is None:
             return x
         limits = (self.constant(np.array(limit, dtype=np.float32)) for limit in (-bound, bound))
@@ -167,7 +166,6 @@ class _Graph:
 
 
 def _network(graph: _Graph, model: LoadedBiLM, arrays: Arrays) -> tuple[str, str]:
-    """Add the whole network; return the names of layers and mask."""
     zero, last = graph.constant(np.array(0)), graph.constant([2])
     mask = graph.add("Greater", INPUT, zero)
     if model.config.char_cnn is not None:
@@ -237,7 +235,6 @@ def _tokens(graph: _Graph, config: BiLMConfig, arrays: Arrays) -> str:
 
 
 def _reversed(graph: _Graph, x: str, lengths: str) -> str:
-    """Reverse the real positions of each sentence: (B, T, D)."""
     return graph.add("ReverseSequence", x, lengths, batch_axis=0, time_axis=1)
 
 

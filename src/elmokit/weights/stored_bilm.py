@@ -89,12 +89,10 @@ class LoadedBiLM:
 
     @property
     def num_layers(self) -> int:
-        """L, with the token layer."""
         return self.config.lstm.num_layers + 1
 
     @property
     def output_dim(self) -> int:
-        """2D, the width of a layer."""
         return 2 * self.config.lstm.projection_dim
 
     @property

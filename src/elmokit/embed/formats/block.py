@@ -117,16 +117,13 @@ class ArrayReader:
     opened: ExitStack
 
     def sentence(self, name: str) -> Sentence:
-        """Return the sentence with a name."""
         raise NotImplementedError
 
     def read(self, position: int) -> Sentence:
-        """Return the sentence at a position among those of the file."""
         return self.sentence(self.names[position] if self.names else str(self.indices[position]))
 
     def __iter__(self) -> Iterator[Sentence]:
         return map(self.read, range(len(self.indices)))
 
     def close(self) -> None:
-        """Close the file."""
         self.opened.close()

@@ -49,7 +49,6 @@ class Writer:
         self._lines: dict[str, int] = {}
 
     def write(self, block: Block) -> None:
-        """Append sentences."""
         self._lines |= block.lines_of_keys()
         for key, tokens, vectors in block.rows():
             if block.keys is not None:
@@ -63,12 +62,10 @@ class Writer:
                 dataset.attrs.create(name, np.array(piece, dtype=kind))
 
     def add_text(self, name: str, text: str) -> None:
-        """Write a dataset of one text."""
         dataset = self.file.create_dataset(name, (1,), dtype=h5py.string_dtype("utf-8"))
         dataset[0] = text
 
     def close(self) -> None:
-        """Finish the file."""
         if self._lines:
             self.add_text(LINES_KEY, json.dumps(self._lines))
         self.file.close()
@@ -85,14 +82,12 @@ class AllenNLPWriter(Writer):
         self._index_of: dict[str, str] = {}
 
     def write(self, block: Block) -> None:
-        """Append sentences."""
         super().write(block)
         for index, text in zip(block.indices, block.texts, strict=True):
             if text is not None:
                 self._index_of[text.strip()] = str(index)
 
     def close(self) -> None:
-        """Write the index of the lines and finish the file."""
         self.add_text(TEXTS_KEY, json.dumps(self._index_of))
         super().close()
 
@@ -114,7 +109,6 @@ class Reader(ArrayReader):
             self.opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:
-        """Return the sentence with a name."""
         if (dataset := self._file.dataset(name)) is None:
             raise ValueError(f"`{name}` is a group (HDF5 makes groups of names with `/`)")
         return self._tokens(dataset), self._file.read(dataset)
@@ -140,7 +134,6 @@ def _attribute(number: int) -> str:
 
 
 def read_metadata(path: Path) -> str:
-    """Return the metadata as JSON."""
     with open_hdf5(path) as file:
         text = file.text_attribute(METADATA_KEY)
     if text is None:

@@ -37,7 +37,6 @@ class Writer:
         self._lines: dict[str, int] = {}
 
     def write(self, block: Block) -> None:
-        """Append sentences."""
         self._lines |= block.lines_of_keys()
         for key, tokens, vectors in block.rows():
             if block.keys is not None:
@@ -47,7 +46,6 @@ class Writer:
                 self._add(_tokens_name(key), np.array(tokens.decode()))
 
     def close(self) -> None:
-        """Finish the file."""
         if self._lines:
             self._add(LINES_KEY, np.array(json.dumps(self._lines)))
         self._file.close()
@@ -76,7 +74,6 @@ class Reader(ArrayReader):
             self.opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:
-        """Return the sentence with a name."""
         words = _tokens_name(name)
         tokens = tokens_from_json(self._file[words].item()) if words in self._file else None
         return tokens, self._file[name]
@@ -90,6 +87,5 @@ def _tokens_name(name: int | str) -> str:
 
 
 def read_metadata(path: Path) -> str:
-    """Return the metadata as JSON."""
     with open_archive(path, advice="") as file:
         return str(file[METADATA_KEY].item())

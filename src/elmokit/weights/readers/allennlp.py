@@ -32,7 +32,6 @@ _CACHED_WORDS = "_elmo_lstm._word_embedding.weight"
 
 
 def read(contents: Contents) -> ImportedModel:
-    """Read the only ELMo, or the one that was chosen by name."""
     path = contents.need("weights", "PyTorch")
     state = read_state(path)
     prefix, elmo = _find_elmo(state, contents.choices.name, path)

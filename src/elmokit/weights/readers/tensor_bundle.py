@@ -138,7 +138,6 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _unmasked(crc: int) -> int:
-    """Return the CRC that is stored in this masked form."""
     rotated = (crc - _CRC_MASK) & 0xFFFFFFFF
     return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
 
@@ -167,7 +166,6 @@ def _block(data: bytes, handle: bytes) -> tuple[bytes, int]:
 
 
 def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the entries of the block at a handle."""
     block, offset = _block(data, handle)
     # the block ends with the places where keys share nothing, and their number
     num_restarts = struct.unpack("<I", block[-4:].rjust(4, b"\xff"))[0]
