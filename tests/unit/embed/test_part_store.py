@@ -48,13 +48,6 @@ def test_state_of_the_last_part_is_kept(store):
     assert np.array_equal(last.cell, state.cell)
 
 
-def test_a_directory_that_was_moved_away_is_not_made_again(store, tmp_path):
-    store.folder.rename(tmp_path / "away")
-    with pytest.raises(FormatError, match="were removed"):
-        store.add(5, block(5, 1), None)
-    assert not store.folder.exists()
-
-
 def test_what_follows_a_gap_is_missed_and_dropped_when_the_job_goes_on(store):
     store.add(7, block(7, 1), None)
     with pytest.raises(FormatError, match=r"out\.h5\.parts: sentences 5 to 6 .*--resume"):

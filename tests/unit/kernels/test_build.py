@@ -1,7 +1,6 @@
 """Which libraries are compiled and loaded: whole ones that nobody else could have written."""
 
 import ctypes
-import logging
 import os
 import re
 import stat
@@ -88,13 +87,6 @@ def write_compiler(folder, script, monkeypatch):
     compiler.write_text(f"#!/bin/sh\n{script}\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
-
-
-def test_the_switch_turns_it_off(monkeypatch, caplog):
-    caplog.set_level(logging.INFO)
-    monkeypatch.setenv(build.SWITCH, "0")
-    assert load_library("inference") is None
-    assert "ELMOKIT_NATIVE=0" in caplog.text
 
 
 @pytest.mark.parametrize("problem", ["no compiler", "refuses", "blocked cache", "no home"])

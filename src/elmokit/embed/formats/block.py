@@ -116,6 +116,15 @@ class ArrayReader:
     names: list[str] | None
     opened: ExitStack
 
+    def _find_sentences(
+        self, names: list[str], lines: str | None, is_vectors: Callable[[str], bool]
+    ) -> None:
+        """Set ``indices`` and ``names``; ``lines`` is JSON of `LINES_KEY`, if the file has it."""
+        if lines is None:
+            self.indices, self.names = sentence_names(names, is_vectors)
+        else:
+            self.indices, self.names = names_of_lines(lines, names)
+
     def sentence(self, name: str) -> Sentence:
         raise NotImplementedError
 

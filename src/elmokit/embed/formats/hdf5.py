@@ -21,8 +21,6 @@ from elmokit.embed.formats.block import (
     Block,
     Sentence,
     check_key,
-    names_of_lines,
-    sentence_names,
     tokens_from_json,
 )
 from elmokit.errors import FormatError
@@ -98,14 +96,8 @@ class Reader(ArrayReader):
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_hdf5(path))
-            tables = (TEXTS_KEY, LINES_KEY)
-            datasets = [name for name in self._file.names() if name not in tables]
-            lines = self._file.text(LINES_KEY)
-            self.indices, self.names = (
-                sentence_names(datasets, self._is_vectors)
-                if lines is None
-                else names_of_lines(lines, datasets)
-            )
+            names = [name for name in self._file.names() if name not in (TEXTS_KEY, LINES_KEY)]
+            self._find_sentences(names, self._file.text(LINES_KEY), self._is_vectors)
             self.opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:

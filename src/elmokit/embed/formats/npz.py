@@ -20,8 +20,6 @@ from elmokit.embed.formats.block import (
     Block,
     Sentence,
     check_key,
-    names_of_lines,
-    sentence_names,
     tokens_from_json,
 )
 from elmokit.files.arrays import open_archive
@@ -66,11 +64,9 @@ class Reader(ArrayReader):
             words = _tokens_name("")
             others = (METADATA_KEY, LINES_KEY)
             arrays = [n for n in self._file if n not in others and not n.startswith(words)]
-            self.indices, self.names = (
-                names_of_lines(self._file[LINES_KEY].item(), arrays)
-                if LINES_KEY in self._file and METADATA_KEY in self._file
-                else sentence_names(arrays, self._is_vectors)
-            )
+            is_ours = LINES_KEY in self._file and METADATA_KEY in self._file
+            lines = self._file[LINES_KEY].item() if is_ours else None
+            self._find_sentences(arrays, lines, self._is_vectors)
             self.opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:
