@@ -85,25 +85,19 @@ class _PackedTokenEncoder:
     def __init__(self, config: BiLMConfig, arrays: Arrays, kernels: Kernels, kind: Kind) -> None:
         cnn = config.char_cnn
         assert cnn is not None
-        weights = {
-            name.removeprefix(_ENCODER): arrays[name]
-            for name in arrays
-            if name.startswith(_ENCODER)
-        }
+        names = [name for name in arrays if name.startswith(_ENCODER)]
+        weights = {name.removeprefix(_ENCODER): arrays[name] for name in names}
         self._max_characters = config.char_vocab.max_characters
         self._padding_id = padding_id(config.lexicon)
+        convolutions = [
+            (weights[f"convolutions.{n}.weight"], weights[f"convolutions.{n}.bias"])
+            for n in range(len(cnn.filters))
+        ]
         self._cnn = PackedCharCNN(
-            kernels,
-            weights["char_embedding.weight"],
-            [
-                (weights[f"convolutions.{n}.weight"], weights[f"convolutions.{n}.bias"])
-                for n in range(len(cnn.filters))
-            ],
-            max_characters=self._max_characters,
-            activation=cnn.activation,
-            padding_id=self._padding_id,
-            kind=kind,
-        )
+            kernels, weights["char_embedding.weight"], convolutions,
+            max_characters=self._max_characters, activation=cnn.activation,
+            padding_id=self._padding_id, kind=kind,
+        )  # fmt: skip
         self._layers: list[PackedLinear] = []
         for n in range(cnn.num_highway):
             weight, bias = (
@@ -153,14 +147,9 @@ class _PackedReader:
         counts = np.ascontiguousarray(num_rows, dtype=np.int64)
         x = self._vectors[index]  # (P, D)
         for n, layer in enumerate(self._stack):
-            x = layer(
-                x,
-                counts,
-                self._hidden[n],
-                self._cells[n],
-                skip=self._skip and n > 0,
-                targets=None if slots is None else slots.addresses(n + 1),
-            )
+            targets = None if slots is None else slots.addresses(n + 1)
+            skip = self._skip and n > 0
+            x = layer(x, counts, self._hidden[n], self._cells[n], skip=skip, targets=targets)
             if slots is not None and slots.results.layers == "average":
                 slots.add(n + 1, x)
         return x

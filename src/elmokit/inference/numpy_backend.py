@@ -33,11 +33,8 @@ class NumPyNetwork:
         self.config = config
         self.computed_by = f"NumPy {np.__version__}"
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))
-        own = {
-            name.removeprefix("token_encoder."): arrays[name]
-            for name in arrays
-            if name.startswith("token_encoder.")
-        }
+        names = [name for name in arrays if name.startswith("token_encoder.")]
+        own = {name.removeprefix("token_encoder."): arrays[name] for name in names}
         self._encoder = None if config.char_cnn is None else _TokenEncoder(config, own)
         self._words = None if config.char_cnn is not None else own["embedding.weight"]
         self._stacks = {

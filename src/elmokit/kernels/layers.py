@@ -198,7 +198,8 @@ class PackedLSTM:
         """Copy to the kernel's layout: (B, H) -> (H / VL, B, VL)."""
         padding = self._padded_cell_dim - self._cell_dim
         wide = np.pad(cell, ((0, 0), (0, padding))) if padding else cell
-        pieces = wide.reshape(len(cell), -1, self._length)  # (B, H / VL, VL)
+        shape = (len(cell), self._padded_cell_dim // self._length, self._length)
+        pieces = wide.reshape(shape)  # (B, H / VL, VL)
         return np.ascontiguousarray(pieces.swapaxes(0, 1))
 
     def unpack_cell(self, cell: np.ndarray) -> np.ndarray:

@@ -17,8 +17,7 @@ from elmokit.errors import FormatError, InputError
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.weights.bilm_tf import build_bilm
 from elmokit.weights.mix_file import TrainedMixes
-from elmokit.weights.readers import ImportedModel
-from elmokit.weights.readers.contents import Contents
+from elmokit.weights.readers.contents import Contents, ImportedModel
 from elmokit.weights.readers.original import options_or_released
 from elmokit.weights.readers.torch_arrays import Names, TorchArrays, read_state
 

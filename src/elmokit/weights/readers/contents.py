@@ -19,6 +19,7 @@ from elmokit.files.sources import COMPRESSIONS, read_pieces
 from elmokit.files.temporary import temporary_directory
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.weights.readers.tensor_bundle import TABLE_MAGIC
+from elmokit.weights.stored_bilm import StoredBiLM
 
 FileKind = Literal[
     "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "unreadable JSON", "id list",
@@ -40,6 +41,17 @@ _ID_LINE = re.compile(r"[^\t\n]*\t\d{1,9}\r?\n")
 _BOUNDARIES = re.compile(
     rf"^\s*({re.escape(SENTENCE_BEGIN_WORD)}|{re.escape(SENTENCE_END_WORD)})\s*$", re.MULTILINE
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedModel:
+    """A model of other software; trained mixtures of its layers are its ``mixes``."""
+
+    model: StoredBiLM
+    origin: str
+    """The files that it was read from."""
+    notes: tuple[str, ...] = ()
+    """What was assumed or left out, a sentence each."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ no options and no vocabulary; what its graph makes of its mixture of layers is n
 """
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,7 @@ from elmokit.files.hdf5 import open_hdf5
 from elmokit.weights.bilm_tf import build_bilm, read_original
 from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES, ArraySource
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, read_options, released_options
-from elmokit.weights.readers import ImportedModel
-from elmokit.weights.readers.contents import Contents
+from elmokit.weights.readers.contents import Contents, ImportedModel
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX, BundleEntry, TensorBundle
 
 STATE_NAME = "checkpoint"
@@ -57,13 +57,11 @@ def read_release(contents: Contents) -> ImportedModel:
 
 def is_softmax(path: Path) -> bool:
     """Tell whether a file holds a softmax and no biLM; a damaged one is left to its reader."""
-    try:
-        with open_hdf5(path) as file:
-            names = file.shapes()
-    except FormatError:
-        return False
-    holds_bilm = any(name in _FIRST or name.startswith("RNN_0/") for name in names)
-    return SOFTMAX_NAMES[0] in names and not holds_bilm
+    with suppress(FormatError), open_hdf5(path) as file:
+        names = file.shapes()
+        holds_bilm = any(name in _FIRST or name.startswith("RNN_0/") for name in names)
+        return SOFTMAX_NAMES[0] in names and not holds_bilm
+    return False
 
 
 # --- checkpoints
@@ -109,12 +107,9 @@ def _index(contents: Contents) -> Path:
 def recognizes_hub(contents: Contents) -> bool:
     """Tell whether the only checkpoint has the variables of a module."""
     indices = contents.of("TensorFlow index")
-    if len(indices) != 1:
-        return False
-    try:
-        return _MIXTURE in TensorBundle(indices[0]).entries
-    except FormatError:  # which the reader of checkpoints reports
-        return False
+    with suppress(FormatError):  # which the reader of checkpoints reports
+        return len(indices) == 1 and _MIXTURE in TensorBundle(indices[0]).entries
+    return False
 
 
 def read_hub(contents: Contents) -> ImportedModel:

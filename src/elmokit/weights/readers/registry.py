@@ -9,8 +9,14 @@ from importlib import import_module
 from pathlib import Path
 
 from elmokit.errors import FormatError, InputError
-from elmokit.weights.readers import ImportedModel, original
-from elmokit.weights.readers.contents import Choices, Contents, kind_of, open_contents
+from elmokit.weights.readers import original
+from elmokit.weights.readers.contents import (
+    Choices,
+    Contents,
+    ImportedModel,
+    kind_of,
+    open_contents,
+)
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
 
 WEIGHT_KINDS = ("HDF5", "TensorFlow index", "PyTorch")

@@ -86,8 +86,8 @@ class TensorBundle:
 
     def read(self, dataset: BundleEntry) -> np.ndarray:
         """Read a tensor and check its CRC."""
-        entry = dataset
-        path, count = self.shard_path(entry.shard), math.prod(entry.shape)
+        entry, count = dataset, math.prod(dataset.shape)
+        path = self.shard_path(entry.shard)
         where = f"{path}: tensor `{entry.name}` of shape {entry.shape}"
         is_whole = entry.num_bytes == count * entry.dtype.itemsize and not entry.is_partitioned
         if entry.dtype == _OTHER_DTYPE or not is_whole:
@@ -96,18 +96,16 @@ class TensorBundle:
                 "weights, or cut into slices, which are not read."
             )
         size, end = self._shard_bytes(entry.shard), entry.offset + entry.num_bytes
-        array = np.empty(0, entry.dtype)
         if end <= size:  # nothing of a size that is only stated is made
             with path.open("rb") as file:
                 file.seek(entry.offset)
                 array = np.fromfile(file, dtype=entry.dtype, count=count)
-        if end > size or crc32c(array) != _unmasked(entry.crc):
-            raise FormatError(
-                f"{where} should end at byte {end:,} of {size:,}, with the checksum that "
-                f"{self.path.name} states: truncated, damaged, or of another checkpoint. Fetch "
-                "both again."
-            )
-        return array.reshape(entry.shape)
+            if crc32c(array) == _unmasked(entry.crc):
+                return array.reshape(entry.shape)
+        raise FormatError(
+            f"{where} should end at byte {end:,} of {size:,}, with the checksum that "
+            f"{self.path.name} states: truncated, damaged, or of another checkpoint."
+        )
 
     def _shard_bytes(self, shard: int) -> int:
         path = self.shard_path(shard)
