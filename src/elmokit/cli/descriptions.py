@@ -86,14 +86,10 @@ def _described_file(path: Path) -> Description:
         with suppress(FormatError):
             return _vocabulary(path)
         if any((path.parent / mark).is_file() for mark in DIRECTORIES if mark != OPTIONS_NAME):
-            raise InputError(
-                f"{path} is described with its directory: `elmokit info {quoted(path.parent)}`."
-            ) from error
-        raise FormatError(
-            f"{path} is not a file that elmokit writes: it is neither an embedding "
-            f"file ({', '.join(suffixes())}), nor a table of surprisal (.tsv, .jsonl), nor a "
-            f"vocabulary, and reading it as word vectors failed: {error}"
-        ) from error
+            directory = quoted(path.parent)
+            error.add_note(f"It is described with its directory: `elmokit info {directory}`.")
+        error.add_note(_NOT_OURS)
+        raise
 
 
 def _file(path: Path, metadata: Description) -> Description:

@@ -1,14 +1,11 @@
 """HDF5 files from anywhere, opened so that they can neither lead elsewhere nor run away.
 
 The HDF5 library follows links and data into other files, and believes sizes that a damaged file
-states. Here objects are found by name, through hard links only; stored data must lie in the file
-itself and be as large as it says, texts included; and everything the library raises becomes
-`FormatError`. Every reader of HDF5 uses this module.
+states. Here objects are found by name, through hard links only; numbers must lie in the file
+itself and be as large as it says; and everything the library raises becomes `FormatError`.
 """
 
 import math
-import re
-import struct
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -29,17 +26,8 @@ _MAX_NAMES = 8
 """Of one object: what is stored once may be read so many times."""
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32, 32000}
 """32000: LZF. Others need plug-ins."""
-_MAX_TEXT_BYTES = 1 << 26
 _MIN_LINK_BYTES = 8
 """A link in a group takes more."""
-_ATTRIBUTE_HEADER, _LONGEST_HEADER = struct.Struct("<BBHHH"), 1 << 20
-"""Version, flags, and the sizes of name, type and shape, which follow in this order."""
-_REFERENCE = struct.Struct("<IQI")
-"""Of a text of variable length: bytes, address of its heap, index there."""
-_HEAP, _HEAP_MARK, _HEAP_OBJECT = struct.Struct("<8sQ"), b"GCOL", struct.Struct("<H6xQ")
-"""Mark and version, and size of a heap with its head; index and size of an object in it."""
-_ATTRIBUTE_VERSIONS = ((1, 0, 8), (3, 1, 1))
-"""Version, bytes between header and name, and what name, type and shape are padded to."""
 
 
 class Hdf5File:
@@ -80,13 +68,8 @@ class Hdf5File:
         if dataset is None:
             return None
         with self._damage(f"dataset `{name}`"):
-            kind, start = h5py.check_string_dtype(dataset.dtype), dataset.id.get_offset()
-            if dataset.size != 1 or kind is None or kind.length is not None or start is None:
-                raise ValueError("it must be one text, not in chunks")
-            with self.path.open("rb") as file:
-                file.seek(start)
-                reference = file.read(_REFERENCE.size)
-            self._check_length(self._check_reference(reference), longest=self.num_bytes)
+            if dataset.size != 1 or h5py.check_string_dtype(dataset.dtype) is None:
+                raise ValueError("it must be one text")
             return cast(Any, dataset.asstr()[...]).item()
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -131,7 +114,6 @@ class Hdf5File:
             is_text = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
             if not is_text or attribute.shape != ():
                 return None
-            self._check_length(kind.get_size())
             return bytes(cast(Any, dataset.attrs[name]))
 
     def text_attribute(self, name: str) -> str | None:
@@ -143,14 +125,8 @@ class Hdf5File:
             kind, count = attribute.get_type(), attribute.get_space().get_simple_extent_npoints()
             if not isinstance(kind, h5py.h5t.TypeStringID) or count != 1:
                 raise ValueError("it must be one text")
-            is_variable = kind.is_variable_str()
-            self._check_length(self._stated_length(name) if is_variable else kind.get_size())
             text: Any = self._file.attrs[name]
             return text if isinstance(text, str) else bytes(text).decode()
-
-    def _check_length(self, length: int, *, longest: int = _MAX_TEXT_BYTES) -> None:
-        if length > min(longest, self.num_bytes):
-            raise ValueError(f"it states {length:,} bytes of text")
 
     def _find(self, name: str) -> h5py.Group | h5py.Dataset | None:
         """Follow a name part by part."""
@@ -163,57 +139,6 @@ class Hdf5File:
 
     def _damage(self, what: str) -> AbstractContextManager[None]:
         return _damage(self.path, what)
-
-    def _stated_length(self, name: str) -> int:
-        """Return the bytes that a text attribute of variable length says it has.
-
-        The library would allocate them before it looks at the text, so they are read from the
-        header of the root. Of several places that look like the attribute, such as in the values
-        of others, the longest counts.
-
-        Source: HDF5 file format specification, attribute message (versions 1 and 3).
-        """
-        mark, lengths = name.encode() + b"\0", [-1]
-        with self.path.open("rb") as file:
-            file.seek(h5py.h5o.get_info(self._file.id).addr)
-            header = file.read(_LONGEST_HEADER)
-        for match in re.finditer(re.escape(mark), header):
-            for version, gap, padding in _ATTRIBUTE_VERSIONS:
-                start = match.start() - gap - _ATTRIBUTE_HEADER.size
-                if start < 0 or header[start] != version:
-                    continue
-                sizes = _ATTRIBUTE_HEADER.unpack_from(header, start)[2:]
-                if sizes[0] == len(mark):
-                    at = match.start() + sum(size + -size % padding for size in sizes)
-                    lengths.append(self._check_reference(header[at : at + _REFERENCE.size]))
-        if lengths == [-1]:
-            raise ValueError("it is not stored as elmokit writes it")
-        return max(lengths)
-
-    def _check_reference(self, reference: bytes) -> int:
-        """Check the heap that holds a text of variable length; return the length that is stated.
-
-        The library reads every object of that heap, and never ends if one states no size.
-
-        Source: HDF5 file format specification, global heap.
-        """
-        sizes = self._file.id.get_create_plist().get_sizes()
-        if len(reference) < _REFERENCE.size or tuple(sizes) != (8, 8):
-            raise ValueError("it is not stored as HDF5 stores texts")
-        length, address, _ = _REFERENCE.unpack(reference)
-        with self.path.open("rb") as file:
-            file.seek(min(address, self.num_bytes))
-            head = file.read(_HEAP.size).ljust(_HEAP.size, b"\0")
-            size = _HEAP.unpack(head)[1]
-            heap = file.read(min(size, self.num_bytes)) if head.startswith(_HEAP_MARK) else b""
-        at = 0
-        while at + _HEAP_OBJECT.size <= min(len(heap), size - _HEAP.size):
-            index, num_bytes = _HEAP_OBJECT.unpack_from(heap, at)
-            step = num_bytes if index == 0 else _HEAP_OBJECT.size + num_bytes + -num_bytes % 8
-            if step < _HEAP_OBJECT.size:
-                raise ValueError("its heap has no end")
-            at += step
-        return length
 
 
 def _follow(group: h5py.Group, name: str) -> Any:
