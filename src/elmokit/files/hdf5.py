@@ -8,7 +8,7 @@ itself and be as large as it says; and everything the library raises becomes `Fo
 import math
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ import numpy as np
 from elmokit.files.bounded import most_bytes
 from elmokit.files.damage import damage
 
+_ADVICE = "If it is damaged or incomplete, fetch or write it again."
 MAX_OBJECTS, MAX_GROUP_DEPTH = 10_000, 16
 """Of a file whose contents are listed."""
 _MAX_NAMES = 8
@@ -36,18 +37,13 @@ class Hdf5File:
     def __init__(self, file: h5py.File, path: Path) -> None:
         self._file, self.path = file, path
 
-    @property
-    def num_bytes(self) -> int:
-        """Size of the file."""
-        return self.path.stat().st_size
-
     def __contains__(self, name: str) -> bool:
-        with self._damage(f"`{name}`"):
+        with damage(self.path, _ADVICE, what=f"`{name}`"):
             return self._find(name) is not None
 
     def dataset(self, name: str) -> h5py.Dataset | None:
         """Return a dataset, whose data are in this file; None if there is none of this name."""
-        with self._damage(f"dataset `{name}`"):
+        with damage(self.path, _ADVICE, what=f"dataset `{name}`"):
             place = self._find(name)
             if not isinstance(place, h5py.Dataset):
                 return None
@@ -57,7 +53,7 @@ class Hdf5File:
     def read(self, dataset: h5py.Dataset) -> np.ndarray:
         """Read a dataset that `dataset` returned."""
         name = str(dataset.name).strip("/")
-        with self._damage(f"dataset `{name}` of shape {dataset.shape}"):
+        with damage(self.path, _ADVICE, what=f"dataset `{name}` of shape {dataset.shape}"):
             if dataset.dtype.hasobject:  # the library would allocate whatever lengths are stated
                 raise ValueError("it must hold numbers")
             return dataset[...]
@@ -67,14 +63,14 @@ class Hdf5File:
         dataset = self.dataset(name)
         if dataset is None:
             return None
-        with self._damage(f"dataset `{name}`"):
+        with damage(self.path, _ADVICE, what=f"dataset `{name}`"):
             if dataset.size != 1 or h5py.check_string_dtype(dataset.dtype) is None:
                 raise ValueError("it must be one text")
             return cast(Any, dataset.asstr()[...]).item()
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of every dataset, hard links only."""
-        with self._damage("the list of its datasets"):
+        with damage(self.path, _ADVICE, what="the list of its datasets"):
             shapes: dict[str, tuple[int, ...]] = {}
             groups: list[tuple[str, h5py.Group, int]] = [("", self._file, 0)]
             num_links = 0
@@ -97,8 +93,8 @@ class Hdf5File:
 
     def names(self) -> list[str]:
         """Return the names in the root, of any number that the file has room for."""
-        with self._damage("the list of its datasets"):
-            possible = self.num_bytes // _MIN_LINK_BYTES
+        with damage(self.path, _ADVICE, what="the list of its datasets"):
+            possible = self.path.stat().st_size // _MIN_LINK_BYTES
             names = _names(self._file, possible)
             if len(names) > possible:
                 raise ValueError("more names than the file has room for")
@@ -106,7 +102,11 @@ class Hdf5File:
 
     def bytes_attribute(self, dataset: h5py.Dataset, name: str) -> bytes | None:
         """Return a text of fixed length that is an attribute; None if none of this name is one."""
-        with self._damage(f"attribute `{name}` of dataset `{str(dataset.name).strip('/')}`"):
+        with damage(
+            self.path,
+            _ADVICE,
+            what=f"attribute `{name}` of dataset `{str(dataset.name).strip('/')}`",
+        ):
             if not h5py.h5a.exists(dataset.id, name.encode()):
                 return None
             attribute = h5py.h5a.open(dataset.id, name.encode())
@@ -118,7 +118,7 @@ class Hdf5File:
 
     def text_attribute(self, name: str) -> str | None:
         """Return a text that is an attribute of the root; None if there is none of this name."""
-        with self._damage(f"attribute `{name}`"):
+        with damage(self.path, _ADVICE, what=f"attribute `{name}`"):
             if not h5py.h5a.exists(self._file.id, name.encode()):
                 return None
             attribute = h5py.h5a.open(self._file.id, name.encode())
@@ -136,9 +136,6 @@ class Hdf5File:
                 return None
             place = _follow(place, part)
         return place
-
-    def _damage(self, what: str) -> AbstractContextManager[None]:
-        return _damage(self.path, what)
 
 
 def _follow(group: h5py.Group, name: str) -> Any:
@@ -195,16 +192,8 @@ def _names(group: h5py.Group, most: int) -> list[str]:
 def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
     """Open a file for reading; ``expected``, a sentence, is added if it is no whole HDF5 file."""
     path.open("rb").close()  # system errors name the path here, but not in h5py
-    with _damage(path, "not a whole HDF5 file", expected):
+    with damage(path, f"{expected} {_ADVICE}".strip(), what="not a whole HDF5 file"):
         # without HDF5's own locks, which not all file systems have
         file = h5py.File(path, "r", locking=False)
     with file:
         yield Hdf5File(file, path)
-
-
-def _damage(path: Path, what: str, expected: str = "") -> AbstractContextManager[None]:
-    def advice() -> str:
-        told = f"{expected} If it is damaged or incomplete, fetch or write it again.".strip()
-        return f"{told} It has {path.stat().st_size:,} bytes."
-
-    return damage(path, advice, what=what)
