@@ -141,14 +141,6 @@ class TestRefusing:
         ):
             pytest.fail("taken")
 
-    @pytest.mark.parametrize(
-        ("settings", "command"),
-        [({"task": "ner"}, "train"), ({"model": {}}, "pretrain"), ({"train": {}}, "finetune")],
-    )
-    def test_a_record_of_an_earlier_version_tells_its_command(self, tmp_path, settings, command):
-        (tmp_path / RUN_FILE).write_text(json.dumps({"config": settings}))
-        assert command_of(tmp_path) == command
-
     def test_two_processes_do_not_work_in_one_directory(self, tmp_path):
         with job_in(tmp_path) as job:
             job.begin()
