@@ -85,11 +85,12 @@ def _described_file(path: Path) -> Description:
     except FormatError as error:
         with suppress(FormatError):
             return _vocabulary(path)
+        advice = _NOT_OURS
         if any((path.parent / mark).is_file() for mark in DIRECTORIES if mark != OPTIONS_NAME):
-            directory = quoted(path.parent)
-            error.add_note(f"It is described with its directory: `elmokit info {directory}`.")
-        error.add_note(_NOT_OURS)
-        raise
+            advice = f"Describe its directory: `elmokit info {quoted(path.parent)}`."
+        raise FormatError(
+            f"{path} is not a file that elmokit writes. Read as word vectors: {error} {advice}"
+        ) from error
 
 
 def _file(path: Path, metadata: Description) -> Description:

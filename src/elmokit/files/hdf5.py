@@ -37,6 +37,11 @@ class Hdf5File:
     def __init__(self, file: h5py.File, path: Path) -> None:
         self._file, self.path = file, path
 
+    @property
+    def num_bytes(self) -> int:
+        """Size of the file."""
+        return self.path.stat().st_size
+
     def __contains__(self, name: str) -> bool:
         with damage(self.path, _ADVICE, what=f"`{name}`"):
             return self._find(name) is not None
@@ -94,7 +99,7 @@ class Hdf5File:
     def names(self) -> list[str]:
         """Return the names in the root, of any number that the file has room for."""
         with damage(self.path, _ADVICE, what="the list of its datasets"):
-            possible = self.path.stat().st_size // _MIN_LINK_BYTES
+            possible = self.num_bytes // _MIN_LINK_BYTES
             names = _names(self._file, possible)
             if len(names) > possible:
                 raise ValueError("more names than the file has room for")

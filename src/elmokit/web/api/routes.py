@@ -21,7 +21,7 @@ from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
 from elmokit.web.api import schemas
-from elmokit.web.api.batcher import Batcher, Computation, Job
+from elmokit.web.api.batcher import Batcher, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
 from elmokit.web.api.metrics import Metrics
 from elmokit.web.errors import RequestError, as_json, json_response
@@ -214,7 +214,7 @@ class Service:
     async def _compute(
         self,
         request: Request,
-        computation: Computation,
+        computation: Any,
         inputs: Any,
         *,
         field: str = "inputs",
