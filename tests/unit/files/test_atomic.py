@@ -72,12 +72,6 @@ class TestWhole:
         assert content(path) == "new"
         assert names(path.parent) == ["out"]
 
-    def test_replaces_the_old_one(self, tmp_path, kind):
-        path = old(tmp_path, kind)
-        write(KINDS[kind](path), "new")
-        assert content(path) == "new"
-        assert names(tmp_path) == ["out"]
-
     @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
     def test_an_error_leaves_the_old_one(self, tmp_path, kind, error):
         path = old(tmp_path, kind)

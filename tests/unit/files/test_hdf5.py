@@ -40,16 +40,6 @@ def test_what_is_there_is_found_by_name(path):
         assert file.text_attribute("none") is None
 
 
-@pytest.mark.parametrize("libver", ["earliest", "latest"])
-@pytest.mark.parametrize("kind", ["variable", "fixed"])
-def test_texts_of_every_version_of_the_format(tmp_path, libver, kind):
-    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as file:
-        text = "x" * 3000
-        file.attrs["elmokit"] = text if kind == "variable" else np.bytes_(text)
-    with open_hdf5(tmp_path / "a.h5") as file:
-        assert file.text_attribute("elmokit") == text
-
-
 ELSEWHERE = {
     "external data": lambda file: file.create_dataset(
         "x", (1,), dtype="f8", external=[("secret.bin", 0, 8)]
@@ -89,19 +79,6 @@ def test_sizes_that_the_file_cannot_hold(path):
                 file.dataset(name)
 
 
-def test_unknown_compression_is_named(path):
-    def write(file):
-        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        plist.set_chunk((4,))
-        plist.set_filter(h5py.h5z.FILTER_SCALEOFFSET, 0, (2, 0))
-        space = h5py.h5s.create_simple((4,))
-        h5py.h5d.create(file.id, b"x", h5py.h5t.STD_I32LE, space, plist)
-
-    change(path, write)
-    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`x`.*filter 6"):
-        file.dataset("x")
-
-
 def test_lists_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5, "MAX_OBJECTS", 100)
     with h5py.File(tmp_path / "deep.h5", "w") as file:
@@ -117,15 +94,6 @@ def test_lists_are_bounded(tmp_path, monkeypatch):
     for name in ("deep", "wide", "met"):
         with open_hdf5(tmp_path / f"{name}.h5") as file, pytest.raises(FormatError, match=name):
             file.shapes()
-
-
-def test_names_of_the_root_are_not_limited_to_a_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(hdf5, "MAX_OBJECTS", 100)
-    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
-        for number in range(101):
-            file[str(number)] = h5py.SoftLink("/")  # the shortest
-    with open_hdf5(tmp_path / "a.h5") as file:
-        assert sorted(map(int, file.names())) == list(range(101))
 
 
 def test_a_dataset_of_one_text(path):

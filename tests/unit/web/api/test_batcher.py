@@ -83,15 +83,6 @@ def test_every_request_gets_an_equal_share_of_each_batch(computation, patient):
     assert sorted(computation.batches[2]) == ["aa", "aa", "aa", "bb", "bb", "bb"]
 
 
-def test_requests_whose_texts_are_larger_than_a_share_take_turns(computation, patient):
-    async def steps(batcher):
-        jobs = [ask(batcher, computation, *[name * 10] * 3) for name in "ab"]
-        await asyncio.gather(*jobs)
-
-    run(steps, wait_seconds=0.5)
-    assert [text[0] for (text,) in computation.batches] == list("ababab")
-
-
 class Slow(Recorder):
     """A letter takes a second of a clock that only it moves."""
 
@@ -172,26 +163,6 @@ def test_late_and_cancelled_requests_leave_the_queue(computation):
 
     run(steps)
     assert computation.batches == [["a"]]
-
-
-def test_a_client_that_leaves_during_its_computation_gets_no_half_answer(computation):
-    wanted = [True]
-    computation.go.clear()
-
-    async def steps(batcher):
-        job = asyncio.create_task(
-            batcher.submit(
-                computation, ["a" * 10, "b" * 10], timeout_seconds=20, is_wanted=lambda: wanted[0]
-            )
-        )
-        await begun(computation)  # of one of two texts
-        wanted[0] = False
-        computation.go.set()
-        with pytest.raises(RequestError, match="has left"):
-            await job
-
-    run(steps)
-    assert computation.batches == [["a" * 10]]
 
 
 def test_stopping_finishes_what_is_queued_and_refuses_more(computation):
