@@ -128,7 +128,7 @@ class Batcher:
     def check_running(self) -> None:
         """Refuse a request that would not be computed."""
         if not self._is_running:
-            raise RequestError(503, "The server is stopping.", retry_after=5)
+            raise RequestError(503, "The server is stopping.", headers={"Retry-After": "5"})
 
     async def submit(
         self, computation: Any, texts: Sequence[Any], *, timeout_seconds: float,
@@ -146,8 +146,9 @@ class Batcher:
                 await asyncio.wait({job.future}, timeout=timeout_seconds)
             if not job.future.done():
                 raise RequestError(
-                    503, f"This was not computed within {timeout_seconds:g} seconds.", retry_after=5
-                )
+                    503, f"This was not computed within {timeout_seconds:g} seconds.",
+                    headers={"Retry-After": "5"},
+                )  # fmt: skip
             return job.future.result()
         finally:
             job.future.cancel()  # the thread drops what nobody waits for
@@ -178,7 +179,7 @@ class Batcher:
                 503,
                 f"Computing this and what was asked before takes about {seconds:.0f} seconds, more "
                 f"than the {timeout_seconds:g} in which an answer is due.",
-                retry_after=max(1, math.ceil(seconds - timeout_seconds)),
+                headers={"Retry-After": str(max(1, math.ceil(seconds - timeout_seconds)))},
             )
 
     # --- the event loop

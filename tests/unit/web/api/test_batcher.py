@@ -112,7 +112,7 @@ def test_what_cannot_be_computed_in_time_is_refused_at_once_and_the_rest_is_fini
     answered = [job for job in long if not isinstance(job, RequestError)]
     refused = [error for error in long if isinstance(error, RequestError)]
     assert [job.results for job in answered] == [["LONG"]] * 3
-    assert {(error.status, error.retry_after) for error in refused} == {(503, 4)}
+    assert {(error.status, error.headers["Retry-After"]) for error in refused} == {(503, "4")}
     assert short.results == ["S"]
 
 
