@@ -23,7 +23,6 @@ from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS, Cha
 from elmokit.text.lexicon import LexiconConfig
 
 MAX_CLUSTERS = 100
-"""The most clusters of an adaptive softmax."""
 MAX_WORDS = 2**31 - 2
 """The largest vocabulary: word ids are int32 in places."""
 MAX_DROPOUT = 0.999999
@@ -43,7 +42,6 @@ make a sentence's vectors depend on its batch; they exist for parity.
 """
 
 NORM_EPSILON = 1e-12
-"""Added to the variance in all of them."""
 
 LayerChoice = Literal["mix", "average", "top", "layer0"]
 """The layers of a mixture.
@@ -83,7 +81,6 @@ class CharCNNConfig:
 
     @property
     def num_filters(self) -> int:
-        """F, the width of the concatenated convolutions."""
         return sum(count for _, count in self.filters)
 
 
@@ -151,29 +148,20 @@ class BiLMConfig:
 
 
 def padding_id(lexicon: LexiconConfig | None) -> int:
-    """Return the padding character's id: `PADDING_ID`, or a lexicon's own."""
     return PADDING_ID if lexicon is None else lexicons.PADDING
 
 
 def has_sample(config: SoftmaxConfig, num_words: int) -> bool:
-    """Return whether training samples words.
-
-    It does not if the sample would be half the vocabulary or more: finding so many distinct words
-    costs more than it saves.
-    """
+    """Return whether training samples words: not if the sample would be half the vocabulary."""
     return config.kind == "sampled" and 2 * config.num_samples < num_words
 
 
 def cutoffs_of(config: SoftmaxConfig, num_words: int) -> tuple[int, ...]:
-    """Return the first classes of the rarer clusters of an adaptive softmax."""
     return config.cutoffs or tuple(sorted({max(1, num_words // 20), max(2, num_words // 4)}))
 
 
 def shrinkage(dim: int, num_clusters: int) -> float:
-    """Return how many times fewer dimensions each cluster has than the one before.
-
-    The last one keeps at least one dimension.
-    """
+    """Return the factor between the dimensions of clusters; the last keeps at least one."""
     return min(4.0, dim ** (1 / num_clusters) * (1 - 1e-9))
 
 

@@ -42,9 +42,8 @@ log = logging.getLogger(__name__)
 SHARDS, VALID, VOCAB, SPELLING = "shards", "valid", "vocab.txt", "spelling.safetensors"
 WARM_SENTENCES = 100
 MAX_COUNTED = 100_000
-"""Distinct words counted in memory."""
 MAX_SPELLED = 300_000
-"""Distinct words outside the vocabulary from which their spelling is learned."""
+"""Words outside the vocabulary from which their spelling is learned."""
 MAX_SAMPLE = 5000
 """Frequent words that show the script of a text."""
 MAX_REPEATED_SHARE = 0.05
@@ -67,19 +66,16 @@ class VocabConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TextSources:
-    """The text of a run: files as `describe_files` returns them, or finished shards."""
+    """Files as `describe_files` returns them, or finished ``shards`` instead of ``corpus``."""
 
     shards: ShardSet | None
-    """Used instead of ``corpus``."""
     corpus: list[dict[str, Any]]
     valid: list[dict[str, Any]]
-    """Validation text; if empty, a few sentences of the corpus are held out."""
+    """If empty, a few sentences of the corpus are held out."""
 
 
 @dataclass(frozen=True)
 class PreparedText:
-    """Result of `prepare_text`."""
-
     shards: ShardSet
     vocab: WordVocab
     valid: ShardSet | None
@@ -88,7 +84,7 @@ class PreparedText:
     """How words outside the vocabulary are spelled; None in runs of older versions."""
 
     def warm_text(self) -> tuple[str, ...]:
-        """Return typical training sentences to compute the warm start state from."""
+        """Return typical sentences to compute the warm start state from."""
         typical = (" ".join(words) for words in self.shards.sentences() if 5 <= len(words) <= 40)
         return tuple(islice(typical, WARM_SENTENCES))
 
@@ -143,10 +139,9 @@ def prepare_text(
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
-    Existing shards of the same files and settings are reused; others, and another vocabulary, are
-    replaced. ``normalization`` gives way to that of finished shards, unless it is fixed.
-    ``fixed_vocab`` is used instead of counting words. ``workers`` tokenize lines of raw text;
-    ``reader`` reads files that are none.
+    Shards of the same files and settings are reused. ``normalization`` gives way to that of
+    finished shards, unless it is fixed; ``fixed_vocab`` replaces counting; ``reader`` reads files
+    that are no raw text.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
@@ -205,10 +200,7 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
 
 
 def learn_spelling(shards: ShardSet, vocab: WordVocab) -> SpellingModel:
-    """Learn how words outside the vocabulary are spelled, from shards all over the text.
-
-    If there are none, other words are spelled like those of the vocabulary.
-    """
+    """Learn how words outside the vocabulary are spelled, from shards all over the text."""
     words: dict[str, None] = {}
     for index in np.random.default_rng(0).permutation(len(shards)).tolist():
         if len(words) >= MAX_SPELLED:
@@ -218,10 +210,7 @@ def learn_spelling(shards: ShardSet, vocab: WordVocab) -> SpellingModel:
 
 
 def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> None:
-    """Refuse to continue a run whose text files have changed; missing files are not needed.
-
-    Finished shards are checked by `WindowStream`.
-    """
+    """Refuse to continue a run whose text files have changed; missing files are not needed."""
     for shards, present in ((text.shards, sources.corpus), (text.valid, sources.valid)):
         if shards is None or not present:
             continue
@@ -235,7 +224,6 @@ def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> 
 
 
 def _check_holds_nothing_else(shards: ShardSet) -> None:
-    """Refuse text among finished shards, which would not be read."""
     known = {MANIFEST_NAME, *(entry.file for entry in shards.entries)}
     for path in sorted(shards.shard_dir.iterdir()):
         if path.name not in known and not path.name.startswith("."):
@@ -248,7 +236,7 @@ def _check_holds_nothing_else(shards: ShardSet) -> None:
 def _changed_file(
     recorded: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
 ) -> str | None:
-    """Return the first file that was changed, removed or added; unrecorded values are ignored."""
+    """Return the first file that was changed, removed or added."""
     for then, now in zip_longest(recorded, present, fillvalue={}):
         for key in ("num_bytes", "sha256"):
             was, is_now = then.get(key, "none"), now.get(key, "none")
@@ -258,12 +246,10 @@ def _changed_file(
 
 
 def is_finished(corpus: Sequence[Path]) -> bool:
-    """Return whether the corpus is a directory of finished shards."""
     return len(corpus) == 1 and (corpus[0] / MANIFEST_NAME).exists()
 
 
 def vocab_origin(vocab: WordVocab | None) -> str:
-    """Return the origin of a fixed or, for None, counted vocabulary, for metadata."""
     return "counted" if vocab is None else f"sha256 {vocab.sha256}"
 
 
@@ -286,7 +272,6 @@ def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
 
 
 def _warn_of_repeats(repeats: Repeats, *, has_valid_text: bool) -> None:
-    """Warn of validation text that is trained on, and of a corpus that repeats itself."""
     repeated, shared = repeats.repeated_share(), repeats.shared_share()
     if shared > MAX_REPEATED_SHARE:
         log.warning(

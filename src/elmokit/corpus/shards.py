@@ -30,14 +30,11 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class ShardSet:
-    """A finished shard directory, from `write_shards` or `ShardSet.open`."""
-
     shard_dir: Path
     entries: tuple[ShardEntry, ...]
     metadata: Mapping[str, Any]
     """Tokenizer, normalization, source files, ..."""
     num_empty_sentences: int
-    """Empty sentences that were skipped."""
 
     @classmethod
     def open(cls, shard_dir: StrPath) -> "ShardSet":
@@ -53,18 +50,15 @@ class ShardSet:
 
     @property
     def tokenizer(self) -> TokenizerConfig | None:
-        """The tokenizer that split the text, if it is recorded."""
         stored = self.metadata.get("tokenizer")
         return None if stored is None else TokenizerConfig(**known_part(TokenizerConfig, stored))
 
     @cached_property
     def num_sentences(self) -> int:
-        """Sentences in all shards."""
         return sum(entry.num_sentences for entry in self.entries)
 
     @cached_property
     def num_words(self) -> int:
-        """Words in all shards."""
         return sum(entry.num_words for entry in self.entries)
 
     @property
@@ -74,16 +68,13 @@ class ShardSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all shards and their order."""
         return text_sha256("\n".join(entry.sha256 for entry in self.entries))
 
     def load(self, index: int) -> Shard:
-        """Read one shard; raise `FormatError` if it no longer matches the manifest."""
         entry = self.entries[index]
         return read_shard(self.shard_dir / entry.file, entry)
 
     def sentences(self) -> Iterator[list[str]]:
-        """Yield all sentences in order, with one shard in memory at a time."""
         for index in range(len(self)):
             yield from self.load(index).sentences()
 
@@ -97,9 +88,8 @@ def write_shards(
 ) -> ShardSet:
     """Write tokenized sentences as a shard directory; one shard is in memory at a time.
 
-    Empty sentences are skipped and counted. A shard is closed once it has ``tokens_per_shard``
-    words. ``metadata`` (JSON values, for the manifest) is read after the last sentence, so that it
-    may contain counts made while reading. Remains of an interrupted call are replaced.
+    Empty sentences are skipped and counted. ``metadata`` is read after the last sentence, so that
+    it may contain counts made while reading.
     """
     if tokens_per_shard < 1:
         raise ValueError(f"`tokens_per_shard` must be at least 1, got {tokens_per_shard}.")
@@ -145,7 +135,6 @@ def write_shards(
 
 
 def _remove_leftovers(directory: Path) -> None:
-    """Remove the shards of an unfinished set."""
     for path in directory.iterdir():
         if re.fullmatch(r"shard-\d{5,}\.bin", path.name):
             path.unlink()

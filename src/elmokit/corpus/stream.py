@@ -1,8 +1,8 @@
-"""The endless (or counted) stream of training windows over a shard set, with its resume state.
+"""The stream of training windows over a shard set, with its resume state.
 
-Every rank packs (`elmokit.corpus.packing`) the same global window and keeps its own rows, so that
-all ranks together see the window of a single process. Each window comes with a small JSON state; a
-stream made from it continues exactly as if it had never stopped.
+Every rank packs the same global window and keeps its own rows, so that all ranks together see the
+window of a single process. A stream made from a window's state continues as if it had never
+stopped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,6 @@ from elmokit.text.word_vocab import WordVocab
 from elmokit.wording import counted
 
 _ADVICE = "Give more text, or a smaller train.batch_size or train.unroll_steps."
-"""What helps where a corpus does not fill a window."""
 _STATE_VERSION = 3
 """Of the state and the order of sentences (`elmokit.corpus.packing`)."""
 
@@ -33,15 +32,10 @@ _STATE_VERSION = 3
 class WindowStream:
     """Windows of B rows and T steps, packed as in the original.
 
-    After ``num_epochs`` passes the incomplete last window is dropped, with the rest of its rows'
-    sentences. Memory: a group of shards (`elmokit.corpus.packing.SHARDS_TOGETHER`) and the
-    unfinished sentences.
-
-    ``batch_size`` (B) counts the rows of all ranks together; ``num_steps`` is T. Without
-    ``num_epochs`` the stream is endless. ``restart_share`` of the rows, chosen by seed and window,
-    begin each window with a new sentence and skip the rest of their last one
-    (`WindowBatch.restarts`); a continued stream may have another share. ``state`` continues after
-    the window that this state came with.
+    ``batch_size`` (B) counts the rows of all ranks; ``num_steps`` is T. After ``num_epochs`` passes
+    (none: endless) the incomplete last window is dropped. ``restart_share`` of the rows, chosen by
+    seed and window, begin each window with a new sentence and skip the rest of their last one.
+    ``state`` continues after the window that it came with.
     """
 
     def __init__(
@@ -92,21 +86,14 @@ class WindowStream:
 
     @property
     def targets_per_window(self) -> int:
-        """Predictions of one direction in one window, all ranks together: B * T."""
         return self.batch_size * self.num_steps
 
     @property
     def targets_per_epoch(self) -> int:
-        """Predictions of one direction in one pass over the corpus."""
         return self.shards.num_targets
 
     def __iter__(self) -> Iterator[tuple[WindowBatch, dict[str, Any]]]:
-        """Yield (window, state after that window).
-
-        The state has ``windows`` and ``targets`` (of one direction) so far, over all ranks, and
-        ``epoch``, the pass of the next new sentence; the rest is private. All ranks have equal
-        states.
-        """
+        """Yield (window, state after that window); all ranks have equal states."""
         vocabs = {"word_vocab": self.word_vocab, "char_vocab": self.char_vocab}
         packer = RowPacker(
             self.shards, self.order, partial(WordTable, **vocabs),

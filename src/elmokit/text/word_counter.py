@@ -15,7 +15,6 @@ from elmokit.files.temporary import scratch_directory
 from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, WordVocab, fits_a_line
 
 LOWER_CASE_UNKNOWN = "<unk>"
-"""The unknown word of some corpora, such as WikiText."""
 _SENTENCES_TOGETHER = 1000
 _NEVER_COUNTED = frozenset({*SPECIAL_WORDS, LOWER_CASE_UNKNOWN, NUM_LINES_MARKER})
 
@@ -48,14 +47,12 @@ class WordCounter:
         self._open.close()
 
     def add(self, words: Sequence[str]) -> None:
-        """Count the words of a sentence."""
         self._counts.update(words)
         self.num_words += len(words)
         if len(self._counts) > self.max_distinct:
             self._spill()
 
     def add_counts(self, words: Sequence[str], counts: Sequence[int]) -> None:
-        """Count words that occur so often."""
         self._counts.update(dict(zip(words, counts, strict=True)))
         self.num_words += sum(counts)
         if len(self._counts) > self.max_distinct:
@@ -100,19 +97,15 @@ class WordCounter:
 
 @dataclass(frozen=True)
 class BuiltVocab:
-    """A vocabulary and the size of its corpus."""
-
     vocab: WordVocab
     num_sentences: int
     num_words: int
     coverage: float
-    """Share of the corpus words that are in the vocabulary."""
 
 
 def build_vocab(
     sentences: Iterable[Sequence[str]], *, max_size: int | None = None, min_count: int = 1
 ) -> BuiltVocab:
-    """Count the words of a corpus and keep the frequent ones, ``max_size`` without specials."""
     num_sentences, remaining = 0, iter(sentences)
     with WordCounter() as counter:
         # Counting many sentences at a time saves a fifth of the time of a whole command.

@@ -22,15 +22,12 @@ from elmokit.files.lines import read_whole, text_of_line
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"
-"""The target for words that are not in the vocabulary."""
 SPECIAL_WORDS = (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, UNKNOWN_WORD)
-"""In the order in which they are written."""
 NUM_LINES_MARKER = "!!!MAXTERMID"
 """A line of old vocabulary files that is not a word and has no id."""
 _LINE = re.compile(r"[^\r\n\ud800-\udfff]+")  # surrogates have no UTF-8
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 COPY_AGAIN = "The file is damaged: copy the whole directory again."
-"""Advice for a vocabulary in a directory that elmokit wrote."""
 
 
 class WordVocab:
@@ -76,16 +73,11 @@ class WordVocab:
 
     @classmethod
     def build(cls, counts: Iterable[tuple[str, int]]) -> "WordVocab":
-        """Build a vocabulary from the specials and (word, count) pairs by descending count."""
         return cls([*SPECIAL_WORDS, *(word for word, _ in counts)])
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, advice: str | None = None) -> "WordVocab":
-        """Read a vocabulary file: UTF-8, one word per line; a line ``!!!MAXTERMID`` is skipped.
-
-        ``advice`` says what to do if it is not UTF-8; by default that depends on what it looks
-        like. `FormatError` if it is damaged, has blank or repeated lines, or lacks a special.
-        """
+        """Read a file of one word per line; a line ``!!!MAXTERMID`` is skipped."""
         lines = read_all_lines(path, advice=advice)
         try:
             return cls([line for line in lines if line != NUM_LINES_MARKER])
@@ -93,7 +85,6 @@ class WordVocab:
             raise FormatError(f"{os.fspath(path)}: {error}") from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the vocabulary file atomically."""
         with (
             atomic_file(path) as temp_path,
             temp_path.open("w", encoding="utf-8", newline="\n") as file,
@@ -101,14 +92,12 @@ class WordVocab:
             file.writelines(f"{word}\n" for word in self.words)
 
     def frequent_words(self) -> list[str]:
-        """Return the words without the specials, by descending frequency."""
         return [word for word in self.words if word not in SPECIAL_WORDS]
 
     def __repr__(self) -> str:
         return f"WordVocab({len(self):,} words)"
 
     def __len__(self) -> int:
-        """Return V, the number of softmax classes (without padding)."""
         return len(self.words)
 
     def __contains__(self, word: object) -> bool:
@@ -122,20 +111,16 @@ class WordVocab:
 
     @property
     def sha256(self) -> str:
-        """Hash of words and order."""
         return text_sha256("\n".join(self.words))
 
     def word_id(self, word: str) -> int:
-        """Return the id of a word, ``unknown_id`` for unknown words."""
         return self._id_of_word.get(word, self.unknown_id)
 
     def encode(self, words: Sequence[str]) -> np.ndarray:
-        """Return int64 ids (W,), ``unknown_id`` for unknown words."""
         find, unknown = self._id_of_word.get, self.unknown_id
         return np.fromiter((find(word, unknown) for word in words), np.int64, count=len(words))
 
     def decode(self, word_ids: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the words of ids; raise `ValueError` for ids outside 1..V (0 is padding)."""
         ids = np.asarray(word_ids, dtype=np.int64).reshape(-1)
         outside = ids[(ids < 1) | (ids > len(self))]
         if outside.size:
@@ -186,6 +171,5 @@ def _stripped(line: str) -> str:
 
 
 def fits_a_line(word: str) -> bool:
-    """Return whether a word can be a line of a vocabulary file."""
     is_line = _LINE.fullmatch(word) is not None and word != NUM_LINES_MARKER
     return is_line and word == (word.strip() or _stripped(word))

@@ -19,9 +19,9 @@ from elmokit.wording import quoted
 NGRAM_NAME = "ngram.json"
 """In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
 BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
-"""Perplexities of the base model and of the fine-tuned one, in the run directory."""
+"""Perplexities of the base model and of the fine-tuned one."""
 MAX_ROWS = 4000
-"""Of a run's log without held-out perplexities, evenly thinned; those with them are all kept."""
+"""Rows of a log that are shown, evenly thinned; those with held-out perplexities all are."""
 Schema = TypeVar("Schema", bound=BaseModel)
 
 _ADVICE = "Make it again, or remove it."
@@ -36,17 +36,14 @@ class TrainingRun:
     """A run as far as it is."""
 
     rows: list[dict[str, Any]]
-    """Of its log; see `MAX_ROWS`."""
     num_rows: int
-    """Of its log, before it was thinned."""
+    """Rows of its log, before it was thinned."""
     is_running: bool
     ngram: dict[str, Any] | None
-    """Name and perplexity of the n-gram model that it is compared with, if there is one."""
+    """Name and perplexity of the n-gram model that it is compared with."""
     before: dict[str, float | None]
-    """Fine-tuning: perplexities of the base model, ``in_domain`` and ``out_of_domain``; None if one
-    is infinite."""
+    """Perplexities before fine-tuning, by text; None if infinite."""
     after: dict[str, float | None]
-    """The same of the fine-tuned model, at the end."""
 
 
 def read_training_run(directory: Path) -> TrainingRun:
@@ -110,7 +107,6 @@ def _is_running(directory: Path) -> bool:
 
 
 def _changed(path: Path) -> float:
-    """Return the time of a file's last change; 0 if it is not there."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -1,7 +1,6 @@
 """The training loop: a generator that yields one report per update.
 
-Its caller reads the reports, logs, saves and stops. State carried from update to update (a language
-model's LSTM state) is the ``carry``, an argument and a result.
+Its caller logs, saves and stops. The ``carry`` (an LSTM's state) is an argument and a result.
 """
 
 import time
@@ -36,8 +35,6 @@ class StepResult(Generic[Carry]):
 
 @dataclass(frozen=True)
 class StepReport(Generic[Carry]):
-    """One finished update."""
-
     progress: Progress
     """After the update."""
     loss: float
@@ -119,7 +116,6 @@ def train(
 
 
 def agreed_share(budget: Budget, progress: Progress, world: World) -> float:
-    """Return the share of the budget spent, by the clock of rank 0."""
     share = budget.share(progress)
     if not budget.uses_clock:
         return share

@@ -55,13 +55,11 @@ class OptimizerConfig:
             raise ValueError(f"`betas` must be at least 0 and below 1, got {self.betas}")
 
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
-        """Return the optimizer over the module's trainable parameters."""
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         return OPTIMIZERS[self.name](self, parameters)
 
 
 def adamw(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
-    """Build AdamW; vectors (biases) do not decay."""
     parameters = list(named.values())
     groups = [
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": config.weight_decay},
@@ -76,7 +74,6 @@ def adamw(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
 
 
 def adagrad(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
-    """Build Adagrad, as the original used it."""
     parameters = list(named.values())
     return torch.optim.Adagrad(
         parameters,
@@ -114,7 +111,6 @@ class Muon(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Update all parameters that have a gradient."""
         assert closure is None, "gradients are computed before the step"
         groups = [group for group in self.param_groups if group.get("is_muon")]
         gradients = [(group, p, p.grad) for group in groups for p in group["params"]]
@@ -136,11 +132,7 @@ class Muon(torch.optim.AdamW):
 
 
 def orthogonalized(matrix: Tensor) -> Tensor:
-    """Return about the nearest matrix with orthonormal rows or columns, by Newton's iteration.
-
-    Every iterate of a tall X is X times a polynomial of X'X, so the iteration runs on small square
-    matrices, and X is multiplied once.
-    """
+    """Return about the nearest matrix with orthonormal rows or columns, by Newton's iteration."""
     tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.mT
     tall = tall / (tall.norm() + 1e-7)
     gram = tall.mT @ tall
@@ -178,7 +170,6 @@ class WeightAverage:
 
     @property
     def model(self) -> Any:
-        """A copy of the model with the averaged weights."""
         return self._average.module
 
     def update(self, model: nn.Module, step: int) -> None:
@@ -187,11 +178,9 @@ class WeightAverage:
             self._average.update_parameters(model)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the tensors that a checkpoint stores."""
         return self._average.state_dict()
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Continue from what `state_dict` returned."""
         self._average.load_state_dict(state)
 
     def restart(self, model: nn.Module) -> None:

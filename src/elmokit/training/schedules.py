@@ -16,7 +16,6 @@ class Progress:
     """How far a run has come."""
 
     step: int = 0
-    """Updates made."""
     tokens: int = 0
     """Targets predicted in one direction, over all ranks."""
     seconds: float = 0.0
@@ -42,7 +41,6 @@ class Budget:
 
     @property
     def uses_clock(self) -> bool:
-        """Whether time is limited; two such runs never make exactly the same steps."""
         return self.seconds is not None
 
 
@@ -107,7 +105,6 @@ class Limits:
                 raise InputError(f"--{name} must be above 0 and below {_MOST:g}, got {value}.")
 
     def describe(self) -> str:
-        """Return the options that give these limits."""
         limits = vars(self).items()
         # twelve digits are all that a whole number below _MOST has
         texts = [f"--{name} {value:.12g}" for name, value in limits if value is not None]

@@ -18,13 +18,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RegisteredTokenizer:
-    """Where a tokenizer is; it is imported on first use."""
-
     module: str
-    """Absolute, or relative to this package."""
     class_name: str
     purpose: str
-    """For help texts."""
 
 
 TOKENIZERS = {
@@ -59,7 +55,6 @@ class TokenizerConfig:
         return f"{self.name} {self.version}".strip()
 
     def matches(self, other: "TokenizerConfig") -> bool:
-        """Return whether both are the same tokenizer, in the same version as far as it is known."""
         is_same_version = self.version == other.version or "" in (self.version, other.version)
         return self.name == other.name and is_same_version
 
@@ -81,7 +76,6 @@ class TokenizerConfig:
 
 
 def tokenizer_metadata(tokenizer: Tokenizer | TokenizerConfig) -> dict[str, str]:
-    """Return what names a tokenizer in the metadata of a result."""
     return {"name": tokenizer.name, "version": tokenizer.version}
 
 
@@ -119,7 +113,6 @@ def tokenizer_for_model(
 
 
 def describe_tokenizers() -> str:
-    """Return all names and purposes, for help texts."""
     return ", ".join(f"{name} ({entry.purpose})" for name, entry in TOKENIZERS.items())
 
 

@@ -164,10 +164,7 @@ def _check_can_be_finetuned(
 
 
 def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
-    """Return the training metadata that a run begins with, without the base model's task scores.
-
-    The original's options stay where `write_bilm_tf` looks for them.
-    """
+    """Return what a run's training metadata begins with, without scores of tasks."""
     metadata = base.training_metadata.items()
     own = {key: value for key, value in metadata if key not in ("scores", "scores_note")}
     original = {key: own.pop(key) for key in (ORIGINAL_OPTIONS,) if key in own}

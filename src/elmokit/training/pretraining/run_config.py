@@ -78,12 +78,10 @@ class TrainConfig:
             )
 
     def rows_at(self, share: float) -> int:
-        """Return the rows of all processes when ``share`` of the budget is spent."""
         grown = [rows for begin, rows in self.batch_growth if begin <= share]
         return grown[-1] if grown else self.batch_size
 
     def check_rows(self, num_processes: int) -> None:
-        """Refuse numbers of rows that the processes cannot share evenly (`ConfigError`)."""
         growth = [("batch_growth", rows) for _, rows in self.batch_growth]
         for name, rows in [("batch_size", self.batch_size), *growth]:
             if rows % num_processes:

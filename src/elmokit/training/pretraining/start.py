@@ -42,8 +42,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrainingEvent:
-    """One update, with its validation if there was one."""
-
     report: StepReport[BiLMState]
     tokens_per_second: float
     """Since the last logged update, without validations and checkpoints."""
@@ -55,7 +53,6 @@ class RunOptions:
     """Options of one run, besides its configuration and text."""
 
     limits: Limits = field(default_factory=Limits)
-    """How long to train."""
     valid: Sequence[Path] = ()
     """Validation text; none: a few sentences of the corpus are held out."""
     vocab: WordVocab | None = None
@@ -107,8 +104,8 @@ def start_run(
 ) -> Iterator[Start]:
     """Hold a run directory, new or to be resumed, and prepare the text.
 
-    ``options.vocab`` is not used: the vocabulary is ``fixed_vocab``, or counted. ``base`` is the
-    path and hash of the base model and ``general`` the text that finetune scores, to be recorded.
+    The vocabulary is ``fixed_vocab``, or counted. ``base`` (path and hash of the base model) and
+    ``general`` (text that finetune scores) are recorded.
     """
     inputs = {
         **({} if base is None else {"model": base, "general": _places(general)}),

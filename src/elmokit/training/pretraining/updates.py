@@ -37,7 +37,7 @@ BATCHES_AHEAD = 2  # prepared in the background
 class Updates:
     """Model, optimizer, LSTM state and position in the text; `run` yields after every update.
 
-    All processes call every public method. `ValueError` if the corpus is smaller than one batch.
+    All processes call every public method.
     """
 
     def __init__(
@@ -84,7 +84,6 @@ class Updates:
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
     def save(self, checkpoints: Pieces, metadata: Mapping[str, Any]) -> None:
-        """Write a checkpoint of the current state, with further metadata."""
         state, average = self._gathered_state(), self.average
         if self.processes.is_main:
             progress = dataclasses.asdict(self.progress)
@@ -100,7 +99,6 @@ class Updates:
         self.processes.barrier()
 
     def run(self) -> Iterator[StepReport[BiLMState]]:
-        """Update until the budget is spent."""
         loss, device = self.processes.wrap(self.loss), self.processes.device
         is_half = self.config.train.precision == "bf16"
         started = time.monotonic() - self.progress.seconds  # the time between phases counts, too
@@ -169,7 +167,6 @@ class Updates:
         self.loss.num_rows, self.loss.first_row = state.num_rows, first
 
     def _gathered_state(self) -> BiLMState:
-        """Return the LSTM state of all processes' rows."""
         gather = self.processes.gather_rows
         return BiLMState(gather(self.state.hidden, dim=2), gather(self.state.cell, dim=2))
 
