@@ -212,21 +212,18 @@ class BiLM(nn.Module):
 
     def check_inputs(self, ids: Any, state: BiLMState | None = None) -> None:
         """Check the ids (B, T, C), for a word-input model (B, T), and the rows of a state."""
-        name, row = "word_ids", ()
-        if self.config.char_cnn is not None:
-            name, row = "char_ids", (self.char_vocab.row_length,)
-        is_integer = (
-            isinstance(ids, Tensor) and not ids.is_floating_point() and ids.dtype != torch.bool
-        )
+        row = () if self.config.char_cnn is None else (self.char_vocab.row_length,)
+        is_tensor = isinstance(ids, Tensor)
+        is_integer = is_tensor and not ids.is_floating_point() and ids.dtype != torch.bool
         if not is_integer or ids.dim() != 2 + len(row) or ids.shape[2:] != row:
-            expected = ", ".join(("B", "T", *map(str, row)))
-            got = f"shape {tuple(ids.shape)}" if is_integer else type(ids).__name__
-            if isinstance(ids, Tensor) and not is_integer:
-                got = ids.dtype
+            name, expected = (
+                "char_ids" if row else "word_ids",
+                ", ".join(("B", "T", *map(str, row))),
+            )
+            got = f"{ids.dtype}, {tuple(ids.shape)}" if is_tensor else type(ids).__name__
             raise (ValueError if is_integer else TypeError)(
                 f"`{name}` must be a tensor of integers of shape ({expected}), got {got}.\n"
-                "Encode sentences with elmo.encode(sentences), model.encode(sentences) or, for "
-                "original weights, elmokit.batch_to_ids(sentences)."
+                "model.encode(sentences) makes it."
             )
         if state is not None and state.num_rows < len(ids):
             raise ValueError(

@@ -63,12 +63,6 @@ class CharTokenEncoder(nn.Module):
         lexicon: LexiconConfig | None = None,
     ) -> None:
         super().__init__()
-        widest = max(width for width, _ in config.filters)
-        if widest > max_characters:
-            raise ValueError(
-                f"A filter of width {widest} is wider than max_characters={max_characters}; use "
-                "narrower filters or longer rows."
-            )
         self.config = config
         self.max_characters = max_characters
         self.padding_id = padding_id(lexicon)

@@ -22,7 +22,6 @@ from elmokit.text import lexicon as lexicons
 from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS, CharVocabConfig
 from elmokit.text.lexicon import LexiconConfig
 
-MAX_CLUSTERS = 100
 MAX_WORDS = 2**31 - 2
 """The largest vocabulary: word ids are int32 in places."""
 MAX_DROPOUT = 0.999999
@@ -74,9 +73,8 @@ class CharCNNConfig:
         )
         if not is_valid or self.num_filters > MAX_DIM:
             raise ConfigError(
-                f"`filters` must be 1 to {MAX_LAYERS} pairs (width, count) with widths from 1 to "
-                f"{MAX_CHARACTERS} and counts from 1, at most {MAX_DIM:,} together, "
-                f"got {str(self.filters)[:200]}"
+                f"`filters` must be pairs (width up to {MAX_CHARACTERS}, count), at most "
+                f"{MAX_DIM:,} filters together, got {str(self.filters)[:200]}"
             )
 
     @property
@@ -102,14 +100,10 @@ class SoftmaxConfig:
         check_ranges(self, num_samples=(1, 2**31 - 2), full_share=(0.0, 1.0))
         check_choices(self)
         is_increasing = list(self.cutoffs) == sorted(set(self.cutoffs))
-        if (
-            len(self.cutoffs) > MAX_CLUSTERS
-            or not is_increasing
-            or min(self.cutoffs, default=1) < 1
-        ):
+        if len(self.cutoffs) > 100 or not is_increasing or min(self.cutoffs, default=1) < 1:
             raise ConfigError(
-                f"`cutoffs` must be at most {MAX_CLUSTERS} increasing numbers of classes, each at "
-                f"least 1, got {str(self.cutoffs)[:200]}"
+                "`cutoffs` must be at most 100 increasing numbers of classes from 1, got "
+                f"{str(self.cutoffs)[:200]}"
             )
 
 
@@ -134,9 +128,8 @@ class BiLMConfig:
         reads_words = self.num_words is not None
         if (self.char_cnn is None) != reads_words or (self.lexicon is not None and reads_words):
             raise ConfigError(
-                "set either `char_cnn` (character input, with or without `lexicon`) or `num_words` "
-                "(word input), not both or neither; for word input, char_cnn=none and num_words=0, "
-                "which pre-training sets from the vocabulary"
+                "set either `char_cnn` (character input) or `num_words` (word input: char_cnn=none "
+                "and num_words=0, which pre-training sets from the vocabulary)"
             )
         check_ranges(self, num_words=(0, MAX_WORDS), dropout=(0.0, MAX_DROPOUT))
         widest = 0 if self.char_cnn is None else max(width for width, _ in self.char_cnn.filters)

@@ -160,9 +160,7 @@ class RowPacker:
         for index, row in enumerate(sentences):
             shard, sentence, steps_left = position["rows"][row]
             if steps_left > begins[index + 1] - begins[index] - 1:
-                raise FormatError(
-                    f"the stream state is damaged: row {row} is at a step that its sentence lacks."
-                )
+                raise FormatError(f"the stream state is damaged: row {row} is beyond its sentence.")
             last = int(begins[index + 1]) - 1
             self.rows[row] = _Row(last - steps_left, last, (shard, sentence))
 

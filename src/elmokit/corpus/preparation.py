@@ -105,8 +105,7 @@ def find_text(
     beside = [*(corpus if len(corpus) > 1 else ()), *valid]
     if (shard_dir := next((path for path in beside if is_finished([path])), None)) is not None:
         raise InputError(
-            f"{shard_dir} holds finished shards, which are the whole training text of a run: give "
-            "it alone, or the text that it was made of (--valid: always the text)."
+            f"{shard_dir} holds finished shards: give it alone, or the text that it was made of."
         )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     if shards is not None:
@@ -189,8 +188,7 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
     else:
         raise FileNotFoundError(
             f"There are no finished shards in {run_dir / SHARDS} or {corpus[0]}. The run in "
-            f"{run_dir} needs those that it began with until it ends. Put them back, or start a "
-            "new run in another directory."
+            f"{run_dir} needs those that it began with until it ends."
         )
     valid = ShardSet.open(run_dir / VALID) if has_valid else None
     vocab = WordVocab.read(run_dir / VOCAB, advice=COPY_AGAIN)
@@ -217,9 +215,8 @@ def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> 
         changed = _changed_file(shards.metadata.get("sources", []), present)
         if changed is not None:
             raise ConfigError(
-                f"{changed} has changed since the run in {run_dir} read it. That run continues "
-                f"with the old text, which is kept in {shards.shard_dir}: restore the old file or "
-                "move the new one away. To train on the new text, give another directory."
+                f"{changed} has changed since the run in {run_dir} read it. Restore it or move it "
+                f"away: the old text is in {shards.shard_dir}. New text needs another directory."
             )
 
 
@@ -227,10 +224,7 @@ def _check_holds_nothing_else(shards: ShardSet) -> None:
     known = {MANIFEST_NAME, *(entry.file for entry in shards.entries)}
     for path in sorted(shards.shard_dir.iterdir()):
         if path.name not in known and not path.name.startswith("."):
-            raise InputError(
-                f"{path} is among finished shards, but is none of them, and would not be read: "
-                "move it to another folder."
-            )
+            raise InputError(f"{path} is among finished shards, and would not be read: move it.")
 
 
 def _changed_file(
@@ -241,7 +235,7 @@ def _changed_file(
         for key in ("num_bytes", "sha256"):
             was, is_now = then.get(key, "none"), now.get(key, "none")
             if None not in (was, is_now) and was != is_now:
-                return (now or then)["path"]
+                return (now or then).get("path")
     return None
 
 
@@ -304,8 +298,7 @@ def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
     if share := unknown.total() / max(1, num_known + unknown.total()):
         problem = unfit(share, unknown.most_common(3), vocab.words)
         raise FormatError(
-            f"the vocabulary (--vocab, or that of the model): {problem} "
-            "`finetune --vocab corpus` builds one from the text."
+            f"the vocabulary: {problem} `finetune --vocab corpus` builds one from the text."
         )
 
 
@@ -323,14 +316,11 @@ def _count_words(
             on_shard(shard)
             num_sentences += shard.num_sentences
             if on_preparation is not None:
-                words = counter.num_words
-                on_preparation(
-                    Preparation("counting words", num_sentences, words, shards.num_words)
-                )
+                done = (num_sentences, counter.num_words, shards.num_words)
+                on_preparation(Preparation("counting words", *done))
         counts = counter.most_common(max_size=config.max_size, min_count=config.min_count)
     if not counts:
         raise FormatError(
-            f"No word occurs at least {config.min_count} times in this corpus, so the vocabulary "
-            "would be empty. Give more text, or --set vocab.min_count=1."
+            f"No word occurs at least {config.min_count} times in this corpus (vocab.min_count)."
         )
     return WordVocab.build(counts)

@@ -20,7 +20,6 @@ from elmokit.text.sentences import sentences_of_lines, tokenize_lines
 from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
-from elmokit.wording import counted
 
 _log = logging.getLogger(__name__)
 
@@ -65,9 +64,8 @@ def read_text_lines(
     special.warn(f"lines of {names}")
     if num_lines == 0:
         raise FormatError(
-            f"{names}: the corpus holds no text in {counted(len(files), 'file')} "
-            f"({describe_skips(report.skipped) or 'all empty'}). Expected one sentence or "
-            f"paragraph per line, in UTF-8."
+            f"{names}: the corpus holds no text ({describe_skips(report.skipped) or 'all empty'}). "
+            "Expected one sentence or paragraph per line, in UTF-8."
         )
 
 

@@ -107,16 +107,12 @@ class ShardBuilder:
         words = [word.encode("utf-8", "surrogatepass") for word in self._index_of_word]
         blob = b"".join(words)
         counts = [len(words), len(blob), len(self._lengths), len(self._tokens)]
-        content = b"".join(
-            [
-                _MAGIC,
-                np.array(counts, dtype="<u8").tobytes(),
-                np.fromiter(map(len, words), dtype="<u4", count=len(words)).tobytes(),
-                blob,
-                np.asarray(self._lengths, dtype="<u4").tobytes(),
-                np.asarray(self._tokens, dtype="<u4").tobytes(),
-            ]
-        )
+        numbers = [
+            np.asarray(values, dtype="<u4").tobytes()
+            for values in (list(map(len, words)), self._lengths, self._tokens)
+        ]
+        header = _MAGIC + np.array(counts, dtype="<u8").tobytes()
+        content = b"".join((header, numbers[0], blob, *numbers[1:]))
         name = f"shard-{index:05d}.bin"
         with atomic_file(directory / name) as temp_path:
             temp_path.write_bytes(content)
@@ -142,7 +138,6 @@ def read_shard(path: Path, entry: ShardEntry) -> Shard:
 
 
 def _decode_shard(content: bytes, *, path: Path) -> Shard:
-    """Decode a file whose hash is right: what is wrong then was made so."""
     with damage(path, MENDING):
         if content[: len(_MAGIC)] != _MAGIC:
             raise ValueError(f"must begin with {_MAGIC!r}, found {content[: len(_MAGIC)]!r}")

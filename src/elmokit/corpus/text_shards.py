@@ -105,20 +105,17 @@ class TextShards:
         wanted, form = self.text.tokenizer, self.normalization
         tokenizer = shards.tokenizer or wanted
         normalization = shards.metadata.get("normalization", form)
-        if not wanted.matches(tokenizer) and wanted.name != AUTO:
-            found, needed = f"the tokenizer {tokenizer}", f"the tokenizer {wanted}"
-        elif normalization_is_fixed and normalization != form:
-            found, needed = f"the normalization {normalization!r}", f"the normalization {form!r}"
-        else:
-            text = dataclasses.replace(self.text, tokenizer=tokenizer)
-            return dataclasses.replace(self, text=text, normalization=normalization)
-        who, advice = "you asked for", "leave out --tokenizer: `pretrain` then uses the shards' own"
-        if normalization_is_fixed:
-            who, advice = "the model uses", "give a model that reads text as these shards do"
-        raise ConfigError(
-            f"The shards in {shards.shard_dir} were made with {found}, but {who} {needed}. "
-            f"Give the raw text or shards made with that, or {advice}."
-        )
+        for was, now, is_refused in (
+            (tokenizer, wanted, not wanted.matches(tokenizer) and wanted.name != AUTO),
+            (normalization, form, normalization_is_fixed and normalization != form),
+        ):
+            if is_refused:
+                raise ConfigError(
+                    f"The shards in {shards.shard_dir} were made with {was}, but {now} is asked "
+                    "for, or is the model's. Give the raw text, or leave out --tokenizer."
+                )
+        text = dataclasses.replace(self.text, tokenizer=tokenizer)
+        return dataclasses.replace(self, text=text, normalization=normalization)
 
     def without_replay(self) -> "TextShards":
         return dataclasses.replace(self, text=dataclasses.replace(self.text, replay=None))

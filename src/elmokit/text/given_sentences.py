@@ -19,8 +19,7 @@ def check_text(text: str, *, where: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where} holds {text[error.start]!r} at position {error.start}, half of a surrogate "
-            "pair, which has no UTF-8: text.encode('utf-8', 'ignore').decode() removes it."
+            f"{where} holds {text[error.start]!r} at position {error.start}: it has no UTF-8."
         ) from error
 
 
@@ -64,9 +63,8 @@ def split_sentence(
     if isinstance(sentence, str):
         if tokenize is None:
             raise TypeError(
-                f"{where} is the string {sentence[:40]!r}, and no tokenizer is at hand: give a "
-                "list of words. `Embedder.embed` and `model.encode` of a loaded model split "
-                "strings."
+                f"{where} is the string {sentence[:40]!r}: give a list of words. `Embedder.embed` "
+                "splits strings."
             )
         check_text(sentence, where=where)
         return tokenize(sentence)

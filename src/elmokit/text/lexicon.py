@@ -69,19 +69,14 @@ class Lexicon:
     def read(cls, path: Path) -> "Lexicon":
         advice = "Copy the whole model directory again."
         if not path.exists():
-            raise FormatError(
-                f"{path} is missing: the model reads characters and words by its lists. {advice}"
-            )
-        lists = parse_json(
-            read_bounded(path, MAX_WORD_LIST_BYTES), source=path, advice=advice,
-            required=("characters", "words"),
-        )  # fmt: skip
-        characters, words = lists["characters"], lists["words"]
-        if not (_is_list_of_strings(characters) and _is_list_of_strings(words)):
-            raise FormatError(
-                f"{path}: `characters` and `words` must be lists of strings. {advice}"
-            )
-        return cls(tuple(characters), tuple(words))
+            raise FormatError(f"{path} is missing. {advice}")
+        keys = ("characters", "words")
+        content = read_bounded(path, MAX_WORD_LIST_BYTES)
+        lists = parse_json(content, source=path, advice=advice, required=keys)
+        for key in keys:
+            if not isinstance(lists[key], list) or not all(isinstance(x, str) for x in lists[key]):
+                raise FormatError(f"{path}: `{key}` must be a list of strings. {advice}")
+        return cls(*(tuple(lists[key]) for key in keys))
 
     def to_bytes(self) -> bytes:
         lists = {"characters": list(self.characters), "words": list(self.words)}
@@ -94,10 +89,6 @@ class Lexicon:
             word_dim=word_dim,
             sha256=text_sha256("\n".join((*self.characters, "", *self.words))),
         )
-
-
-def _is_list_of_strings(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 class LexiconVocab(CharVocab):

@@ -165,14 +165,10 @@ class SpellingModel:
     @classmethod
     def of_model(cls, path: Path, sha256: str | None) -> "SpellingModel | None":
         """Read the file of a model that states its hash; None if it states none and has none."""
-        if sha256 is None and not path.exists():
-            return None
-        if not path.exists():
-            raise FormatError(f"{path} is missing. Copy the whole model directory again.")
-        spelling = cls.read(path)
-        if sha256 not in (None, spelling.sha256):
+        spelling = cls.read(path) if path.exists() else None
+        if sha256 not in (None, spelling and spelling.sha256):
             raise FormatError(
-                f"{path}: damaged, or of another model. Copy the whole model directory again."
+                f"{path}: missing, or of another model. Copy the whole model directory again."
             )
         return spelling
 

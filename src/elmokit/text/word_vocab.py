@@ -42,9 +42,8 @@ class WordVocab:
         missing = [word for word in SPECIAL_WORDS if word not in self._id_of_word]
         if missing:
             raise ValueError(
-                f"the vocabulary lacks {', '.join(missing)}: it must contain <S>, </S> and <UNK> "
-                "(in upper case), preferably as its first three lines. Add them, or write the "
-                "vocabulary with `elmokit vocab`."
+                f"the vocabulary lacks {', '.join(missing)}: <S>, </S> and <UNK> (in upper case) "
+                "should be its first three lines. `elmokit vocab` writes such a file."
             )
         if len(self._id_of_word) != len(self.words):
             word, count = Counter(self.words).most_common(1)[0]
@@ -55,8 +54,7 @@ class WordVocab:
         if (unfit := self._unfit_word()) is not None:
             raise ValueError(
                 f"word {self._id_of_word[unfit]} of the vocabulary, {unfit!r}, cannot be a line of "
-                "a file: words must not be empty, begin or end with white space, contain a line "
-                f"break or a lone surrogate, or be {NUM_LINES_MARKER}."
+                "a file (empty, white space at its ends, a line break or a lone surrogate)."
             )
         self.sentence_begin_id = self._id_of_word[SENTENCE_BEGIN_WORD]
         self.sentence_end_id = self._id_of_word[SENTENCE_END_WORD]
@@ -125,8 +123,7 @@ class WordVocab:
         outside = ids[(ids < 1) | (ids > len(self))]
         if outside.size:
             raise ValueError(
-                f"word id {outside[0]} has no word: ids of this vocabulary are 1 to {len(self)}, "
-                "and 0 is padding. Remove padding before decoding."
+                f"word id {outside[0]} has no word: ids are 1 to {len(self)}, and 0 is padding."
             )
         return [self.words[i - 1] for i in ids.tolist()]
 
@@ -139,8 +136,7 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
     """
     if not Path(path).exists():
         raise FileNotFoundError(
-            f"There is no vocabulary {os.fspath(path)}: a file with one word per line is expected. "
-            "`elmokit vocab CORPUS -o FILE` writes one."
+            f"There is no vocabulary {os.fspath(path)}. `elmokit vocab CORPUS -o FILE` writes one."
         )
     raw = read_whole(Path(path), MAX_WORD_LIST_BYTES)
     try:
@@ -157,11 +153,8 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
         words = list(map(_stripped, words))
     if "" in words:
         raise FormatError(
-            f"{os.fspath(path)}, line {words.index('') + 1}: "
-            f"{'the vocabulary is empty' if words == [''] else 'blank line'}. The id of a word is "
-            "its line number, so every line must hold a word: put the word that is missing there, "
-            "or any that does not occur. Remove the line only if no model was trained with the "
-            "file."
+            f"{os.fspath(path)}, line {words.index('') + 1}: blank. The id of a word is its line "
+            "number: put the word that is missing there, or any that does not occur."
         )
     return words
 

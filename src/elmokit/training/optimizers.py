@@ -60,27 +60,20 @@ class OptimizerConfig:
 
 
 def adamw(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
-    parameters = list(named.values())
-    groups = [
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        lr=config.learning_rate,
-        betas=config.betas,
-        fused=True,
-    )
+    matrices = [p for p in named.values() if p.dim() > 1]
+    vectors = [p for p in named.values() if p.dim() <= 1]  # biases do not decay
+    decays = ((matrices, config.weight_decay), (vectors, 0.0))
+    groups = [{"params": group, "weight_decay": decay} for group, decay in decays if group]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, fused=True)
 
 
 def adagrad(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
-    parameters = list(named.values())
     return torch.optim.Adagrad(
-        parameters,
+        named.values(),
         lr=config.learning_rate,
         initial_accumulator_value=config.initial_accumulator,
         eps=1e-10,
-        fused=all(parameter.device.type == "cpu" for parameter in parameters),
+        fused=all(parameter.device.type == "cpu" for parameter in named.values()),
     )
 
 

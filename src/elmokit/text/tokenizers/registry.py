@@ -31,9 +31,7 @@ TOKENIZERS = {
         "raw text with spaces between words; simple:LANG knows the abbreviations of "
         f"{', '.join(filter(None, LANGUAGES))}",
     ),
-    "characters": RegisteredTokenizer(
-        ".characters", "CharacterTokenizer", "every character a word"
-    ),
+    "characters": RegisteredTokenizer(".characters", "CharacterTokenizer", "characters as words"),
     "english": RegisteredTokenizer(".english", "EnglishTokenizer", "Moses tokens; extra en"),
     "korean": RegisteredTokenizer(".korean", "KoreanTokenizer", "morphemes; extra ko"),
 }
@@ -63,15 +61,14 @@ class TokenizerConfig:
         if colon and name == DEFAULT_TOKENIZER and not self.version:
             if language not in LANGUAGES:
                 raise ConfigError(
-                    f"the tokenizer simple knows no language {language!r}: choose one of "
-                    f"{', '.join(filter(None, LANGUAGES))}, or leave it out: no abbreviations then."
+                    f"the tokenizer simple knows no language {language!r}, only "
+                    f"{', '.join(filter(None, LANGUAGES))}."
                 )
             object.__setattr__(self, "name", DEFAULT_TOKENIZER)
             object.__setattr__(self, "version", version_of(language))
         if self.name not in (AUTO, *TOKENIZERS):
             raise ConfigError(
-                f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}. For "
-                "another language, try simple, or split the text yourself and choose whitespace."
+                f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}."
             )
 
 

@@ -62,11 +62,9 @@ class SimpleTokenizer(ShownTokenizer):
         self.version = data.version_of(language)
         self._rules = rules_of(self.version)
         self._cache: dict[str, _Chunk] = {}
-        # tokens of the cache, each once; early Python 3.12 never frees what `sys.intern` got
-        self._known: dict[str, str] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cache": {}, "_known": {}, "_rules": None}
+        return {**self.__dict__, "_cache": {}, "_rules": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _rules=rules_of(state["version"]))
@@ -135,16 +133,8 @@ class SimpleTokenizer(ShownTokenizer):
                 # Frequent chunks are back soon; what to evict would cost more to decide.
                 if len(self._cache) >= _MAX_CACHED_CHUNKS:
                     self._cache.clear()
-                    self._known.clear()
-                analyzed = self._cache[chunk] = self._shared(analyzed)
+                self._cache[chunk] = analyzed
         return analyzed
-
-    def _shared(self, chunk: _Chunk) -> _Chunk:
-        tokens, final_tokens = (
-            tuple(self._known.setdefault(token, token) for token in tokens)
-            for tokens in (chunk.tokens, chunk.final_tokens)
-        )
-        return _Chunk(tokens, chunk.end, final_tokens)
 
 
 def _without_zero_width(text: str) -> str:

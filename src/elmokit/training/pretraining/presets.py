@@ -45,7 +45,7 @@ def pretrain_config(
     if recipe_input not in get_args(InputKind):
         raise ConfigError(f"{recipe}: `input` must be chars or words, got {recipe_input!r}.")
     if preset is not None and base is not None and preset != base:
-        raise InputError(f"The preset is {preset!r}, but that of {recipe} (`preset`) is {base!r}.")
+        raise InputError(f"The preset is {preset!r}, but that of {recipe} is {base!r}.")
     preset = preset or base or DEFAULT_PRESET
     if preset not in (names := preset_names()):
         raise InputError(f"There is no preset {preset!r}; choose one of {', '.join(names)}.")

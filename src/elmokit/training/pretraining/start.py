@@ -154,10 +154,7 @@ def start_run(
             yield Start(config, prepared, run_dir, options, processes, job)
         except InputError as error:
             if not job.record:
-                error.add_note(
-                    "Smaller batches: --set train.batch_size=…, --set train.unroll_steps=… What is "
-                    f"prepared of the text in {run_dir} is used again."
-                )
+                error.add_note(f"What is prepared of the text in {run_dir} is used again.")
             raise
 
 
@@ -177,7 +174,5 @@ def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
 
 def _places(paths: Sequence[Path]) -> list[str]:
     """Return paths or patterns as they are recorded, independent of the working directory."""
-    return [
-        as_address(path) or str(path if path == STANDARD_INPUT else path.resolve())
-        for path in paths
-    ]
+    places = (path if path == STANDARD_INPUT else path.resolve() for path in paths)
+    return [as_address(path) or str(place) for path, place in zip(paths, places, strict=True)]

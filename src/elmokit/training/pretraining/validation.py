@@ -122,10 +122,7 @@ class Validation:
             figures = read_config(self.run_dir).training["perplexity"]
             report = None if figures is None else stored_report(figures, source=self.run_dir)
             if report is not None and math.isinf(report.mean):
-                log.warning(
-                    "the perplexity on held-out text is too large for a number: the training has "
-                    "diverged. Give a lower optimizer.learning_rate."
-                )
+                log.warning("the training has diverged: give a lower optimizer.learning_rate")
         self.processes.barrier()
         return report
 
