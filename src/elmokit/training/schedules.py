@@ -121,8 +121,8 @@ class Limits:
         steps = None if epochs is None else int(epochs * targets_per_epoch / targets_per_step)
         if steps == 0:
             raise InputError(
-                f"{epochs} epochs (--epochs) of {targets_per_epoch} targets are less than an update "
-                f"of {targets_per_step} (train.batch_size × train.unroll_steps)."
+                f"{epochs} epochs (--epochs) of {targets_per_epoch} targets are less than one "
+                f"update of {targets_per_step} (train.batch_size × train.unroll_steps)."
             )
         seconds = None if self.minutes is None else self.minutes * 60
         tokens = self.tokens

@@ -156,7 +156,7 @@ class Updates:
         """Continue with this process's rows of ``state``, which holds those of all."""
         if state.num_rows % self.processes.size:
             raise ConfigError(
-                f"{self.processes.size} processes cannot share {state.num_rows} rows of a checkpoint."
+                f"{self.processes.size} processes cannot share {state.num_rows} rows (checkpoint)."
             )
         # rank k has the k-th part of the rows: checkpoints join the parts in this order
         num_own = state.num_rows // self.processes.size
