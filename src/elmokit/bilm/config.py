@@ -8,14 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from elmokit.bilm.lstm_config import (
-    FORGET_OFFSET as FORGET_OFFSET,
-)
-from elmokit.bilm.lstm_config import (
-    MAX_DIM,
-    MAX_LAYERS,
-    LSTMConfig,
-)
+from elmokit.bilm.lstm_config import FORGET_OFFSET as FORGET_OFFSET
+from elmokit.bilm.lstm_config import MAX_DIM, MAX_LAYERS, LSTMConfig
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_choices, check_ranges
 from elmokit.text import lexicon as lexicons

@@ -256,7 +256,7 @@ def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
         log.warning(
             "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
             "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
-            "morphemes",
+            "morphemes"
         )
     elif shards.tokenizer == TokenizerConfig(name="simple", version=VERSION):
         log.info(

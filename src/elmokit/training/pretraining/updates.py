@@ -16,12 +16,7 @@ from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.stream import WindowStream, with_more_rows
 from elmokit.errors import ConfigError
 from elmokit.jobs.job import Pieces
-from elmokit.training.checkpoints import (
-    Checkpoint,
-    restore_optimizer,
-    restoring,
-    save_checkpoint,
-)
+from elmokit.training.checkpoints import Checkpoint, restore_optimizer, restoring, save_checkpoint
 from elmokit.training.loop import StepReport, StepResult, agreed_share, train
 from elmokit.training.optimizers import WeightAverage
 from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
