@@ -149,7 +149,6 @@ VERSION = "3"
 
 
 def version_of(language: str) -> str:
-    """Return the version that applies what is known of one of `LANGUAGES`."""
     return f"{VERSION}, {language}" if language else VERSION
 
 
