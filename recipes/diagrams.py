@@ -79,9 +79,7 @@ class Drawing:
             middle = y + height / 2 + size * 0.35
             self.text(x + width / 2, middle, words, color=color, size=size, bold=True)
 
-    def dot(
-        self, x: float, y: float, words: str, *, color: str = GRAY, radius: float = 11
-    ) -> None:
+    def dot(self, x: float, y: float, words: str, *, color: str = GRAY, radius: float = 11) -> None:
         """Draw a full circle with words in it."""
         self.parts.append(
             f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{radius:g}" fill="{color}"/>'

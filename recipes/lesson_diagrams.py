@@ -2,8 +2,8 @@
 
     python recipes/lesson_diagrams.py
 
-`senses` has one word's vectors in three sentences, as far apart in every layer as the unit vectors of
-the packaged model are.
+`senses` has one word's vectors in three sentences, as far apart in every layer as the unit vectors
+of the packaged model are.
 """
 
 import json
