@@ -13,8 +13,8 @@ from elmokit.inference.engine import Engine
 from elmokit.inference.numpy_backend import linear
 from elmokit.inference.precision import build_network
 from elmokit.inference.state import LSTMState
-from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import PackedLinear, fp32_empty
+from elmokit.kernels.library import load_kernels
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import CHARACTER_CNN
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
