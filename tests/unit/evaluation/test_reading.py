@@ -129,21 +129,3 @@ def test_carry_goes_on_through_the_sentences_of_an_item(model, tmp_path):
     assert abs(carried[8].forward - alone[8].forward) > 1e-3
     result = elmokit(*words, "--sentence", "sentence", expect=2)
     assert "--item" in result.output
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda text: text.replace("item\t", "thing\t"), "item"),
-        (lambda text: text.replace("\t1\t", "\t\t", 1), "position"),
-        (lambda text: text + "i99\t1\tword\tslow\n", "slow"),
-        (lambda text: text + "i99\t1\n", "2 columns"),
-    ],
-)
-def test_a_wrong_table_is_named(model, tmp_path, edit, message):
-    model.save(tmp_path / "model")
-    path = table(model, tmp_path, whole=False)
-    path.write_text(edit(path.read_text(encoding="utf-8")), encoding="utf-8")
-    result = elmokit("reading", tmp_path / "model", path, "--measure", "time", expect=2)
-    assert message in " ".join(result.output.split())
