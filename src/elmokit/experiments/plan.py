@@ -1,8 +1,7 @@
 """The plan of an experiment: its runs, their ids, and the learning rates that were tuned.
 
-A run's id is a hash of everything that determines its result: settings, data, biLM, word vectors
-and versions. Tuning tries three rates per condition with seed 0; the best on the held-out part of
-the training set is used.
+A run's id is a hash of everything that determines its result. Tuning tries three rates per
+condition with seed 0; the best on the held-out part of the training set is used.
 """
 
 import hashlib

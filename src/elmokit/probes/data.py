@@ -85,11 +85,9 @@ def read_pos_data(
 
 
 def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
-    """Return the files of a directory laid out as by Raganato et al. 2017.
+    """Return the files of a directory laid out as by Raganato et al. 2017, maybe compressed.
 
-    It has ``semcor.data.xml`` and ``semcor.gold.key.txt``, the same two files of a test set, and
-    the inventory, ``…senses.tsv``; each may be compressed. ``test`` names the test set
-    (``semeval2007``) if there are several.
+    ``semcor.data.xml``, ``semcor.gold.key.txt``, the same of a test set, and ``…senses.tsv``.
     """
     train = find_sense_corpus(data)
     names = [name.removesuffix(_TEXT) for name in _files(data) if name.endswith(_TEXT)]

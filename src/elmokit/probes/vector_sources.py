@@ -123,8 +123,8 @@ def layer_sources(
 ) -> list[LayerSource]:
     """Return the layers of a biLM and, given a seed, those of an untrained one of the same shape.
 
-    ``model`` None is the model in the package; for ``device`` and ``precision`` see `Embedder`, for
-    the other arguments `LayerSource`.
+    ``model`` None is the model in the package; for the other arguments see `Embedder`,
+    `LayerSource`.
     """
     path = find_model(model)
     sources: list[LayerSource] = []
@@ -146,11 +146,7 @@ def static_source(vectors: Path, words: Collection[str] | None = None) -> Static
 def occurrence_vectors(
     source: VectorSource, sentences: Iterable[SenseSentence], wanted: Collection[str]
 ) -> Iterator[tuple[SenseOccurrence, Float[np.ndarray, "S X"]]]:
-    """Yield the annotated words with a ``wanted`` name and their vectors, one per name of a source.
-
-    Sentences without such a word are not embedded. The vector of an expression is the mean of its
-    words.
-    """
+    """Yield the annotated words with a ``wanted`` name, and the mean vectors of their words."""
     read = [part for part in sentences if any(word.name in wanted for word in part.occurrences)]
     stream = source.stream([sentence.tokens for sentence in read])
     for sentence, vectors in zip(read, stream, strict=True):

@@ -1,10 +1,8 @@
 """fastText's binary models (``.bin``): vectors of words, including words that it never saw.
 
-The file has magic and version, settings, the dictionary, and a matrix with a row per word and per
-bucket of character n-grams. A word's vector is the mean of its own row, if any, and those of its
-n-grams. The matrix is memory-mapped; a compressed file is decompressed to a temporary one.
-
-Source: fastText 0.9.2, ``args.cc``, ``dictionary.cc``, ``densematrix.cc``, ``fasttext.cc``.
+A word's vector is the mean of its own row, if any, and those of its character n-grams. The matrix
+is memory-mapped; a compressed file is decompressed to a temporary one. Source: fastText 0.9.2,
+``args.cc``, ``dictionary.cc``, ``densematrix.cc``, ``fasttext.cc``.
 """
 
 import os
@@ -83,9 +81,8 @@ def recognizes(head: bytes) -> bool:
 def read(path: Path, only: Collection[str] | None) -> StaticVectors:
     """Read the vectors of a fastText model.
 
-    ``only`` are the wanted words; those with no spelling in the dictionary get a vector from their
-    n-grams, unless they hold a line feed, which no list of words can. None: all words of the
-    dictionary.
+    Words of ``only`` with no spelling in the dictionary get a vector from their n-grams, unless
+    they hold a line feed, which no list of words can.
     """
     if path.suffix.lower() not in COMPRESSIONS:
         return _read(path, path, only)
