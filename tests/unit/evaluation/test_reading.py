@@ -1,8 +1,6 @@
 """Reading times: surprisals of typed words, and gains of a regression on held-out sentences."""
 
-import csv
 import json
-from itertools import chain
 
 import numpy as np
 import pytest
@@ -104,28 +102,3 @@ def test_the_command_finds_the_effect_of_a_table(model, tmp_path, whole):
     assert len(tidy) == 1 + 40 * 7
     assert {"forward_1", "length_1", "frequency_1"} < set(tidy[0].split("\t"))
     assert "forward_entropy" in elmokit(*words).stdout
-
-
-@pytest.mark.e2e
-def test_carry_goes_on_through_the_sentences_of_an_item(model, tmp_path):
-    model.save(tmp_path / "model")
-    path = table(model, tmp_path, per_item=2)
-    with path.open(encoding="utf-8", newline="") as file:
-        texts = [row["sentence"] for row in csv.DictReader(file, delimiter="\t")][::8]
-    options = ["--measure", "time", "--precision", "fp32", "--final", "--state", "carry"]
-    words = ["reading", tmp_path / "model", path, *options]
-    elmokit(*words, "-o", tmp_path / "tidy.tsv")
-    with (tmp_path / "tidy.tsv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    items = [number // 2 for number in range(40)]
-    carried = list(chain(*typed_words(model, texts, items=items, precision="fp32")))
-    alone = list(chain(*typed_words(model, texts, precision="fp32")))
-    for name, expected in (("forward", carried), ("backward", alone)):
-        figures = [float(row[name]) for row in rows]
-        assert figures == pytest.approx([getattr(word, name) for word in expected], rel=1e-4)
-    assert [word.forward for word in carried[:8]] == pytest.approx(
-        [word.forward for word in alone[:8]], rel=1e-5
-    )
-    assert abs(carried[8].forward - alone[8].forward) > 1e-3
-    result = elmokit(*words, "--sentence", "sentence", expect=2)
-    assert "--item" in result.output
