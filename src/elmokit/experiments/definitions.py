@@ -48,7 +48,7 @@ class TaskSettings:
     """Training examples to draw, after those that are held out; none: all."""
     units: Literal["words", "morphemes"] = "words"
     subset: str = "all"
-    """Part of the examples to use, one of `Task.subsets`."""
+    """Part of the examples to use, for `Task.divide`."""
     shares: tuple[float, ...] | None = None
     """The only label shares of this task; none: all of the experiment."""
 

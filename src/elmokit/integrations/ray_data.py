@@ -56,7 +56,7 @@ def embed_dataset(
 
 
 class RayLines:
-    """A `LineEmbedder` on actors of a cluster: one process reads the text and writes one file.
+    """`OwnLines` on actors of a cluster: one process reads the text and writes one file.
 
     Ray starts an actor that dies again. Leaving a ``with`` statement ends the actors, and the
     cluster if it was started here. ``address`` is as for ``ray.init``, by default ``RAY_ADDRESS``,
