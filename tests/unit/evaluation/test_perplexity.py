@@ -117,3 +117,12 @@ class TestFiles:
         assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
         assert read.skipped == {"blank": 1 + SENTENCES.count([]), "nul": 1}
         assert report.sentences == read.sentences
+
+
+def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(tmp_path):
+    model, words = toy_model(), [word for sentence in SENTENCES for word in sentence][:9]
+    by_words = perplexity(model, [words], state="reset")
+    assert by_words.tokens == 10
+    model.save(tmp_path / "model")  # a model may be named
+    for named in (model, tmp_path / "model"):
+        assert perplexity(named, [" ".join(words)], state="reset") == by_words
