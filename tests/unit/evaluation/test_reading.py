@@ -102,3 +102,16 @@ def test_the_command_finds_the_effect_of_a_table(model, tmp_path, whole):
     assert len(tidy) == 1 + 40 * 7
     assert {"forward_1", "length_1", "frequency_1"} < set(tidy[0].split("\t"))
     assert "forward_entropy" in elmokit(*words).stdout
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("edit", [
+    lambda text: text.replace("item\t", "thing\t"), lambda text: text + "i99\t1\tword\tslow\n",
+    lambda text: text.replace("\t1\t", "\t\t", 1), lambda text: text + "i99\t1\n",
+])  # fmt: skip
+def test_a_wrong_table_is_refused(model, tmp_path, edit):
+    model.save(tmp_path / "model")
+    path = table(model, tmp_path, whole=False)
+    path.write_text(edit(path.read_text(encoding="utf-8")), encoding="utf-8")
+    result = elmokit("reading", tmp_path / "model", path, "--measure", "time", expect=2)
+    assert "table.tsv" in result.output
