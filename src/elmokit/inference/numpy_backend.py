@@ -10,9 +10,9 @@ from typing import get_args
 import numpy as np
 
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
-from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
 from elmokit.inference.state import DirectionState
+from elmokit.kernels.library import Kind
 from elmokit.shapes import Float
 
 Arrays = Mapping[str, np.ndarray]
@@ -27,7 +27,7 @@ class NumPyNetwork:
     """A `Network` in fp32; ``arrays`` are a biLM's parameters."""
 
     device = "cpu"
-    precision: Precision = "fp32"
+    precision: Kind = "fp32"
 
     def __init__(self, config: BiLMConfig, arrays: Arrays) -> None:
         self.config = config

@@ -21,9 +21,9 @@ from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.bilm.softmax import build_softmax
-from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
 from elmokit.inference.state import DirectionState
+from elmokit.kernels.library import Kind
 
 ROW_BLOCK = 8
 """Block of the LSTM's products."""
@@ -43,7 +43,7 @@ class ModuleNetwork:
     ) -> None:
         self.config = config
         self.device = device
-        self.precision: Precision = "bf16" if use_bf16 else "fp32"
+        self.precision: Kind = "bf16" if use_bf16 else "fp32"
         self._device = torch.device(device)
         self.computed_by = f"PyTorch {torch.__version__} on {self._device.type}"
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))

@@ -9,7 +9,6 @@ from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.kernels.layers import ScratchBuffers
 from elmokit.kernels.library import load_kernels
 from elmokit.kernels.packed_matrix import MAX_INT8_INNER, pack_matrix
-from elmokit.kernels.training import fp32_empty, fp32_zeros
 
 from ...builders.processors import PROCESSORS, kernels_of
 from ...builders.tensor_layers import PackedCharCNN, PackedLinear, PackedLSTM
@@ -181,20 +180,3 @@ def test_lstm_equals_the_module_while_rows_end(kernels, threads, cell_dim, dim, 
     assert (kept[3:20] == out[3:20].numpy()).all()
     assert not kept[:3].any()
     assert not kept[20:].any()
-
-
-@pytest.fixture
-def other_defaults():
-    torch.set_default_device("meta")
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_device(None)
-    torch.set_default_dtype(torch.float32)
-
-
-@pytest.mark.usefixtures("other_defaults")
-def test_memory_does_not_follow_pytorchs_defaults():
-    for make in (fp32_empty, fp32_zeros):
-        made = make(2, 3)
-        assert (tuple(made.shape), made.dtype, made.device.type) == ((2, 3), torch.float32, "cpu")
-    assert not fp32_zeros(2, 3).any()

@@ -127,13 +127,6 @@ def test_a_model_directory_becomes_a_smaller_one(tmp_path, dtype, share):
 class TestFindingFiles:
     """A source is what its files hold, whatever they are called."""
 
-    def test_a_separate_softmax_is_found(self, original, tmp_path):
-        convert(original, tmp_path / "model")
-        convert(tmp_path / "model", tmp_path / "two", softmax="elmo_softmax_weights.hdf5")
-        assert convert(tmp_path / "two", tmp_path / "again").softmax
-        report = convert(tmp_path / "two", tmp_path / "third", encoder_only=True)
-        assert (report.vocabulary, report.softmax) == (None, False)
-
     def test_several_ask_for_a_choice(self, original, tmp_path):
         (original / "b.json").write_bytes((original / "options.json").read_bytes())
         with pytest.raises(FormatError, match=r"b\.json, options\.json.*--options"):

@@ -18,20 +18,6 @@ MIXES = TrainedMixes(
 )  # fmt: skip
 
 
-def test_elmo_starts_from_them(tmp_path):
-    write_mixes(MIXES, tmp_path / "m")
-    model = toy_model()
-    elmo = ELMo(model, mixes=tmp_path / "m", dropout=0.0)
-    plain = ELMo(model, num_mixes=2, layer_norm=True, dropout=0.0)
-    with torch.no_grad():
-        for k, mix in enumerate(plain.scalar_mixes):
-            mix.mix_weights.copy_(torch.from_numpy(MIXES.mix_weights[k]))
-            mix.gamma.fill_(float(MIXES.gammas[k]))
-    ids = plain.encode([["I", "sat"]])
-    for ours, other in zip(elmo(ids).mixes, plain(ids).mixes, strict=True):
-        assert torch.equal(ours, other)
-
-
 @pytest.mark.parametrize("layer_norm", ["none", "token", "batch"])
 def test_arrays_are_mixed_as_tensors_are(layer_norm):
     layers = np.random.default_rng(0).normal(1.0, 2.0, (3, 7, 4)).astype(np.float32)
