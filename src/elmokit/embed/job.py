@@ -181,9 +181,8 @@ class _Embedding:
             pass
         if text_hash != self.lines.sha256():
             raise InputError(
-                f"Cannot resume: {self.path} is complete, but was made from another text: it has "
-                f"{counts[0]:,} lines, and the given text has {self.lines.count:,} lines and "
-                f"differs. {advice}"
+                f"{self.path} was made from another text: it has {counts[0]:,} lines, and this one "
+                f"{self.lines.count:,}. {advice}"
             )
         logger.info("%s is already complete", self.path)
         return self._report(counts[0], counts[1], resumed=counts[0], new_words=0)
@@ -221,9 +220,8 @@ class _Embedding:
             if line != (index, text):
                 now = "the text ends before it" if line is None else f"it is now {shown(line[1])}"
                 raise InputError(
-                    f"Cannot resume: the text has changed. Line {index + 1} was {shown(text)} when "
-                    f"it was embedded, {now}. Give the same files in the same order, or start over "
-                    "with --overwrite."
+                    f"The text has changed. Line {index + 1} was {shown(text)} when it was "
+                    f"embedded, {now}. Give the same files in the same order, or --overwrite."
                 )
             count += 1
             self.num_words += num_words

@@ -90,11 +90,9 @@ def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
     for number, shard in enumerate(shards):
         expected = np.arange(number, num_lines, len(shards))
         if not np.array_equal(shard.line_numbers, expected):
-            whole = f"a text of {counted(num_lines, 'line')}, as all files have together,"
             raise InputError(
-                f"{shard.path} has {counted(len(shard), 'sentence')}, but shard {number}/"
-                f"{len(shards)} of {whole} has {len(expected):,}: they are not from the same "
-                "text, or one of them is incomplete."
+                f"{shard.path} has {counted(len(shard), 'sentence')}, not the {len(expected):,} of "
+                f"shard {number}/{len(shards)}: of another text, or incomplete."
             )
     return shards
 

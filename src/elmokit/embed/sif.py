@@ -83,9 +83,8 @@ class SifStatistics:
         words = [] if vocab is None else vocab.frequent_words()
         if len(words) < 2:
             raise InputError(
-                'pooling="sif" weighs words by their frequency, and this model has no vocabulary '
-                'that tells it. Use pooling="mean", or give `statistics`, a file that `elmokit '
-                "distil MODEL CORPUS -o FILE.safetensors` writes."
+                'pooling="sif" needs frequencies of words, and this model has no vocabulary. Use '
+                'pooling="mean", or give `statistics`, a .safetensors file of `elmokit distil`.'
             )
         ranks = 1.0 / np.arange(1, len(words) + 1)
         probabilities = lower_case_shares(zip(words, ranks.tolist(), strict=True))
@@ -101,10 +100,7 @@ class SifStatistics:
 
         table = safetensors_file.read_table(path)
         if table.layers != str(layers):
-            raise InputError(
-                f"{path} is a table of layers={table.layers}, not of layers={layers}. Give the "
-                "same `layers`, or distil again."
-            )
+            raise InputError(f"{path} is a table of layers={table.layers}, not layers={layers}.")
         shares = zip(table.words, table.counts.tolist(), strict=True)
         return cls(lower_case_shares(shares), table.mean, table.whitening)
 

@@ -12,6 +12,7 @@ from typing import Protocol, get_args, runtime_checkable
 import numpy as np
 
 from elmokit.bilm.config import BiLMConfig, Direction
+from elmokit.errors import InputError
 from elmokit.inference.results import Layers, OutputSlots, Results
 from elmokit.inference.state import DirectionState, LSTMState
 from elmokit.kernels.library import Kind
@@ -160,10 +161,7 @@ class Engine:
         expected = (lstm.num_layers, 2, lstm.projection_dim, lstm.cell_dim)
         actual = (*state.hidden.shape[:2], state.hidden.shape[-1], state.cell.shape[-1])
         if actual != expected:
-            raise ValueError(
-                "`state` is from another model: it must have (layers, directions, projection, "
-                f"cell) {expected}, got {actual}. Pass a state that this model returned."
-            )
+            raise InputError(f"`state` is from another model: expected {expected}, got {actual}.")
         return state.with_more_rows(num_rows)
 
 

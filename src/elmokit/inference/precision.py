@@ -66,8 +66,7 @@ def pick_device(device: Any) -> Any:
         is_there, picked = False, None
     if not is_there:
         raise InputError(
-            f"device={name!r}: PyTorch cannot compute there; it sees {num_gpus} CUDA device(s) "
-            "here. Use 'auto', 'cpu', 'cuda' or 'cuda:1'."
+            f"device={name!r}: PyTorch sees {num_gpus} CUDA device(s) here. Use 'auto' or 'cpu'."
         )
     return picked
 

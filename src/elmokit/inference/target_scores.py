@@ -234,10 +234,7 @@ class WordDistributions:
 
     def __init__(self, scores: TargetScores, *, num_top: int = 0) -> None:
         if not 0 <= num_top <= scores.num_words:
-            raise InputError(
-                f"`top` must be between 0 and the vocabulary's {scores.num_words} words, got "
-                f"{num_top}."
-            )
+            raise InputError(f"`top` must be 0 to {scores.num_words} words, got {num_top}.")
         self._scores, self._num_top = scores, num_top
 
     def table(self, num_positions: int) -> DistributionTable:

@@ -113,10 +113,7 @@ def trace(
     """
     model = open_bilm(model)
     if model.config.lexicon is not None:
-        raise InputError(
-            "The model reads characters and words by lists (config.json, `lexicon`): there are no "
-            "bytes to trace. `elmokit embed` gives its layers."
-        )
+        raise InputError("The model reads characters by lists: there are no bytes to trace.")
     form = model.config.char_vocab.normalization
     raw_words = split_sentence(sentence, model.tokenize, where="`sentence`")
     words = [normalize(raw, form) for raw in raw_words]
@@ -202,8 +199,5 @@ def _checked_weights(weights: Sequence[float] | None, num_layers: int) -> tuple[
     if weights is None:
         return (1 / num_layers,) * num_layers
     if len(weights) != num_layers or not abs(sum(weights) - 1) <= 1e-3:  # or NaN
-        raise InputError(
-            f"`weights` must be {num_layers} numbers, one per layer, with a sum of 1, got "
-            f"{', '.join(map(str, weights))}."
-        )
+        raise InputError(f"`weights` must be {num_layers} numbers with a sum of 1, got {weights}.")
     return tuple(map(float, weights))

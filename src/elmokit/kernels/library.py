@@ -48,7 +48,7 @@ def address(values: Any, *, types: Sequence[str] | None = ("float32",)) -> int:
     if not is_usable or (types is not None and name not in types):
         raise ValueError(
             f"The kernels take contiguous {' or '.join(types or ('arrays',))} on the CPU, got "
-            f"{name} of shape {tuple(values.shape)}, contiguous and on the CPU: {is_usable}."
+            f"{name} of shape {tuple(values.shape)}."
         )
     return pointer
 
