@@ -96,22 +96,6 @@ def test_wrong_options_are_refused_before_anything_is_read(embedder):
         check_state_policy("")
 
 
-def test_metadata_say_what_made_the_vectors(model, embedder):
-    import elmokit
-
-    metadata = embedder.metadata(layers="top", state="warm")
-    assert metadata["model_hash"] == model.model_hash()
-    assert metadata["tokenizer"] == {"name": "whitespace", "version": ""}
-    assert (metadata["normalization"], metadata["precision"], metadata["dtype"]) == (
-        "plain-1",
-        "fp32",
-        "float32",
-    )
-    assert (metadata["layers"], metadata["state"]) == ("top", "warm")
-    assert metadata["elmokit_version"] == elmokit.__version__
-    assert len(metadata["warm_text_sha256"]) == 64
-
-
 @pytest.mark.gpu
 def test_cuda_gives_the_same_vectors(model):
     sentences = random_sentences(40)

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 
-import numpy as np
 import pytest
 import torch
 
@@ -150,44 +149,6 @@ class TestFreezing:
             assert parameter.grad.abs().sum() > 0, name
 
 
-class TestBoundaries:
-    @pytest.mark.parametrize(
-        ("layer_norm", "keep_boundaries"),
-        [
-            ("none", False),
-            ("none", True),
-            ("token", True),
-            ("batch", False),
-            ("batch_with_boundaries", False),
-            ("batch_with_boundaries", True),
-        ],
-    )
-    def test_padded_positions_are_zero(self, model, ids, layer_norm, keep_boundaries):
-        elmo = ELMo(model, layer_norm=layer_norm, keep_boundaries=keep_boundaries, dropout=0.0)
-        out = elmo(ids)
-        assert not out.mixes[0][~out.mask].any()
-        assert (out.mixes[0][out.mask].abs().sum(dim=1) > 0).all()
-
-
-class TestLayerNorm:
-    @pytest.mark.parametrize("with_boundaries", [False, True])
-    def test_batch_norms_differ_in_counting_the_boundaries(self, model, ids, with_boundaries):
-        layers, mask = layers_of(model)
-        counted = mask.clone()
-        if not with_boundaries:  # only the words
-            counted[:, 0] = False
-            counted[torch.arange(3), mask.sum(dim=1) - 1] = False
-        expected = torch.stack(
-            [
-                (layer - layer[counted].mean()) / layer[counted].std(unbiased=False)
-                for layer in layers
-            ]
-        ).mean(dim=0)
-        layer_norm = "batch_with_boundaries" if with_boundaries else "batch"
-        out = ELMo(model, layer_norm=layer_norm, dropout=0.0)(ids)
-        torch.testing.assert_close(out.mixes[0], strip(expected, mask), atol=1e-5, rtol=1e-5)
-
-
 class TestBatch:
     @pytest.mark.parametrize("layer_norm", ["none", "token"])
     def test_padding_and_company_do_not_change_a_sentence(self, model, ids, layer_norm):
@@ -325,25 +286,3 @@ class TestSaving:
         old = elmo.state_dict()
         old |= {f"elmo.bilm.softmax.{k}": v for k, v in model.softmax.state_dict().items()}
         elmo.load_state_dict(old)
-
-
-class TestInput:
-    @pytest.mark.usefixtures("without_type_checks")
-    @pytest.mark.parametrize("word_input", [True, False])
-    @pytest.mark.parametrize(
-        ("ids", "got"),
-        [
-            (["I sat"], "list"),
-            ([["I", "sat"]], "list"),
-            ("I sat", "str"),
-            (np.ones((1, 2, 50), dtype=np.int64), "ndarray"),
-            (torch.ones(1, 2, 50), "float32"),
-            (torch.ones(1, 2, dtype=torch.bool), "bool"),
-        ],
-    )
-    def test_anything_but_ids_is_told_how_to_make_them(self, word_input, ids, got):
-        model = toy_model(words=word_input)
-        shape = r"\(B, T\)" if word_input else r"\(B, T, \d+\)"
-        for call in (ELMo(model), model):
-            with pytest.raises(TypeError, match=rf"{shape}.*{got}.*\n.*encode\(.*batch_to_ids\("):
-                call(ids)

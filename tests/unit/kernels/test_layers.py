@@ -82,21 +82,6 @@ def test_what_is_not_a_number_stays_visible(kernels, kind, dim):
         assert not out[[0, 2]].isnan().any()
 
 
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 3e38, -3e38])
-@pytest.mark.parametrize("dim", [16, 19])
-def test_int8_has_an_answer_for_every_value(kernels, value, dim):
-    """In rows and in the matrix: a row or column of its own, and no other is touched."""
-    x, weight, bias = normal(3, dim), normal(4, dim, seed=1), torch.zeros(4)
-    expected = PackedLinear(kernels, weight, bias, "int8")(x, torch.empty(3, 4))
-    x[1, dim - 3] = weight[2, 1] = value
-    out = PackedLinear(kernels, weight, bias, "int8")(x, torch.empty(3, 4))
-    others = torch.tensor([0, 2]), torch.tensor([0, 1, 3])
-    assert torch.equal(out[others[0]][:, others[1]], expected[others[0]][:, others[1]])
-    if not np.isfinite(value):
-        assert out[1].isnan().all()
-        assert out[:, 2].isnan().all()
-
-
 def test_an_int8_product_whose_sum_would_overflow_is_refused(kernels):
     weight = torch.ones(1, MAX_INT8_INNER + 1)
     with pytest.raises(ValueError, match=r"int8.*66,311.*\(1, 66,312\)"):

@@ -14,7 +14,6 @@ from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
-from elmokit.weights.readers.registry import FORMATS
 from elmokit.weights.stored_bilm import read_bilm
 
 from ...builders import foreign_models as foreign
@@ -138,17 +137,6 @@ class TestFindingFiles:
         (original / "below").mkdir()
         (original / "below" / "other.ckpt").write_bytes(foreign.table([]))
         convert(original / "b.hdf5", tmp_path / "other", options="b.json")
-
-    def test_what_is_no_model_is_said_to_be_none(self, tmp_path):
-        folder = tmp_path / "folder"
-        folder.mkdir()
-        (folder / "thesis.txt").write_text("ELMo\n")
-        (folder / "weights.hdf5").write_text("not HDF5")
-        with pytest.raises(FormatError, match=r"holds other: thesis\.txt, weights") as raised:
-            convert(folder, tmp_path / "model")
-        for kind in FORMATS:
-            assert kind.name in str(raised.value)
-            assert kind.files in str(raised.value)
 
     def test_several_kinds_ask_for_a_choice(self, original, tmp_path):
         arrays = read_datasets(original / "weights.hdf5")

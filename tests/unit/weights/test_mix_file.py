@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 
 from elmokit.bilm.scalar_mix import LayerMixes
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 from elmokit.inference.elmo import ELMo
 from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
 
@@ -30,16 +30,6 @@ def test_arrays_are_mixed_as_tensors_are(layer_norm):
         np.testing.assert_allclose(
             mixes.mix(index, layers), expected.detach().numpy(), rtol=1e-5, atol=1e-6
         )
-
-
-def test_what_the_file_says_is_not_said_otherwise(tmp_path):
-    write_mixes(MIXES, tmp_path / "m")
-    model = toy_model()
-    assert len(ELMo(model, mixes=tmp_path / "m", num_mixes=2, layer_norm=True).scalar_mixes) == 2
-    with pytest.raises(InputError, match=r"`num_mixes` is 5, but that of .* is 2"):
-        ELMo(model, mixes=tmp_path / "m", num_mixes=5)
-    with pytest.raises(InputError, match=r"`layer_norm` is 'none', but that of .* is 'token'"):
-        ELMo(model, mixes=tmp_path / "m", layer_norm=False)
 
 
 def test_what_was_trained_is_kept(tmp_path):
