@@ -177,6 +177,7 @@ class _Embedding:
         text_hash = stored.pop(_TEXT_HASH, None)
         advice = "Repeat the original command, or start over with --overwrite."
         Identity(self.metadata).refuse_changes({"config": stored}, self.path, advice)
+        # the hash is that of all lines, which have to be read
         for _ in self.lines:
             pass
         if text_hash != self.lines.sha256():
@@ -236,6 +237,7 @@ class _Embedding:
                 pending.append((index, text))
                 yield text
 
+        # the embedder reads some lines ahead, so texts wait here for their vectors
         stream = self.embedder.stream(lines(), initial_state=self.parts.last_state())
         total_bytes, words_before = self.text.total_bytes, self.num_words
         rows: list[_Row] = []

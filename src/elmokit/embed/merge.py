@@ -137,7 +137,8 @@ def _blocks(shards: Sequence[VectorSequence]) -> Iterator[Block]:
 
     block, num_bytes = empty(), 0
     for line in range(sum(map(len, shards))):
-        tokens, vectors = next(streams[line % len(streams)])  # each shard has every N-th line
+        # shard i of N has the lines i, i + N, i + 2N, …
+        tokens, vectors = next(streams[line % len(streams)])
         block.indices.append(line)
         if keys is not None and block.keys is not None:
             block.keys.append(keys[line % len(keys)][line // len(keys)])

@@ -94,6 +94,7 @@ class PartStore(Pieces):
             with _opened(path) as file:
                 texts, tokens = json.loads(file["sentences"].tobytes())
                 shapes = file["shapes"]
+                # all values are one vector: cut it where each sentence ends
                 ends = np.cumsum(shapes.prod(axis=1))
                 pieces = np.split(file["values"], ends[:-1])
                 vectors = [v.reshape(s) for v, s in zip(pieces, shapes, strict=True)]

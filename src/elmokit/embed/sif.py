@@ -66,6 +66,7 @@ class SifStatistics:
         rows = _unit(vectors)
         mean = share @ rows  # (*layers, E)
         centered = rows - mean[..., None, :]
+        # of all layers at once: leading axes are those of the layers
         covariance = np.swapaxes(centered, -1, -2) @ (centered * share[:, None])
         variances, axes = np.linalg.eigh(covariance)  # ascending
         has_variance = variances > _LEAST_SHARE * variances[..., -1:]
@@ -73,6 +74,7 @@ class SifStatistics:
         if remove is not None:
             scales = np.ones_like(scales)
             scales[..., scales.shape[-1] - remove :] = 0.0
+        # A diag(s) A^T: into the axes of the components, scaled there, and back
         whitening = (axes * scales[..., None, :]) @ np.swapaxes(axes, -1, -2)
         return cls(probabilities, mean.astype(np.float32), whitening.astype(np.float32))
 

@@ -105,6 +105,7 @@ class Engine:
         hidden, cell = state.hidden, state.cell
         rows = slice(0, len(sentences))
         for index, direction in enumerate(get_args(Direction)):
+            # rows beyond the batch keep their state
             before = hidden[:, index, rows], cell[:, index, rows]
             hidden[:, index, rows], cell[:, index, rows] = self.read(
                 direction, vectors, sentences, before, results=results
@@ -134,6 +135,7 @@ class Engine:
         if not is_ordered:
             state = state[0][:, order], state[1][:, order]
         reader = self.network.start(direction, vectors, state)
+        # all tokens on end, sentence after sentence; ``first`` is where each begins
         lengths = lengths[order]
         tokens = np.concatenate([np.zeros(0, dtype=np.int64), *(sentences[i] for i in order)])
         first = np.cumsum(lengths) - lengths

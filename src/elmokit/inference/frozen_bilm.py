@@ -114,6 +114,7 @@ class FrozenBiLM:
         self, real: Integer[np.ndarray, "P ..."], lengths: Sequence[int], state: LSTMState | None
     ) -> EngineOutput:
         """Run sentences given as the ids of all their tokens, boundaries included, on end."""
+        # the kernels would read beyond their tables
         _check_ids(real, self._num_ids)
         real = real.astype(self._ids_dtype)
         # a row's bytes stand for its word, here and in the cache

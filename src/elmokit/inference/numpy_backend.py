@@ -128,6 +128,7 @@ class _Layer:
         self.config, cell_dim = config.lstm, config.lstm.cell_dim
         bias = arrays[f"{name}.bias"].copy()
         bias[cell_dim : 2 * cell_dim] += np.float32(FORGET_OFFSET)
+        # sigmoid(x) = tanh(x / 2) / 2 + 1 / 2: the halves of x are taken into the weights once
         halves = np.full((4, cell_dim), 0.5, dtype=np.float32)
         halves[2] = 1  # g has no sigmoid
         halves = halves.reshape(-1)
@@ -183,6 +184,7 @@ class _NumPyReader:
     def read(
         self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
     ) -> np.ndarray:
+        # a block of the last step may reach beyond the last row, so there is one more block
         padded = np.zeros(_whole_blocks(len(index)) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
         x = self._vectors[padded]  # (P + some, D)

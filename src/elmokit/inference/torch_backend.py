@@ -134,6 +134,7 @@ class _ModuleReader:
     def read(
         self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
     ) -> np.ndarray:
+        # a block of the last step may reach beyond the last row, so there is one more block
         padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
         x = self._vectors[torch.from_numpy(padded).to(self._vectors.device)]  # (P + some, D)

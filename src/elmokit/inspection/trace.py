@@ -164,6 +164,7 @@ def _characters(
                 values=np.maximum(best, 0) if cnn.activation == "relu" else np.tanh(best),
             )
         )  # fmt: skip
+    # the order of the widths is that of the network's own concatenation
     x = np.concatenate([answer.values for answer in filters])  # (F,)
     highways = []
     for number in range(cnn.num_highway):
