@@ -73,7 +73,7 @@ def test_a_damaged_tensor_is_noticed(prefix):
         data = bytearray(shard.read_bytes())
         data[len(data) // 2] ^= 1
         shard.write_bytes(data)
-    with pytest.raises(FormatError, match=r"checksum .*model\.ckpt-7\.index"):
+    with pytest.raises(FormatError, match="checksum of the index"):
         read_all(prefix)
 
 
