@@ -50,8 +50,6 @@ _Row = tuple[int, str, list[str], np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedReport:
-    """The result of an embedding job."""
-
     output: Path | str
     """A string for an address."""
     sentences: int
@@ -158,8 +156,6 @@ def _block(rows: list[_Row]) -> Block:
 
 @dataclass
 class _Embedding:
-    """One run of `embed_lines`, with checked options."""
-
     embedder: Any
     text: NumberedLines
     lines: LineShare

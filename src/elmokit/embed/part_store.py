@@ -49,7 +49,6 @@ class PartStore(Pieces):
 
     @property
     def num_sentences(self) -> int:
-        """Number of finished sentences."""
         return 0 if self.latest is None else _range_of(self.latest)[1]
 
     def add(self, first: int, block: Block, state: LSTMState | None) -> None:

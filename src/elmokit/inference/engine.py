@@ -64,8 +64,6 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class EngineOutput:
-    """The result of a batch."""
-
     vectors: list[np.ndarray]
     """For each sentence float32 (L, W, 2D), or (W, 2D) if not all layers are wanted."""
     state: LSTMState

@@ -130,8 +130,6 @@ class _PackedTokenEncoder:
 
 
 class _PackedReader:
-    """A `Reader`: one direction's stack and its state."""
-
     def __init__(
         self, stack: list[PackedLSTM], skip: bool, vectors: np.ndarray, state: DirectionState
     ) -> None:

@@ -171,8 +171,6 @@ class _Layer:
 
 
 class _NumPyReader:
-    """A `Reader`: one direction's stack and its state."""
-
     def __init__(
         self, stack: list[_Layer], skip: bool, vectors: np.ndarray, state: DirectionState
     ) -> None:

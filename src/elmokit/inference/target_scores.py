@@ -203,7 +203,6 @@ class _Clusters:
 
 
 def log_softmax(scores: Float[np.ndarray, "*X V"]) -> Float[np.ndarray, "*X V"]:
-    """Return log-probabilities over the last axis."""
     return scores - _log_sum_exp(scores, axis=-1, keepdims=True)
 
 
@@ -233,15 +232,12 @@ class DistributionTable:
 
 
 class WordDistributions:
-    """Measures distributions of a softmax."""
-
     def __init__(self, scores: TargetScores, *, num_top: int = 0) -> None:
         if not 0 <= num_top <= scores.num_words:
             raise InputError(f"`top` must be 0 to {scores.num_words} words, got {num_top}.")
         self._scores, self._num_top = scores, num_top
 
     def table(self, num_positions: int) -> DistributionTable:
-        """Return a table to be filled by `measure`."""
         shape = (num_positions, self._num_top)
         return DistributionTable(
             ranks=np.empty(num_positions, np.int32),

@@ -67,7 +67,6 @@ class ModuleNetwork:
         return module
 
     def arithmetic(self) -> AbstractContextManager:
-        """Return the context in which to call the modules."""
         if not self._use_bf16:
             return nullcontext()
         return torch.autocast(self._device.type, dtype=torch.bfloat16)
@@ -110,8 +109,6 @@ class ModuleNetwork:
 
 
 class _ModuleReader:
-    """A `Reader`: one direction's stack and its state."""
-
     @torch.inference_mode()
     def __init__(
         self,

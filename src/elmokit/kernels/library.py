@@ -130,8 +130,6 @@ class Library:
 
 
 class Kernels(Library):
-    """The library of inference."""
-
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         super().__init__(library, interface)
         self.has_matrix_unit = bool(self._ask("has_tiles"))

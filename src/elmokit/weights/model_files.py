@@ -42,8 +42,6 @@ FILE_MANAGER_FILES = (".DS_Store", "desktop.ini", "Thumbs.db")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDirConfig:
-    """The contents of ``config.json``."""
-
     model_type: str = MODEL_TYPE
     """Identifies our directories."""
     elmokit_version: str = ""
@@ -150,7 +148,6 @@ def _words_read(directory: Path) -> int:
 
 
 def read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
-    """Return the vocabulary of a model, if it has one."""
     path = directory / VOCAB_NAME
     if not path.exists():
         if config.has_vocab:

@@ -71,8 +71,6 @@ def record_batch(block: Block, schema: pa.Schema) -> pa.RecordBatch:
 
 
 class Writer:
-    """Writes a row group per block."""
-
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         self._schema = schema_of(metadata)
         self._writer = parquet.ParquetWriter(

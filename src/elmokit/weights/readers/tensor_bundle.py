@@ -45,8 +45,6 @@ _OTHER_DTYPE = np.dtype("V1")
 
 @dataclass(frozen=True)
 class BundleEntry:
-    """Where a tensor is."""
-
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -80,7 +78,6 @@ class TensorBundle:
         return Path(f"{self.prefix}.data-{shard:05d}-of-{self.num_shards:05d}")
 
     def read(self, dataset: BundleEntry) -> np.ndarray:
-        """Read a tensor and check its CRC."""
         entry, count = dataset, math.prod(dataset.shape)
         path = self.shard_path(entry.shard)
         where = f"{path}: tensor `{entry.name}` of shape {entry.shape}"
