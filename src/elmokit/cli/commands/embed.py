@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import duration, emit_json
+from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
 from elmokit.embed.formats.registry import describe_formats, suffixes
 from elmokit.errors import InputError
@@ -193,10 +193,10 @@ def bench(
     threads: options.ThreadsOption = None,
     json: bool = False,
 ) -> None:
-    """Measure embedding speed on this CPU: tokens/s and the time for a text.
+    """Measure embedding speed on this CPU.
 
     Args:
-        text: Text to time, read in part; default: demo text.
+        text: Text of the kind to embed, read in part; default: demo text.
         seconds: Duration of each of the six measurements.
     """
     from elmokit.embed.bench import bench as measure
@@ -215,9 +215,3 @@ def bench(
         )
     typer.echo(f"CPU threads: {report.threads}; computed by {report.computed_by}")
     typer.echo("`embed` is faster than this on text whose words repeat.")
-    if report.corpus is not None:
-        times = ", ".join(
-            f"{name} {duration(max(1, 3600 * hours))}"
-            for name, hours in report.corpus.hours.items()
-        )
-        typer.echo(f"The text has about {report.corpus.tokens:,} tokens, which take about: {times}")
