@@ -158,7 +158,7 @@ def test_explore_serves_until_it_is_interrupted(places, tmp_path):
 
 def test_plot_draws_a_run(tmp_path):
     pytest.importorskip("matplotlib")
-    assert "training run" in elmokit("plot", tmp_path, "-o", tmp_path / "x.png", expect=2).stderr
+    assert "no run" in elmokit("plot", tmp_path, "-o", tmp_path / "x.png", expect=2).stderr
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 5.0}\n')
     done = elmokit("plot", tmp_path, "-o", tmp_path / "x.png")
     assert "1 row" in done.stdout
