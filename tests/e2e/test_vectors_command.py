@@ -5,6 +5,8 @@ from importlib.resources import files
 
 import pytest
 
+from elmokit.corpus.shards import write_shards
+
 from ..builders.command_line import elmokit
 
 pytestmark = pytest.mark.e2e
@@ -67,3 +69,12 @@ def test_korean_vectors_of_morphemes_feed_a_task(corpus, korean_model, tmp_path)
     assert json.loads(done.stdout)["dev"] == 100.0
     answers = elmokit("predict", tmp_path / "run", "-", given=TEXT).stdout
     assert len(answers.splitlines()) == 2
+
+
+def test_damaged_shards_are_refused_before_anything_is_written(tmp_path):
+    write_shards([["by", "the", "river"]] * 20, tmp_path / "shards", metadata={"sources": []})
+    path = tmp_path / "shards" / "shard-00000.bin"
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    refused = elmokit("vectors", tmp_path / "shards", "-o", tmp_path / "v.bin", expect=2).stderr
+    assert "shard-00000.bin: damaged" in refused
+    assert not (tmp_path / "v.bin").exists()
