@@ -8,6 +8,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import TaskListeners, progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.tasks.inputs.settings import EmbeddingKind
 from elmokit.tasks.registry import TASKS, find_task
@@ -85,6 +86,7 @@ def train(
         path or find_split(data or Path(), split, suffixes)
         for path, split in ((train, "train"), (dev, "dev"))
     )
+    choose_threads(threads)
     with progress_bar("layers") as update:
         shown = TaskListeners(update)
         result = train_task(
