@@ -9,6 +9,7 @@ dev files never. A paragraph a line, a blank line between folders.
 import argparse
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import fsspec
@@ -31,7 +32,10 @@ TOKENS = ("ner-en-btc", "ner-en-wnut17")
 
 def texts(data: Path) -> Iterator[str]:
     """Yield the paragraphs, each once, with an empty one after each folder."""
-    yield from squad(data / "squad-v1.1")
+    for article in json.loads("\n".join(lines(data / "squad-v1.1")))["data"]:
+        for paragraph in article["paragraphs"]:
+            yield paragraph["context"]
+            yield from (question["question"] for question in paragraph["qas"])
     yield ""
     for folder, fields in JSON_LINES.items():
         seen = set[str]()
@@ -44,24 +48,12 @@ def texts(data: Path) -> Iterator[str]:
     for line in lines(data / "ud-en-ewt"):
         if line.startswith("# text = "):
             yield line.removeprefix("# text = ")
-    yield ""
-    for folder in TOKENS:
-        words: list[str] = []
-        for line in lines(data / folder):
-            if line:
-                words.append(line.split("\t")[0])
-            elif words:
-                yield " ".join(words)
-                words = []
+    for folder in TOKENS:  # a blank line ends a sentence
         yield ""
-
-
-def squad(folder: Path) -> Iterator[str]:
-    """Yield each paragraph and its questions."""
-    for article in json.loads("\n".join(lines(folder)))["data"]:
-        for paragraph in article["paragraphs"]:
-            yield paragraph["context"]
-            yield from (question["question"] for question in paragraph["qas"])
+        for is_word, rows in groupby(lines(data / folder), key=bool):
+            if is_word:
+                yield " ".join(row.split("\t")[0] for row in rows)
+    yield ""
 
 
 def lines(folder: Path) -> Iterator[str]:
@@ -72,7 +64,6 @@ def lines(folder: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the text."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
