@@ -11,7 +11,7 @@ from itertools import product, starmap
 from pathlib import Path
 
 from elmokit.cli.error_messages import exit_on_user_error
-from elmokit.files.atomic import atomic_file
+from elmokit.files.atomic import atomic_file, check_target
 from elmokit.metrics.span_f1 import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.reading import find_split
@@ -44,9 +44,10 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("directories", type=Path, nargs="+", metavar="DIR")
     options = parser.parse_args()
-    splits = product(options.directories, ("dev", "train"))
+    paths = list(starmap(find_split, product(options.directories, ("dev", "train"))))
+    check_target(options.output, inputs=paths, overwrite=True)
     sentences = []
-    for path in starmap(find_split, splits):
+    for path in paths:
         for sentence in read_columns(path):
             tags = common_tags(sentence.tokens, sentence.tags)
             rows = zip(sentence.tokens, tags, strict=True)
