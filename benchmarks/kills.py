@@ -34,6 +34,8 @@ FREQUENT = {
 """(Module, name) -> value, in the processes that are killed and in the one that is not."""
 
 NEEDED = (
+    *(f"cli.commands.{name}" for name in
+      ("pretrain", "finetune", "embed", "train", "experiment", "vectors", "vocab")),
     "training.pretraining.finetune", "embed.job", "tasks.runs.train_task", "vectors.training",
     "experiments.run_experiment", "text.word_counter",
 )  # fmt: skip
@@ -264,11 +266,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", metavar="NAME")
     options = parser.parse_args()
-    from elmokit.cli import COMMANDS
-
-    commands = (f"cli.commands.{name.replace('-', '_')}" for name in COMMANDS)
-    for name in (*commands, *NEEDED):  # in this process, so that forks need not
+    for name in NEEDED:  # in this process, so that forks need not
         import_module(f"elmokit.{name}")
+    for module, name in FREQUENT:
+        getattr(import_module(module), name)  # fails if it has another name by now
     import torch
 
     torch.set_num_threads(1)
