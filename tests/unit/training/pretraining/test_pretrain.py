@@ -161,15 +161,3 @@ def test_a_gpu_learns_what_a_cpu_learns(kind, num_samples, precision, tolerance,
     assert found["cuda"] == pytest.approx(found["cpu"], rel=tolerance)
     expected = pytest.approx(found["cpu, on other sentences"], rel=tolerance)
     assert found["cuda, on other sentences"] == expected
-
-
-@pytest.mark.gpu
-def test_a_run_that_was_stopped_on_a_gpu_goes_on_on_a_cpu(corpus, tmp_path):
-    model = dataclasses.replace(CONFIG.model, dropout=0.0)
-    config, found = dataclasses.replace(CONFIG, model=model), []
-    for device in ("cuda", "cpu"):
-        run_dir = tmp_path / device
-        pretrain(config, [corpus], run_dir, RunOptions(limits=Limits(tokens=200), device=device))
-        longer = RunOptions(limits=Limits(tokens=400), resume=True, device="cpu")
-        found.append(pretrain(config, [corpus], run_dir, longer).perplexity.mean)
-    assert found[0] == pytest.approx(found[1], rel=2e-3)
