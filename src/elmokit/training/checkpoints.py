@@ -20,7 +20,7 @@ from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json
 from elmokit.jobs.job import Pieces
 from elmokit.weights.arrays import FLOATS
-from elmokit.weights.tensor_files import read_tensors
+from elmokit.weights.model_dir import read_tensors
 
 NUM_KEPT = 2
 METADATA = "metadata.json"

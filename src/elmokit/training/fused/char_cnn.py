@@ -12,8 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
-from elmokit.kernels.buffers import fp32_empty, fp32_zeros
-from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
+from elmokit.kernels.training import TrainingKernels, check_ids, fp32_empty, fp32_zeros, kernels_for
 
 
 def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:

@@ -14,8 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from elmokit.bilm.lstmp import LSTMConfig, LSTMWeights
-from elmokit.kernels.buffers import fp32_empty
-from elmokit.kernels.training import TrainingKernels
+from elmokit.kernels.training import TrainingKernels, fp32_empty
 
 Gradients = tuple[Tensor | None, ...]
 

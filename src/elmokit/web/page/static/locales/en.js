@@ -85,7 +85,7 @@ export const en = {
   predict: {
     title: "Next and previous word",
     lead: "The forward model sees only the words before a position, the backward model only the words after it. Neither sees the word itself. Choose a candidate to put it into your sentence.",
-    legend: "w<t, w>t: the words before and after; W, b: output layer, tied between the directions. “Both” combines two separate models: ELMo was never trained to fill gaps.",
+    legend: "w<t, w>t: the words before and after; W, b: output layer, tied between the directions. “Both” combines two separate models: ELMo was never trained to fill gaps. The direction that you point at, at first the forward one, does not see the words that are struck through.",
     forward: "from the words before", backward: "from the words after", both: "from both sides",
     put: "{word}, {p}: put it into the sentence", rank: "rank {rank}",
     note: "p(w) is estimated from the word’s rank in the vocabulary. H is the entropy of the distribution: how uncertain the word at this position is. Sentences start from the model’s warm state.",
