@@ -173,7 +173,7 @@ def prepare_text(
     spelling = learn_spelling(shards, fixed_vocab)
     spelling.write(run_dir / SPELLING)
     _check_language(shards, fixed_vocab)
-    _warn_of_repeats(repeats, has_valid_text=bool(sources.valid))
+    _warn_of_repeats(repeats)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
 
 
@@ -254,21 +254,18 @@ def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
         )
 
 
-def _warn_of_repeats(repeats: Repeats, *, has_valid_text: bool) -> None:
+def _warn_of_repeats(repeats: Repeats) -> None:
     repeated, shared = repeats.repeated_share(), repeats.shared_share()
     if shared > MAX_REPEATED_SHARE:
         log.warning(
             "%.0f %% of the validation text is also in the corpus (by words, in sentences that "
-            "occur in both), so its perplexity is measured on training text. %s", 100 * shared,
-            "Give other validation text, or leave these sentences out of the corpus."
-            if has_valid_text else "It was held out from a corpus that repeats itself.",
+            "occur in both), so its perplexity is measured on training text", 100 * shared
         )  # fmt: skip
     if repeated > MAX_REPEATED_SHARE:
         log.warning(
-            "%.0f %% of the corpus repeats itself (by words, in sentences that occurred before). "
-            "If they are copies, leave repeated lines out: awk '!seen[$0]++' IN > OUT",
-            100 * repeated,
-        )
+            "%.0f %% of the corpus repeats itself (by words, in sentences that occurred before): "
+            "awk '!seen[$0]++' IN > OUT leaves copies of lines out", 100 * repeated
+        )  # fmt: skip
 
 
 def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
