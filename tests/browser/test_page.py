@@ -123,37 +123,12 @@ def wait_for_text(page, text):
     page.wait_for_function("(text) => document.getElementById('sentence').value === text", arg=text)
 
 
-def test_candidates_show_what_their_direction_does_not_see_with_the_keyboard_too(
-    browser_page, toy_site, show
-):
-    page = browser_page(f"{toy_site}#lang=en&text=a+light+bag&word=1")
-    for way, unseen in (("backward", "a"), ("forward", "bag")):
-        show(page, "predict", ".bars button")
-        page.locator(f"#predict .{way} .bars button:enabled").first.focus()
-        page.wait_for_selector(f"#predict .unseen:text-is('{unseen}')")
-        assert page.locator("#predict .unseen").count() == 1
-
-
 @pytest.mark.parametrize(("tag", "language"), [("ko-KR", "ko"), ("kok-IN", "en")])
 def test_the_page_has_the_language_of_the_browser(new_page, toy_site, tag, language):
     page = new_page(locale=tag)
     page.goto(toy_site)
     page.wait_for_selector(f"html[lang={language}] #sentence")
     page.close()
-
-
-def test_a_candidate_replaces_its_word_alone(browser_page, toy_site, show):
-    page = browser_page(f"{toy_site}#lang=en&text=A++bank+of+the+river.&word=1")
-    show(page, "predict", ".bars li")
-    candidate = page.locator("#predict .forward .bars button:enabled").first
-    word = candidate.locator(".name").inner_text()
-    candidate.click()
-    wait_for_text(page, f"A  {word} of the river.")
-    pressed = ".sentence .word[aria-pressed=true]"
-    page.wait_for_function(
-        "([at, word]) => document.querySelector(at)?.innerText === word", arg=[pressed, word]
-    )
-    assert page.locator(pressed).count() == 1
 
 
 def test_a_candidate_does_not_grow_together_with_its_neighbor(browser_page, toy_site, show):

@@ -74,13 +74,19 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _is_running(directory: Path) -> bool:
     """Return whether something was written lately, and a finished model not after it."""
-    log, model = directory / METRICS_FILE, directory / CONFIG_NAME
-    # without a log the text is being prepared
-    written = [log] if log.exists() else [directory, *directory.rglob("*")]
-    last = max((path.stat().st_mtime for path in written if path.exists()), default=0.0)
-    if model.exists() and last - model.stat().st_mtime < _COPIED_WITHIN_SECONDS:
+    log = directory / METRICS_FILE
+    # without a log the text is being prepared, by files that come and go
+    last = max(map(_changed, [log] if log.exists() else [directory, *directory.rglob("*")]))
+    if last - _changed(directory / CONFIG_NAME) < _COPIED_WITHIN_SECONDS:
         return False
     return time.time() - last < _QUIET_SECONDS
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def check_run_dir(directory: Path) -> None:
