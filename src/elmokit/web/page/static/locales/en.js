@@ -50,13 +50,13 @@ export const en = {
   tour: {
     title: "Guided tour", start: "Guided tour: 8 stops", back: "Back", next: "Next", end: "Done", close: "Close the tour",
     near: "Before ELMo a word had one vector; compare the neighbors it has without and with its sentence.",
-    map: "Move the layer from 0 to 2: one point becomes many, and meanings part.",
+    map: "Move the layer from 0 to 2: one point becomes many, and meanings part to some extent.",
     follow: "See how the word is made into a vector: bytes, filters, gates, and two LSTMs.",
     predict: "The vectors come from two language models that were trained to guess words; see what each expects here.",
     surprise: "The better the guesses, the fewer bits a word costs: this is what training reduces.",
     reach: "Change a word: one model carries the change to the right, the other to the left.",
     mixture: "A task mixes the layers with weights of its own; move them and watch the neighbors.",
-    tasks: "Put into a task’s input, the mixture raises its score, most of all with few labels.",
+    tasks: "Put into a task’s input, the mixture usually raises its score; see in which tasks it gains more with few labels.",
   },
   follow: {
     title: "Follow a word",
