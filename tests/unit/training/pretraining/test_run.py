@@ -166,7 +166,7 @@ class TestBatchGrowth:
         with pytest.raises(ConfigError, match=r"batch_growth.* 2 .* 7 "):
             TrainConfig(batch_size=4, batch_growth=((0.5, 7),)).check_rows(2)
         build(train={"batch_growth": ((0.5, 6),)}).run()
-        with pytest.raises(ConfigError, match="4 processes.*6 rows"):  # of the checkpoint
+        with pytest.raises(ConfigError, match=r"4 processes.*6 rows"):  # of the checkpoint
             build(24, size=4)
 
 
