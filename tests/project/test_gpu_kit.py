@@ -55,7 +55,7 @@ def test_it_tests_measures_trains_and_packs(kit, prepared, monkeypatch, capsys):
     settings = [f"--set={key}={value}" for key, value in TOY.items()]
     arguments = [
         "run", prepared / "kit.tar", "--valid", prepared / "held.txt", "--vocab",
-        prepared / "vocab.txt", "-o", prepared / "out", "--device", "cpu", "--minutes", 0.08,
+        prepared / "vocab.txt", "-o", prepared / "out", "--device", "cpu", "--minutes", 0.15,
         "--reserve-minutes", 0.0, "--trial-seconds", 1, "--ways", "loop", "cudnn", "--tests",
         *settings,
     ]  # fmt: skip
