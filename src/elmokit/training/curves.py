@@ -99,7 +99,9 @@ def check_run_dir(directory: Path) -> None:
             f"`elmokit explore --task {quoted(directory)}`."
         )
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
-        raise InputError(f"{directory} has neither {RUN_FILE} nor {METRICS_FILE}: it is no run.")
+        raise InputError(
+            f"{directory} is no training run: it has no {RUN_FILE} and no {METRICS_FILE}."
+        )
 
 
 def plot_run(directory: Path, path: Path) -> TrainingRun:
