@@ -176,16 +176,3 @@ class TestFinetune:
         assert result.before["in_domain"].mean == saved["in_domain"]["mean"]
         assert result.before["in_domain"].forward == np.inf
         assert np.isfinite(result.after["in_domain"].mean)
-
-    def test_the_model_knows_its_base(self, save, domain, tmp_path):
-        scores = {
-            "scores": {"names": "71.0"},
-            "scores_note": "in percent",
-        }  # not those of the new one
-        model_path = save(training={"steps": 90, "corpus": "news", **scores})
-        self.run(model_path, domain, tmp_path)
-        facts = load_model(tmp_path / "tuned").training_metadata
-        base_hash = load_model(model_path).model_hash()
-        assert facts["base_model"] == {"name": "base", "hash": base_hash}
-        assert facts["base"] == {"steps": 90, "corpus": "news"}
-        assert facts["steps"] == 10
