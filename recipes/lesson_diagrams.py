@@ -9,9 +9,10 @@ unit vectors of the packaged model are.
 import json
 
 import numpy as np
+import torch
 from diagrams import BLUE, FOLDER, GRAY, ORANGE, SENTENCES, TEAL, VIOLET, Drawing
 
-FIRST = FOLDER.parents[1] / "src/elmokit/web/page/static/packs/first.json"
+FIRST = FOLDER.parents[1] / "src/elmokit/web/page/static/packs/first.js"
 TEXTS = {
     "en": {
         "one_hot": "one-hot", "matrix": "matrix: 5 words, 3 dimensions", "row": "the word's row",
@@ -34,9 +35,9 @@ TEXTS = {
 
 
 def lookup(words: dict[str, str], name: str) -> None:
-    """Draw the product of a one-hot vector with a matrix, which is one of its rows."""
+    """Draw the product of a one-hot vector with a matrix, that of step 1: one of its rows."""
     sheet = Drawing(720, 210, f"{words['one_hot']} → {words['row']}")
-    matrix = np.random.default_rng(0).normal(size=(5, 3))
+    matrix = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     sheet.text(110, 24, words["one_hot"], size=13)
     sheet.text(380, 24, words["matrix"], size=13)
     sheet.text(620, 24, words["row"], size=13)
@@ -98,7 +99,7 @@ def used_layers(words: dict[str, str], name: str) -> None:
 
 def senses(language: str, words: dict[str, str], name: str) -> None:
     """Draw the vectors of one word in three sentences, moving from layer 0 to layer 2."""
-    entry = json.loads(FIRST.read_text(encoding="utf-8"))[language]
+    entry = json.loads(FIRST.read_text(encoding="utf-8").partition("=")[2])[language]
     sheet = Drawing(430, 380, " / ".join(one["text"] for one in entry["sentences"]))
     colors = (TEAL, TEAL, ORANGE)
     places = np.stack([_triangle(cosines) for cosines in entry["cosines"]])  # (L, 3, 2)

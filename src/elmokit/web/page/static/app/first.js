@@ -1,6 +1,6 @@
 /** What the page opens with: one word in three sentences, and its vectors layer by layer. */
 
-import { cosine, layersOf, readPack, vector } from "./occurrences.js";
+import { first } from "../packs/first.js";
 import { isStill, useGlide } from "./glide.js";
 import { onPlane } from "./plane.js";
 import { atStop } from "./tour.js";
@@ -8,13 +8,11 @@ import { Failure, Slider, html, number, useAsync, useEffect, useKept, usePage, u
 
 const SIZE = [400, 210];
 const PAIRS = [[0, 1], [0, 2], [1, 2]];
-const SECONDS_OF_LAYERS = [0.3, 1.7]; // when the play goes on to layer 1, and to 2
+const SECONDS_OF_LAYERS = [0, 1.6]; // when the play goes on to layer 1, and to 2
 
 export function FirstView() {
-  const { compute, language } = usePage();
-  const packs = useAsync(() => readPack("packs/first.json", compute.catalog.version), []);
-  if (packs.error) return html`<${Failure} error=${packs.error} />`;
-  return packs.value && html`<${OneWord} key=${language} pack=${packs.value[language]} />`;
+  const { language } = usePage();
+  return html`<${OneWord} key=${language} pack=${first[language]} />`;
 }
 
 function OneWord({ pack }) {
@@ -78,6 +76,7 @@ function useLive(pack, text) {
   const { compute, info, words } = usePage();
   const isOther = info !== null && info.hash !== pack.model.hash;
   return useAsync(async () => {
+    const { cosine, layersOf, vector } = await import("./occurrences.js"); // the first view does without
     const places = [];
     for (const one of pack.sentences) places.push({ read: await layersOf(compute, one.words), index: one.index });
     const vectors = (one, j) => vector(one.read, j, one.index);
