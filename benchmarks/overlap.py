@@ -90,7 +90,7 @@ def probes_of(text: str, num_characters: int) -> list[str]:
 def texts_of(task: str, path: Path, units: Sequence[Any]) -> list[str]:
     """Return the text of each unit of a data file."""
     if task == "qa":
-        return [plain(paragraph["context"]) for _, paragraph in units]
+        return [plain(unit["paragraphs"][0]["context"]) for unit in units]
     names = (NliTask if task == "nli" else SentimentTask).text_fields[0]
     name = first_named(read_records(path), names)
     return [plain(record.text(name)) for record in read_records(path)]

@@ -79,6 +79,14 @@ class Drawing:
             middle = y + height / 2 + size * 0.35
             self.text(x + width / 2, middle, words, color=color, size=size, bold=True)
 
+    def dot(self, x: float, y: float, words: str, *, color: str = GRAY, radius: float = 11) -> None:
+        """Draw a full circle with words in it."""
+        self.parts.append(
+            f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{radius:g}" fill="{color}"/>'
+            f'<text x="{x:.0f}" y="{y + 4:.0f}" fill="#fff" font-size="13" '
+            f'text-anchor="middle" font-weight="600">{escape(words)}</text>'
+        )
+
     def arrow(self, x1: float, y1: float, x2: float, y2: float, *, color: str = GRAY) -> None:
         """Draw an arrow to the second point."""
         self.parts.append(

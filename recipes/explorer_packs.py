@@ -2,7 +2,8 @@
 
 ``packs/senses.{en,ko}.json``: sentences with ambiguous words, split by the tokenizer of the
 packaged model. They are written for this project, in ``recipes/explorer/senses.*.txt``. Each word
-opens with ``# word | sense: English = Korean | …``, and ``sense: sentence`` follows.
+opens with ``# word | sense: English = Korean | …``, and ``sense: sentence`` follows. How well
+the packaged models tell the senses apart is printed.
 ``packs/first.js``: three sentences with one word, which the page opens with, and the cosines of
 that word's vectors in every layer of the packaged model, so that nobody waits for the model; a
 module, so that nobody waits for the file.
@@ -86,6 +87,23 @@ def senses(language: str) -> dict[str, Any]:
     if faults:
         raise FormatError(f"{path}: no word or no such sense in {'; '.join(faults)}.")
     return {"language": language, "entries": entries}
+
+
+def print_agreement(pack: dict[str, Any]) -> None:
+    """Print by word how many occurrences have their sense's nearest neighbor in the top layer."""
+    import elmokit
+    from elmokit.probes.neighbors import Occurrence, neighborhoods, share_of_same_sense
+
+    embedder = elmokit.Embedder.load(pack["language"], device="cpu")
+    shares, lengths = {}, []
+    for entry in pack["entries"]:
+        uses = [Occurrence(tuple(one["words"]), one["index"], one["sense"])
+                for one in entry["sentences"]]  # fmt: skip
+        shares[entry["word"]] = share_of_same_sense(neighborhoods(embedder, uses, num_neighbors=1))
+        lengths.append(len(uses))
+    mean = np.average(list(shares.values()), weights=lengths)
+    by_word = ", ".join(f"{word} {share:.0%}" for word, share in shares.items())
+    print(f"{pack['language']}: {mean:.0%} of {sum(lengths)} occurrences; {by_word}")
 
 
 def _sense(label: str) -> dict[str, str]:
@@ -215,6 +233,8 @@ def _made(result: dict[str, Any], model: str, page: str) -> dict[str, Any]:
 def main() -> None:
     """Write all packs."""
     senses_by_language = {language: senses(language) for language in FIRST_WORDS}
+    for pack in senses_by_language.values():
+        print_agreement(pack)
     for name, pack in [
         *((f"senses.{language}", pack) for language, pack in senses_by_language.items()),
         ("results", results()),

@@ -2,8 +2,8 @@
 
     python recipes/lesson_diagrams.py
 
-`senses` moves: one word's vectors in three sentences, from layer 0 to layer 2, as far apart as the
-unit vectors of the packaged model are.
+`senses` has one word's vectors in three sentences, as far apart in every layer as the unit vectors
+of the packaged model are.
 """
 
 import json
@@ -37,7 +37,7 @@ TEXTS = {
 def lookup(words: dict[str, str], name: str) -> None:
     """Draw the product of a one-hot vector with a matrix, that of step 1: one of its rows."""
     sheet = Drawing(720, 210, f"{words['one_hot']} → {words['row']}")
-    matrix = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    matrix = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))  # as in lesson 1
     sheet.text(110, 24, words["one_hot"], size=13)
     sheet.text(380, 24, words["matrix"], size=13)
     sheet.text(620, 24, words["row"], size=13)
@@ -98,45 +98,27 @@ def used_layers(words: dict[str, str], name: str) -> None:
 
 
 def senses(language: str, words: dict[str, str], name: str) -> None:
-    """Draw the vectors of one word in three sentences, moving from layer 0 to layer 2."""
+    """Draw the vectors of one word in three sentences, layer by layer."""
     entry = json.loads(FIRST.read_text(encoding="utf-8").partition("=")[2])[language]
-    sheet = Drawing(430, 380, " / ".join(one["text"] for one in entry["sentences"]))
+    sheet = Drawing(430, 350, " / ".join(one["text"] for one in entry["sentences"]))
     colors = (TEAL, TEAL, ORANGE)
-    places = np.stack([_triangle(cosines) for cosines in entry["cosines"]])  # (L, 3, 2)
-    places *= 110 / np.abs(places).max()
-    steps = ((0, 14), (36, 52), (74, 100))  # percent of the time that each layer is shown
-    rules = []
-    for number in range(3):
-        moves = [f"translate({x:.0f}px,{y:.0f}px)" for x, y in places[:, number]]
-        frames = "".join(
-            f"{start}%,{end}%{{transform:{move}}}"
-            for (start, end), move in zip(steps, moves, strict=True)
-        )
-        hidden = "".join(
-            f"{start}%,{end}%{{opacity:{1 if layer == number else 0.25}}}"
-            for layer, (start, end) in enumerate(steps)
-        )
-        rules += [f"@keyframes p{number}{{{frames}}}@keyframes l{number}{{{hidden}}}"]
-        rules += [f"#p{number}{{animation:p{number} 8s infinite;transform:{moves[-1]}}}"]
-        rules += [
-            f"#l{number}{{animation:l{number} 8s infinite;opacity:{1 if number == 2 else 0.25}}}"
-        ]
-    rules += ["@media(prefers-reduced-motion:reduce){g{animation:none!important}}"]
-    sheet.parts.append(f"<style>{''.join(rules)}</style>")
     for number, (one, color) in enumerate(zip(entry["sentences"], colors, strict=True)):
         y = 40 + number * 48
         sheet.box(16, y - 20, 28, 28, str(number + 1), color=color)
         sheet.text(54, y, one["text"], anchor="start", size=15)
         sheet.text(54, y + 18, one["sense"][language], anchor="start", size=12, color=color)
-    for number in (2, 1, 0):
-        sheet.parts.append(
-            f'<g id="p{number}"><circle cx="200" cy="258" r="13" fill="{colors[number]}"/>'
-            f'<text x="200" y="263" fill="#fff" font-size="14" text-anchor="middle" '
-            f'font-weight="600">{number + 1}</text></g>'
-        )
-        sheet.parts.append(f'<g id="l{number}">')
-        sheet.text(90 + number * 120, 364, words["layer"].format(number), color=VIOLET, bold=True)
-        sheet.parts.append("</g>")
+    places = np.stack([_triangle(cosines) for cosines in entry["cosines"]])  # (L, 3, 2)
+    places *= 46 / np.abs(places).max()
+    for layer, points in enumerate(places):
+        x = 75 + layer * 140
+        sheet.box(x - 65, 172, 130, 138)
+        sheet.text(x, 336, words["layer"].format(layer), color=VIOLET, bold=True)
+        if np.abs(points).max() < 0.5:
+            sheet.dot(x, 241, "1 2 3", color=VIOLET, radius=20)
+            continue
+        for number in (2, 1, 0):
+            dx, dy = points[number]
+            sheet.dot(x + dx, 241 + dy, str(number + 1), color=colors[number])
     sheet.save(name)
 
 

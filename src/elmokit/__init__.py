@@ -28,37 +28,12 @@ if TYPE_CHECKING:
     from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 
 __all__ = [
-    "BiLM",
-    "BiLMConfig",
-    "BiLMState",
-    "CharVocab",
-    "CharVocabConfig",
-    "ConfigError",
-    "ELMo",
-    "ElmokitError",
-    "Embedder",
-    "FormatError",
-    "InputError",
-    "MissingExtraError",
-    "PretrainedBiLM",
-    "ScalarMix",
-    "TaskRun",
-    "WordVocab",
-    "__version__",
-    "batch_to_ids",
-    "finetune",
-    "load_model",
-    "open_vectors",
-    "perplexity",
-    "predict_word",
-    "pretrain",
-    "read_bilm_tf",
-    "surprisal",
-    "tokenize",
-    "trace",
-    "train",
-    "write_bilm_tf",
-]
+    "BiLM", "BiLMConfig", "BiLMState", "CharVocab", "CharVocabConfig", "ConfigError", "ELMo",
+    "ElmokitError", "Embedder", "FormatError", "InputError", "MissingExtraError",
+    "PretrainedBiLM", "ScalarMix", "TaskRun", "WordVocab", "__version__", "batch_to_ids",
+    "finetune", "load_model", "open_vectors", "perplexity", "predict_word", "pretrain",
+    "read_bilm_tf", "surprisal", "tokenize", "trace", "train", "write_bilm_tf",
+]  # fmt: skip
 
 _MODULES = {
     "elmokit.bilm.bilm": ("BiLM", "BiLMConfig", "BiLMState"),

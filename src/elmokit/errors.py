@@ -44,10 +44,8 @@ class MissingExtraError(ElmokitError, ImportError):
     """An optional library is missing; names the ``pip install`` command of the ``extra``."""
 
     def __init__(self, module: str, *, extra: str) -> None:
-        version = _installed_version(module)
-        fault = "which is not installed" if version is None else f"but not its version {version}"
         super().__init__(
-            f"This needs the package {module!r}, {fault}. "
+            f"This needs the package {module!r}, or another version of it than is installed. "
             f"Install it with: {_install_command(extra)}"
         )
         self.module = module
@@ -65,23 +63,12 @@ def needs_torch() -> Iterator[None]:
         raise MissingExtraError("torch", extra="train") from error
 
 
-def _installed_version(module: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(module)
-    except PackageNotFoundError:
-        return None
-
-
 def _install_command(extra: str) -> str:
-    """Return the command for an extra; in a clone, from there and with its tested versions."""
+    """Return the command for an extra; in a clone with its tested versions."""
     clone = Path(__file__).resolve().parents[2]
-    if not all((clone / name).is_file() for name in ("constraints.txt", "pyproject.toml")):
+    if not (clone / "constraints.txt").is_file():
         return f'pip install "elmokit[{extra}]"'
-    is_here = Path.cwd() == clone
-    constraints = shlex.quote("constraints.txt" if is_here else str(clone / "constraints.txt"))
-    return f'pip install -c {constraints} -e "{"." if is_here else clone}[{extra}]"'
+    return f'cd {shlex.quote(str(clone))} && pip install -c constraints.txt -e ".[{extra}]"'
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from elmokit.bilm.config import PADDING_ID, CharCNNConfig
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.softmax import SampledSoftmax
 from elmokit.kernels import build, interface, library
-from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import ScratchBuffers
+from elmokit.kernels.library import load_kernels
 from elmokit.kernels.training import load_training_kernels
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.lstm import run_fused

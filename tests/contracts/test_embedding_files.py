@@ -323,14 +323,3 @@ def test_allennlp_files_map_sentences_to_indices(embedder, text, tmp_path):
     assert index_of["I sat by the bank ."] == "3"  # of repeated lines the last counts
     assert index_of["배 를 타고 갔다"] == "2"
     assert index_of[("the river " * 9).strip()] == "4"
-
-
-def test_parquet_holds_tokens_and_typed_layers(embedder, text, tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    output = tmp_path / "out.parquet"
-    embed_files(embedder, text, output, dtype="float16")
-    table = parquet.read_table(output)
-    assert table.column_names == ["id", "tokens", "layer_0", "layer_1", "layer_2"]
-    assert table["tokens"].to_pylist() == [line.split() for line in LINES]
-    assert table.schema.field("layer_1").type == pa.list_(pa.list_(pa.float16(), 16))

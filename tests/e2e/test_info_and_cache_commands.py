@@ -2,17 +2,13 @@
 
 import json
 import os
-import shutil
 
 import pytest
 
 from elmokit.corpus.shards import write_shards
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.vector_sequence import open_vectors
-from elmokit.errors import FormatError
 from elmokit.tasks.inputs.layer_cache import keep_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.weights.locate import MODELS, TASK_RUNS
 
 from ..builders.command_line import elmokit
 from ..builders.task_models import toy_model
@@ -93,16 +89,6 @@ def test_an_onnx_file_names_its_model(folder):
     assert "convert" in elmokit("info", folder / "model.onnx", expect=2).stderr
 
 
-def test_surprisal_in_parquet_is_described_and_is_no_embedding_file(folder, tmp_path):
-    pytest.importorskip("pyarrow")
-    out = tmp_path / "rows.parquet"
-    elmokit("surprisal", "en", "--text", "It rained .", "-o", out)
-    (facts,) = json.loads(elmokit("info", out, "--json").stdout)["items"]
-    assert (facts["kind"], facts["tokenizer"]["name"]) == ("surprisal", "simple")
-    with pytest.raises(FormatError, match=r"rows\.parquet"):
-        open_vectors(out)
-
-
 def test_scores_and_layer_weights_name_run_and_model(folder):
     run, model = json.loads(elmokit("info", folder / "run", folder / "model", "--json").stdout)[
         "items"
@@ -167,12 +153,3 @@ class TestCache:
         assert str(cache / "layers") in shown
         assert os.listdir(cache / "layers") == []
         assert os.listdir(cache / "native") == ["notes.txt"]
-
-
-@pytest.mark.parametrize("name", ["en", "pos-en"])
-def test_a_folder_with_the_name_of_a_packaged_one_is_told(name, tmp_path, monkeypatch, caplog):
-    kind = MODELS if name == "en" else TASK_RUNS
-    shutil.copytree(kind.folder / name, tmp_path / name)
-    monkeypatch.chdir(tmp_path)
-    elmokit("info", name)
-    assert any(f"not the packaged {kind.noun} {name!r}" in message for message in caplog.messages)

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from importlib.resources import files
 
 import pytest
@@ -107,47 +106,6 @@ def test_a_run_killed_and_stopped_twice_resumes_bit_for_bit(corpus, whole_run, t
     assert losses(run_dir) == losses(whole_run[0])
     weights, whole = (one / "model.safetensors" for one in (run_dir, whole_run[0]))
     assert weights.read_bytes() == whole.read_bytes()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_no_thread_of_the_process_group_outlives_it():
-    """One that frees a tensor while Python ends aborts the process."""
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    code = """
-import time
-import torch
-from pathlib import Path
-from elmokit.training.distributed import world
-
-def threads():
-    names = []
-    for path in Path("/proc/self/task").glob("*/comm"):
-        try:
-            names.append(path.read_text().strip())
-        except OSError:  # it has just ended
-            pass
-    return sorted(names)
-
-torch.ones(1, requires_grad=True).sum().backward()  # threads of autograd begin here
-before = threads()
-with world("cpu") as processes:
-    module = processes.wrap(torch.nn.Linear(2, 2))
-    module(torch.ones(1, 2)).sum().backward()
-    assert len(threads()) > len(before), threads()
-    del module
-end = time.monotonic() + 10  # a thread is listed a moment longer than it lives
-while threads() != before and time.monotonic() < end:
-    time.sleep(0.01)
-assert threads() == before, threads()
-"""
-    ranks = [
-        start_python(
-            code, stderr=subprocess.PIPE,
-            env={**os.environ, **place, "WORLD_SIZE": "2", "RANK": rank, "LOCAL_RANK": rank},
-        )
-        for rank in "01"
-    ]  # fmt: skip
-    messages_of(ranks)
 
 
 def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):

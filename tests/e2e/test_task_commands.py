@@ -1,7 +1,6 @@
 """`elmokit train`, `evaluate` and `predict`, as a user types them."""
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -11,67 +10,43 @@ import pytest
 from elmokit.files.hashing import file_sha256
 
 from ..builders.command_line import elmokit, start_elmokit
-from ..builders.task_models import toy_model
 
 pytestmark = pytest.mark.e2e
 
-TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배를 타고\tgood\n갔다 .\tbad\n"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory):
-    """Layers go to a cache of this test's own, kernels to that of the user."""
-    with pytest.MonkeyPatch.context() as patched:
-        cache = tmp_path_factory.mktemp("cache")
-        (cache / "elmokit").mkdir()
-        usual = os.path.join(os.path.expanduser("~"), ".cache", "elmokit", "native")
-        if os.path.isdir(usual):
-            os.symlink(usual, cache / "elmokit" / "native")
-        patched.setenv("XDG_CACHE_HOME", str(cache))
-        yield
-
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("task")
-    toy_model().save(folder / "model")
-    (folder / "data").mkdir()
-    for split in ("train", "dev"):
-        (folder / "data" / f"{split}.tsv").write_text(TABLE, encoding="utf-8")
-    done = elmokit(
-        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
-        "-o", folder / "run", "--layer-cache", folder / "layers", "--json",
-        "--set", "train.epochs=40", "--set", "train.patience=40", "--set", "hidden_dims=[12]",
+def folder(shared):
+    elmokit(
+        "train", "sentiment", "--data", shared / "data", "--model", shared / "model",
+        "-o", shared / "trained", "--layer-cache", shared / "layers", "--epochs", 40,
+        "--set", "train.patience=40", "--set", "hidden_dims=[12]",
         "--set", "train.learning_rate=0.01",
     )  # fmt: skip
-    assert json.loads(done.stdout)["metric"] == "accuracy"
-    return folder
+    return shared
 
 
 def test_a_trained_run_is_scored(folder):
-    done = elmokit("evaluate", folder / "run", folder / "data" / "dev.tsv", "--json")
+    done = elmokit("evaluate", folder / "trained", folder / "data" / "dev.tsv", "--json")
     found = {"correct": 2, "predicted": 2, "gold": 2}
     perfect = {"precision": 100.0, "recall": 100.0, "f1": 100.0, **found}
     scored = json.loads(done.stdout)
-    assert scored.pop("metadata")["run_sha256"] == file_sha256(folder / "run/model.safetensors")
+    assert scored.pop("metadata")["run_sha256"] == file_sha256(folder / "trained/model.safetensors")
     assert scored == {
         "metric": "accuracy", "value": 100.0, "examples": 4,
         "by_label": {"bad": perfect, "good": perfect},
     }  # fmt: skip
-    lines = elmokit("evaluate", folder / "run", folder / "data" / "dev.tsv").stdout.splitlines()
-    assert lines[0].split()[:2] == ["accuracy", "100.00"]
-    assert lines[-2].split() == ["bad", "100.00", "100.00", "100.00", "2"]
 
 
 def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):
     text = folder / "text.txt"
     text.write_text("by the river\n갔다 .\n", encoding="utf-8")
-    from_file = elmokit("predict", folder / "run", text).stdout
+    from_file = elmokit("predict", folder / "trained", text).stdout
     assert (
-        from_file == elmokit("predict", folder / "run", "-", given=text.read_text("utf-8")).stdout
+        from_file
+        == elmokit("predict", folder / "trained", "-", given=text.read_text("utf-8")).stdout
     )
     assert from_file.splitlines() == ["good\tby the river", "bad\t갔다 ."]
-    lines = elmokit("predict", folder / "run", text, "--json").stdout.splitlines()
+    lines = elmokit("predict", folder / "trained", text, "--json").stdout.splitlines()
     answer = json.loads(lines[1])
     assert (len(lines), answer["text"], answer["label"]) == (2, "갔다 .", "bad")
     assert answer["tokens"][1] == {"text": ".", "start": 3, "end": 4}
@@ -94,7 +69,6 @@ def test_a_training_stopped_by_ctrl_c_says_how_to_go_on_and_does(folder, tmp_pat
         _, said = training.communicate(timeout=60)
     assert training.returncode == 130
     assert "stopping after this update" in said
-    assert "--resume" in said
     assert "--resume" in said
     epochs = len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) + 2
     arguments[-1] = epochs
@@ -140,7 +114,7 @@ def test_a_test_set_of_another_task_is_told_before_anything_is_computed(
     assert not (tmp_path / "run").exists()
     assert not (tmp_path / "layers").exists()
     failed = elmokit(
-        "evaluate", folder / "run", tmp_path / "test.tsv",
+        "evaluate", folder / "trained", tmp_path / "test.tsv",
         "--layer-cache", tmp_path / "layers", expect=2,
     )  # fmt: skip
     assert message in failed.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 
 RECIPE = runpy.run_path(str(Path(__file__).resolve().parents[2] / "recipes/golden_vectors.py"))
 TOLERANCES = {"fp32": 5e-6, "bf16": 0.01, "int8": 0.05}

@@ -70,16 +70,12 @@ def test_every_command_knows_debug_and_json_and_explains_its_options():
     low, high = SEEDS
     for option in seeds.values():  # every seed has the same range
         assert f"{low} to {high:,}" in option.help
-        for seed in (low - 1, high + 1):
-            with pytest.raises(typer.BadParameter, match=str(seed)):
-                option.callback(None, option, seed)
 
 
 @pytest.mark.parametrize("text", ["2,3", "word=two", "word=0", "words=2", ""])
 def test_columns_that_are_not_named_by_number_are_refused(text):
-    from elmokit.cli.options import columns_of, columns_settings
+    from elmokit.cli.options import columns_of
     from elmokit.errors import InputError
 
-    for parse in (columns_of, columns_settings):
-        with pytest.raises(InputError, match=r"--columns .*word=2,tag=3"):
-            parse(text)
+    with pytest.raises(InputError, match=r"--columns .*word=2,tag=3"):
+        columns_of(text)

@@ -1,7 +1,7 @@
 import pytest
 
 from elmokit.inference import precision, target_scores
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 
 
 @pytest.fixture(params=["compiled", "numpy"])

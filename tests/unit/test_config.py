@@ -34,17 +34,14 @@ class Whole:
 
 
 class TestFromDict:
-    def test_absent_keys_take_defaults(self):
-        assert from_dict(Whole, {}) == Whole()
-
     def test_nested_tables_tuples_and_none_and_back(self):
         data = {"part": {"sizes": [[3, 4], [5, 6]]}, "extra": {"kind": "slow"}, "limit": None}
         whole = from_dict(Whole, data)
         assert whole == Whole(
             part=Part(sizes=((3, 4), (5, 6))), extra=Part(kind="slow"), limit=None
         )
-        assert to_dict(whole)["part"]["sizes"] == [[3, 4], [5, 6]]
         assert from_dict(Whole, to_dict(whole)) == whole
+        assert from_dict(Whole, {}) == Whole()
 
     @pytest.mark.parametrize(
         ("data", "message"),
@@ -82,12 +79,7 @@ class TestFromDict:
 
 
 class TestReadToml:
-    def test_tables(self, tmp_path):
-        path = tmp_path / "run.toml"
-        path.write_text('name = "나무"\n[part]\nrate = 2\n', encoding="utf-8")
-        assert read_toml(path) == {"name": "나무", "part": {"rate": 2}}
-
-    @pytest.mark.parametrize("content", [b"name = \n", b"name = '\xff'\n"])
+    @pytest.mark.parametrize("content", [b"name = \n", b"name = '\xff'\n", b"a = " + b"[" * 5000])
     def test_a_file_that_is_no_toml_is_named(self, tmp_path, content):
         path = tmp_path / "run.toml"
         path.write_bytes(content)
@@ -98,19 +90,9 @@ class TestReadToml:
 class TestOverrides:
     @pytest.mark.parametrize(
         ("text", "value"),
-        [
-            ("5", 5),
-            ("0.5", 0.5),
-            ("1e-3", 1e-3),
-            ("true", True),
-            ('"5"', "5"),
-            ("slow", "slow"),
-            ("none", "none"),
-            ("[[1, 2], [3, 4]]", [[1, 2], [3, 4]]),
-            ("a=b", "a=b"),
-            ("", ""),
-        ],
-    )
+        [("5", 5), ("1e-3", 1e-3), ("true", True), ('"5"', "5"), ("slow", "slow"), ("a=b", "a=b"),
+         ("[[1, 2], [3, 4]]", [[1, 2], [3, 4]]), ("", "")],
+    )  # fmt: skip
     def test_values_are_read_as_toml_else_as_strings(self, text, value):
         assert apply_overrides({}, [f"part.rate={text}"]) == {"part": {"rate": value}}
 
@@ -127,12 +109,6 @@ class TestOverrides:
         assert from_dict(Whole, {"name": "none", "optional": "none"}) == Whole(
             name="none", optional="none"
         )
-
-    def test_later_ones_win_and_the_rest_stays(self):
-        data = {"part": {"rate": 1, "kind": "slow"}, "name": "y"}
-        result = apply_overrides(data, ["part.rate = 2", "part.rate=3"])
-        assert result == {"part": {"rate": 3, "kind": "slow"}, "name": "y"}
-        assert data["part"]["rate"] == 1, "the input is not changed"
 
     @pytest.mark.parametrize("override", ["part.rate", "=5"])
     def test_an_override_without_key_or_value_is_refused(self, override):
@@ -177,14 +153,6 @@ class TestStrictTypes:
         data = {"share": 1, "free": {"a": [math.inf, "\ud800", None]}}
         built = from_dict(Strict, data)
         assert (built.share, built.free) == (1.0, data["free"])
-
-    @pytest.mark.parametrize("text", ["1" * 5000, "[" * 5000])
-    def test_toml_that_cannot_be_parsed_is_text_or_named(self, tmp_path, text):
-        with pytest.raises(ConfigError, match="count"):
-            from_dict(Strict, {}, overrides=[f"count={text}"])
-        (tmp_path / "run.toml").write_text(f"a = {text}")
-        with pytest.raises(ConfigError, match=r"run\.toml"):
-            read_toml(tmp_path / "run.toml")
 
 
 @dataclass(frozen=True, kw_only=True)

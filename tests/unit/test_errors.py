@@ -1,6 +1,5 @@
 """The exceptions of elmokit."""
 
-import numpy as np
 import pytest
 
 from elmokit import errors
@@ -28,29 +27,16 @@ def test_each_can_be_caught_as_ours_and_as_the_builtin(error, builtin):
     assert isinstance(error, builtin)
 
 
-@pytest.mark.parametrize(
-    ("where", "command"),
-    [
-        ("site-packages", 'pip install "elmokit[ko]"'),
-        ("clone", 'pip install -c {clone}/constraints.txt -e "{clone}[ko]"'),
-        ("in the clone", 'pip install -c constraints.txt -e ".[ko]"'),
-    ],
-)
-def test_a_missing_extra_says_what_to_install(tmp_path, monkeypatch, where, command):
+@pytest.mark.parametrize("is_clone", [False, True])
+def test_a_missing_extra_says_what_to_install(tmp_path, monkeypatch, is_clone):
     monkeypatch.setattr(errors, "__file__", str(tmp_path / "src" / "elmokit" / "errors.py"))
-    if "clone" in where:
-        for name in ("constraints.txt", "pyproject.toml"):
-            (tmp_path / name).touch()
-    if where.startswith("in"):
-        monkeypatch.chdir(tmp_path)
+    if is_clone:
+        (tmp_path / "constraints.txt").touch()
     error = MissingExtraError("kiwipiepy", extra="ko")
     assert "'kiwipiepy'" in str(error)
-    assert str(error).endswith(command.format(clone=tmp_path))
+    assert "[ko]" in str(error)
+    assert (f"cd {tmp_path} && pip install -c constraints.txt" in str(error)) == is_clone
     assert (error.module, error.extra) == ("kiwipiepy", "ko")
-
-
-def test_a_package_in_a_version_that_does_not_do_is_named_with_it():
-    assert f"version {np.__version__}" in str(MissingExtraError("numpy", extra="x"))
 
 
 @pytest.mark.parametrize("kind", [ValueError, TypeError])

@@ -41,7 +41,6 @@ class BiLMState:
         device: torch.device | str | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> "BiLMState":
-        """Return the state before any text has been read."""
         shape = (config.num_layers, 2, num_rows)
         return cls(
             torch.zeros(*shape, config.projection_dim, device=device, dtype=dtype),
@@ -50,35 +49,28 @@ class BiLMState:
 
     @classmethod
     def from_directions(cls, forward: DirectionState, backward: DirectionState) -> "BiLMState":
-        """Join the states of the two directions."""
         hidden, cell = (torch.stack(pair, dim=1) for pair in zip(forward, backward, strict=True))
         return cls(hidden, cell)
 
     @property
     def num_rows(self) -> int:
-        """B, the number of rows."""
         return self.hidden.shape[2]
 
     def direction(self, direction: Direction) -> DirectionState:
-        """Return (hidden (N, B, D), cell (N, B, H)) of one direction."""
         index = 0 if direction == "forward" else 1
         return self.hidden[:, index], self.cell[:, index]
 
     def detach(self) -> "BiLMState":
-        """Return the state without its graph, for truncated back-propagation."""
         return BiLMState(self.hidden.detach(), self.cell.detach())
 
     def rows(self, index: slice | Int[Tensor, " R"]) -> "BiLMState":
-        """Return the state of some of the rows."""
         return BiLMState(self.hidden[:, :, index], self.cell[:, :, index])
 
     def zeroed(self, rows: Bool[Tensor, " B"]) -> "BiLMState":
-        """Return a copy with ``rows`` reset to zero."""
         zeros = rows.view(1, 1, -1, 1)
         return BiLMState(self.hidden.masked_fill(zeros, 0), self.cell.masked_fill(zeros, 0))
 
     def with_more_rows(self, num_rows: int) -> "BiLMState":
-        """Return the state padded with zero rows to ``num_rows``."""
         padding = (0, 0, 0, num_rows - self.num_rows)
         return BiLMState(functional.pad(self.hidden, padding), functional.pad(self.cell, padding))
 
@@ -90,7 +82,6 @@ class BiLMOutput:
     layers: Float[Tensor, "L B T E2"]
     """Layer 0: the token layer twice; layer l: [forward l | backward l]. Padded positions are 0."""
     mask: Bool[Tensor, "B T"]
-    """True at real positions, boundaries included."""
     state: BiLMState
     """After each row's last real position."""
 
@@ -145,7 +136,6 @@ class BiLM(nn.Module):
             layer.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
 
     def encode_tokens(self, ids: Int[Tensor, "U C"] | Int[Tensor, " U"]) -> Float[Tensor, "U D"]:
-        """Return the token layer's vectors for character rows or word ids."""
         return self.token_encoder(ids)
 
     def run_direction(
@@ -156,16 +146,9 @@ class BiLM(nn.Module):
         state: DirectionState,
         mask: Bool[Tensor, "B T"] | None = None,
     ) -> tuple[list[Tensor], DirectionState]:
-        """Run one direction's stack over token vectors.
+        """Run one direction's stack over token vectors in reading order.
 
-        Args:
-            direction: Which stack.
-            x: Token vectors in reading order (``backward``: last word first).
-            state: (hidden (N, B, D), cell (N, B, H)) to start from.
-            mask: True at real positions; none if all are.
-
-        Returns:
-            The N layer outputs (B, T, D) in reading order, skip connections added, and the state.
+        Returns the N layer outputs (B, T, D), skip connections added, and the new state.
         """
         stack = self.forward_layers if direction == "forward" else self.backward_layers
         outputs, hiddens, cells = [], [], []
@@ -228,27 +211,19 @@ class BiLM(nn.Module):
         )
 
     def check_inputs(self, ids: Any, state: BiLMState | None = None) -> None:
-        """Check the ids (B, T, C), for a word-input model (B, T), and the rows of a state.
-
-        Raises:
-            TypeError: if the ids are no tensor of integers.
-            ValueError: if they have another shape, or the state has fewer rows.
-        """
-        name, row = "word_ids", ()
-        if self.config.char_cnn is not None:
-            name, row = "char_ids", (self.char_vocab.row_length,)
-        is_integer = (
-            isinstance(ids, Tensor) and not ids.is_floating_point() and ids.dtype != torch.bool
-        )
+        """Check the ids (B, T, C), for a word-input model (B, T), and the rows of a state."""
+        row = () if self.config.char_cnn is None else (self.char_vocab.row_length,)
+        is_tensor = isinstance(ids, Tensor)
+        is_integer = is_tensor and not ids.is_floating_point() and ids.dtype != torch.bool
         if not is_integer or ids.dim() != 2 + len(row) or ids.shape[2:] != row:
-            expected = ", ".join(("B", "T", *map(str, row)))
-            got = f"shape {tuple(ids.shape)}" if is_integer else type(ids).__name__
-            if isinstance(ids, Tensor) and not is_integer:
-                got = ids.dtype
+            name, expected = (
+                "char_ids" if row else "word_ids",
+                ", ".join(("B", "T", *map(str, row))),
+            )
+            got = f"{ids.dtype}, {tuple(ids.shape)}" if is_tensor else type(ids).__name__
             raise (ValueError if is_integer else TypeError)(
                 f"`{name}` must be a tensor of integers of shape ({expected}), got {got}.\n"
-                "Encode sentences with elmo.encode(sentences), model.encode(sentences) or, for "
-                "original weights, elmokit.batch_to_ids(sentences)."
+                "model.encode(sentences) makes it."
             )
         if state is not None and state.num_rows < len(ids):
             raise ValueError(

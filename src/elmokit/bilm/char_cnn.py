@@ -35,11 +35,9 @@ class Highway(nn.Module):
             nn.init.constant_(linear.bias, bias)
 
     def gate(self, x: Float[Tensor, "U F"]) -> Float[Tensor, "U F"]:
-        """Return g, the share of the transformed branch."""
         return torch.sigmoid(self.carry(x))
 
     def forward(self, x: Float[Tensor, "U F"]) -> Float[Tensor, "U F"]:
-        """Apply the layer."""
         gate = self.gate(x)
         return gate * torch.relu(self.transform(x)) + (1 - gate) * x
 
@@ -52,12 +50,8 @@ class CharTokenEncoder(nn.Module):
     projection follow. With a lexicon the word's vector is put before the last highway's output,
     and there is always a projection.
 
-    Shape: (U, C), with a lexicon (U, C + 1) -> (U, D), with C = ``max_characters`` and
-    D = ``output_dim``.
+    Shape: (U, C), with a lexicon (U, C + 1) -> (U, D).
     Source: Peters et al. 2018, section 3.4; Kim et al. 2016.
-
-    Raises:
-        ValueError: if a filter is wider than a row.
     """
 
     def __init__(
@@ -69,12 +63,6 @@ class CharTokenEncoder(nn.Module):
         lexicon: LexiconConfig | None = None,
     ) -> None:
         super().__init__()
-        widest = max(width for width, _ in config.filters)
-        if widest > max_characters:
-            raise ValueError(
-                f"A filter of width {widest} is wider than max_characters={max_characters}; use "
-                "narrower filters or longer rows."
-            )
         self.config = config
         self.max_characters = max_characters
         self.padding_id = padding_id(lexicon)
@@ -121,7 +109,6 @@ class CharTokenEncoder(nn.Module):
             nn.init.zeros_(self.projection.bias)
 
     def forward(self, char_ids: Int[Tensor, "U C"]) -> Float[Tensor, "U D"]:
-        """Encode the rows of ``char_ids``."""
         row_length = self.max_characters + (self.word_embedding is not None)
         if char_ids.shape[1] != row_length:
             raise ValueError(
@@ -143,7 +130,6 @@ class CharTokenEncoder(nn.Module):
         return x if self.projection is None else self.projection(x)
 
     def activate(self, pooled: Float[Tensor, "*X"]) -> Float[Tensor, "*X"]:
-        """Apply the activation to maxima of filters."""
         return torch.relu(pooled) if self.config.activation == "relu" else torch.tanh(pooled)
 
     def responses(self, char_ids: Int[Tensor, "U X"]) -> Iterator[Float[Tensor, "U P N"]]:
@@ -176,5 +162,4 @@ class WordTokenEncoder(nn.Module):
             self.embedding.weight[0] = 0
 
     def forward(self, word_ids: Int[Tensor, " U"]) -> Float[Tensor, "U D"]:
-        """Look up ``word_ids``."""
         return functional.embedding(word_ids.long(), self.embedding.weight, padding_idx=0)

@@ -8,22 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from elmokit.bilm.lstm_config import (
-    FORGET_OFFSET as FORGET_OFFSET,
-)
-from elmokit.bilm.lstm_config import (
-    MAX_DIM,
-    MAX_LAYERS,
-    LSTMConfig,
-)
+from elmokit.bilm.lstm_config import FORGET_OFFSET as FORGET_OFFSET
+from elmokit.bilm.lstm_config import MAX_DIM, MAX_LAYERS, LSTMConfig
 from elmokit.errors import ConfigError
 from elmokit.field_checks import check_choices, check_ranges
 from elmokit.text import lexicon as lexicons
 from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS, CharVocabConfig
 from elmokit.text.lexicon import LexiconConfig
 
-MAX_CLUSTERS = 100
-"""The most clusters of an adaptive softmax."""
 MAX_WORDS = 2**31 - 2
 """The largest vocabulary: word ids are int32 in places."""
 MAX_DROPOUT = 0.999999
@@ -43,7 +35,6 @@ make a sentence's vectors depend on its batch; they exist for parity.
 """
 
 NORM_EPSILON = 1e-12
-"""Added to the variance in all of them."""
 
 LayerChoice = Literal["mix", "average", "top", "layer0"]
 """The layers of a mixture.
@@ -76,14 +67,12 @@ class CharCNNConfig:
         )
         if not is_valid or self.num_filters > MAX_DIM:
             raise ConfigError(
-                f"`filters` must be 1 to {MAX_LAYERS} pairs (width, count) with widths from 1 to "
-                f"{MAX_CHARACTERS} and counts from 1, at most {MAX_DIM:,} together, "
-                f"got {str(self.filters)[:200]}"
+                f"`filters` must be pairs (width up to {MAX_CHARACTERS}, count), at most "
+                f"{MAX_DIM:,} filters together, got {str(self.filters)[:200]}"
             )
 
     @property
     def num_filters(self) -> int:
-        """F, the width of the concatenated convolutions."""
         return sum(count for _, count in self.filters)
 
 
@@ -105,14 +94,10 @@ class SoftmaxConfig:
         check_ranges(self, num_samples=(1, 2**31 - 2), full_share=(0.0, 1.0))
         check_choices(self)
         is_increasing = list(self.cutoffs) == sorted(set(self.cutoffs))
-        if (
-            len(self.cutoffs) > MAX_CLUSTERS
-            or not is_increasing
-            or min(self.cutoffs, default=1) < 1
-        ):
+        if len(self.cutoffs) > 100 or not is_increasing or min(self.cutoffs, default=1) < 1:
             raise ConfigError(
-                f"`cutoffs` must be at most {MAX_CLUSTERS} increasing numbers of classes, each at "
-                f"least 1, got {str(self.cutoffs)[:200]}"
+                "`cutoffs` must be at most 100 increasing numbers of classes from 1, got "
+                f"{str(self.cutoffs)[:200]}"
             )
 
 
@@ -137,9 +122,8 @@ class BiLMConfig:
         reads_words = self.num_words is not None
         if (self.char_cnn is None) != reads_words or (self.lexicon is not None and reads_words):
             raise ConfigError(
-                "set either `char_cnn` (character input, with or without `lexicon`) or `num_words` "
-                "(word input), not both or neither; for word input, char_cnn=none and num_words=0, "
-                "which pre-training sets from the vocabulary"
+                "set either `char_cnn` (character input) or `num_words` (word input: char_cnn=none "
+                "and num_words=0, which pre-training sets from the vocabulary)"
             )
         check_ranges(self, num_words=(0, MAX_WORDS), dropout=(0.0, MAX_DROPOUT))
         widest = 0 if self.char_cnn is None else max(width for width, _ in self.char_cnn.filters)
@@ -151,29 +135,20 @@ class BiLMConfig:
 
 
 def padding_id(lexicon: LexiconConfig | None) -> int:
-    """Return the padding character's id: `PADDING_ID`, or a lexicon's own."""
     return PADDING_ID if lexicon is None else lexicons.PADDING
 
 
 def has_sample(config: SoftmaxConfig, num_words: int) -> bool:
-    """Return whether training samples words.
-
-    It does not if the sample would be half the vocabulary or more: finding so many distinct words
-    costs more than it saves.
-    """
+    """Return whether training samples words: not if the sample would be half the vocabulary."""
     return config.kind == "sampled" and 2 * config.num_samples < num_words
 
 
 def cutoffs_of(config: SoftmaxConfig, num_words: int) -> tuple[int, ...]:
-    """Return the first classes of the rarer clusters of an adaptive softmax."""
     return config.cutoffs or tuple(sorted({max(1, num_words // 20), max(2, num_words // 4)}))
 
 
 def shrinkage(dim: int, num_clusters: int) -> float:
-    """Return how many times fewer dimensions each cluster has than the one before.
-
-    The last one keeps at least one dimension.
-    """
+    """Return the factor between the dimensions of clusters; the last keeps at least one."""
     return min(4.0, dim ** (1 / num_clusters) * (1 - 1e-9))
 
 

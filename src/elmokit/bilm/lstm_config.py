@@ -7,7 +7,6 @@ from elmokit.field_checks import check_ranges
 MAX_LAYERS, MAX_DIM = 100, 1 << 16
 """Bounds of every configuration; no network of this kind comes near them."""
 CLIPS = (1e-6, 1e6)
-"""The clips that a configuration may have."""
 FORGET_OFFSET = 1.0  # added to the forget gate at run time; stored biases exclude it
 
 

@@ -65,7 +65,6 @@ class LSTMP(nn.Module):
         return self.bias + offset
 
     def weights(self) -> LSTMWeights:
-        """Return the weights, as in the equations."""
         return LSTMWeights(
             self.input_weight, self.recurrent_weight, self.gate_bias(), self.projection_weight
         )

@@ -19,16 +19,11 @@ def reverse_sequences(
 
 
 def mask_of(ids: Int[Tensor, "B T C"] | Int[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
-    """Return where ids of characters or words are those of real positions: padding has id 0."""
     return (ids > 0).any(dim=2) if ids.dim() == 3 else ids > 0
 
 
 def lengths_of(mask: Bool[Tensor, "B T"]) -> Int[Tensor, " B"]:
-    """Return the number of real positions of each row.
-
-    Raises:
-        ValueError: if padding comes before a real position.
-    """
+    """Return the number of real positions of each row; `ValueError` for padding before one."""
     lengths = mask.sum(dim=1)
     expected = torch.arange(mask.shape[1], device=mask.device).unsqueeze(0) < lengths.unsqueeze(1)
     if not torch.equal(mask, expected):

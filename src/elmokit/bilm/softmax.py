@@ -17,22 +17,15 @@ from elmokit.shapes import Float, Int
 MAX_LOGITS = 1 << 20
 """Logits that the exact loss holds at once."""
 MIN_ROWS = 32
-"""Positions that are scored together even if that exceeds `MAX_LOGITS`."""
 
 Rows = Float[Tensor, "X D"]
-"""Outputs of one direction at the X positions to predict."""
 Ids = Int[Tensor, " X"]
-"""Word ids of the targets."""
 Nats = Float[Tensor, " X"]
-"""Loss of each target."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The negative words of one step."""
-
     classes: Int[Tensor, " K"]
-    """Distinct."""
     num_tries: int
     """Draws made until K distinct classes were found."""
 
@@ -50,7 +43,6 @@ class LogUniformSampler:
         self._log_range = float(np.log(num_classes + 1))
 
     def draw(self, num_samples: int, *, generator: torch.Generator) -> Candidates:
-        """Draw until ``num_samples`` distinct classes are found."""
         assert num_samples < self.num_classes  # or this would never end
         is_drawn = np.zeros(self.num_classes, dtype=np.bool_)
         classes = np.empty(0, dtype=np.int64)
@@ -88,11 +80,9 @@ class FullSoftmax(nn.Module):
 
     @property
     def num_words(self) -> int:
-        """V."""
         return self.weight.shape[0]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights from N(0, 1/D), bias 0."""
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5, generator=generator)
         nn.init.zeros_(self.bias)
 
@@ -109,7 +99,6 @@ class FullSoftmax(nn.Module):
         return _logits(hidden, self.weight, self.bias)
 
     def training_nll(self, hidden: Rows, word_ids: Ids, *, generator: torch.Generator) -> Nats:
-        """Return the loss to train on: the exact one (``generator`` is not used)."""
         return self.nll(hidden, word_ids)
 
 
@@ -128,7 +117,6 @@ class SampledSoftmax(FullSoftmax):
         self.sampler = LogUniformSampler(num_words)
 
     def training_nll(self, hidden: Rows, word_ids: Ids, *, generator: torch.Generator) -> Nats:
-        """Return the sampled loss; all positions share one draw of candidates."""
         candidates = self.sampler.draw(self.num_samples, generator=generator)
         return self.sampled_nll(hidden, word_ids, candidates)
 
@@ -175,7 +163,6 @@ class AdaptiveSoftmax(nn.Module):
         )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights from N(0, 1/fan-in), bias 0."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5, generator=generator)
@@ -183,12 +170,10 @@ class AdaptiveSoftmax(nn.Module):
                 nn.init.zeros_(parameter)
 
     def nll(self, hidden: Rows, word_ids: Ids) -> Nats:
-        """Return the exact negative log-likelihood of every target, in nats."""
         with torch.autocast(hidden.device.type, enabled=False):
             return -self.clusters(hidden.float(), word_ids - 1).output
 
     def scores(self, hidden: Rows) -> Float[Tensor, "X V"]:
-        """Return the log-probabilities of all words."""
         with torch.autocast(hidden.device.type, enabled=False):
             return self.clusters.log_prob(hidden.float())
 
@@ -206,10 +191,6 @@ Softmax = FullSoftmax | AdaptiveSoftmax
 
 
 def build_softmax(config: SoftmaxConfig, num_words: int, dim: int) -> Softmax:
-    """Build the output layer for a vocabulary of ``num_words`` lines.
-
-    ``sampled`` gives a full softmax unless `has_sample`.
-    """
     if config.kind == "adaptive":
         return AdaptiveSoftmax(num_words, dim, cutoffs=cutoffs_of(config, num_words))
     if has_sample(config, num_words):

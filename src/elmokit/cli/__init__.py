@@ -20,8 +20,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from elmokit.cli import options
 from elmokit.cli.error_messages import is_user_error, print_error
-from elmokit.cli.options import SHARED_HELP, DebugOption
 from elmokit.cli.output import is_main_process
 from elmokit.cli.standard_streams import open_standard_streams
 from elmokit.cli.threads import prepare_threads
@@ -94,9 +94,8 @@ class _Group(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the table of commands for `--help`; unlike the base class, truncate nothing."""
         texts = [(name, getattr(self.commands[name], "help", "")) for name in COMMANDS]
-        rows = [(name, text.partition("\n")[0]) for name, text in texts]
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl([(name, text.partition("\n")[0]) for name, text in texts])
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand; turn exceptions into a message and an exit code."""
@@ -105,27 +104,20 @@ class _Group(TyperGroup):
                 return super().invoke(ctx)
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
-        except typer.TyperException as error:
-            _leave_to_main_process()
-            if isinstance(error, typer.BadParameter):
-                error.message = error.message.removeprefix("Value error, ")  # of pydantic
-            raise
         except KeyboardInterrupt as error:
             print_error(error, debug=ctx.meta["debug"])
             raise typer.Exit(128 + getattr(error, "signal_number", SIGINT)) from error
         except Exception as error:
-            _leave_to_main_process()
+            if not is_main_process():
+                # `torchrun` ends this process once rank 0 has told its error, which is the cause
+                # or the same one; if rank 0 has none, this process tells its own
+                time.sleep(_MAIN_PROCESS_SECONDS)
+            if isinstance(error, typer.BadParameter):
+                error.message = error.message.removeprefix("Value error, ")  # of pydantic
+            if isinstance(error, typer.TyperException):
+                raise
             print_error(error, debug=ctx.meta["debug"])
             raise typer.Exit(2 if is_user_error(error) else 1) from error
-
-
-def _leave_to_main_process() -> None:
-    """Under `torchrun`, wait until rank 0 has told its error, which is the cause or the same one.
-
-    `torchrun` ends this process then; if rank 0 has none, this process tells its own.
-    """
-    if not is_main_process():
-        time.sleep(_MAIN_PROCESS_SECONDS)
 
 
 def _build(function: Callable[..., Any]) -> Any:
@@ -141,7 +133,7 @@ def _build(function: Callable[..., Any]) -> Any:
     command, debug = (_as_command(f, text) for f in (function, _only_debug))
     for parameter in command.params:
         own_help = helps.get(parameter.name, parameter.help)
-        parameter.help = own_help or SHARED_HELP.get(parameter.name)
+        parameter.help = own_help or options.SHARED_HELP.get(parameter.name)
         if parameter.param_type_name == "option" and _holds_path(hints.get(parameter.name)):
             parameter.metavar = parameter.metavar or "FILE"
         if parameter.default is False:  # a flag that is not set needs no negation
@@ -155,7 +147,7 @@ def _holds_path(hint: Any) -> bool:
     return hint is Path or any(map(_holds_path, get_args(hint)))
 
 
-def _only_debug(*, debug: DebugOption = False) -> None:
+def _only_debug(*, debug: options.DebugOption = False) -> None:
     """Declare the option that every command gets."""
 
 
@@ -198,7 +190,7 @@ def _root(
             "--version", help="Print the version.", is_eager=True, callback=_print_version
         ),
     ] = False,
-    debug: DebugOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     pass
 

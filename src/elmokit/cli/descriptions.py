@@ -85,14 +85,11 @@ def _described_file(path: Path) -> Description:
     except FormatError as error:
         with suppress(FormatError):
             return _vocabulary(path)
+        advice = _NOT_OURS
         if any((path.parent / mark).is_file() for mark in DIRECTORIES if mark != OPTIONS_NAME):
-            raise InputError(
-                f"{path} is described with its directory: `elmokit info {quoted(path.parent)}`."
-            ) from error
+            advice = f"Describe its directory: `elmokit info {quoted(path.parent)}`."
         raise FormatError(
-            f"{path} is not a file that elmokit writes: it is neither an embedding "
-            f"file ({', '.join(suffixes())}), nor a table of surprisal (.tsv, .jsonl), nor a "
-            f"vocabulary, and reading it as word vectors failed: {error}"
+            f"{path} is not a file that elmokit writes. Read as word vectors: {error} {advice}"
         ) from error
 
 

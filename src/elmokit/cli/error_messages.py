@@ -16,13 +16,14 @@ _REMEDIES: dict[type[OSError], str] = {
     FileExistsError: "Give another name, or move the existing file away.",
     IsADirectoryError: "Give the path of a file.",
     NotADirectoryError: "A component of this path is a file, not a directory. Give another path.",
-    PermissionError: "Change the permissions of the file or of its directory (ls -ld shows them), "
-    "or give another path.",
+    PermissionError: "Change the permissions (ls -ld shows them), or give another path.",
 }
-
-
 _PATH_ERRORS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 """Other refusals of a path by the system."""
+_NO_ROOM = {
+    errno.EFBIG: "the largest file size that is allowed here (`ulimit -f` shows it)",
+    errno.EDQUOT: "your disk quota is used up",
+}
 
 
 def is_user_error(error: BaseException) -> bool:
@@ -61,45 +62,30 @@ def print_error(error: BaseException, *, debug: bool = False, program: str = "el
     """Write the message and notes of `error` to stderr; with `debug`, also the traceback."""
     if debug:
         sys.stderr.write("".join(traceback.format_exception(error)))
-    lines = [f"{program}: {describe_error(error)}", *getattr(error, "__notes__", [])]
+    lines = [f"{program}: {_message(error)}", *getattr(error, "__notes__", [])]
     if not debug and not is_user_error(error) and not isinstance(error, KeyboardInterrupt):
         lines.append("(--debug shows the traceback)")
     sys.stderr.write("\n".join(lines) + "\n")
 
 
-def describe_error(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return what is wrong, without Python's own formatting."""
     text = str(error)
     if isinstance(error, Stopped):
         return text
     if isinstance(error, KeyboardInterrupt):
-        safe = "No file is half-written, and what an earlier run has finished is kept."
-        return "interrupted." if hasattr(error, "__notes__") else f"interrupted. {safe}"
+        return "interrupted. No file is half-written."
     if isinstance(error, MemoryError) or "can't allocate memory" in text:
-        return (
-            "error: out of memory. Close other programs, or give a smaller batch or model; "
-            "`ulimit -v` shows whether memory is limited."
-        )
+        return "error: out of memory. Give a smaller batch or model; `ulimit -v` shows a limit."
+    path = getattr(error, "filename", None)
     if (number := no_room(error)) is not None:
-        return _no_room_message(number, error)
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        reason = _NO_ROOM.get(number, "the disk is full")
+        where = path or f"standard output, or a temporary file in {tempfile.gettempdir()}"
+        again = "" if hasattr(error, "__notes__") else ", then run the command again"
+        return f"error: {reason}: could not write {where}. Free space{again}."
+    if isinstance(error, OSError) and error.strerror and path is not None:
         remedies = (text for kind, text in _REMEDIES.items() if isinstance(error, kind))
-        return "\n".join([f"error: {error.strerror}: {error.filename}", *remedies])
+        return "\n".join([f"error: {error.strerror}: {path}", *remedies])
     if is_user_error(error) and text:
         return f"error: {text}"
     return f"error: {type(error).__name__}" + (f": {text}" if text else "")
-
-
-def _no_room_message(number: int, error: BaseException) -> str:
-    path = getattr(error, "filename", None)
-    where = path or f"standard output, or a temporary file in {tempfile.gettempdir()}"
-    reason, remedy = {
-        errno.EFBIG: (
-            "the largest file size that is allowed here",
-            "Raise the limit (`ulimit -f` shows it)",
-        ),
-        errno.EDQUOT: ("your disk quota is used up", "Free space"),
-    }.get(number, ("the disk is full", "Free space"))
-    again = "" if hasattr(error, "__notes__") else ", then run the command again"
-    whole = "\nNo partial file is left; an existing file is unchanged." if path else ""
-    return f"error: {reason}: could not write {where}. {remedy}{again}.{whole}"

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from elmokit.cli.output import configure_logging
+from elmokit.cli.threads import choose_threads
 from elmokit.config import from_dict
 from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
 from elmokit.errors import InputError, as_input_error
@@ -33,14 +34,8 @@ def _set_debug(ctx: Any, value: bool) -> bool:  # typer passes a base class of i
 def seed_option(what: str) -> Any:
     """Return an option that takes a random seed; ``what`` says of what."""
     low, high = SEEDS
-
-    def check(seed: int | None) -> int | None:
-        if seed is not None and not low <= seed <= high:
-            raise typer.BadParameter(f"a seed must be from {low} to {high:,}, got {seed}.")
-        return seed
-
     return typer.Option(
-        metavar="N", help=f"Random seed, {low} to {high:,}, {what}.", callback=check
+        metavar="N", help=f"Random seed, {low} to {high:,}, {what}.", min=low, max=high
     )
 
 
@@ -98,9 +93,10 @@ WorkersOption = Annotated[
 ThreadsOption = Annotated[
     int | None,
     typer.Option(
-        help="Number of CPU threads; default: one per core that other programs leave free.", min=1
+        help="Number of CPU threads; default: one per core.", min=1, callback=choose_threads
     ),
 ]
+"""Parsing it sets the number."""
 
 # --- text
 
@@ -184,15 +180,6 @@ LayerCacheOption = Annotated[
 ]
 
 
-def uses_ray(engine: str, address: str | None) -> bool:
-    """Return whether ``--engine`` is ray; raise `InputError` for what is no engine."""
-    if engine not in ("local", "ray"):
-        raise InputError(f"--engine must be local or ray, got {engine!r}.")
-    if address is not None and engine != "ray":
-        raise InputError("--address is for a Ray cluster: add --engine ray.")
-    return engine == "ray"
-
-
 KeptOption = Annotated[
     bool,
     typer.Option("--kept", help="Also of the models that pretrain --keep kept: a learning curve."),
@@ -221,32 +208,20 @@ def as_settings(values: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def columns_settings(text: str | None) -> list[str]:
-    """Return ``--columns word=N,tag=N`` as settings of a task run."""
-    return [] if text is None else [f"columns.{part}" for part in _column_parts(text)]
-
-
 def columns_of(text: str | None) -> Columns | None:
     """Return what ``--columns`` says; raise `InputError` if it is not ``word=N,tag=N``."""
-    return None if text is None else from_dict(Columns, {}, overrides=_column_parts(text))
-
-
-def _column_parts(text: str) -> list[str]:
+    if text is None:
+        return None
     parts = [part.strip() for part in text.split(",")]
     if not all(re.fullmatch(r"(word|tag)=[1-9][0-9]{0,3}", part) for part in parts):
-        raise InputError(
-            "--columns takes the columns of words and tags, counted from 1, such as word=2,tag=3, "
-            f"got {text!r:.60}."
-        )
-    return parts
+        raise InputError(f"--columns takes columns from 1, such as word=2,tag=3, got {text!r:.60}.")
+    return from_dict(Columns, {}, overrides=parts)
 
 
 def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> None:
     """Check that no ``--set`` replaced what another option says.
 
-    Args:
-        config: The resolved configuration.
-        given: By option or argument: the setting that it means, its value (None: not given).
+    ``given`` has by option the setting that it means, and its value (None: not given).
     """
     for option, (setting, value) in given.items():
         resolved = operator.attrgetter(setting)(config)

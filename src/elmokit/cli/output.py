@@ -1,10 +1,16 @@
-"""Output of commands: results on stdout, log messages on stderr."""
+"""Output of commands: results on stdout, tables in files, log messages on stderr."""
 
+import csv
 import json
 import logging
 import os
 import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
+from elmokit.errors import InputError
+from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.json_files import jsonable
 
 
@@ -18,6 +24,27 @@ def emit_json(result: object) -> None:
 def stdout_is_utf8() -> bool:
     """Return whether stdout takes every character as it is, not as an escape that is no JSON."""
     return (sys.stdout.encoding or "ascii").lower().replace("-", "") == "utf8"
+
+
+def check_output(
+    output: Path | None, *, inputs: Iterable[Any] = (), overwrite: bool, option: str = "-o"
+) -> None:
+    """Check before any work that an optional file may be written."""
+    if output is not None:
+        check_target(output, inputs=inputs, overwrite=overwrite)
+    elif overwrite:
+        raise InputError(f"--overwrite is for {option}: nothing is written without it.")
+
+
+def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write rows separated by tabs, quoted as in CSV."""
+    with (
+        atomic_file(path) as temp_path,
+        temp_path.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
 def duration(seconds: float) -> str:
@@ -44,10 +71,8 @@ class _StderrHandler(logging.Handler):
 
 def configure_logging(*, debug: bool = False) -> None:
     """Log to stderr: INFO (or DEBUG) and above on rank 0, WARNING and above on other ranks."""
-    logger, name = logging.getLogger("elmokit"), "elmokit-stderr"
-    if not any(handler.name == name for handler in logger.handlers):
-        handler = _StderrHandler()
-        handler.name = name
-        logger.addHandler(handler)
+    logger = logging.getLogger("elmokit")
+    if not any(isinstance(handler, _StderrHandler) for handler in logger.handlers):
+        logger.addHandler(_StderrHandler())
     usual = logging.DEBUG if debug else logging.INFO
     logger.setLevel(usual if is_main_process() else logging.WARNING)

@@ -108,20 +108,17 @@ class Listeners:
 
     def on_validation(self, done: int, total: int) -> None:
         """Show the held-out sentences scored."""
-        self._update(
-            done, total=total, status=f"{total:,} held-out sentences", description="validating"
-        )
+        status = f"{total:,} held-out sentences"
+        self._update(done, total=total, status=status, description="validating")
 
     def on_event(self, event: "TrainingEvent") -> None:
         """Show a training step and the last validation."""
+        report = event.report
         if event.validation is not None:
             self._validation = f" · held-out perplexity {event.validation.mean:.1f}"
-        step, loss = event.report.progress.step, event.report.loss
-        status = f"step {step} · {event.tokens_per_second:,.0f} tokens/s · loss {loss:.3f}"
-        self._update(
-            event.report.share, total=1.0, status=status + self._validation,
-            description=self._description,
-        )  # fmt: skip
+        pace = f"{event.tokens_per_second:,.0f} tokens/s"
+        status = f"step {report.progress.step} · {pace} · loss {report.loss:.3f}{self._validation}"
+        self._update(report.share, total=1.0, status=status, description=self._description)
 
 
 class TaskListeners:
@@ -134,10 +131,8 @@ class TaskListeners:
     def on_step(self, step: "TaskStep") -> None:
         """Show an update, or the dev examples scored."""
         loss = "" if step.loss is None else f" · loss {step.loss:.4f}"
-        self._update(
-            step.done, total=step.total, description=step.stage,
-            status=f"epoch {step.epoch}{loss}{self._score}",
-        )  # fmt: skip
+        status = f"epoch {step.epoch}{loss}{self._score}"
+        self._update(step.done, total=step.total, description=step.stage, status=status)
 
     def on_epoch(self, report: "EpochReport") -> None:
         """Keep the dev score of an epoch in sight."""

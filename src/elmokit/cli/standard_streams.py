@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 BROKEN_PIPE = 141
 """Exit code after ``elmokit … | head``: 128 + SIGPIPE, as the shell reports it of others."""
@@ -11,15 +11,16 @@ BROKEN_PIPE = 141
 def open_standard_streams() -> None:
     """Make all three streams usable, and refuse to start without standard output.
 
-    Closed descriptors are taken: otherwise the next file that is opened would get the number of
-    standard error, and libraries would write their messages into it. Messages that can no longer be
-    written, such as after the terminal was closed, do not end the command; results that cannot be
-    written do, with exit code 1, or `BROKEN_PIPE` and no message if nobody reads on.
+    Messages that can no longer be written, such as after the terminal was closed, do not end the
+    command; results that cannot be written do, with exit code 1, or `BROKEN_PIPE` and no message if
+    nobody reads on.
     """
+    # closed descriptors are taken: otherwise the next file that is opened would get the number of
+    # standard error, and libraries would write their messages into it
     is_closed = [_take_if_closed(descriptor) for descriptor in (0, 1, 2)]
     streams = cast(Any, sys)  # a closed one is None
     streams.stdin = sys.stdin or _nowhere("r")
-    streams.stderr = _Messages(sys.stderr or _nowhere("w"))
+    streams.stderr = _Stream(sys.stderr or _nowhere("w"))
     if is_closed[1] or sys.stdout is None:
         streams.stdout = _nowhere("w")
         sys.stderr.write(
@@ -44,7 +45,7 @@ def _nowhere(mode: str) -> Any:
 
 
 class _Stream:
-    """A stream whose failing writes are handled by `fail`."""
+    """A stream of messages; a write that the system refuses is dropped."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -69,20 +70,13 @@ class _Stream:
         return getattr(self._stream, name)
 
 
-class _Messages(_Stream):
-    """Standard error; a write that the system refuses is dropped."""
-
-
 class _Results(_Stream):
     """Standard output; a write that the system refuses ends the command."""
 
-    def fail(self, error: OSError) -> NoReturn:
+    def fail(self, error: OSError) -> None:
         # what is buffered goes nowhere, or the interpreter would try, and complain, once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
         if isinstance(error, BrokenPipeError):
             raise SystemExit(BROKEN_PIPE) from None
-        sys.stderr.write(
-            f"elmokit: error: standard output could not be written: {error.strerror}. What was "
-            "printed may be cut; files that the command named are whole.\n"
-        )
+        sys.stderr.write(f"elmokit: error: standard output is cut: {error.strerror}.\n")
         raise SystemExit(1) from None

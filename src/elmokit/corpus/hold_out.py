@@ -10,11 +10,9 @@ class HoldOut:
     """Hold out a small part of a corpus of unknown length, spread evenly over all of it.
 
     Each block of neighboring sentences draws a random number; the blocks with the smallest numbers
-    are held, up to the limits, and blocks they displace become training sentences again. Every
-    sentence is either held or yielded exactly once; the same corpus gives the same split.
-
-    ``share`` of the corpus is held out: one block at least if there are two, and no more than
-    ``max_sentences`` (rounded up to a block) and ``max_words`` (one block may have more).
+    are held, up to the limits: at least one block of two, at most ``max_sentences`` (rounded up to
+    a block) and ``max_words``. Displaced blocks are trained on after all. The same corpus gives
+    the same split.
     """
 
     def __init__(
@@ -34,12 +32,12 @@ class HoldOut:
 
     @property
     def sentences(self) -> list[list[str]]:
-        """The held-out sentences in corpus order; final once `split` is exhausted."""
+        """In corpus order; final once `split` is exhausted."""
         by_index = sorted(self._held, key=lambda entry: entry[1])
         return [sentence for _, _, block in by_index for sentence in block]
 
     def split(self, sentences: Iterable[list[str]]) -> Iterator[list[str]]:
-        """Yield the training sentences; displaced blocks are yielded late, out of corpus order."""
+        """Yield the training sentences; displaced blocks come late, out of corpus order."""
         self._held.clear()
         self._num_words = 0
         draw = random.Random(self.seed).random

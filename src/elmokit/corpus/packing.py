@@ -26,8 +26,6 @@ time would mean long runs of similar text."""
 
 
 class SentenceOrder:
-    """Computes the order on demand, without state, so that a stream can resume anywhere."""
-
     def __init__(self, shards: ShardSet, *, seed: int, shuffle: Shuffle) -> None:
         self._shards = shards
         self.seed = seed
@@ -36,7 +34,7 @@ class SentenceOrder:
         self.num_groups = -(-len(shards) // together)
 
     def groups(self, epoch: int) -> list[tuple[int, ...]]:
-        """Return an epoch's groups of shards in order.
+        """Return an epoch's groups of shards.
 
         A group is every ``num_groups``-th shard, so that all have a similar mixture of texts.
         """
@@ -49,7 +47,6 @@ class SentenceOrder:
         return [tuple(range(first, num_shards, self.num_groups)) for first in firsts.tolist()]
 
     def sentences(self, epoch: int, group: int) -> np.ndarray:
-        """Return the order of the sentences of a group, which are numbered across its shards."""
         shards = self.groups(epoch)[group]
         num_sentences = sum(self._shards.entries[shard].num_sentences for shard in shards)
         if self.shuffle == "none":
@@ -124,7 +121,6 @@ class RowPacker:
         return self.table.window(inputs[:, rows], targets[:, rows])
 
     def skip_rest(self, rows: Iterable[int]) -> None:
-        """Let these rows begin the next window with a new sentence."""
         for number in rows:
             self.rows[number].next = self.rows[number].last
 
@@ -142,7 +138,7 @@ class RowPacker:
         }
 
     def restore(self, position: Mapping[str, Any]) -> None:
-        """Go to a `position` that a packer of the same shards and order gave; before any window."""
+        """Go to a `position` of the same shards and order; before any window."""
         self.epoch = position["epoch"]
         self.group_position = position["group_position"]
         self.sentence_position = position["sentence_position"]
@@ -164,14 +160,11 @@ class RowPacker:
         for index, row in enumerate(sentences):
             shard, sentence, steps_left = position["rows"][row]
             if steps_left > begins[index + 1] - begins[index] - 1:
-                raise FormatError(
-                    f"the stream state is damaged: row {row} is at a step that its sentence lacks."
-                )
+                raise FormatError(f"the stream state is damaged: row {row} is beyond its sentence.")
             last = int(begins[index + 1]) - 1
             self.rows[row] = _Row(last - steps_left, last, (shard, sentence))
 
     def _next_sentence(self, row: _Row) -> bool:
-        """Give a row the next sentence; False after the last epoch."""
         if self.sentences is None and not self._open_group():
             return False
         assert self.sentences is not None
@@ -195,7 +188,6 @@ class RowPacker:
             self.epoch += 1
 
     def _open_group(self) -> bool:
-        """Load the shards at the current position; False if all epochs are done."""
         if self.num_epochs is not None and self.epoch >= self.num_epochs:
             return False
         shards = self.order.groups(self.epoch)[self.group_position]

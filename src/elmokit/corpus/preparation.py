@@ -42,9 +42,8 @@ log = logging.getLogger(__name__)
 SHARDS, VALID, VOCAB, SPELLING = "shards", "valid", "vocab.txt", "spelling.safetensors"
 WARM_SENTENCES = 100
 MAX_COUNTED = 100_000
-"""Distinct words counted in memory."""
 MAX_SPELLED = 300_000
-"""Distinct words outside the vocabulary from which their spelling is learned."""
+"""Words outside the vocabulary from which their spelling is learned."""
 MAX_SAMPLE = 5000
 """Frequent words that show the script of a text."""
 MAX_REPEATED_SHARE = 0.05
@@ -67,19 +66,16 @@ class VocabConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TextSources:
-    """The text of a run: files as `describe_files` returns them, or finished shards."""
+    """Files as `describe_files` returns them, or finished ``shards`` instead of ``corpus``."""
 
     shards: ShardSet | None
-    """Used instead of ``corpus``."""
     corpus: list[dict[str, Any]]
     valid: list[dict[str, Any]]
-    """Validation text; if empty, a few sentences of the corpus are held out."""
+    """If empty, a few sentences of the corpus are held out."""
 
 
 @dataclass(frozen=True)
 class PreparedText:
-    """Result of `prepare_text`."""
-
     shards: ShardSet
     vocab: WordVocab
     valid: ShardSet | None
@@ -88,7 +84,7 @@ class PreparedText:
     """How words outside the vocabulary are spelled; None in runs of older versions."""
 
     def warm_text(self) -> tuple[str, ...]:
-        """Return typical training sentences to compute the warm start state from."""
+        """Return typical sentences to compute the warm start state from."""
         typical = (" ".join(words) for words in self.shards.sentences() if 5 <= len(words) <= 40)
         return tuple(islice(typical, WARM_SENTENCES))
 
@@ -109,8 +105,7 @@ def find_text(
     beside = [*(corpus if len(corpus) > 1 else ()), *valid]
     if (shard_dir := next((path for path in beside if is_finished([path])), None)) is not None:
         raise InputError(
-            f"{shard_dir} holds finished shards, which are the whole training text of a run: give "
-            "it alone, or the text that it was made of (--valid: always the text)."
+            f"{shard_dir} holds finished shards: give it alone, or the text that it was made of."
         )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
     if shards is not None:
@@ -143,10 +138,9 @@ def prepare_text(
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
-    Existing shards of the same files and settings are reused; others, and another vocabulary, are
-    replaced. ``normalization`` gives way to that of finished shards, unless it is fixed.
-    ``fixed_vocab`` is used instead of counting words. ``workers`` tokenize lines of raw text;
-    ``reader`` reads files that are none.
+    Shards of the same files and settings are reused. ``normalization`` gives way to that of
+    finished shards, unless it is fixed; ``fixed_vocab`` replaces counting; ``reader`` reads files
+    that are no raw text.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
@@ -194,8 +188,7 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
     else:
         raise FileNotFoundError(
             f"There are no finished shards in {run_dir / SHARDS} or {corpus[0]}. The run in "
-            f"{run_dir} needs those that it began with until it ends. Put them back, or start a "
-            "new run in another directory."
+            f"{run_dir} needs those that it began with until it ends."
         )
     valid = ShardSet.open(run_dir / VALID) if has_valid else None
     vocab = WordVocab.read(run_dir / VOCAB, advice=COPY_AGAIN)
@@ -205,10 +198,7 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
 
 
 def learn_spelling(shards: ShardSet, vocab: WordVocab) -> SpellingModel:
-    """Learn how words outside the vocabulary are spelled, from shards all over the text.
-
-    If there are none, other words are spelled like those of the vocabulary.
-    """
+    """Learn how words outside the vocabulary are spelled, from shards all over the text."""
     words: dict[str, None] = {}
     for index in np.random.default_rng(0).permutation(len(shards)).tolist():
         if len(words) >= MAX_SPELLED:
@@ -218,52 +208,42 @@ def learn_spelling(shards: ShardSet, vocab: WordVocab) -> SpellingModel:
 
 
 def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> None:
-    """Refuse to continue a run whose text files have changed; missing files are not needed.
-
-    Finished shards are checked by `WindowStream`.
-    """
+    """Refuse to continue a run whose text files have changed; missing files are not needed."""
     for shards, present in ((text.shards, sources.corpus), (text.valid, sources.valid)):
         if shards is None or not present:
             continue
         changed = _changed_file(shards.metadata.get("sources", []), present)
         if changed is not None:
             raise ConfigError(
-                f"{changed} has changed since the run in {run_dir} read it. That run continues "
-                f"with the old text, which is kept in {shards.shard_dir}: restore the old file or "
-                "move the new one away. To train on the new text, give another directory."
+                f"{changed} has changed since the run in {run_dir} read it. Restore it or move it "
+                f"away: the old text is in {shards.shard_dir}. New text needs another directory."
             )
 
 
 def _check_holds_nothing_else(shards: ShardSet) -> None:
-    """Refuse text among finished shards, which would not be read."""
     known = {MANIFEST_NAME, *(entry.file for entry in shards.entries)}
     for path in sorted(shards.shard_dir.iterdir()):
         if path.name not in known and not path.name.startswith("."):
-            raise InputError(
-                f"{path} is among finished shards, but is none of them, and would not be read: "
-                "move it to another folder."
-            )
+            raise InputError(f"{path} is among finished shards, and would not be read: move it.")
 
 
 def _changed_file(
     recorded: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
 ) -> str | None:
-    """Return the first file that was changed, removed or added; unrecorded values are ignored."""
+    """Return the first file that was changed, removed or added."""
     for then, now in zip_longest(recorded, present, fillvalue={}):
         for key in ("num_bytes", "sha256"):
             was, is_now = then.get(key, "none"), now.get(key, "none")
             if None not in (was, is_now) and was != is_now:
-                return (now or then)["path"]
+                return (now or then).get("path")
     return None
 
 
 def is_finished(corpus: Sequence[Path]) -> bool:
-    """Return whether the corpus is a directory of finished shards."""
     return len(corpus) == 1 and (corpus[0] / MANIFEST_NAME).exists()
 
 
 def vocab_origin(vocab: WordVocab | None) -> str:
-    """Return the origin of a fixed or, for None, counted vocabulary, for metadata."""
     return "counted" if vocab is None else f"sha256 {vocab.sha256}"
 
 
@@ -276,7 +256,7 @@ def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
         log.warning(
             "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
             "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
-            "morphemes",
+            "morphemes"
         )
     elif shards.tokenizer == TokenizerConfig(name="simple", version=VERSION):
         log.info(
@@ -286,7 +266,6 @@ def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
 
 
 def _warn_of_repeats(repeats: Repeats, *, has_valid_text: bool) -> None:
-    """Warn of validation text that is trained on, and of a corpus that repeats itself."""
     repeated, shared = repeats.repeated_share(), repeats.shared_share()
     if shared > MAX_REPEATED_SHARE:
         log.warning(
@@ -319,8 +298,7 @@ def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
     if share := unknown.total() / max(1, num_known + unknown.total()):
         problem = unfit(share, unknown.most_common(3), vocab.words)
         raise FormatError(
-            f"the vocabulary (--vocab, or that of the model): {problem} "
-            "`finetune --vocab corpus` builds one from the text."
+            f"the vocabulary: {problem} `finetune --vocab corpus` builds one from the text."
         )
 
 
@@ -338,14 +316,11 @@ def _count_words(
             on_shard(shard)
             num_sentences += shard.num_sentences
             if on_preparation is not None:
-                words = counter.num_words
-                on_preparation(
-                    Preparation("counting words", num_sentences, words, shards.num_words)
-                )
+                done = (num_sentences, counter.num_words, shards.num_words)
+                on_preparation(Preparation("counting words", *done))
         counts = counter.most_common(max_size=config.max_size, min_count=config.min_count)
     if not counts:
         raise FormatError(
-            f"No word occurs at least {config.min_count} times in this corpus, so the vocabulary "
-            "would be empty. Give more text, or --set vocab.min_count=1."
+            f"No word occurs at least {config.min_count} times in this corpus (vocab.min_count)."
         )
     return WordVocab.build(counts)

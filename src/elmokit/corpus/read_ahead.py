@@ -25,25 +25,24 @@ def read_ahead(
 
     def prepare() -> None:
         nonlocal weight, is_finished, error
+        iterator: Any = iter(items)
         try:
-            iterator: Any = iter(items)
             for item in iterator:
                 with changed:
-                    while ready and not is_closed and weight + weigh(item) > limit:
-                        changed.wait()
+                    changed.wait_for(
+                        lambda: is_closed or not ready or weight + weigh(item) <= limit  # noqa: B023
+                    )
                     ready.append(item)
                     weight += weigh(item)
                     changed.notify_all()
-                    if is_closed:
-                        break
-            if hasattr(iterator, "close"):
-                iterator.close()
+                if is_closed:
+                    break
+            getattr(iterator, "close", lambda: None)()
         except BaseException as raised:  # raised again by the consumer
             error = raised
-        finally:
-            with changed:
-                is_finished = True
-                changed.notify_all()
+        with changed:
+            is_finished = True
+            changed.notify_all()
 
     thread = threading.Thread(target=prepare, daemon=True)
     thread.start()

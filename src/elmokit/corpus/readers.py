@@ -1,9 +1,7 @@
 """Corpus files to lines, and lines to tokenized sentences, streamed.
 
-Plain text (one sentence or paragraph per line), JSON lines, tables and FASTA, also compressed,
-Parquet, and archives of such files (`elmokit.files.text_records`). Unreadable lines are skipped and
-counted in a `ReadReport`; beyond a limit they are an error, so that a file in another encoding does
-not silently become an empty corpus.
+Unreadable lines are skipped and counted; beyond a limit they are an error, so that a file in
+another encoding does not silently become an empty corpus.
 """
 
 import itertools
@@ -22,7 +20,6 @@ from elmokit.text.sentences import sentences_of_lines, tokenize_lines
 from elmokit.text.special_words import SpecialWordCount
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.text.worker_processes import ONE_PROCESS, Workers
-from elmokit.wording import counted
 
 _log = logging.getLogger(__name__)
 
@@ -30,12 +27,9 @@ DEFAULT_MAX_LINE_BYTES = 1 << 20
 
 
 class TextLine(NamedTuple):
-    """A line of a corpus file."""
-
     path: AnyFile | None
-    """None for a text that is not from a file."""
     number: int
-    """From 1, in the file; in JSON lines and Parquet the lines of a record's text count."""
+    """From 1; in JSON lines and Parquet the lines of a record's text count."""
     text: str
 
 
@@ -46,10 +40,8 @@ def read_text_lines(
     text_field: str | None = None,
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
 ) -> Iterator[TextLine]:
-    """Yield the non-blank lines of all files, without line end, and count them in ``report``.
+    """Yield the non-blank lines of files and of archives' members, and count them in ``report``.
 
-    ``text_field`` is as for `TextRecords`; a field may have several lines. The files in tar and zip
-    archives are read in their order.
     Lines over ``max_line_bytes`` are skipped, and never held in memory.
     """
     num_lines, special = 0, SpecialWordCount()
@@ -72,9 +64,8 @@ def read_text_lines(
     special.warn(f"lines of {names}")
     if num_lines == 0:
         raise FormatError(
-            f"{names}: the corpus holds no text in {counted(len(files), 'file')} "
-            f"({describe_skips(report.skipped) or 'all empty'}). Expected one sentence or "
-            f"paragraph per line, in UTF-8."
+            f"{names}: the corpus holds no text ({describe_skips(report.skipped) or 'all empty'}). "
+            "Expected one sentence or paragraph per line, in UTF-8."
         )
 
 
@@ -88,10 +79,7 @@ def read_sentences(
     max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
     workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[str]]:
-    """Yield non-empty tokenized sentences of files, directories or patterns; see `read_text_lines`.
-
-    ``workers`` are as for `tokenize_lines`.
-    """
+    """Yield non-empty tokenized sentences of files, directories or patterns."""
     report = ReadReport() if report is None else report
     files = find_files(paths)
     lines = read_text_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
@@ -106,7 +94,7 @@ def split_lines(
     normalization: Normalization = DEFAULT_NORMALIZATION,
     report: ReadReport | None = None,
 ) -> Iterator[tuple[TextLine, list[list[str]]]]:
-    """Yield every line as it is written, with the sentences that `read_sentences` makes of it."""
+    """Yield every line with the sentences that `read_sentences` makes of it."""
     pending: deque[TextLine] = deque()  # tokenizers read ahead
 
     def texts() -> Iterator[str]:

@@ -10,7 +10,7 @@ from elmokit.corpus.shard_file import Shard
 from elmokit.corpus.shards import ShardSet
 
 MAX_SENTENCES, MAX_VALID_SENTENCES = 500_000, 20_000
-"""About so many are compared of larger texts: those whose hashes are multiples of a number."""
+"""About so many are compared of larger texts."""
 
 
 class Repeats:
@@ -30,17 +30,14 @@ class Repeats:
         self._is_shared = np.zeros(len(self._valid_hashes), dtype=bool)
 
     def add(self, shard: Shard) -> None:
-        """Compare a shard of the corpus."""
         hashed = _hashed(shard)
         self._is_shared |= np.isin(self._valid_hashes, hashed[0])
         self._samples.append(_sample(hashed, self._num_sentences, MAX_SENTENCES))
 
     def shared_share(self) -> float:
-        """Return the share of the words of the validation text in sentences of the corpus."""
         return _share(self._valid_words[self._is_shared], self._valid_words)
 
     def repeated_share(self) -> float:
-        """Return the share of the words of the corpus in sentences that occurred before."""
         hashes, num_words = np.concatenate(self._samples, axis=1)
         _, first = np.unique(hashes, return_index=True)
         return 1 - _share(num_words[first], num_words)

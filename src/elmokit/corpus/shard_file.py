@@ -24,7 +24,6 @@ from elmokit.files.damage import damage
 from elmokit.files.hashing import check_file
 
 MENDING = "Copy the shards again, or start anew from the text, in another directory."
-"""Advice for damaged shards."""
 _MAGIC = b"ELMOKSH1"
 _HEADER_BYTES = len(_MAGIC) + 4 * 8
 
@@ -34,7 +33,6 @@ class Shard:
     """A loaded shard: sentence ``s`` is ``words[t] for t in tokens[offsets[s]:offsets[s + 1]]``."""
 
     words: list[str]
-    """Distinct words, in the order of their first use."""
     tokens: np.ndarray
     """uint32 (n,): the words of all sentences, as indices into ``words``."""
     offsets: np.ndarray
@@ -42,26 +40,21 @@ class Shard:
 
     @property
     def num_sentences(self) -> int:
-        """Number of sentences."""
         return len(self.offsets) - 1
 
     @property
     def num_words(self) -> int:
-        """Number of words in all sentences."""
         return len(self.tokens)
 
     def sentence(self, index: int) -> list[str]:
-        """Return one sentence as words."""
         tokens = self.tokens[self.offsets[index] : self.offsets[index + 1]]
         return [self.words[token] for token in tokens.tolist()]
 
     def sentences(self) -> Iterator[list[str]]:
-        """Yield all sentences in order."""
         return (self.sentence(index) for index in range(self.num_sentences))
 
 
 def merge_shards(shards: Sequence[Shard]) -> Shard:
-    """Return the sentences of several shards, in order, as one shard."""
     if len(shards) == 1:
         return shards[0]
     ids: dict[str, int] = {}
@@ -78,8 +71,6 @@ def merge_shards(shards: Sequence[Shard]) -> Shard:
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """Manifest entry of one shard file."""
-
     file: str
     num_bytes: int
     sha256: str
@@ -94,13 +85,10 @@ class ShardEntry:
         check_ranges(self, **dict.fromkeys(counts, (0, 2**62)))
 
     def check(self, path: Path) -> None:
-        """Raise `FormatError` unless the file matches the manifest."""
         check_file(path, num_bytes=self.num_bytes, sha256=self.sha256, advice=MENDING)
 
 
 class ShardBuilder:
-    """Collects the sentences of one shard."""
-
     def __init__(self) -> None:
         self._index_of_word = _GrowingIndex()
         self._tokens = array("I")
@@ -108,11 +96,9 @@ class ShardBuilder:
 
     @property
     def num_words(self) -> int:
-        """Words added so far."""
         return len(self._tokens)
 
     def add(self, sentence: Sequence[str]) -> None:
-        """Append a sentence."""
         self._tokens.extend(map(self._index_of_word.__getitem__, sentence))
         self._lengths.append(len(sentence))
 
@@ -121,16 +107,12 @@ class ShardBuilder:
         words = [word.encode("utf-8", "surrogatepass") for word in self._index_of_word]
         blob = b"".join(words)
         counts = [len(words), len(blob), len(self._lengths), len(self._tokens)]
-        content = b"".join(
-            [
-                _MAGIC,
-                np.array(counts, dtype="<u8").tobytes(),
-                np.fromiter(map(len, words), dtype="<u4", count=len(words)).tobytes(),
-                blob,
-                np.asarray(self._lengths, dtype="<u4").tobytes(),
-                np.asarray(self._tokens, dtype="<u4").tobytes(),
-            ]
-        )
+        numbers = [
+            np.asarray(values, dtype="<u4").tobytes()
+            for values in (list(map(len, words)), self._lengths, self._tokens)
+        ]
+        header = _MAGIC + np.array(counts, dtype="<u8").tobytes()
+        content = b"".join((header, numbers[0], blob, *numbers[1:]))
         name = f"shard-{index:05d}.bin"
         with atomic_file(directory / name) as temp_path:
             temp_path.write_bytes(content)
@@ -145,21 +127,17 @@ class ShardBuilder:
 
 
 class _GrowingIndex(dict[str, int]):
-    """Gives new words the next number (a dict, for look-ups at C speed)."""
-
     def __missing__(self, word: str) -> int:
         self[word] = index = len(self)
         return index
 
 
 def read_shard(path: Path, entry: ShardEntry) -> Shard:
-    """Read a shard file; raise `FormatError` if it does not match its entry."""
     entry.check(path)
     return _decode_shard(path.read_bytes(), path=path)
 
 
 def _decode_shard(content: bytes, *, path: Path) -> Shard:
-    """Decode a file whose hash is right: what is wrong then was made so."""
     with damage(path, MENDING):
         if content[: len(_MAGIC)] != _MAGIC:
             raise ValueError(f"must begin with {_MAGIC!r}, found {content[: len(_MAGIC)]!r}")

@@ -6,7 +6,6 @@ A shard directory contains ``shard-00000.bin``, ``shard-00001.bin``, ... (see `s
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,14 +29,11 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class ShardSet:
-    """A finished shard directory, from `write_shards` or `ShardSet.open`."""
-
     shard_dir: Path
     entries: tuple[ShardEntry, ...]
     metadata: Mapping[str, Any]
     """Tokenizer, normalization, source files, ..."""
     num_empty_sentences: int
-    """Empty sentences that were skipped."""
 
     @classmethod
     def open(cls, shard_dir: StrPath) -> "ShardSet":
@@ -53,18 +49,15 @@ class ShardSet:
 
     @property
     def tokenizer(self) -> TokenizerConfig | None:
-        """The tokenizer that split the text, if it is recorded."""
         stored = self.metadata.get("tokenizer")
         return None if stored is None else TokenizerConfig(**known_part(TokenizerConfig, stored))
 
     @cached_property
     def num_sentences(self) -> int:
-        """Sentences in all shards."""
         return sum(entry.num_sentences for entry in self.entries)
 
     @cached_property
     def num_words(self) -> int:
-        """Words in all shards."""
         return sum(entry.num_words for entry in self.entries)
 
     @property
@@ -74,16 +67,13 @@ class ShardSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all shards and their order."""
         return text_sha256("\n".join(entry.sha256 for entry in self.entries))
 
     def load(self, index: int) -> Shard:
-        """Read one shard; raise `FormatError` if it no longer matches the manifest."""
         entry = self.entries[index]
         return read_shard(self.shard_dir / entry.file, entry)
 
     def sentences(self) -> Iterator[list[str]]:
-        """Yield all sentences in order, with one shard in memory at a time."""
         for index in range(len(self)):
             yield from self.load(index).sentences()
 
@@ -97,21 +87,16 @@ def write_shards(
 ) -> ShardSet:
     """Write tokenized sentences as a shard directory; one shard is in memory at a time.
 
-    Empty sentences are skipped and counted. A shard is closed once it has ``tokens_per_shard``
-    words. ``metadata`` (JSON values, for the manifest) is read after the last sentence, so that it
-    may contain counts made while reading. Remains of an interrupted call are replaced.
+    Empty sentences are skipped and counted. ``metadata`` is read after the last sentence, so that
+    it may contain counts made while reading.
     """
-    if tokens_per_shard < 1:
-        raise ValueError(f"`tokens_per_shard` must be at least 1, got {tokens_per_shard}.")
     json.dumps(metadata)  # fail now, not after hours of work
     directory = Path(shard_dir)
     directory.mkdir(parents=True, exist_ok=True)
     if (directory / MANIFEST_NAME).exists():
-        raise FileExistsError(
-            f"{directory} already has a finished shard set. Open it with ShardSet.open, delete "
-            f"it, or write to another directory."
-        )
-    _remove_leftovers(directory)
+        raise FileExistsError(f"{directory} already has a finished shard set.")
+    for path in directory.glob("shard-*.bin"):  # of an interrupted call
+        path.unlink()
     entries = []
     builder = ShardBuilder()
     num_empty = 0
@@ -127,8 +112,7 @@ def write_shards(
         entries.append(builder.write(directory, index=len(entries)))
     if not entries:
         raise InputError(
-            f"the corpus has no sentence with a word ({num_empty} empty sentences were skipped), "
-            f"so there is nothing to write to {directory}. Check the input files."
+            f"the corpus has no sentence with a word ({num_empty} empty sentences were skipped)."
         )
     shards = ShardSet(directory, tuple(entries), dict(metadata or {}), num_empty)
     manifest = {
@@ -144,13 +128,6 @@ def write_shards(
     return shards
 
 
-def _remove_leftovers(directory: Path) -> None:
-    """Remove the shards of an unfinished set."""
-    for path in directory.iterdir():
-        if re.fullmatch(r"shard-\d{5,}\.bin", path.name):
-            path.unlink()
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Manifest:
     format: str
@@ -163,15 +140,6 @@ class _Manifest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SourceFile:
-    """What `elmokit.files.sources.describe_files` writes."""
-
-    path: Any  # text, but perhaps no Unicode
-    num_bytes: int | None = None
-    sha256: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class _KnownMetadata:
     """The keys of the metadata that are read again."""
 
@@ -179,7 +147,7 @@ class _KnownMetadata:
     normalization: Normalization | None = None
     num_held_out: int | None = None
     settings: dict[str, Any] | None = None
-    sources: tuple[_SourceFile, ...] = ()
+    sources: tuple[dict[str, Any], ...] = ()
 
 
 def _read_manifest(directory: Path) -> ShardSet:
@@ -190,27 +158,16 @@ def _read_manifest(directory: Path) -> ShardSet:
             "last. Write the shards again from the text."
         )
     data = read_json(path, advice=MENDING)
-    if "format" not in data:
+    if (data.get("format"), data.get("version")) != (_FORMAT, _VERSION):
         raise FormatError(
-            f"{path}: not the manifest of elmokit's shards, which has `format`: {_FORMAT!r}. If "
-            f"{directory} holds raw text, move this file out of it, or give the text files."
-        )
-    if (data["format"], data.get("version")) != (_FORMAT, _VERSION):
-        raise FormatError(
-            f"{path}: expected format {_FORMAT!r} version {_VERSION}, found "
-            f"{data['format']!r} version {data.get('version')!r}. {MENDING}"
+            f"{path}: not a manifest of {_FORMAT} {_VERSION}, but of {data.get('format')!r} "
+            f"version {data.get('version')!r}. If {directory} holds raw text, give its files."
         )
     manifest = parse_record(_Manifest, data, source=path, advice=MENDING)
-    if not manifest.shards:
-        raise FormatError(f"{path}: expected at least one shard, found none. {MENDING}")
     shards = ShardSet(directory, manifest.shards, manifest.metadata, manifest.num_empty_sentences)
     known = known_part(_KnownMetadata, manifest.metadata)
     parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=MENDING)
-    expected = (manifest.num_sentences, manifest.num_words)
-    found = (shards.num_sentences, shards.num_words)
-    if found != expected:
-        raise FormatError(
-            f"{path}: expected {expected[0]} sentences and {expected[1]} words in all shards, "
-            f"found {found[0]} and {found[1]}. {MENDING}"
-        )
+    counts = (manifest.num_sentences, manifest.num_words)
+    if not shards.entries or counts != (shards.num_sentences, shards.num_words):
+        raise FormatError(f"{path}: its shards have other counts than it states. {MENDING}")
     return shards

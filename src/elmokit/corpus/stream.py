@@ -1,31 +1,27 @@
-"""The endless (or counted) stream of training windows over a shard set, with its resume state.
+"""The stream of training windows over a shard set, with its resume state.
 
-Every rank packs (`elmokit.corpus.packing`) the same global window and keeps its own rows, so that
-all ranks together see the window of a single process. Each window comes with a small JSON state; a
-stream made from it continues exactly as if it had never stopped.
+Every rank packs the same global window and keeps its own rows, so that all ranks together see the
+window of a single process. A stream made from a window's state continues as if it had never
+stopped.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from elmokit.config import parse_record
 from elmokit.corpus.packing import RowPacker, SentenceOrder, Shuffle
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.windows import WindowBatch, WordTable
-from elmokit.errors import ConfigError, InputError
-from elmokit.field_checks import check_ranges
+from elmokit.errors import InputError
 from elmokit.files.damage import damage
 from elmokit.jobs.identity import changes
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
-from elmokit.wording import counted
 
 _ADVICE = "Give more text, or a smaller train.batch_size or train.unroll_steps."
-"""What helps where a corpus does not fill a window."""
 _STATE_VERSION = 3
 """Of the state and the order of sentences (`elmokit.corpus.packing`)."""
 
@@ -33,15 +29,10 @@ _STATE_VERSION = 3
 class WindowStream:
     """Windows of B rows and T steps, packed as in the original.
 
-    After ``num_epochs`` passes the incomplete last window is dropped, with the rest of its rows'
-    sentences. Memory: a group of shards (`elmokit.corpus.packing.SHARDS_TOGETHER`) and the
-    unfinished sentences.
-
-    ``batch_size`` (B) counts the rows of all ranks together; ``num_steps`` is T. Without
-    ``num_epochs`` the stream is endless. ``restart_share`` of the rows, chosen by seed and window,
-    begin each window with a new sentence and skip the rest of their last one
-    (`WindowBatch.restarts`); a continued stream may have another share. ``state`` continues after
-    the window that this state came with.
+    ``batch_size`` (B) counts the rows of all ranks; ``num_steps`` is T. After ``num_epochs`` passes
+    (none: endless) the incomplete last window is dropped. ``restart_share`` of the rows, chosen by
+    seed and window, begin each window with a new sentence and skip the rest of their last one.
+    ``state`` continues after the window that it came with.
     """
 
     def __init__(
@@ -61,16 +52,11 @@ class WindowStream:
         state: Mapping[str, Any] | None = None,
     ) -> None:
         if batch_size % world_size:
-            raise ValueError(
-                f"`batch_size` counts the rows of all ranks together and must be divisible by "
-                f"world_size, got {batch_size} rows for {world_size} ranks."
-            )
+            raise ValueError(f"`batch_size` {batch_size} is not divisible by {world_size} ranks.")
         if shards.num_targets < batch_size * num_steps:
             raise InputError(
-                f"the corpus is smaller than one window: it has {shards.num_targets} targets "
-                f"({counted(shards.num_words, 'word')} in "
-                f"{counted(shards.num_sentences, 'sentence')}), a window takes {batch_size} rows "
-                f"x {num_steps} words = {batch_size * num_steps}. {_ADVICE}"
+                f"the corpus is smaller than one window: {shards.num_targets} targets (words "
+                f"and sentence ends), a window takes {batch_size} rows x {num_steps}. {_ADVICE}"
             )
         self.shards, self.word_vocab, self.char_vocab = shards, word_vocab, char_vocab
         self.batch_size, self.num_steps, self.num_epochs = batch_size, num_steps, num_epochs
@@ -92,21 +78,14 @@ class WindowStream:
 
     @property
     def targets_per_window(self) -> int:
-        """Predictions of one direction in one window, all ranks together: B * T."""
         return self.batch_size * self.num_steps
 
     @property
     def targets_per_epoch(self) -> int:
-        """Predictions of one direction in one pass over the corpus."""
         return self.shards.num_targets
 
     def __iter__(self) -> Iterator[tuple[WindowBatch, dict[str, Any]]]:
-        """Yield (window, state after that window).
-
-        The state has ``windows`` and ``targets`` (of one direction) so far, over all ranks, and
-        ``epoch``, the pass of the next new sentence; the rest is private. All ranks have equal
-        states.
-        """
+        """Yield (window, state after that window); all ranks have equal states."""
         vocabs = {"word_vocab": self.word_vocab, "char_vocab": self.char_vocab}
         packer = RowPacker(
             self.shards, self.order, partial(WordTable, **vocabs),
@@ -131,9 +110,8 @@ class WindowStream:
             yield window, {"version": _STATE_VERSION, "fingerprint": self.fingerprint, **progress}
         if windows == 0:
             raise InputError(
-                f"no window of {self.batch_size} rows x {self.num_steps} words could be filled: "
-                f"{counted(self.shards.num_sentences, 'sentence')} cannot reach every row. "
-                f"{_ADVICE}"
+                f"{self.shards.num_sentences} sentences do not fill {self.batch_size} rows x "
+                f"{self.num_steps} words. {_ADVICE}"
             )
 
     def _restarts(self, window: int) -> np.ndarray:
@@ -150,26 +128,23 @@ class WindowStream:
                 f"the stream state has version {state.get('version')!r}, this elmokit reads "
                 f"version {_STATE_VERSION}. Start a new run."
             )
-        differences = changes(state.get("fingerprint", {}), self.fingerprint)
-        if differences:
+        if differences := changes(state.get("fingerprint", {}), self.fingerprint):
             raise InputError(
                 "the stream state comes from other data or settings: "
-                f"{'; '.join(map(str, differences))}. Resume with the data and settings of the "
-                "first run, or start a new run."
+                f"{'; '.join(map(str, differences))}."
             )
-        record = parse_record(
-            _StreamState, state, source="the stream state", advice="Start a new run."
-        )
         with damage("the stream state", "Start a new run."):
             counts = [entry.num_sentences for entry in self.shards.entries]
-            group = self.order.groups(record.epoch)[record.group_position]
-            rows = [row for row in record.rows if row is not None]
-            if len(record.rows) != self.batch_size or record.sentence_position >= sum(
-                counts[shard] for shard in group
+            group = self.order.groups(state["epoch"])[state["group_position"]]
+            rows = [row for row in state["rows"] if row is not None]
+            numbers = [state["windows"], state["targets"], *(n for row in rows for n in row)]
+            if (
+                len(state["rows"]) != self.batch_size
+                or not 0 <= state["sentence_position"] < sum(counts[shard] for shard in group)
+                or any(sentence >= counts[shard] for shard, sentence, _ in rows)
+                or min(state["epoch"], state["group_position"], *numbers) < 0
             ):
-                raise ValueError("it has other rows or sentences")
-            if any(sentence >= counts[shard] for shard, sentence, _ in rows):
-                raise ValueError("a row is in a sentence that its shard lacks")
+                raise ValueError("its position is none of these shards")
 
 
 def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
@@ -182,23 +157,3 @@ def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
         "fingerprint": {**state["fingerprint"], "batch_size": batch_size},
         "rows": [*rows, *[None] * (batch_size - len(rows))],
     }
-
-
-@dataclass(frozen=True, kw_only=True)
-class _StreamState:
-    """The state of a stream, as `WindowStream` yields it."""
-
-    version: int
-    fingerprint: dict[str, Any]
-    windows: int
-    targets: int
-    epoch: int
-    group_position: int
-    sentence_position: int
-    rows: tuple[tuple[int, int, int] | None, ...]
-
-    def __post_init__(self) -> None:
-        counts = ("windows", "targets", "epoch", "group_position", "sentence_position")
-        check_ranges(self, **dict.fromkeys(counts, (0, 2**62)))
-        if any(number < 0 for row in self.rows if row is not None for number in row):
-            raise ConfigError("`rows` must hold numbers from 0")

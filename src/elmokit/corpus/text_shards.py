@@ -29,9 +29,7 @@ from elmokit.wording import counted
 log = logging.getLogger(__name__)
 
 NUM_HELD_OUT = "num_held_out"
-"""Manifest key: sentences of the corpus that were held out."""
 SENTENCES_AN_EVENT = 500
-"""Sentences between progress reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +72,6 @@ class Preparation:
     sentences: int
     words: int
     total_words: int | None
-    """Final value of ``words``, if known."""
 
 
 OnPreparation = Callable[[Preparation], object]
@@ -85,12 +82,10 @@ class SentenceReader(Protocol):
     """Reads tokenized sentences of files that are not lines of raw text."""
 
     @property
-    def name(self) -> str:
-        """Recorded with the shards and the run."""
-        ...
+    def name(self) -> str: ...
 
     def read(self, path: Path) -> Iterable[Sequence[str]]:
-        """Return the sentences of a file; raise `FormatError` if it is damaged."""
+        """Return the sentences of a file; `FormatError` if it is damaged."""
         ...
 
 
@@ -102,37 +97,27 @@ class TextShards:
     normalization: Normalization
     on_preparation: OnPreparation | None = None
     workers: Workers = ONE_PROCESS
-    """Who tokenizes; does not affect the result."""
     reader: SentenceReader | None = None
-    """Reads the files, of which each distinct sentence is kept once; none: they hold lines of raw
-    text."""
+    """Reads the files, of which each distinct sentence is kept once; none: lines of raw text."""
 
     def like(self, shards: ShardSet, *, normalization_is_fixed: bool = False) -> "TextShards":
-        """Copy with tokenizer and normalization of finished shards, as far as these say them.
-
-        `ConfigError` if a tokenizer is given (not `AUTO`) and is not that of the shards, in a
-        version that is given, or if a fixed normalization is not theirs.
-        """
+        """Copy with tokenizer and normalization of finished shards, as far as these say them."""
         wanted, form = self.text.tokenizer, self.normalization
         tokenizer = shards.tokenizer or wanted
         normalization = shards.metadata.get("normalization", form)
-        if not wanted.matches(tokenizer) and wanted.name != AUTO:
-            found, needed = f"the tokenizer {tokenizer}", f"the tokenizer {wanted}"
-        elif normalization_is_fixed and normalization != form:
-            found, needed = f"the normalization {normalization!r}", f"the normalization {form!r}"
-        else:
-            text = dataclasses.replace(self.text, tokenizer=tokenizer)
-            return dataclasses.replace(self, text=text, normalization=normalization)
-        who, advice = "you asked for", "leave out --tokenizer: `pretrain` then uses the shards' own"
-        if normalization_is_fixed:
-            who, advice = "the model uses", "give a model that reads text as these shards do"
-        raise ConfigError(
-            f"The shards in {shards.shard_dir} were made with {found}, but {who} {needed}. "
-            f"Give the raw text or shards made with that, or {advice}."
-        )
+        for was, now, is_refused in (
+            (tokenizer, wanted, not wanted.matches(tokenizer) and wanted.name != AUTO),
+            (normalization, form, normalization_is_fixed and normalization != form),
+        ):
+            if is_refused:
+                raise ConfigError(
+                    f"The shards in {shards.shard_dir} were made with {was}, but {now} is asked "
+                    "for, or is the model's. Give the raw text, or leave out --tokenizer."
+                )
+        text = dataclasses.replace(self.text, tokenizer=tokenizer)
+        return dataclasses.replace(self, text=text, normalization=normalization)
 
     def without_replay(self) -> "TextShards":
-        """Return the same for text that is validated on."""
         return dataclasses.replace(self, text=dataclasses.replace(self.text, replay=None))
 
     def make(
@@ -188,11 +173,7 @@ class TextShards:
     def _read_with(
         self, reader: SentenceReader, sources: Sequence[Mapping[str, Any]], report: ReadReport
     ) -> Iterator[list[str]]:
-        """Yield and count the distinct sentences of a reader, with normalized words.
-
-        A repeated one could be both trained on and held out. Hashes, about 100 bytes a sentence,
-        are kept instead of sentences.
-        """
+        """Yield each sentence once: a repeated one could be both trained on and held out."""
         seen: set[bytes] = set()
         special = SpecialWordCount()
         for source in sources:
@@ -212,7 +193,6 @@ class TextShards:
     def _open(
         self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None
     ) -> tuple[ShardSet, ShardSet | None] | None:
-        """Open existing shards, and those held out of them, if they match ``metadata``."""
         if any(source["sha256"] is None for source in metadata["sources"]):
             return None  # standard input or a pipe: the text may be another
         opened: list[ShardSet] = []
@@ -267,10 +247,7 @@ class TextShards:
 def interleaved(
     sentences: Iterable[list[str]], others: Callable[[], Iterator[list[str]]], share: float
 ) -> Iterator[list[str]]:
-    """Yield sentences, and between them others that make up a share of all words.
-
-    ``others`` reads them from the beginning, as often as they are needed.
-    """
+    """Yield sentences, and between them others that make up a share of all words."""
     debt, num_words, num_passes = 0.0, 0, 1
     source = others()
     for sentence in sentences:
@@ -293,7 +270,6 @@ def interleaved(
 def _reported(
     sentences: Iterator[list[str]], on_preparation: OnPreparation | None
 ) -> Iterator[list[str]]:
-    """Yield the sentences and report progress."""
     if on_preparation is None:
         yield from sentences
         return

@@ -16,24 +16,23 @@ from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, WordVocab
 
 BEGIN_TYPE = 0
-"""Index of ``<S>`` in every `WordTable`."""
+"""Types of ``<S>`` and ``</S>`` in every `WordTable`."""
 END_TYPE = 1
-"""Index of ``</S>`` in every `WordTable`."""
 _WORDS_PER_CHUNK = 8192  # keeps the encoder's temporary arrays small
 
 
 @dataclass(frozen=True)
 class WindowBatch:
-    """One window: what both directions read and predict. U counts distinct input words."""
+    """What both directions read and predict. U counts distinct input words."""
 
     char_ids: UInt16[np.ndarray, "U C"]
-    """Character rows of the distinct input words, in the order of their first use."""
+    """Rows of the distinct input words, in the order of their first use."""
     word_ids: Int[np.ndarray, " U"]
-    """Word ids of the same words (for models that read words, not characters)."""
+    """Of the same words, for models that read words."""
     forward_inputs: Int[np.ndarray, "B T"]
     """Indices into the distinct words."""
     backward_inputs: Int[np.ndarray, "B T"]
-    """Likewise, in reading order (the end of the sentence first)."""
+    """Likewise, the end of the sentence first."""
     forward_targets: Int[np.ndarray, "B T"]
     """Word ids."""
     backward_targets: Int[np.ndarray, "B T"]
@@ -42,15 +41,11 @@ class WindowBatch:
 
     @property
     def num_targets(self) -> int:
-        """Predictions of one direction: B * T."""
         return self.forward_targets.size
 
 
 class WordTable:
-    """Distinct words with their ids, ready for packing: type 0 is ``<S>``, type 1 is ``</S>``.
-
-    ``<S>`` and ``</S>`` among ``words`` are types 0 and 1 again.
-    """
+    """Distinct words with their ids, ready for packing: type 0 is ``<S>``, type 1 is ``</S>``."""
 
     def __init__(
         self, words: Iterable[str], *, char_vocab: CharVocab, word_vocab: WordVocab
@@ -72,7 +67,6 @@ class WordTable:
         return len(self.words)
 
     def types(self, words: Sequence[str]) -> np.ndarray:
-        """Return the types of words in the table, int32 (N,)."""
         return np.fromiter(map(self._type_of_word.__getitem__, words), np.int32, count=len(words))
 
     def window(

@@ -78,8 +78,8 @@ def distil(
         on_progress: Called with the words done and their total.
 
     Raises:
-        InputError, FormatError, FileNotFoundError: for what cannot be read or written, and a corpus
-            without words that are frequent enough.
+        InputError, FormatError: for what cannot be read or written, and a corpus without words
+            that are frequent enough.
     """
     check_choice(file_format, TableFormat, name="file_format")
     if output.suffix != SUFFIX and output.suffix not in (".bin", ".txt", ".vec"):

@@ -1,6 +1,5 @@
 """`Embedder`: sentences in, arrays out, in the same order."""
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -11,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elmokit.embed.sentences import embed_sentences
+from elmokit.embed.sentences import embed_sentences, embed_spans
 from elmokit.embed.sif import SifStatistics
-from elmokit.embed.spans import embed_spans
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
     StatePolicy,
@@ -93,7 +91,6 @@ class Embedder:
         self.precision: Precision = self._bilm.network.precision
         self._checks = WordChecks(
             model.tokenizer, model.char_vocab, model.word_vocab,
-            sample=[word for text in model.warm_text for word in text.split()],
             by_characters=model.config.char_cnn is not None,
         )  # fmt: skip
 
@@ -115,9 +112,7 @@ class Embedder:
         Raises:
             FileNotFoundError: if there is no such model.
             FormatError: if its directory is damaged.
-            ValueError: for an invalid option.
         """
-        check_precision(precision)
         if num_threads is not None:
             if num_threads < 1:
                 raise InputError(f"`num_threads` must be at least 1, got {num_threads}.")
@@ -142,14 +137,6 @@ class Embedder:
         }  # fmt: skip
         return _rebuild, (self._source or self._model, options)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Embedder":
-        """Share the packed weights of a loaded embedder, which nothing can change."""
-        if self._source is None:
-            return _rebuild(*copy.deepcopy(self.__reduce__()[1], memo))
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, _model=None)
-        return twin
-
     def __repr__(self) -> str:
         source = self._source
         name = "a model in memory" if source is None else repr(lasting_name(source.model_dir))
@@ -169,11 +156,7 @@ class Embedder:
         return self._model
 
     def stored(self) -> StoredBiLM:
-        """Return the model as arrays, read again if it was loaded by its directory or name.
-
-        Raises:
-            FormatError: if the directory has changed.
-        """
+        """Return the model as arrays, read again if it was loaded by its directory or name."""
         if self._model is not None:
             return self._model.stored()
         assert self._source is not None
@@ -265,8 +248,7 @@ class Embedder:
 
         Return the vectors of each sentence, and the state for the next call. Rows of ``state``
         beyond the batch stay unchanged; new rows start at zero, as all do by default. A `BiLMState`
-        may be given, too. Raise what `embed` raises, and `ValueError` if ``state`` belongs to
-        another model.
+        may be given, too.
         """
         if state is not None and not hasattr(state, "hidden"):
             raise InputError(
@@ -294,31 +276,24 @@ class Embedder:
 
         The state is None unless ``state`` is ``"carry"``; ``initial_state`` (one row) then is the
         state to continue from. Without ``check_words``, lists of words are not searched for what
-        the model's own tokenizer would split: it has split them. Raise what `embed` raises, and
-        `InputError` for another ``initial_state``.
+        the model's own tokenizer would split: it has split them.
         """
         which = check_layers(layers, self.num_layers)
         policy = check_state_policy(state)
-        if initial_state is not None and policy != "carry":
-            raise InputError(f'`initial_state` is for state="carry", got state={state!r}.')
-        if initial_state is not None and initial_state.hidden.shape[2] != 1:
-            raise InputError(
-                "`initial_state` must hold one row, that of the running text, got "
-                f"{initial_state.hidden.shape[2]}."
-            )
+        if initial_state is not None and (policy != "carry" or initial_state.num_rows != 1):
+            raise InputError('`initial_state` is for state="carry", and must hold one row.')
         if batch_tokens < 1:
             raise InputError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
         words = self._tokenized(sentences, on_words=self._checks.add if check_words else None)
-        return self._stream(words, which, policy, batch_tokens, initial_state)
+        stream = VectorStream(self._bilm.engine, self._encode, which, batch_tokens)
+        if policy == "carry":
+            return stream.carried(words, initial_state)
+        return stream.separate(words, self._warm_state if policy == "warm" else None)
 
     def metadata(
         self, *, layers: Layers | np.integer | str = "all", state: StatePolicy | str = "reset"
     ) -> dict[str, Any]:
-        """Return how the vectors are made: model, text processing, options, versions; JSON-able.
-
-        ``layers`` are those of `embed`. The hash is that of the weights that were loaded; the
-        model's folder is not read again.
-        """
+        """Return how the vectors are made: model, text processing, options, versions; JSON-able."""
         metadata = {
             **result_metadata(self._model_hash, self.tokenizer_config, self.normalization),
             "layers": check_layers(layers, self.num_layers),
@@ -332,22 +307,6 @@ class Embedder:
         if state == "warm":
             metadata |= warm_metadata(warm_text(self._stored_text))
         return metadata
-
-    def _stream(
-        self,
-        sentences: Iterator[list[str]],
-        layers: Layers,
-        policy: StatePolicy,
-        batch_tokens: int,
-        state: LSTMState | None,
-    ) -> Iterator[tuple[np.ndarray, LSTMState | None]]:
-        stream = VectorStream(self._bilm.engine, self._encode, layers, batch_tokens)
-        if policy == "carry":
-            yield from stream.carried(sentences, state)
-            return
-        start = self._warm_state if policy == "warm" else None
-        for vectors in stream.separate(sentences, start):
-            yield vectors, None
 
     def _tokenized(
         self, sentences: Iterable[GivenSentence], *, on_words: Callable[[list[str]], object] | None
@@ -375,9 +334,8 @@ def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
     """Make an embedder of what `Embedder.__reduce__` returns."""
     if isinstance(source, LoadedBiLM):
         return Embedder(source, **options)
-    embedder = Embedder.load(source[0], **options)
-    if isinstance(source, ModelSource):  # elmokit 0.1 pickled another tuple
-        _check_unchanged(source, embedder._fingerprint)
+    embedder = Embedder.load(source.model_dir, **options)
+    _check_unchanged(source, embedder._fingerprint)
     return embedder
 
 

@@ -20,7 +20,7 @@ from elmokit.embed.formats.registry import (
     read_metadata,
     write_embeddings,
 )
-from elmokit.embed.line_embedder import LineEmbedder, OwnLines
+from elmokit.embed.line_embedder import OwnLines
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.part_store import PartStore
@@ -30,7 +30,7 @@ from elmokit.files.sources import Paths
 from elmokit.files.temporary import remove_leftovers
 from elmokit.inference.state import LSTMState
 from elmokit.jobs.identity import Identity
-from elmokit.jobs.job import Job, open_job
+from elmokit.jobs.job import open_job
 from elmokit.wording import counted, shown
 
 logger = logging.getLogger(__name__)
@@ -86,13 +86,8 @@ def embed_files(
     suffix of ``output`` sets the format (`elmokit.embed.formats.registry`); each shard needs its
     own output.
 
-    Raises:
-        FileExistsError: if the output or parts of it exist and neither ``resume`` nor ``overwrite``
-            is set; if another process works on the same output.
-        InputError: for an invalid option, if the output is one of the texts, and if ``resume``
-            finds another text.
-        ConfigError: if ``resume`` finds another job; names the differences.
-        FormatError: for a line that cannot be read, and if there is no line at all.
+    An existing output or job is refused unless ``resume`` or ``overwrite`` is set, and ``resume``
+    refuses another job or text.
     """
     options = options or EmbedOptions()
     return embed_lines(OwnLines(embedder, options), texts, output, options, on_progress=on_progress)
@@ -108,25 +103,25 @@ def _parts_of(path: Path) -> Path:
 
 
 def embed_lines(
-    embedder: LineEmbedder,
+    embedder: Any,
     texts: Paths,
     output: str | os.PathLike[str],
     options: EmbedOptions,
     *,
     on_progress: OnProgress | None = None,
 ) -> EmbedReport:
-    """Do the work of `embed_files` with any `LineEmbedder`, which has the same options."""
+    """Do the work of `embed_files` with whatever computes as `OwnLines` does."""
     path = Path(output)
     output_format = options.check(path, num_layers=embedder.num_layers)
     metadata = embedder.metadata()
-    lines = NumberedLines(
+    text = NumberedLines(
         texts,
         exclude=output_paths(path),
         id_field=options.id_field,
         text_field=options.text_field,
         keys_are_paths=path.suffix.lower() in HDF5_SUFFIXES,
     )
-    if lines.keys is not None:
+    if text.keys is not None:
         metadata["keys"] = options.id_field or "FASTA"
         if options.file_format != "elmokit":
             raise InputError(
@@ -134,46 +129,42 @@ def embed_lines(
                 "the format elmokit."
             )
     may_replace = options.resume or options.overwrite
-    check_target(path, inputs=lines.files, overwrite=may_replace)
+    check_target(path, inputs=text.files, overwrite=may_replace)
     parts = PartStore(_parts_of(path))
     with open_job(
         parts.folder, "embed", Identity(metadata), resume=options.resume,
         overwrite=options.overwrite, pieces=parts,
     ) as job:  # fmt: skip
-        check_target(path, inputs=lines.files, overwrite=may_replace)  # another may have finished
+        check_target(path, inputs=text.files, overwrite=may_replace)  # another may have finished
         for folder in (path.parent, parts.folder):
             remove_leftovers(folder)
-        work = _Embedding(
-            embedder, lines, lines.share(*options.shard), path, job, parts, output_format,
-            metadata,
-        )  # fmt: skip
+        work = _Embedding(embedder, text, LineShare(text, *options.shard), path, parts, metadata)
         is_finished = not job.record or job.record.get("finished")
         if options.resume and path.exists() and is_finished:
-            return work.already_done()
-        job.begin()
-        return work.run(on_progress or (lambda *_: None))
+            report = work.already_done()
+        else:
+            job.begin()
+            report = work.run(output_format, on_progress or (lambda *_: None))
+            # said before the parts go: a kill among them must not look like a job half done
+            job.begin(finished=True)
+        job.forget()
+        return report
 
 
 def _block(rows: list[_Row]) -> Block:
-    return Block(
-        [index for index, *_ in rows],
-        [text for _, text, *_ in rows],
-        [words for *_, words, _ in rows],
-        [vectors for *_, vectors in rows],
-    )
+    indices, texts, words, vectors = map(list, zip(*rows, strict=True)) if rows else ([],) * 4
+    return Block(indices, texts, words, vectors)
 
 
 @dataclass
 class _Embedding:
     """One run of `embed_lines`, with checked options."""
 
-    embedder: LineEmbedder
+    embedder: Any
     text: NumberedLines
     lines: LineShare
     path: Path
-    job: Job
     parts: PartStore
-    output_format: OutputFormat
     metadata: dict[str, Any]
     num_words: int = 0
     """In the finished sentences."""
@@ -192,15 +183,12 @@ class _Embedding:
             raise InputError(
                 f"Cannot resume: {self.path} is complete, but was made from another text: it has "
                 f"{counts[0]:,} lines, and the given text has {self.lines.count:,} lines and "
-                "differs. Give the same files in the same order or another output, or start "
-                "over with --overwrite."
+                f"differs. {advice}"
             )
-        self.metadata = self.metadata | {_TEXT_HASH: text_hash}
-        self.job.forget()  # if killed just before that
         logger.info("%s is already complete", self.path)
         return self._report(counts[0], counts[1], resumed=counts[0], new_words=0)
 
-    def run(self, on_progress: OnProgress) -> EmbedReport:
+    def run(self, output_format: OutputFormat, on_progress: OnProgress) -> EmbedReport:
         """Embed the remaining lines, then merge the parts."""
         self.parts.drop_after_gap()
         resumed = self._skip_finished()
@@ -213,21 +201,17 @@ class _Embedding:
             raise FormatError(f"{names}: no line to embed. Give files with one sentence per line.")
         if sentences != self.lines.count:
             raise self.parts.removed(sentences, self.lines.count)
-        self.metadata = self.metadata | {_TEXT_HASH: self.lines.sha256()}
-        counts = (sentences, self.num_words)
+        counts = dict(zip(_COUNTS, (sentences, self.num_words), strict=True))
         with atomic_file(self.path) as temp_path:
             write_embeddings(
                 temp_path,
                 self._blocks(),
-                output_format=self.output_format,
-                metadata=self.metadata | dict(zip(_COUNTS, counts, strict=True)),
+                output_format=output_format,
+                metadata=self.metadata | {_TEXT_HASH: self.lines.sha256()} | counts,
                 num_bytes=sum(path.stat().st_size for path in self.parts.paths()),
             )
-        # Said before the parts go: a kill among them must not look like a job half done.
-        self.job.begin(finished=True)
-        self.job.forget()
         new_words = self.num_words - resumed_words
-        return self._report(*counts, resumed=resumed, new_words=new_words)
+        return self._report(sentences, self.num_words, resumed=resumed, new_words=new_words)
 
     def _skip_finished(self) -> int:
         """Read and compare the finished lines; return their number."""
@@ -259,7 +243,7 @@ class _Embedding:
         rows: list[_Row] = []
         last: tuple[int, LSTMState | None] = (0, None)  # rows so far and the state after them
         num_bytes = 0
-        with closing(stream), self.parts.writer() as writer:
+        with closing(stream):
             try:
                 for words, vectors, state in stream:
                     rows.append((*pending.popleft(), words, vectors))
@@ -267,20 +251,19 @@ class _Embedding:
                     num_bytes += vectors.nbytes
                     self.num_words += len(words)
                     if num_bytes >= PART_BYTES or len(rows) >= PART_SENTENCES:
-                        writer.add(_block(rows), state)
-                        rows, last, first, num_bytes = [], (0, None), writer.end, 0
+                        self.parts.add(first, _block(rows), state)
+                        first, rows, last, num_bytes = first + len(rows), [], (0, None), 0
                     seconds = max(time.monotonic() - self.started, 1e-9)
                     speed = (self.num_words - words_before) / seconds
-                    status = f"{counted(writer.end + len(rows), 'sentence')}, {speed:,.0f} words/s"
+                    status = f"{counted(first + len(rows), 'sentence')}, {speed:,.0f} words/s"
                     on_progress(self.text.num_bytes, total_bytes, status)
             except OSError:
                 raise  # the disk may be full
             except BaseException:  # a bad line or Ctrl-C: keep what was computed before
-                if writer.end == first:  # else these rows were just written
-                    writer.add(_block(rows[: last[0]]), last[1])
-                    writer.wait()
+                if first == self.parts.num_sentences:  # else these rows were just written
+                    self.parts.add(first, _block(rows[: last[0]]), last[1])
                 raise
-            writer.add(_block(rows), last[1])
+            self.parts.add(first, _block(rows), last[1])
 
     def _blocks(self) -> Iterator[Block]:
         """Yield what is written: the parts with their keys."""
@@ -292,11 +275,7 @@ class _Embedding:
     def _report(self, sentences: int, words: int, *, resumed: int, new_words: int) -> EmbedReport:
         seconds = time.monotonic() - self.started
         return EmbedReport(
-            output=self.path,
-            sentences=sentences,
-            words=words,
-            resumed_sentences=resumed,
-            seconds=seconds,
-            words_per_second=new_words / max(seconds, 1e-9),
-            metadata=self.metadata,
-        )
+            output=self.path, sentences=sentences, words=words, resumed_sentences=resumed,
+            seconds=seconds, words_per_second=new_words / max(seconds, 1e-9),
+            metadata=self.metadata | {_TEXT_HASH: self.lines.sha256()},
+        )  # fmt: skip

@@ -31,6 +31,8 @@ from elmokit.metrics.lexical_change import (
 from elmokit.text.normalization import normalize
 
 Unit = Literal["auto", "document", "line"]
+OnProgress = Callable[[str, int, int | None], object]
+"""(stage, what is done of it, the total if it is known)."""
 ROUNDS_FOR_EACH_WORD = 40
 """Most permutations of a word are this times the words: a single changed word among any number can
 have a false discovery rate of 1 / 40."""
@@ -62,7 +64,9 @@ class _Corpus:
     """What is counted and sampled in one corpus."""
 
     name: str
-    files: Sequence[object]
+    files: Sequence[Any]
+    embedder: Embedder
+    text_field: str | None
     of_lines: Counter[str] = field(default_factory=Counter)
     """Lines in which each word occurs."""
     of_documents: Counter[str] = field(default_factory=Counter)
@@ -71,6 +75,32 @@ class _Corpus:
     """One of the two."""
     vectors: dict[str, list[np.ndarray]] = field(default_factory=dict)
     sentences: dict[str, list[str]] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[tuple[int, list[list[str]]]]:
+        """Yield the number of its document, from 1, and the sentences of every line."""
+        report, form = ReadReport(), self.embedder.normalization
+        lines = read_text_lines([*self.files], report, text_field=self.text_field)
+        before: tuple[object, int] | None = None
+        document = 0
+        for line, sentences in split_lines(
+            lines, self.embedder.tokenizer, normalization=form, report=report
+        ):
+            # blank lines, which end documents, are not yielded, but counted
+            document += before != (line.path, line.number - 1)
+            before = (line.path, line.number)
+            yield document, sentences
+
+    def count(self, on_progress: OnProgress) -> None:
+        """Count the lines and documents that each word is in."""
+        in_document: set[str] = set()
+        for number, (document, sentences) in enumerate(self.lines(), 1):
+            words = {word for sentence in sentences for word in sentence}
+            self.of_lines.update(words)
+            if document != self.num_documents:
+                in_document, self.num_documents = set(), document
+            self.of_documents.update(words - in_document)
+            in_document |= words
+            on_progress(f"counting {self.name}", number, None)
 
 
 def find_changes(
@@ -90,7 +120,7 @@ def find_changes(
     seed: int = 0,
     text_field: str | None = None,
     precision: str = "fp32",
-    on_progress: Callable[[str, int, int | None], object] = lambda stage, done, total: None,
+    on_progress: OnProgress = lambda stage, done, total: None,
 ) -> list[ChangedWord]:
     """Compare the uses of words in two corpora; the most changed word comes first.
 
@@ -112,11 +142,10 @@ def find_changes(
         seed: Of samples, permutations and clusters.
         text_field: As for `read_text_lines`.
         precision: As of `Embedder.load`.
-        on_progress: Called with a stage, what is done of it, and the total if it is known.
+        on_progress: As `OnProgress`.
 
     Raises:
         InputError: for an invalid option, one corpus given twice, and a word that is too rare.
-        FileNotFoundError, FormatError: for a corpus that cannot be read.
     """
     check_choice(unit, Unit, name="unit")
     check_one_layer(layers)
@@ -127,29 +156,31 @@ def find_changes(
     ):  # fmt: skip
         if value < least:
             raise InputError(f"`{name}` must be at least {least}, got {value}.")
-    corpora = [_Corpus(str(path), find_files([path])) for path in (a, b)]
-    for corpus in corpora:
-        if any(map(is_read_once, corpus.files)):  # pyright: ignore[reportArgumentType]
-            raise InputError(f"{corpus.name}: a corpus is read twice: give files, not a pipe.")
-    if set(map(str, corpora[0].files)) & set(map(str, corpora[1].files)):
+    files = [find_files([path]) for path in (a, b)]
+    for path, its_files in zip((a, b), files, strict=True):
+        if any(map(is_read_once, its_files)):
+            raise InputError(f"{path}: a corpus is read twice: give files, not a pipe.")
+    if set(map(str, files[0])) & set(map(str, files[1])):
         raise InputError(f"{a} and {b} share a file: give two corpora.")
     embedder = Embedder.load(model, precision=precision)
     which = check_layers(layers, embedder.num_layers)
-    reader = _Reader(embedder, text_field)
+    corpora = [
+        _Corpus(str(path), its_files, embedder, text_field)
+        for path, its_files in zip((a, b), files, strict=True)
+    ]
     for corpus in corpora:
-        _count(reader, corpus, on_progress)
+        corpus.count(on_progress)
     if unit == "auto":
         has_documents = min(corpus.num_documents for corpus in corpora) >= 2 * min_count
         unit = "document" if has_documents else "line"
     for corpus in corpora:
         corpus.units = corpus.of_documents if unit == "document" else corpus.of_lines
     if words is not None:
-        chosen = _given([normalize(w, embedder.normalization) for w in words], corpora, min_count)
-    else:
-        chosen = _frequent(corpora, min_count, max_words)
+        words = [normalize(word, embedder.normalization) for word in words]
+    chosen = _chosen(words, corpora, min_count, max_words)
     generator = np.random.default_rng(seed)
     for corpus in corpora:
-        _sample(reader, corpus, chosen, unit, which, sample, generator, on_progress)
+        _sample(corpus, chosen, unit, which, sample, generator, on_progress)
     samples = {word: [np.stack(c.vectors.pop(word)) for c in corpora] for word in chosen}
     whitening = within_word_whitening(
         np.concatenate(pair).astype(np.float64) for pair in samples.values()
@@ -184,56 +215,20 @@ def find_changes(
     return sorted(changed, key=lambda result: (-result.excess, result.word))
 
 
-@dataclass
-class _Reader:
-    """Reads the sentences of a corpus, line by line."""
-
-    embedder: Embedder
-    text_field: str | None
-
-    def lines(self, corpus: _Corpus) -> Iterator[tuple[int, list[list[str]]]]:
-        """Yield the number of its document, from 1, and the sentences of every line."""
-        report, form = ReadReport(), self.embedder.normalization
-        files: list[Any] = [*corpus.files]
-        lines = read_text_lines(files, report, text_field=self.text_field)
-        before: tuple[object, int] | None = None
-        document = 0
-        for line, sentences in split_lines(
-            lines, self.embedder.tokenizer, normalization=form, report=report
-        ):
-            document += before != (line.path, line.number - 1)
-            before = (line.path, line.number)
-            yield document, sentences
-
-
-def _count(
-    reader: _Reader, corpus: _Corpus, on_progress: Callable[[str, int, int | None], object]
-) -> None:
-    in_document: set[str] = set()
-    for number, (document, sentences) in enumerate(reader.lines(corpus), 1):
-        words = {word for sentence in sentences for word in sentence}
-        corpus.of_lines.update(words)
-        if document != corpus.num_documents:
-            in_document, corpus.num_documents = set(), document
-        corpus.of_documents.update(words - in_document)
-        in_document |= words
-        on_progress(f"counting {corpus.name}", number, None)
-
-
-def _given(words: Sequence[str], corpora: list[_Corpus], min_count: int) -> list[str]:
-    for word in words:
-        for corpus in corpora:
-            if corpus.units[word] < min_count:
-                raise InputError(
-                    f"{word!r} occurs in {corpus.units[word]} lines or documents of {corpus.name}, "
-                    f"and {min_count} are needed. Leave it out, give more text or a smaller "
-                    "`min_count`; is it spelled as the tokenizer splits it?"
-                )
-    return list(dict.fromkeys(words))
-
-
-def _frequent(corpora: list[_Corpus], min_count: int, max_words: int) -> list[str]:
+def _chosen(
+    words: Sequence[str] | None, corpora: list[_Corpus], min_count: int, max_words: int
+) -> list[str]:
     least = {word: min(count, corpora[1].units[word]) for word, count in corpora[0].units.items()}
+    if words is not None:
+        for word in words:
+            counts = " and ".join(str(corpus.units[word]) for corpus in corpora)
+            if least.get(word, 0) < min_count:
+                raise InputError(
+                    f"{word!r} occurs in {counts} lines or documents of {corpora[0].name} and "
+                    f"{corpora[1].name}, and {min_count} are needed. Leave it out, give more text "
+                    "or a smaller `min_count`; is it spelled as the tokenizer splits it?"
+                )
+        return list(dict.fromkeys(words))
     words = [
         word
         for word, count in least.items()
@@ -248,14 +243,13 @@ def _frequent(corpora: list[_Corpus], min_count: int, max_words: int) -> list[st
 
 
 def _sample(
-    reader: _Reader,
     corpus: _Corpus,
     words: Sequence[str],
     unit: str,
     layers: Layers,
     size: int,
     generator: np.random.Generator,
-    on_progress: Callable[[str, int, int | None], object],
+    on_progress: OnProgress,
 ) -> None:
     """Draw units of every word, and embed the sentences with its first occurrence in them."""
     drawn: dict[str, set[int]] = {}
@@ -271,7 +265,7 @@ def _sample(
         seen: Counter[str] = Counter()
         done: set[str] = set()
         last = 0
-        for document, of_line in reader.lines(corpus):
+        for document, of_line in corpus.lines():
             if unit == "line" or document != last:
                 done, last = set(), document
             for sentence in of_line:
@@ -288,7 +282,7 @@ def _sample(
                     yield sentence
 
     num_done = 0
-    stream = reader.embedder.stream_with_states(sentences(), layers=layers, check_words=False)
+    stream = corpus.embedder.stream_with_states(sentences(), layers=layers, check_words=False)
     for vectors, _ in stream:
         text = " ".join(texts.popleft())
         for word, position in places.popleft():

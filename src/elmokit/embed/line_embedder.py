@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,6 @@ from elmokit.text.tokenizers.registry import (
 
 
 class EmbeddedLine(NamedTuple):
-    """One line."""
-
     words: list[str]
     vectors: np.ndarray
     """(L, W, 2D) or (W, 2D), pooled (L, 2D) or (2D,), in the dtype of the file."""
@@ -33,36 +31,15 @@ class EmbeddedLine(NamedTuple):
     """After the line, with the policy ``carry``."""
 
 
-@runtime_checkable
-class LineEmbedder(Protocol):
-    """Who computes: this process (`OwnLines`), or others."""
-
-    @property
-    def num_layers(self) -> int:
-        """L."""
-        ...
-
-    def metadata(self) -> dict[str, Any]:
-        """Return how the vectors are made, as in the file."""
-        ...
-
-    def stream(
-        self, lines: Iterable[str], *, initial_state: LSTMState | None
-    ) -> Generator[EmbeddedLine, None, None]:
-        """Yield words and vectors of the lines, in order; reads some ahead."""
-        ...
-
-
 @dataclass(frozen=True)
 class OwnLines:
-    """Computes in this process."""
+    """Computes in this process; `elmokit.integrations.ray_data.RayLines` does on a cluster."""
 
     embedder: Embedder
     options: EmbedOptions
 
     @property
     def num_layers(self) -> int:
-        """L."""
         return self.embedder.num_layers
 
     @cached_property
@@ -80,13 +57,12 @@ class OwnLines:
 
     def metadata(self) -> dict[str, Any]:
         """Return how the vectors are made, as in the file."""
-        options, splitter = self.options, self.splitter
-        shard = options.shard
+        options = self.options
         return self.embedder.metadata(layers=options.chosen_layers, state=options.state) | {
-            "tokenizer": tokenizer_metadata(splitter),
+            "tokenizer": tokenizer_metadata(self.splitter),
             "dtype": options.dtype,
             "format": options.file_format,
-            "shard": f"{shard[0]}/{shard[1]}",
+            "shard": f"{options.shard[0]}/{options.shard[1]}",
             **({} if options.pooling is None else {"pool": options.pooling}),
         }
 
@@ -104,10 +80,9 @@ class OwnLines:
                 yield words
 
         ahead = read_ahead(
-            sentences(),
-            limit=2 * options.batch_tokens,
+            sentences(), limit=2 * options.batch_tokens,
             weigh=lambda words: len(words) + NUM_BOUNDARIES,
-        )
+        )  # fmt: skip
         vectors_and_states = self.embedder.stream_with_states(
             ahead,
             layers=options.chosen_layers,

@@ -49,12 +49,9 @@ def merge_shards(
 
     Raises:
         InputError: if the files do not belong together: different settings, a shard that is
-            missing or given twice, a file that is no shard or not whole; or if there are none.
-        FileNotFoundError, FormatError: as `open_vectors`; also if metadata are missing.
+            missing or given twice, a file that is no shard or not whole.
         FileExistsError: if the output exists and ``overwrite`` is not set.
     """
-    if not paths:
-        raise InputError("`paths` is empty: give the file of each shard, 0/N to N-1/N.")
     target = Path(output)
     with ExitStack() as stack:
         opened = [stack.enter_context(open_vectors(path)) for path in paths]
@@ -63,14 +60,13 @@ def merge_shards(
         output_format = find_format(target, metadata["format"])
         check_target(target, inputs=paths, overwrite=overwrite)
         with atomic_file(target) as temp_path:
+            is_alike = target.suffix == shards[0].path.suffix
             write_embeddings(
                 temp_path,
                 _blocks(shards),
                 output_format=output_format,
                 metadata=metadata,
-                num_bytes=0
-                if target.suffix != shards[0].path.suffix
-                else sum(shard.path.stat().st_size for shard in shards),
+                num_bytes=sum(shard.path.stat().st_size for shard in shards if is_alike),
             )
     return MergeReport(
         output=target, shards=len(shards), sentences=metadata["num_sentences"],
@@ -80,20 +76,16 @@ def merge_shards(
 
 def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
     """Return the shards by number, after checking that they are all there and belong together."""
-    by_number: dict[int, VectorSequence] = {}
+    shards = sorted(opened, key=lambda shard: _shard_of(shard)[0])
+    if [_shard_of(shard) for shard in shards] != [(k, len(shards)) for k in range(len(shards))]:
+        names = ", ".join(f"{shard.path} is {shard.metadata.get('shard')}" for shard in opened)
+        raise InputError(f"Give each shard of one text once: 0/N to N-1/N; {names or 'none'}.")
     for shard in opened:
-        number, count = _shard_of(shard)
-        if count != len(opened) or number in by_number:
-            given = ", ".join(f"{one.path} is {one.metadata.get('shard')}" for one in opened)
-            raise InputError(f"Give each shard of one text once: 0/N to N-1/N; {given}.")
-        by_number[number] = shard
-        differences = changes(_shared(opened[0].metadata), _shared(shard.metadata))
-        if differences:
+        if differences := changes(_shared(opened[0].metadata), _shared(shard.metadata)):
             raise InputError(
                 f"{shard.path} and {opened[0].path} were not made by the same command: "
                 f"{'; '.join(map(str, differences))}."
             )
-    shards = [by_number[number] for number in range(len(by_number))]
     num_lines = sum(map(len, shards))
     for number, shard in enumerate(shards):
         expected = np.arange(number, num_lines, len(shards))
@@ -147,7 +139,7 @@ def _blocks(shards: Sequence[VectorSequence]) -> Iterator[Block]:
 
     block, num_bytes = empty(), 0
     for line in range(sum(map(len, shards))):
-        tokens, vectors = next(streams[line % len(streams)])
+        tokens, vectors = next(streams[line % len(streams)])  # each shard has every N-th line
         block.indices.append(line)
         if keys is not None and block.keys is not None:
             block.keys.append(keys[line % len(keys)][line // len(keys)])

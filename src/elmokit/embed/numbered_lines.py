@@ -28,21 +28,11 @@ WHY_NOT_SKIPPED = "The line cannot be skipped, because its number identifies its
 
 
 class NumberedLines:
-    """The records of some text files, numbered consecutively from 0.
+    """The records of some text files, numbered consecutively from 0. Iterate once.
 
-    Iterate once. Blank lines of plain text count; only the line end (LF or CRLF) is removed.
-
-    Args:
-        paths: Files, directories or patterns, as for `find_files`.
-        exclude: As in `find_files`.
-        id_field: As for `TextRecords`; FASTA files have keys of their own.
-        text_field: As for `TextRecords`.
-        keys_are_paths: Whether the output takes keys as paths, in which ``/`` is no letter.
-
-    Raises:
-        FileNotFoundError: if one does not exist.
-        FormatError: while reading: with file and line number, for a line that is not UTF-8, holds
-            NUL or is longer than `MAX_LINE_BYTES`, and for a record without text or key.
+    Blank lines of plain text count; only the line end (LF or CRLF) is removed. Files, ``id_field``
+    and ``text_field`` are as for `find_files` and `TextRecords`; ``keys_are_paths`` says that the
+    output takes keys as paths, in which ``/`` is no letter.
     """
 
     def __init__(
@@ -56,15 +46,13 @@ class NumberedLines:
     ) -> None:
         self.files = find_files(paths, exclude=exclude)
         self._id_field, self._text_field = id_field, text_field
+        self._keys_are_paths = keys_are_paths
         has_ids = id_field is not None or "fasta" in map(file_kind, self.files)
-        self.keys = Keys(are_paths=keys_are_paths) if has_ids else None
+        self.keys: list[str] | None = [] if has_ids else None
         """Of the sentences read so far; None if their numbers are their keys."""
+        self._places: dict[str, int] = {}
         self._bytes_before = 0
         self._records: TextRecords | None = None
-
-    def share(self, index: int, number: int) -> "LineShare":
-        """Return every ``number``-th line, from line ``index`` on."""
-        return LineShare(self, index, number)
 
     @property
     def num_bytes(self) -> int:
@@ -100,26 +88,39 @@ class NumberedLines:
     def _text_of(self, record: TextRecord, path: AnyFile) -> str | None:
         """Return the text of a record, None for a blank line between records; add its key."""
         location, raw = Location(path=path, line=record.number), record.text
-        if isinstance(raw, BadLine) and raw.fault == "blank":
-            return None
         if isinstance(raw, BadLine):
+            if raw.fault == "blank":
+                return None
             raise location.error(f"{raw} {WHY_NOT_SKIPPED}")
         text = text_of_line(raw, path, record.number, reason=WHY_NOT_SKIPPED)
         if self.keys is not None:
-            if not isinstance(record.key, str | int):
-                raise location.error(
-                    f"each record needs an id, text or a whole number, in the field "
-                    f"`{self._id_field}`; this one has {shown(record.key)}."
-                )
-            self.keys.add(str(record.key).strip(), location)
+            self.keys.append(self._new_key(record.key, location))
         return text
+
+    def _new_key(self, value: object, location: Location) -> str:
+        if not isinstance(value, str | int):
+            raise location.error(
+                f"each record needs an id, text or a whole number, in the field "
+                f"`{self._id_field}`; this one has {shown(value)}."
+            )
+        key = str(value).strip()
+        check_key(key, is_path=self._keys_are_paths, where=f"{location}: ")
+        if not key or not key.isprintable():
+            raise location.error(f"an id must be a line of printable characters, got {shown(key)}.")
+        if key in self._places:
+            raise location.error(
+                f"the id {shown(key)} is already that of record {self._places[key]:,}. Give every "
+                "record an id of its own."
+            )
+        self._places[key] = len(self._places) + 1
+        return key
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         return enumerate(line for _, line in self.located())
 
 
 class LineShare:
-    """The lines of one job, and a hash of them. Iterate once."""
+    """Every ``number``-th line, from line ``index`` on, and a hash of them. Iterate once."""
 
     def __init__(self, lines: NumberedLines, index: int, number: int) -> None:
         self._lines = (pair for pair in lines if pair[0] % number == index)
@@ -141,28 +142,3 @@ class LineShare:
     def sha256(self) -> str:
         """Return the hex hash of the lines read so far and their numbers."""
         return self._digest.hexdigest()
-
-
-class Keys:
-    """The keys of the sentences read so far, each once; ``are_paths`` is as for `check_key`."""
-
-    def __init__(self, *, are_paths: bool) -> None:
-        self._are_paths = are_paths
-        self._first: dict[str, int] = {}
-        self._names: list[str] = []
-
-    def add(self, key: str, location: Location) -> None:
-        """Add the key of the next sentence, or raise `InputError`."""
-        check_key(key, is_path=self._are_paths, where=f"{location}: ")
-        if not key or not key.isprintable():
-            raise location.error(f"an id must be a line of printable characters, got {shown(key)}.")
-        if key in self._first:
-            raise location.error(
-                f"the id {shown(key)} is already that of record {self._first[key]:,}. Give every "
-                "record an id of its own."
-            )
-        self._names.append(key)
-        self._first[key] = len(self._names)
-
-    def __getitem__(self, index: int) -> str:
-        return self._names[index]

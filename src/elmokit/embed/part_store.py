@@ -8,10 +8,8 @@ import json
 import logging
 import re
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -56,6 +54,8 @@ class PartStore(Pieces):
 
     def add(self, first: int, block: Block, state: LSTMState | None) -> None:
         """Store a block whose first sentence is number ``first``, and the state after it."""
+        if not block.indices:
+            return
         texts = json.dumps([block.texts, block.tokens])
         arrays: dict[str, np.ndarray] = {
             "values": np.concatenate([vectors.reshape(-1) for vectors in block.vectors]),
@@ -74,14 +74,6 @@ class PartStore(Pieces):
                 np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
         except FileNotFoundError as error:
             raise self.removed(0, first) from error
-
-    @contextmanager
-    def writer(self) -> Iterator["PartWriter"]:
-        """Open a writer of the blocks that come next; at the end all are on disk."""
-        with ThreadPoolExecutor(1, thread_name_prefix="elmokit-write") as pool:
-            writer = PartWriter(self, pool)
-            yield writer
-            writer.wait()
 
     def texts(self) -> Iterator[tuple[int, str, int]]:
         """Yield index, line and number of words of every finished sentence."""
@@ -124,29 +116,6 @@ class PartStore(Pieces):
             if "hidden" not in file:
                 return None
             return LSTMState(file["hidden"], file["cell"])
-
-
-class PartWriter:
-    """Stores blocks in order, each while the next one is computed."""
-
-    def __init__(self, store: PartStore, pool: ThreadPoolExecutor) -> None:
-        self._store, self._pool = store, pool
-        self._underway: Future[Any] | None = None
-        self.end = store.num_sentences
-        """Number of the next sentence."""
-
-    def add(self, block: Block, state: LSTMState | None) -> None:
-        """Start to write a block once the previous one is on disk, or raise its `OSError`."""
-        self.wait()
-        if block.indices:
-            self._underway = self._pool.submit(self._store.add, self.end, block, state)
-            self.end += len(block.indices)
-
-    def wait(self) -> None:
-        """Wait until the last block is on disk, or raise its `OSError`."""
-        underway, self._underway = self._underway, None
-        if underway is not None:
-            underway.result()
 
 
 def _range_of(path: Path) -> tuple[int, int]:

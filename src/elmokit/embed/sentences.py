@@ -1,4 +1,4 @@
-"""Vectors of whole sentences."""
+"""Vectors of whole sentences, and of spans of a text that is embedded as a whole."""
 
 import os
 from collections import deque
@@ -9,8 +9,10 @@ import numpy as np
 
 from elmokit.embed.pooling import Pooling
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy
+from elmokit.errors import InputError
 from elmokit.inference.results import Layers
-from elmokit.text.given_sentences import GivenSentence, split_sentences
+from elmokit.text.alignment import align, covering_words
+from elmokit.text.given_sentences import GivenSentence, split_sentence, split_sentences
 
 if TYPE_CHECKING:
     from elmokit.embed.embedder import Embedder
@@ -61,3 +63,63 @@ def embed_sentences(
     rows = [pool(vectors, pending.popleft()) for vectors, _ in stream]
     leading = [embedder.num_layers] if pool.layers == "all" else []
     return np.array(rows, dtype=np.float32).reshape(-1, *leading, embedder.dim)
+
+
+def embed_spans(
+    embedder: "Embedder",
+    text: GivenSentence,
+    spans: Iterable[tuple[int, int]],
+    *,
+    pooling: str = "mean",
+    layers: Layers | str | None = None,
+    state: StatePolicy | str = "reset",
+) -> np.ndarray:
+    """Return one vector per span of a text, pooled over its words; each has read the whole text.
+
+    Args:
+        embedder: The model.
+        text: A string of any length, or its words, read once, as one sentence.
+        spans: ``[start, end)`` of each: characters of the string, or words of the list. A word that
+            is partly in a span belongs to it.
+        pooling: As in `embed_sentences`; the mean knows the context of a span, SIF does not.
+        layers: As in `embed_sentences`.
+        state: As in `embed`.
+
+    Returns:
+        float32 (N, 2D) for N spans, with all layers (N, L, 2D).
+
+    Raises:
+        TypeError, ValueError: as `embed_sentences`; also for a span that is empty, outside the
+            text or without a word.
+    """
+    pool = Pooling(embedder, pooling, layers=layers)
+    words = split_sentence(text, lambda string: embedder.tokenizer.tokenize(string), where="`text`")
+    if isinstance(text, str):
+        offsets, length, unit = align(words, text), len(text), "characters"
+    else:
+        offsets, length, unit = tuple((k, k + 1) for k in range(len(words))), len(words), "words"
+    if offsets is None:
+        raise InputError("`text` and its tokens differ. Give the list of words, and spans of them.")
+    places: list[tuple[int, int]] = []
+    for number, span in enumerate(spans):
+        if np.shape(span) != (2,) or not all(isinstance(x, int | np.integer) for x in span):
+            raise TypeError(
+                f"spans[{number}] must be a pair of whole numbers (start, end), got {span!r:.60}. "
+                "`spans` is a list of such pairs."
+            )
+        start, end = span
+        if not 0 <= start < end <= length:
+            raise InputError(
+                f"spans[{number}] is [{start}, {end}); it must have start < end and lie within the "
+                f"{length:,} {unit} of the text."
+            )
+        if (place := covering_words(offsets, start, end)) is None:
+            raise InputError(f"spans[{number}], [{start}, {end}), contains no word. Leave it out.")
+        places.append(place)
+    stream = embedder.stream_with_states(
+        [words], layers=pool.layers, state=state, check_words=unit == "words"
+    )
+    vectors, _ = next(stream)
+    pooled = [pool(vectors[..., first:last, :], words[first:last]) for first, last in places]
+    shape = (*vectors.shape[:-2], vectors.shape[-1])
+    return np.array(pooled, dtype=np.float32).reshape(-1, *shape)

@@ -96,13 +96,7 @@ class SifStatistics:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, layers: Layers | str) -> "SifStatistics":
-        """Read the statistics of a table that `elmokit distil` wrote, which must be of ``layers``.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            FormatError: if it is damaged, or not from `distil`.
-            InputError: if it is of other layers.
-        """
+        """Read the statistics of a table of `elmokit distil`, which must be of ``layers``."""
         from elmokit.vectors import safetensors_file
 
         table = safetensors_file.read_table(path)
@@ -125,10 +119,8 @@ class SifStatistics:
         self, vectors: Float[np.ndarray, "*layers W E"], words: Sequence[str]
     ) -> Float[np.ndarray, "*layers E"]:
         """Return the vector of a sentence, the mean of its `words`; zeros if there are none."""
-        rows = self.words(vectors, words)
-        return rows.sum(axis=-2, dtype=np.float64).astype(np.float32) / np.float32(
-            max(1, len(words))
-        )
+        total = self.words(vectors, words).sum(axis=-2, dtype=np.float64).astype(np.float32)
+        return total / np.float32(max(1, len(words)))
 
 
 def lower_case_shares(counts: Iterable[tuple[str, float]]) -> dict[str, float]:

@@ -50,12 +50,12 @@ class VectorStream:
 
     def separate(
         self, sentences: Iterable[list[str]], start: LSTMState | None
-    ) -> Iterator[np.ndarray]:
+    ) -> Iterator[tuple[np.ndarray, None]]:
         """Yield vectors of sentences that all start from one state (one row), or zeros."""
         for buffer in self._buffers(sentences):
             results = deque(self._of_buffer(buffer, start))
-            while results:
-                yield results.popleft()
+            while results:  # what was yielded is not kept
+                yield results.popleft(), None
 
     def _buffers(self, sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
         return fill_buffers(sentences, max_tokens=self.batch_tokens * BATCHES_PER_BUFFER)

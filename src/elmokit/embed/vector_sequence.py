@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,15 +92,10 @@ class VectorSequence(Sequence):
         return {key: position for position, key in enumerate(self.keys())}
 
     def __contains__(self, key: object) -> bool:
-        """Tell whether a sentence has this key."""
         return key in self._positions
 
-    @overload
-    def __getitem__(self, index: int | str) -> SentenceVectors: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[SentenceVectors]: ...
-    def __getitem__(self, index: int | str | slice) -> SentenceVectors | list[SentenceVectors]:
-        """Read the sentence at a position or with a key, or those of a slice."""
+    def __getitem__(self, index: int | str | slice) -> Any:
+        """Read the sentence (`SentenceVectors`) at a position or with a key, or a list by slice."""
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         if isinstance(index, str):
@@ -175,19 +170,15 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
     Other programs' files hold an array of one to three dimensions per sentence, under a number or
     another key, such as the sentence itself (ELMoForManyLangs) or an id (SeqVec).
 
-    Memory is allocated for no more than a file can hold; of Parquet, the values that its pages
-    stand for are counted first. Close the file, or use it in a ``with`` statement:
+    Memory is allocated for no more than a file can hold. Close the file, or use it in a ``with``
+    statement:
 
         with elmokit.open_vectors("vectors.h5") as sentences:
             for tokens, vectors in sentences:
                 ...
 
     Raises:
-        FileNotFoundError: if there is no such file.
         FormatError: if it is damaged, or not a file of word vectors; also while reading.
-        InputError: for an unknown suffix.
-        MissingExtraError: for Parquet without pyarrow.
-        ValueError: if sentences are read after ``close()``.
     """
     chosen = Path(path)
     if not chosen.is_file():
@@ -201,7 +192,7 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
 
 def _format_of(path: Path) -> OutputFormat:
     """Return a format of the suffix: formats that share one share a reader."""
-    found = (one for one in FORMATS if path.suffix.lower() in one.suffixes)
-    if (first := next(found, None)) is None:
-        raise InputError(f"{path}: the name must end in one of {', '.join(suffixes())}.")
-    return first
+    for output_format in FORMATS:
+        if path.suffix.lower() in output_format.suffixes:
+            return output_format
+    raise InputError(f"{path}: the name must end in one of {', '.join(suffixes())}.")

@@ -7,7 +7,7 @@ adds both. Accuracies have intervals by bootstrap over the pairs. Source: Warsta
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -24,8 +24,7 @@ from elmokit.wording import Location, shown
 
 Reading = Literal["forward", "backward", "summed"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
-NUM_ROUNDS = 2000
-"""Bootstrap samples of an interval."""
+NUM_ROUNDS = 2000  # bootstrap samples of an interval
 FORM = (
     'Pairs are JSON lines such as {"sentence_good": "The dog barks.", "sentence_bad": "The dog '
     'bark."}, or a table with these two columns in its header (.csv, or separated by tabs). --good '
@@ -38,20 +37,18 @@ _BITS = 1 / math.log(2)
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """A sentence, the same with an error, and what its file says about both."""
+    """A sentence, the same with an error, and further columns of their file."""
 
     good: str
     bad: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Further columns of the file, such as the paradigm."""
 
 
 @dataclass(frozen=True)
 class PairScores:
-    """Scores of N pairs."""
+    """Bits of N pairs: forward, backward, summed."""
 
     good: Float[np.ndarray, "3 N"]
-    """Bits of the good sentences: forward, backward, summed."""
     bad: Float[np.ndarray, "3 N"]
     has_unknown: Bool[np.ndarray, " N"]
     """Whether one of the two has a word outside the vocabulary."""
@@ -65,19 +62,16 @@ class PairScores:
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """A share of pairs, from 0 to 1, with its 95 % interval."""
+    """A share of pairs, from 0 to 1, with its 95 % interval; ties count as half."""
 
     accuracy: float
     low: float
     high: float
     ties: float
-    """Share of the pairs that are equally probable; each counts as half."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairFigures:
-    """What a model does on some pairs."""
-
     pairs: int
     unknown: float
     """Share of the pairs with a word outside the vocabulary."""
@@ -88,11 +82,10 @@ class PairFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two models on the same pairs."""
+    """The accuracy of a second model on the same pairs minus that of the first."""
 
     reading: Reading
     difference: float
-    """Accuracy of the second minus that of the first."""
     low: float
     high: float
     p: float
@@ -104,28 +97,23 @@ def read_pairs(path: Path, *, good: str = "sentence_good", bad: str = "sentence_
 
     ``good`` and ``bad`` name the fields of the sentences; all others with text or numbers are
     labels.
-
-    Raises:
-        FormatError: for a line that is no record, lacks a sentence, or has twice the same.
-        InputError: if there is no pair.
     """
     pairs = []
     for location, record in _records(path):
-        sentences = [record.get(name) for name in (good, bad)]
-        for name, sentence in zip((good, bad), sentences, strict=True):
+        for name in (good, bad):
             if name not in record:
                 columns = ", ".join(map(shown, record))
                 raise location.error(f"no {shown(name)}, but {columns or 'nothing'}. {FORM}")
-            if not isinstance(sentence, str) or not sentence.strip():
-                raise location.error(f"`{name}` must be a sentence, got {shown(sentence)}.")
-        if sentences[0] == sentences[1]:
-            raise location.error(f"both sentences of the pair are {shown(sentences[0])}.")
+            if not isinstance(record[name], str) or not record[name].strip():
+                raise location.error(f"`{name}` must be a sentence, got {shown(record[name])}.")
+        if record[good] == record[bad]:
+            raise location.error(f"both sentences of the pair are {shown(record[good])}.")
         labels = {
             name: str(value)
             for name, value in record.items()
             if name not in (good, bad) and isinstance(value, str | int | float)
         }
-        pairs.append(Pair(good=str(sentences[0]), bad=str(sentences[1]), labels=labels))
+        pairs.append(Pair(good=record[good], bad=record[bad], labels=labels))
     if not pairs:
         raise InputError(f"{path} has no pairs. {FORM}")
     return pairs
@@ -141,28 +129,21 @@ def _records(path: Path) -> Iterator[tuple[Location, dict[str, Any]]]:
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise location.error(
-                    f"invalid JSON: {error}. A pair is an object a line."
-                ) from error
+                raise location.error(f"invalid JSON: {error}. A pair is a line.") from error
             if not isinstance(record, dict):
                 raise location.error(f"expected a JSON object a line, got {shown(record)}.")
             yield location, record
         return
-    rows: Iterable[tuple[int, list[str]]]
+    rows = ((number, line.split("\t")) for number, line in lines if line.strip())
     if plain_suffix(path) == ".csv":
         rows = csv_rows(path, (line for _, line in lines))
-    else:
-        rows = ((number, line.split("\t")) for number, line in lines if line.strip())
-    header: list[str] | None = None
+    _, header = next(rows, (0, []))
     for number, row in rows:
-        if header is None:
-            header = row
-        elif row:
-            if len(row) != len(header):
-                raise Location(path=path, line=number).error(
-                    f"{len(row)} columns, but the header has {len(header)}."
-                )
-            yield Location(path=path, line=number), dict(zip(header, row, strict=True))
+        location = Location(path=path, line=number)
+        if row and len(row) != len(header):
+            raise location.error(f"{len(row)} columns, but the header has {len(header)}.")
+        if row:
+            yield location, dict(zip(header, row, strict=True))
 
 
 def score_pairs(scorer: TextScorer, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> PairScores:
@@ -219,20 +200,18 @@ def figures_by(scores: PairScores, pairs: Sequence[Pair], label: str) -> dict[st
 def share_of(outcomes: Float[np.ndarray, " N"]) -> Accuracy:
     """Return the mean of outcomes (1, 0, or 0.5 for a tie) with its interval."""
     low, high = _interval(outcomes)
-    accuracy = float(outcomes.mean())
-    # all samples of equal outcomes are the same: the exact binomial bound instead
-    width = 1 - 0.025 ** (1 / len(outcomes))
     if low == high:
+        # all samples of equal outcomes are the same: the exact binomial bound instead
+        width = 1 - 0.025 ** (1 / len(outcomes))
         low, high = max(0.0, low - width), min(1.0, high + width)
-    return Accuracy(accuracy=accuracy, low=low, high=high, ties=float((outcomes == 0.5).mean()))
+    ties = float((outcomes == 0.5).mean())
+    return Accuracy(accuracy=float(outcomes.mean()), low=low, high=high, ties=ties)
 
 
 def _interval(outcomes: Float[np.ndarray, " N"]) -> tuple[float, float]:
-    """Return the 95 % percentile interval of a mean of few distinct values.
-
-    How often each value is drawn in a sample of N follows a multinomial distribution, so pairs
-    need not be drawn one by one.
-    """
+    """Return the 95 % percentile interval of a mean of few distinct values."""
+    # how often each value is drawn in a sample of N follows a multinomial distribution, so pairs
+    # need not be drawn one by one
     values, counts = np.unique(outcomes, return_counts=True)
     generator = np.random.default_rng(0)
     draws = generator.multinomial(len(outcomes), counts / len(outcomes), size=NUM_ROUNDS)
@@ -247,13 +226,12 @@ def compare(first: PairScores, second: PairScores, reading: Reading) -> Comparis
     better, worse = int((difference > 0).sum()), int((difference < 0).sum())
     return Comparison(
         reading=reading, difference=float(difference.mean()), low=low, high=high,
-        p=_sign_test(better, worse),
+        p=_sign_test(better + worse, min(better, worse)),
     )  # fmt: skip
 
 
-def _sign_test(better: int, worse: int) -> float:
+def _sign_test(total: int, fewer: int) -> float:
     """Return the chance of at least such an imbalance if both signs are equally likely."""
-    total, fewer = better + worse, min(better, worse)
     # by logarithms: binomial coefficients of thousands of pairs are too large for floats
     logs = [
         math.lgamma(total + 1) - math.lgamma(k + 1) - math.lgamma(total - k + 1)

@@ -66,7 +66,6 @@ def perplexity(
 
 
 def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
-    """Add scored sentences to the sums."""
     # In fp64, because a text has millions of targets.
     counter.forward_nats += float(scored.nats["forward"].sum(dtype=np.float64))
     counter.backward_nats += float(scored.nats["backward"].sum(dtype=np.float64))
@@ -96,10 +95,7 @@ def perplexity_of_files(
     read: ReadReport | None = None,
     text_field: str | None = None,
 ) -> PerplexityReport:
-    """Score raw text files, read like a corpus; warn if too many words are unknown.
-
-    ``read`` counts lines read and skipped; ``text_field`` is as in `read_text_lines`.
-    """
+    """Score raw text files, read and counted like a corpus; warn if too many words are unknown."""
     sentences = read_sentences(
         paths, tokenizer, normalization=scorer.form, report=read, text_field=text_field
     )
@@ -121,7 +117,6 @@ def perplexity_of_words(
 
 
 def report_of(counter: PerplexityCounter, scorer: TextScorer) -> PerplexityReport:
-    """Return the figures of what a scorer scored."""
     return counter.report(
         vocabulary=len(scorer.vocab), state=scorer.state, precision=scorer.precision,
         is_spelled=scorer.spelling is not None,
@@ -133,6 +128,6 @@ def warn_of_unknown(report: PerplexityReport) -> None:
     if report.oov_rate > MUCH_UNKNOWN:
         log.warning(
             "%.0f %% of the words are unknown to the model: these figures mostly show how well it "
-            "predicts <UNK>; compare them only with others over the same vocabulary. Is the text "
-            "in its language, and split into words by its tokenizer?", 100 * report.oov_rate,
-        )  # fmt: skip
+            "predicts <UNK>. Is the text in its language, and split into words by its tokenizer?",
+            100 * report.oov_rate,
+        )

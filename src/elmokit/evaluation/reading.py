@@ -29,14 +29,11 @@ class Observations:
 
     words: list[TypedWord]
     sentence: Int[np.ndarray, " N"]
-    """Number of the sentence."""
     position: Int[np.ndarray, " N"]
-    """Index of the word in it."""
     before: list[list[TypedWord]]
     """The words before, the nearest first."""
 
     def keep(self, rows: Bool[np.ndarray, " N"]) -> "Observations":
-        """Return some of the rows."""
         chosen = np.flatnonzero(rows).tolist()
         return Observations(
             [self.words[row] for row in chosen], self.sentence[rows], self.position[rows],
@@ -51,16 +48,10 @@ def observe(
     *,
     spill: int,
 ) -> Observations:
-    """Look up the typed words that a table measures.
+    """Look up the typed words that a table measures, and ``spill`` words before each.
 
-    Args:
-        sentences: Typed words of every sentence.
-        places: (sentence, position from 0) of every row.
-        texts: The word that the table has there; punctuation around it does not count.
-        spill: Words before each that are looked up, too.
-
-    Raises:
-        InputError: if the table's word is not the sentence's word at that place.
+    ``places`` and ``texts`` are the rows of the table: (sentence, position from 0) and word, whose
+    punctuation does not count.
     """
     words, before = [], []
     places = list(places)
@@ -89,22 +80,17 @@ def _bare(text: str) -> str:
 def columns_of(
     observations: Observations, names: Sequence[str], *, spill: int
 ) -> Float[np.ndarray, "N K"]:
-    """Return attributes of the words, and of the words before them.
-
-    Where there is no word before, the mean of the words takes its place: no word is not an
-    unsurprising one.
-    """
+    """Return attributes of the words, and of the words before them."""
     columns = []
     for name in names:
         own = [float(getattr(word, name)) for word in observations.words]
+        # the mean where there is no word before: no word is not an unsurprising one
         mean = float(np.mean(own))
         columns.append(own)
         for back in range(spill):
+            rows = observations.before
             columns.append(
-                [
-                    float(getattr(row[back], name)) if back < len(row) else mean
-                    for row in observations.before
-                ]
+                [float(getattr(row[back], name)) if back < len(row) else mean for row in rows]
             )
     return np.array(columns).T.reshape(len(observations.words), len(columns))
 
@@ -127,11 +113,8 @@ class Gain:
 def groups_of(
     sentence: Int[np.ndarray, " N"], item: Sequence[str] | None
 ) -> tuple[Int[np.ndarray, " N"], str]:
-    """Return the number of what is held out together, and its name.
-
-    Words of one item (a story) are no independent evidence, so items are held out whole; fewer than
-    `MIN_SENTENCES` cannot be, and their sentences are.
-    """
+    """Return the number of what is held out together, and its name."""
+    # words of one item (a story) are no independent evidence; fewer items cannot be held out
     if item is not None:
         names, numbers = np.unique(list(item), return_inverse=True)
         if len(names) >= MIN_SENTENCES:
@@ -149,29 +132,23 @@ def gain(
 
     Groups (`groups_of`) are dealt to ten folds in a fixed random order; every model of the same
     table has the same folds.
-
-    Raises:
-        InputError: if there are too few groups.
     """
     numbers, groups = np.unique(group, return_inverse=True)
     if len(numbers) < MIN_SENTENCES:
         raise InputError(
-            f"{len(numbers)} items or sentences are too few to hold some out: give at least "
-            f"{MIN_SENTENCES}."
+            f"{len(numbers)} items or sentences are too few to hold some out: give {MIN_SENTENCES}."
         )
-    folds = np.random.default_rng(0).permutation(len(numbers)) % NUM_FOLDS
-    fold = folds[groups]
+    fold = (np.random.default_rng(0).permutation(len(numbers)) % NUM_FOLDS)[groups]
     with_it = np.concatenate([baseline, predictor], axis=1)
     without, rest_without = _held_out(measure, baseline, fold)
     likelihood, rest = _held_out(measure, with_it, fold)
     difference = likelihood - without
     total = float(((measure - measure.mean()) ** 2).sum())
-    sums = np.bincount(groups, difference)
-    counts = np.bincount(groups)
     draws = np.random.default_rng(0).multinomial(
         len(numbers), np.full(len(numbers), 1 / len(numbers)), size=NUM_ROUNDS
     )
-    low, high = np.quantile((draws @ sums) / (draws @ counts), [0.025, 0.975])
+    shares = (draws @ np.bincount(groups, difference)) / (draws @ np.bincount(groups))
+    low, high = np.quantile(shares, [0.025, 0.975])
     slopes = _fit(_standard(with_it, with_it), measure) / _scale(with_it)
     return Gain(
         nats=float(difference.mean()), low=float(low), high=float(high),
@@ -203,7 +180,6 @@ def _scale(columns: np.ndarray) -> np.ndarray:
 
 
 def _standard(columns: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Center and scale columns as those of ``reference``."""
     return (columns - reference.mean(axis=0)) / _scale(reference)
 
 

@@ -7,11 +7,10 @@ Source: Gauthier et al. 2020 (SyntaxGym); Hu et al. 2020.
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,13 @@ from elmokit.weights.stored_bilm import LoadedBiLM
 ALL = "all"
 """Name of the row that says in how many items every prediction holds."""
 _SUM = re.compile(r"\(\s*(\d+|\*)\s*;\s*%([^%]+)%\s*\)")
+# a formula is evaluated: nothing but arithmetic and comparisons may be in it
 _ALLOWED = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Lt, ast.Gt, ast.Eq, ast.BinOp,
     ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UnaryOp, ast.USub, ast.Constant, ast.Name, ast.Load,
 )  # fmt: skip
+_Sums = dict[tuple[str, int | None], float]
+"""Bits by condition and region; None: of the whole sentence."""
 
 
 class _Region(BaseModel):
@@ -40,6 +42,10 @@ class _Region(BaseModel):
 class _Condition(BaseModel):
     condition_name: str
     regions: list[_Region] = Field(min_length=1)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(region.content for region in self.regions).split())
 
 
 class _Item(BaseModel):
@@ -58,13 +64,12 @@ class _Suite(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionFigures:
-    """How often a prediction holds."""
+    """In which share of the items a prediction holds."""
 
     prediction: str
     """Its formula, or `ALL`."""
     items: int
     readings: dict[Reading, Accuracy]
-    """Share of the items, with an interval from a bootstrap over them."""
 
 
 class Suite:
@@ -77,32 +82,27 @@ class Suite:
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise FormatError(
-                f"{path}: `{place}`: {first['msg']}. A SyntaxGym suite has `items` with "
-                "`conditions` of `regions`, and `predictions` with a `formula`."
-            ) from error
+            raise FormatError(f"{path}: no SyntaxGym suite: `{place}`: {first['msg']}.") from error
         self._items = suite.items
         self._formulas = [_Formula(prediction.formula, path) for prediction in suite.predictions]
         for item in suite.items:
-            known = {
-                (condition.condition_name, region.region_number)
+            regions = [
+                (condition.condition_name, number)
                 for condition in item.conditions
-                for region in condition.regions
-            }
-            names = {condition.condition_name for condition in item.conditions}
-            num_regions = sum(len(condition.regions) for condition in item.conditions)
-            if len(names) < len(item.conditions) or len(known) < num_regions:
+                for number in (None, *(region.region_number for region in condition.regions))
+            ]
+            if len(set(regions)) < len(regions):
                 raise FormatError(
-                    f"{path}: item {item.item_number} has two conditions of one name, or two "
-                    "regions of one number in a condition."
+                    f"{path}: item {item.item_number} has a condition or region twice."
                 )
             for formula in self._formulas:
-                for region, name in formula.sums:
-                    if name not in names or (region is not None and (name, region) not in known):
+                for name, region in formula.sums:
+                    if (name, region) not in regions:
+                        names = ", ".join(sorted({name for name, _ in regions}))
                         raise FormatError(
                             f"{path}: item {item.item_number} has no region {region or '*'} of the "
                             f"condition {name!r}, which the formula {formula.text!r} names; its "
-                            f"conditions are {', '.join(sorted(names))}."
+                            f"conditions are {names}."
                         )
 
     def score(
@@ -112,87 +112,71 @@ class Suite:
 
         ``options`` are those of `typed_words`.
         """
-        texts = [_text(condition) for item in self._items for condition in item.conditions]
+        texts = [condition.text for item in self._items for condition in item.conditions]
         scored = iter(typed_words(model, texts, **options))
-        holds = np.zeros((len(READINGS), len(self._formulas), len(self._items)), dtype=bool)
+        holds = np.zeros((len(self._formulas), len(READINGS), len(self._items)), dtype=bool)
         for number, item in enumerate(self._items):
-            words = {condition.condition_name: next(scored) for condition in item.conditions}
-            sums = {
-                condition.condition_name: _sums(condition, words[condition.condition_name])
-                for condition in item.conditions
-            }
+            of_conditions = [(condition, next(scored)) for condition in item.conditions]
             for way, reading in enumerate(READINGS):
+                sums = _sums(of_conditions, reading)
                 for row, formula in enumerate(self._formulas):
-                    holds[way, row, number] = formula.holds(sums, reading)
-        rows = [(formula.text, holds[:, row]) for row, formula in enumerate(self._formulas)]
-        rows.append((ALL, np.asarray(holds.all(axis=1))))
+                    holds[row, way, number] = formula.holds(sums)
+        rows = zip([formula.text for formula in self._formulas], holds, strict=True)
         return [
             PredictionFigures(
                 prediction=name,
                 items=len(self._items),
                 readings={
-                    reading: share_of(row[way].astype(np.float64))
-                    for way, reading in enumerate(READINGS)
+                    reading: share_of(values.astype(np.float64))
+                    for reading, values in zip(READINGS, row, strict=True)
                 },
             )
-            for name, row in rows
+            for name, row in (*rows, (ALL, np.asarray(holds.all(axis=0))))
         ]
 
 
 class _Formula:
-    """A formula, of which nothing but arithmetic and comparisons is evaluated."""
-
     def __init__(self, text: str, path: Path) -> None:
         self.text = text
-        self.sums: list[tuple[int | None, str]] = []
-        """Region (None: all) and condition of every sum."""
+        self.sums: list[tuple[str, int | None]] = []
 
         def name_of(match: re.Match[str]) -> str:
-            self.sums.append((None if match[1] == "*" else int(match[1]), match[2]))
+            self.sums.append((match[2], None if match[1] == "*" else int(match[1])))
             return f"sum{len(self.sums) - 1}"
 
         code = _SUM.sub(name_of, text).replace("[", "(").replace("]", ")")
         code = re.sub(r"(?<![<>=])=(?!=)", "==", code).replace("&", " and ").replace("|", " or ")
         try:
             tree = ast.parse(code.strip(), mode="eval")
-            wrong = next((n for n in ast.walk(tree) if not isinstance(n, _ALLOWED)), None)
+            is_safe = all(isinstance(node, _ALLOWED) for node in ast.walk(tree))
             names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-            if wrong is not None or names != {f"sum{k}" for k in range(len(self.sums))}:
+            if not is_safe or names != {f"sum{k}" for k in range(len(self.sums))}:
                 raise SyntaxError
         except (SyntaxError, ValueError, RecursionError) as error:
             raise FormatError(
                 f"{path}: the formula {text!r} cannot be read. Sums such as (5;%condition%) or "
                 "(*;%condition%) may be added, subtracted, compared by < > = and joined by & and |."
             ) from error
-        self._code: CodeType = compile(tree, str(path), "eval")
+        self._code = compile(tree, str(path), "eval")
 
-    def holds(self, sums: "Mapping[str, _Sums]", reading: Reading) -> bool:
+    def holds(self, sums: _Sums) -> bool:
         """Tell whether the formula is true of an item; a division by 0 makes it false."""
-        values = {
-            f"sum{number}": sums[name][reading][region]
-            for number, (region, name) in enumerate(self.sums)
-        }
+        values = {f"sum{number}": sums[key] for number, key in enumerate(self.sums)}
         try:
             return bool(eval(self._code, {"__builtins__": {}}, values))  # only what is allowed
         except ZeroDivisionError:
             return False
 
 
-_Sums = dict[Reading, dict[int | None, float]]
-"""Bits by region; None: of the whole sentence."""
-
-
-def _text(condition: _Condition) -> str:
-    return " ".join(" ".join(region.content for region in condition.regions).split())
-
-
-def _sums(condition: _Condition, words: Sequence[TypedWord]) -> _Sums:
-    sums: _Sums = {reading: {None: 0.0} for reading in READINGS}
-    left = iter(words)
-    for region in condition.regions:
-        own = [next(left) for _ in region.content.split()]
-        forward, backward = (sum(getattr(word, way) for word in own) for way in READINGS[:2])
-        for reading, bits in zip(READINGS, (forward, backward, forward + backward), strict=True):
-            sums[reading][region.region_number] = bits
-            sums[reading][None] += bits
+def _sums(conditions: Sequence[tuple[_Condition, list[TypedWord]]], reading: Reading) -> _Sums:
+    sums: _Sums = {}
+    for condition, words in conditions:
+        left, name = iter(words), condition.condition_name
+        sums[name, None] = 0.0
+        for region in condition.regions:
+            own = [next(left) for _ in region.content.split()]
+            forward, backward = sum(w.forward for w in own), sum(w.backward for w in own)
+            by_reading = {"forward": forward, "backward": backward, "summed": forward + backward}
+            sums[name, region.region_number] = by_reading[reading]
+            sums[name, None] += by_reading[reading]
     return sums

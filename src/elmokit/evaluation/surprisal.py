@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from elmokit.bilm.config import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
@@ -47,7 +47,6 @@ class WordSurprisal:
     """A word, or a sentence end, and what both directions expected at its position."""
 
     file: str | None
-    """The text file; none for sentences from Python."""
     line: int | None
     """Line in that file, from 1."""
     sentence: int
@@ -57,8 +56,7 @@ class WordSurprisal:
     word: str
     """As the model reads it: normalized. ``</S>`` is the end of a sentence."""
     start: int | None
-    """First character in the raw text (the line, or the string given); none if that is unknown, and
-    for sentence ends."""
+    """First character in the raw text; none if that is unknown, and for sentence ends."""
     end: int | None
     """The character after the last one. Korean morphemes that share a syllable overlap (``갔다``:
     가 and 었 are both 갔); one that is not written is empty."""
@@ -73,7 +71,6 @@ class WordSurprisal:
     """−log₂ p(word | the words after it). In the row of a sentence end this is the prediction of
     ``<S>``, with which the backward direction ends."""
     mean: float
-    """Mean of both."""
     forward_rank: int
     """1 + the number of words that were likelier."""
     backward_rank: int
@@ -106,77 +103,65 @@ class SurprisalRows(Iterator[WordSurprisal]):
         *,
         items: Sequence[Hashable] | None = None,
     ) -> None:
-        self._scorer = scorer
-        self._items = items
-        self._counter = PerplexityCounter()
-        self._sources: deque[tuple[int, _Source]] = deque()
-        self._rows = self._read(sentences)
+        self._scorer, self._counter = scorer, PerplexityCounter()
+        self._rows = self._read(sentences, items)
 
     def __next__(self) -> WordSurprisal:
         return next(self._rows)
 
     def report(self) -> PerplexityReport:
-        """Return the perplexity, after the last row.
-
-        Raises:
-            InputError: if there was none.
-        """
+        """Return the perplexity, after the last row; `InputError` if there was none."""
         return report_of(self._counter, self._scorer)
 
-    def _read(self, sentences: Iterable[_Sourced]) -> Iterator[WordSurprisal]:
-        for scored in self._scorer.score(self._words(sentences), items=self._items):
+    def _read(
+        self, sentences: Iterable[_Sourced], items: Sequence[Hashable] | None
+    ) -> Iterator[WordSurprisal]:
+        sources: deque[tuple[int, _Source]] = deque()
+
+        def words_of() -> Iterator[list[str]]:
+            for number, (words, source) in enumerate(sentences):
+                if words:  # the scorer leaves out sentences without words
+                    sources.append((number, source))
+                yield words
+
+        for scored in self._scorer.score(words_of(), items=items):
             count(scored, self._counter)
-            yield from self._rows_of(scored)
+            yield from self._rows_of(scored, sources)
 
-    def _words(self, sentences: Iterable[_Sourced]) -> Iterator[list[str]]:
-        for number, (words, source) in enumerate(sentences):
-            if words:
-                self._sources.append((number, source))
-            yield words  # the scorer leaves out those without words
-
-    def _rows_of(self, scored: ScoredSentences) -> Iterator[WordSurprisal]:
-        # The targets of all sentences follow each other, as the rows do.
-        targets = zip(
-            self._figures(scored, "forward"), self._figures(scored, "backward"), strict=True
-        )
-        spellings = iter((scored.spelling * _BITS).tolist())
+    def _rows_of(
+        self, scored: ScoredSentences, sources: deque[tuple[int, _Source]]
+    ) -> Iterator[WordSurprisal]:
+        # the targets of all sentences follow each other, as the rows do
+        figures = (self._figures(scored, direction) for direction in get_args(Direction))
+        targets = zip(*figures, (scored.spelling * _BITS).tolist(), strict=True)
         is_spelled = self._scorer.spelling is not None
         for sentence in scored.tokens.sentences:
-            number, source = self._sources.popleft()
+            number, source = sources.popleft()
             places = iter(source.offsets or ())
             for index, word in enumerate(sentence[1:].tolist()):
-                forward, backward = next(targets)
-                spelling = next(spellings)
+                forward, backward, spelling = next(targets)
                 start, end = next(places, (None, None))
                 yield WordSurprisal(
                     file=source.file, line=source.line, sentence=number, index=index,
                     word=scored.tokens.words[word], start=start, end=end,
                     is_unknown=bool(scored.is_unknown[word]) and index < len(sentence) - 2,
                     spelling=spelling if is_spelled else None,
-                    forward=forward.bits + spelling, backward=backward.bits + spelling,
-                    mean=(forward.bits + backward.bits) / 2 + spelling,
-                    forward_rank=forward.rank, backward_rank=backward.rank,
-                    forward_entropy=forward.entropy, backward_entropy=backward.entropy,
-                    forward_top=forward.top, backward_top=backward.top,
+                    forward=forward[0] + spelling, backward=backward[0] + spelling,
+                    mean=(forward[0] + backward[0]) / 2 + spelling,
+                    forward_rank=forward[1], backward_rank=backward[1],
+                    forward_entropy=forward[2], backward_entropy=backward[2],
+                    forward_top=forward[3], backward_top=backward[3],
                 )  # fmt: skip
 
-    def _figures(self, scored: ScoredSentences, direction: Direction) -> "Iterator[_Figures]":
+    def _figures(self, scored: ScoredSentences, direction: Direction) -> Iterator[Any]:
+        """Yield bits, rank, entropy and likeliest words of every target."""
         words, table = self._scorer.vocab.words, scored.distributions[direction]
         bits = (scored.nats[direction] * _BITS).tolist()
         tops = (
             tuple(WordProbability(words[i - 1], prob) for i, prob in zip(ids, probs, strict=True))
             for ids, probs in zip(table.top_ids.tolist(), table.top_probs.tolist(), strict=True)
         )
-        return map(_Figures, bits, table.ranks.tolist(), table.entropies.tolist(), tops)
-
-
-class _Figures(NamedTuple):
-    """What one direction says of a target."""
-
-    bits: float
-    rank: int
-    entropy: float
-    top: tuple[WordProbability, ...]
+        return zip(bits, table.ranks.tolist(), table.entropies.tolist(), tops, strict=True)
 
 
 def surprisal(
@@ -220,8 +205,7 @@ def surprisal(
         sentences = list(sentences)
         if len(items) != len(sentences):
             raise InputError(
-                f"`items` must name the item of every sentence: there are {len(items)} for "
-                f"{len(sentences)} sentences."
+                f"`items` must name all items: {len(items)} for {len(sentences)} sentences."
             )
     loaded = open_bilm(model)
 
@@ -249,10 +233,7 @@ def surprisal_of_lines(
     *,
     read: ReadReport | None = None,
 ) -> SurprisalRows:
-    """Score raw text (`elmokit.corpus.readers.read_text_lines`), a row a word; see `surprisal`.
-
-    ``read`` counts sentences and words.
-    """
+    """Score raw text (`elmokit.corpus.readers.read_text_lines`), counted in ``read``."""
 
     def sourced() -> Iterator[_Sourced]:
         split = split_lines(lines, tokenizer, normalization=scorer.form, report=read)

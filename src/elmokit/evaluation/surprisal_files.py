@@ -8,11 +8,11 @@ which are text, may stand before them.
 import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.surprisal import WordProbability, WordSurprisal
@@ -23,13 +23,11 @@ from elmokit.files.lines import numbered_lines
 from elmokit.weights.result_metadata import METADATA_KEY, FileKind
 
 Rows = Iterable[Any]
-"""Objects with an attribute for each column."""
 Metadata = Mapping[str, Any]
 _ROWS_A_GROUP = 50_000
 
 
 def columns_of(*, top: int) -> list[str]:
-    """Return the names of the columns."""
     names = [field.name for field in fields(WordSurprisal)]
     return [name for name in names if top or not name.endswith("_top")]
 
@@ -59,7 +57,6 @@ def _cell(value: Any) -> Any:
 def write_jsonl(
     rows: Rows, stream: TextIO | StringIO, columns: Sequence[str], *, ascii_only: bool = False
 ) -> None:
-    """Write a JSON object a row; ``ascii_only`` is for streams that are not UTF-8."""
     for row in rows:
         values = {name: _plain(getattr(row, name)) for name in columns}
         stream.write(json.dumps(values, ensure_ascii=ascii_only) + "\n")
@@ -94,21 +91,16 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Met
 
 
 SUFFIXES = (".tsv", ".jsonl", ".parquet")
-"""Of the files, by which their format is known."""
 
 
 def check_format(path: Path) -> None:
-    """Refuse a file of an unknown suffix, before any work."""
     if path.suffix not in SUFFIXES:
         raise InputError(
             f"{path}: the suffix of the output must be {', '.join(SUFFIXES)}, got {path.suffix!r}."
         )
 
 
-@dataclass(frozen=True)
-class TableShape:
-    """What a table consists of."""
-
+class TableShape(NamedTuple):
     columns: list[str]
     num_rows: int
 
@@ -120,6 +112,7 @@ def read_shape(path: Path) -> TableShape | None:
     has_header = not is_json(first, dict)
     columns = first.split("\t") if has_header else list(json.loads(first))
     expected = (columns_of(top=0), columns_of(top=1), TYPED_COLUMNS)
+    # files of older versions have no spelling
     older = [[name for name in names if name != "spelling"] for names in expected]
     if columns not in (*expected, *older):
         return None

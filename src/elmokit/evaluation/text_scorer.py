@@ -40,10 +40,8 @@ from elmokit.text.tokenizers.registry import (
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.stored_bilm import LoadedBiLM, read_bilm
 
-BATCH_TOKENS = 8192
-"""Most positions computed together; a longer sentence goes alone."""
-BATCH_SENTENCES = 1024
-"""Most sentences computed together."""
+BATCH_TOKENS, BATCH_SENTENCES = 8192, 1024
+"""Most positions and sentences computed together; a longer sentence goes alone."""
 BUFFER_TOKENS = 100_000
 """Positions sorted together; fewer if many likeliest words are named at each."""
 _STEP: dict[Direction, int] = {"forward": 1, "backward": -1}
@@ -70,22 +68,14 @@ class ScoredSentences:
     """−ln p(spelling | unknown) of unknown words, in both directions the same; 0 for all other
     targets, and for all if spellings are not scored."""
     distributions: dict[Direction, DistributionTable]
-    """If asked for, the distributions that the targets are drawn from."""
 
 
 class TextScorer:
-    """Score sentences with a frozen biLM.
+    """Score sentences with a frozen biLM, which must not change meanwhile.
 
-    Args:
-        model: With vocabulary and softmax; must not change while it scores.
-        batch_size: Most sentences computed together; does not affect the result.
-        state: Start of every sentence: ``warm``, the state after ordinary text, or ``reset``.
-        precision: ``bf16`` is faster and changes the figures by about 1e-4 of their value;
-            ``auto`` uses it on CPUs where it is faster than fp32.
-        top: Measure the distributions, too, and name this many of the likeliest words.
-        hashed: Hash the model, for `metadata`.
-        unknown: Whether unknown words are spelled.
-        device: Where to compute; default: where the model is.
+    ``state``, ``precision`` and ``unknown`` are as for `elmokit.perplexity`. With ``top``, the
+    distributions are measured, too, and so many of the likeliest words named; ``hashed`` is for
+    `metadata`. ``device`` is by default that of the model.
     """
 
     def __init__(
@@ -108,9 +98,8 @@ class TextScorer:
         check_choice(unknown, UnknownWords, name="unknown")
         if unknown == "spelled" and model.spelling is None:
             raise InputError(
-                "This model does not know how words outside its vocabulary are spelled: it has no "
-                "spelling.safetensors. `elmokit finetune MODEL CORPUS` learns that, too; with "
-                "`unk` (--unknown unk) unknown words are scored as <UNK>."
+                "This model has no spelling.safetensors to spell unknown words by. `elmokit "
+                "finetune MODEL CORPUS` learns it; --unknown unk scores them as <UNK>."
             )
         self.spelling = None if unknown == "unk" else model.spelling
         if batch_size < 1:
@@ -129,7 +118,7 @@ class TextScorer:
                 self._metadata["spelling_hash"] = self.spelling.sha256
         self.scores = TargetScores(model, precision=self.precision, device=device)
         self._top = top
-        self._distributions = None if top is None else self._named(top)
+        self._distributions = None if top is None else WordDistributions(self.scores, num_top=top)
         self._batch_size = batch_size
         self.form: Normalization = model.config.char_vocab.normalization
         self.start = LSTMState.zeros(model.config.lstm, 1)
@@ -140,11 +129,7 @@ class TextScorer:
                 self._metadata |= warm_metadata(text)
 
     def metadata(self, *, tokenizer: Tokenizer | None = None) -> dict[str, Any]:
-        """Return how scores are made: model, text processing, options, version; JSON-able.
-
-        ``tokenizer`` is the one that splits the text, if not the model's own. The scorer must have
-        been built with ``hashed``.
-        """
+        """Return how scores are made; ``tokenizer`` splits the text, if not the model's own."""
         assert self._metadata is not None
         used = {} if tokenizer is None else {"tokenizer": tokenizer_metadata(tokenizer)}
         return self._metadata | used
@@ -152,12 +137,8 @@ class TextScorer:
     def naming(self, top: int) -> "TextScorer":
         """Return a scorer that shares everything with this one, but names ``top`` words."""
         other = copy(self)
-        other._top = top
-        other._distributions = self._named(top)
+        other._top, other._distributions = top, WordDistributions(self.scores, num_top=top)
         return other
-
-    def _named(self, top: int) -> WordDistributions:
-        return WordDistributions(self.scores, num_top=top)
 
     def score(
         self,
@@ -170,7 +151,6 @@ class TextScorer:
 
         ``items`` names the item of every sentence, empty ones included: forward, consecutive
         sentences of one item are one sequence. All sentences are then held at once.
-        ``on_sentences`` is called with the number of sentences done.
         """
         done = 0
         item_of: list[Hashable] = []  # of the sentences that have words
@@ -230,7 +210,6 @@ class TextScorer:
     def _spelled(
         self, tokens: DistinctTokens, is_unknown: Bool[np.ndarray, " U"]
     ) -> Float[np.ndarray, " N"]:
-        """Score the spelling of unknown words at every target."""
         nats = np.zeros(len(tokens.words))
         if self.spelling is not None:
             # a text may have <UNK> itself, which is in the vocabulary
@@ -252,10 +231,7 @@ class TextScorer:
         first_target: Integer[np.ndarray, " B"],
         scored: ScoredSentences,
     ) -> None:
-        """Score B sequences in one direction.
-
-        ``vectors`` and ``word_ids`` are those of the distinct words.
-        """
+        """Score B sequences in one direction."""
         contexts = find_contexts(inputs)
         ids = word_ids[np.concatenate(targets)]
         lengths = np.array([len(words) for words in inputs])
@@ -296,41 +272,27 @@ def _counted(counts: np.ndarray) -> np.ndarray:
 
 
 def open_scorer(
-    model_path: str,
-    *,
-    tokenizer: str | None = None,
-    device: str = "auto",
-    batch_size: int = BATCH_SENTENCES,
-    state: StartState | str = "warm",
-    precision: ScoringPrecision | str = "auto",
-    top: int | None = None,
-    unknown: UnknownWords | str = "auto",
+    model_path: str, *, tokenizer: str | None = None, device: str = "auto", **options: Any
 ) -> tuple[TextScorer, Tokenizer]:
     """Load a model to score raw text, and its tokenizer; warn if another one is named.
 
-    The other arguments are those of `TextScorer`.
+    ``options`` are those of `TextScorer`.
     """
     model = read_bilm(model_path)
-    scorer = TextScorer(
-        model, batch_size=batch_size, state=state, precision=precision, top=top, hashed=True,
-        unknown=unknown, device=find_device(device),
-    )  # fmt: skip
+    scorer = TextScorer(model, hashed=True, device=find_device(device), **options)
     return scorer, build_tokenizer(tokenizer_for_model(model.tokenizer, tokenizer))
 
 
 def scoring_vocab(model: LoadedBiLM) -> WordVocab:
-    """Return the vocabulary, or raise `InputError` if the model has no vocabulary or softmax."""
     if model.num_target_words is None:
         raise InputError(
-            "This model has no softmax over words, so it has no perplexity (released weight files "
-            "come without one). Train one on your text with `elmokit finetune MODEL CORPUS --vocab "
-            "VOCAB -o DIR`, or convert with the softmax file: `elmokit convert … --softmax FILE "
-            "--vocab VOCAB`."
+            "This model has no softmax over words, so it has no perplexity. Train one with "
+            "`elmokit finetune MODEL CORPUS --vocab VOCAB -o DIR`, or convert it with `elmokit "
+            "convert … --softmax FILE --vocab VOCAB`."
         )
     if model.word_vocab is None:
         raise InputError(
             f"This model has a softmax over {model.num_target_words} words, but no vocabulary for "
-            "it: put its vocab.txt into the model directory, or convert it again with `elmokit "
-            "convert … --vocab VOCAB`."
+            "it: put its vocab.txt into the model directory."
         )
     return model.word_vocab

@@ -30,40 +30,34 @@ class Table:
         self.path = path
         delimiter = "," if plain_suffix(path) == ".csv" else "\t"
         rows = table_rows(path, numbered_lines(path), delimiter)
-        numbered = [(number, row) for number, row in rows if row]
-        if len(numbered) < 2:
+        (_, self.header), *numbered = [(number, row) for number, row in rows if row] or [(0, [])]
+        if not numbered:
             raise InputError(f"{path} has no rows below a header.")
-        self.header = numbered[0][1]
-        self.lines = [number for number, _ in numbered[1:]]
+        self.lines = [number for number, _ in numbered]
         for number, row in numbered:
             if len(row) != len(self.header):
-                raise InputError(
-                    f"{path}, line {number}: {len(row)} columns, but the header has "
-                    f"{len(self.header)}."
-                )
-        columns = zip(*(row for _, row in numbered[1:]), strict=True)
+                counts = f"{len(row)} columns, but the header has {len(self.header)}"
+                raise InputError(f"{path}, line {number}: {counts}.")
+        columns = zip(*(row for _, row in numbered), strict=True)
         self._columns = dict(zip(self.header, columns, strict=True))
 
     def __getitem__(self, name: str) -> list[str]:
         if name not in self._columns:
-            raise InputError(
-                f"{self.path} has no column {shown(name)}; it has "
-                f"{', '.join(map(shown, self.header))}."
-            )
+            columns = ", ".join(map(shown, self.header))
+            raise InputError(f"{self.path} has no column {shown(name)}; it has {columns}. {CHOOSE}")
         return list(self._columns[name])
 
     def numbers(self, name: str) -> Float[np.ndarray, " N"]:
         """Return a column as numbers, NaN where it is empty or NA."""
         values = np.full(len(self.lines), np.nan)
         for row, text in enumerate(self[name]):
-            if text.strip() in ("", "NA", "NaN", "nan"):
-                continue
             try:
-                values[row] = float(text)
+                if text.strip() not in ("", "NA", "NaN", "nan"):
+                    values[row] = float(text)
             except ValueError as error:
+                line = f"{self.path}, line {self.lines[row]}"
                 raise InputError(
-                    f"{self.path}, line {self.lines[row]}: `{name}` must be a number, got "
-                    f"{shown(text)}."
+                    f"{line}: `{name}` must be a number, got {shown(text)}."
                 ) from error
         return values
 
@@ -81,8 +75,7 @@ def sentences_of_items(
 ) -> tuple[list[str], list[tuple[int, int]]]:
     """Put the words of every item together, in the order of their places, and cut sentences.
 
-    Returns:
-        The sentences, and for each row the number of its sentence and its index there.
+    Return the sentences, and for each row the number of its sentence and its index there.
     """
     of_item: dict[str, dict[int, str]] = {}
     for name, word, place in zip(items, words, places, strict=True):
@@ -106,37 +99,23 @@ def sentences_of_items(
 class TableText:
     """Text in a column of tables, and the other columns, which go with what is scored.
 
-    Args:
-        paths: Of the tables.
-        text_column: The column with a text in every row; or, with ``item_column``, a typed word.
-        item_column: Rows of the same item are one text, in their order.
-
-    Raises:
-        InputError: for a missing column, or more than one table of words.
+    With ``item_column``, a row has a typed word, and rows of the same item are one text.
     """
 
     def __init__(
         self, paths: Sequence[Path], text_column: str, item_column: str | None = None
     ) -> None:
         tables = [Table(path) for path in paths]
-        for table in tables:
-            if text_column not in table.header:
-                columns = ", ".join(map(shown, table.header))
-                raise InputError(
-                    f"{table.path} has no column {shown(text_column)}; it has {columns}. {CHOOSE}"
-                )
-        headers = (table.header for table in tables)
-        own = text_column if item_column is None else None  # a word stays with its row
-        self.columns = [
-            name for name in dict.fromkeys(name for header in headers for name in header)
-            if name != own
-        ]  # fmt: skip
+        self._texts = [(table, table[text_column]) for table in tables]
+        columns = dict.fromkeys(name for table in tables for name in table.header)
+        if item_column is None:  # a word stays with its row
+            del columns[text_column]
+        self.columns = list(columns)
         rows = [
             (printable(table.path), line, dict(zip(table.header, values, strict=True)))
             for table in tables
             for line, *values in zip(table.lines, *(table[n] for n in table.header), strict=True)
         ]
-        self._texts = [(table, table[text_column]) for table in tables]
         self._located: list[tuple[int, int]] | None = None
         if item_column is not None:
             if len(tables) > 1:
@@ -149,21 +128,13 @@ class TableText:
         self._by_place = {(file, line): values for file, line, values in rows}
 
     def check(self, columns: Sequence[str]) -> list[str]:
-        """Return the table's columns and those of ``columns`` that it has not itself.
-
-        Raises:
-            InputError: if it has a column that is to be computed.
-        """
+        """Return the table's columns and those of ``columns`` that it has not itself."""
         computed = [name for name in columns if name not in _PLACES and name in self.columns]
         if computed:
-            raise InputError(
-                f"The table has a column {shown(computed[0])}, but that is what is computed: "
-                "rename it."
-            )
+            raise InputError(f"Column {shown(computed[0])} of the table is computed: rename it.")
         return [*self.columns, *(name for name in columns if name not in self.columns)]
 
     def lines(self) -> Iterator[TextLine]:
-        """Yield the texts; those of items are numbered from 1."""
         for table, texts in self._texts:
             numbers = table.lines if self._located is None else range(1, len(texts) + 1)
             for number, text in zip(numbers, texts, strict=True):
@@ -171,18 +142,12 @@ class TableText:
                     yield TextLine(table.path, number, text)
 
     def joined(self, rows: Iterable[Any], columns: Sequence[str]) -> Iterator[SimpleNamespace]:
-        """Yield scored rows with the other columns; of items, the table's own rows in their order.
-
-        ``columns`` are the attributes of the scored rows.
-        """
+        """Yield scored rows with the other columns; of items, the table's rows in their order."""
         if self._located is None:
             for row in rows:
                 values = {name: getattr(row, name) for name in columns}
-                kept = self._by_place[row.file, row.line]
-                # another table may lack a column
-                yield SimpleNamespace(
-                    **values | {name: kept.get(name, "") for name in self.columns}
-                )
+                own = self._by_place[row.file, row.line]  # another table may lack a column
+                yield SimpleNamespace(**values | {key: own.get(key, "") for key in self.columns})
             return
         words: dict[tuple[int | None, int], TypedWord] = {
             (row.line, row.index): row for row in rows

@@ -4,12 +4,12 @@ import math
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from operator import attrgetter
 from os import PathLike
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,9 +30,7 @@ class TypedWord:
     file: str | None
     line: int | None
     sentence: int | None
-    """None for a word without tokens."""
     index: int
-    """Index in the text: the line, or the sentence given."""
     word: str
     start: int
     end: int
@@ -40,12 +38,10 @@ class TypedWord:
     """Tokens that are counted; 0 if the tokenizer leaves the word out, or it is punctuation alone
     of which nothing is counted."""
     is_unknown: bool
-    """Whether one of its tokens is outside the vocabulary."""
     spelling: float | None
     """Bits of the spelling of unknown tokens, which the surprisals contain; none if they are scored
     as ``<UNK>``."""
     forward: float
-    """Surprisal in bits: the sum of its tokens."""
     backward: float
     mean: float
     forward_entropy: float
@@ -53,37 +49,26 @@ class TypedWord:
     backward_entropy: float
     """Bits, before its last token is read, from the end."""
     is_last: bool
-    """Whether it ends its text."""
 
 
 def typed_words(
     model: LoadedBiLM | str | PathLike[str],
     sentences: Sequence[str],
     *,
-    items: Sequence[Hashable] | None = None,
     punctuation: Punctuation = "with-word",
-    state: str = "warm",
-    precision: str = "auto",
-    unknown: str = "auto",
+    **options: Any,
 ) -> list[list[TypedWord]]:
     """Return surprisal and entropy of the typed words of every sentence.
 
-    ``items`` and the options are those of `surprisal`.
-
-    Raises:
-        InputError: if the tokenizer leaves out a typed word.
+    ``options`` are those of `surprisal`.
     """
     tokens: list[list[WordSurprisal]] = [[] for _ in sentences]
-    rows = surprisal(
-        model, sentences, items=items, state=state, precision=precision, unknown=unknown
-    )
-    for row in rows:
+    for row in surprisal(model, sentences, **options):
         tokens[row.sentence].append(row)
-    typed = [
-        typed_of(text, parts, punctuation) for text, parts in zip(sentences, tokens, strict=True)
-    ]
-    for words, text in zip(typed, sentences, strict=True):
-        left_out = next((word.word for word in words if word.num_tokens == 0), None)
+    typed = []
+    for text, parts in zip(sentences, tokens, strict=True):
+        typed.append(typed_of(text, parts, punctuation))
+        left_out = next((word.word for word in typed[-1] if word.num_tokens == 0), None)
         if left_out is not None:
             raise InputError(f"The tokenizer makes no token of {shown(left_out)} in {shown(text)}.")
     return typed
@@ -104,7 +89,8 @@ def typed_of(
     for index, ((start, end), own) in enumerate(zip(spans, parts, strict=True)):
         counted = own
         if punctuation == "drop":
-            counted = [token for token in own if not _is_punctuation(token.word)] or own
+            is_word = [not all(unicodedata.category(c)[0] == "P" for c in t.word) for t in own]
+            counted = list(compress(own, is_word)) or own
         forward = sum(token.forward for token in counted)
         backward = sum(token.backward for token in counted)
         spellings = [token.spelling for token in counted if token.spelling is not None]
@@ -125,29 +111,20 @@ def typed_of(
 
 
 class TypedLines:
-    """The typed words of lines of text, whose tokens are scored elsewhere.
-
-    `watched` passes the lines on to who scores them; `words` takes the rows that come of it.
-    """
+    """The typed words of lines of text: `watched` passes these on to who scores their tokens."""
 
     def __init__(self, punctuation: Punctuation = "with-word") -> None:
         self._punctuation: Punctuation = punctuation
         self._lines: deque[TextLine] = deque()
 
     def watched(self, lines: Iterable[TextLine]) -> Iterator[TextLine]:
-        """Yield the lines and remember them."""
         for line in lines:
             self._lines.append(line)
             yield line
 
     def words(self, rows: Iterable[WordSurprisal]) -> Iterator[TypedWord]:
-        """Yield the typed words of every line that has tokens."""
         for place, tokens in groupby(rows, key=attrgetter("file", "line")):
             line = self._lines.popleft()
             while (line.path and printable(line.path), line.number) != place:
                 line = self._lines.popleft()
             yield from typed_of(line.text, tokens, self._punctuation)
-
-
-def _is_punctuation(text: str) -> bool:
-    return all(unicodedata.category(sign).startswith("P") for sign in text)

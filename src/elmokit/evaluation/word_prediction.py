@@ -34,7 +34,6 @@ class PredictedWords:
     probability: float | None
     """Of that word; of ``<UNK>`` if it is unknown."""
     top: tuple[WordProbability, ...]
-    """The likeliest words, by descending probability."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +80,6 @@ def predict_word(
     Raises:
         InputError: for a position outside the sentence, an unknown option, or a model without
             vocabulary or softmax.
-        TypeError: if ``sentence`` is neither a string nor a list of words.
     """
     model = open_bilm(model)
     scorer = TextScorer(model, state=state, precision="fp32")
@@ -100,20 +98,24 @@ def predict_of_words(
     """As `predict_word`, with a scorer in fp32 that was made before."""
     vocab = scorer.vocab
     if not 0 <= top <= len(vocab):
-        raise InputError(
-            f"`top` must be between 0 and the vocabulary's {len(vocab)} words, got {top}."
-        )
+        raise InputError(f"`top` must be from 0 to the vocabulary's {len(vocab)}, got {top}.")
     words = [normalize(word, scorer.form) for word in sentence]
     if index is None:
         index, insert = len(words), True
-    _check_index(index, len(words), insert=insert)
+    if not 0 <= index < len(words) + insert:
+        places = f"{counted(len(words), 'word')} (an insertion may be at {len(words)})"
+        raise InputError(f"There is no place {index} in a sentence of {places}.")
     following = index if insert else index + 1
-    scores = _expected(scorer, words[:index], words[following:])
+    before, after = _expected(scorer, words[:index], words[following:])
+    # Zipf's law, as the sampled softmax draws words: but for a constant, ln P(word)
+    ranks = np.arange(1, len(before) + 1)
+    frequency = np.log(np.log1p(1 / ranks)).astype(np.float32)
+    joined = log_softmax(before + after - frequency)
     word = None if insert else words[index]
     # Row k of the softmax is the word with id k + 1.
     row = None if word is None else vocab.word_id(word) - 1
     forward, backward, both = (
-        _described(log_probs, row, vocab, top) for log_probs in (*scores, _joined(*scores))
+        _described(log_probs, row, vocab, top) for log_probs in (before, after, joined)
     )
     return WordPrediction(
         words=tuple(words), index=index, insert=insert, word=word,
@@ -122,21 +124,9 @@ def predict_of_words(
     )  # fmt: skip
 
 
-def _check_index(index: int, num_words: int, *, insert: bool) -> None:
-    """Refuse what is not in the sentence, in words that fit Python and the command line."""
-    if not 0 <= index < num_words + insert:
-        raise InputError(
-            f"The index of the word must be from 0 to {num_words - 1} in a sentence of "
-            f"{counted(num_words, 'word')} ({num_words} for an insertion at its end), got {index}."
-            if num_words
-            else f"The sentence has no words, so a word can only be inserted at 0, got {index}."
-        )
-
-
 def _expected(
     scorer: TextScorer, before: Sequence[str], after: Sequence[str]
 ) -> list[Float[np.ndarray, " V"]]:
-    """Return log-probabilities: forward after ``before``, backward before ``after``."""
     bilm = scorer.bilm
     vectors, tokens = bilm.encode([before, after])
     expected = []
@@ -149,13 +139,6 @@ def _expected(
         )  # fmt: skip
         expected.append(scorer.scores.log_probs(tops[-1])[0])
     return expected
-
-
-def _joined(forward: np.ndarray, backward: np.ndarray) -> Float[np.ndarray, " V"]:
-    ranks = np.arange(1, len(forward) + 1)
-    # Zipf's law, as the sampled softmax draws words: but for a constant, ln P(word).
-    frequency = np.log(np.log1p(1 / ranks)).astype(np.float32)
-    return log_softmax(forward + backward - frequency)
 
 
 def _described(

@@ -35,12 +35,10 @@ class Cell:
 
     @property
     def summary(self) -> SeedSummary:
-        """Mean and sample standard deviation of the main score."""
         return summarize_seeds([result.value for result in self.results.values()])
 
     @property
     def first(self) -> RunResult:
-        """The result of one seed, for what all seeds have in common."""
         return next(iter(self.results.values()))
 
     @property
@@ -59,24 +57,20 @@ class Difference:
     condition: str
     reference: str
     gain: float
-    """Mean of the condition minus mean of the reference, in points."""
     low: float | None
-    """Lower end of the interval (`bootstrap.CONFIDENCE`) of the gain or of its change; none: it has
-    no ends."""
+    """Lower end of the interval of the gain or of its change; none: it has no ends."""
     high: float | None
     p_value: float
-    """Two-sided."""
     adjusted_p: float = 1.0
     """Adjusted for all tasks on the page with the same conditions and share (Holm)."""
     num_units: int
-    """Sampling units of the scored examples."""
     seeds: tuple[int, ...]
     reference_seeds: tuple[int, ...]
     error_reduction: float | None
     """Gain in percent of the reference's error (100 - score); none without error."""
     epochs_to_reference: float | None
-    """First epoch in which the condition matches the reference's mean best score on the held-out
-    part, averaged over seeds; none if a seed never does."""
+    """First epoch that matches the reference's mean best held-out score, averaged over seeds; none
+    if a seed never does."""
     whole_gain: float | None = None
     """The gain with all labels, if it is compared with the one with fewer."""
     change: float | None = None
@@ -90,32 +84,17 @@ class Findings:
     runs: Sequence[tuple[PlannedRun, Outcome | None]]
     """In plan order; a run without a result may say why."""
     reference: str | None
-    """Condition that others are compared with; none: compare nothing."""
+    # the report is written after every run, and a test takes a second: tests by cells and seeds
     known: dict[object, Any] = field(default_factory=dict)
-    """Tests of the same scored data, by cells and seeds: the report is written after every run,
-    and a test takes a second."""
     scored: str = "the dev set"
-    """What the scores are of."""
     is_tuned: bool = False
-    """Whether each condition's learning rate was chosen on the held-out part."""
 
     @cached_property
     def finished(self) -> list[tuple[PlannedRun, RunResult]]:
-        """Runs with a result."""
         return [(run, outcome) for run, outcome in self.runs if isinstance(outcome, RunResult)]
 
     @cached_property
-    def missing(self) -> list[tuple[PlannedRun, str]]:
-        """Runs without a result, and why."""
-        return [
-            (run, outcome or "not yet run")
-            for run, outcome in self.runs
-            if not isinstance(outcome, RunResult)
-        ]
-
-    @cached_property
     def conditions(self) -> list[str]:
-        """Names of the conditions, in plan order."""
         return list(dict.fromkeys(run.condition for run, _ in self.runs))
 
     @cached_property
@@ -127,7 +106,6 @@ class Findings:
 
     @cached_property
     def cells(self) -> dict[tuple[str, str, float, str], Cell]:
-        """Results by task, data set, share and condition."""
         results: dict[tuple[str, str, float, str], dict[int, RunResult]] = {}
         for run, result in self.finished:
             key = run.task, run.dataset, run.share, run.condition
@@ -145,32 +123,26 @@ class Findings:
         """The gains with fewer labels against those with all of them."""
         changes = []
         for task, dataset, share in self.rows:
-            if share == 1:
-                continue
             wholes = {pair[0].condition: pair for pair in self._pairs((task, dataset, 1.0))}
-            for pair in self._pairs((task, dataset, share)):
+            for pair in self._pairs((task, dataset, share)) if share != 1 else ():
                 if whole := wholes.get(pair[0].condition):
                     changes.append(self._once(*pair, *whole))
         return self._adjusted(changes)
 
     @cached_property
     def ended_at_their_best(self) -> list[PlannedRun]:
-        """Finished runs whose last epoch was the best one."""
         return [run for run, result in self.finished if result.ended_at_its_best]
 
     def curve(self, task: str, dataset: str, condition: str) -> list[Cell]:
-        """Return the cells of a condition by increasing share."""
         shares = sorted({share for *_, share in self.rows})
         cells = [self.cells.get((task, dataset, share, condition)) for share in shares]
         return [cell for cell in cells if cell is not None]
 
     def num_planned(self, row: Row, condition: str) -> int:
-        """Return the number of seeds planned for a cell."""
         keys = [(run.task, run.dataset, run.share, run.condition) for run, _ in self.runs]
         return keys.count((*row, condition))
 
     def _pairs(self, row: Row) -> list[tuple[Cell, Cell]]:
-        """Return the cells of a row, each with that of the reference."""
         base = self.cells.get((*row, self.reference or ""))
         cells = [self.cells.get((*row, name)) for name in self.conditions if name != self.reference]
         if base is None or base.task not in TASKS:
@@ -202,10 +174,7 @@ class Findings:
 def compare(
     cell: Cell, reference: Cell, whole: Cell | None = None, whole_reference: Cell | None = None
 ) -> Difference:
-    """Compare two conditions of one task, data set and share.
-
-    With two cells with all labels, the gain is compared with theirs.
-    """
+    """Compare two conditions; given two cells with all labels, the gain with theirs."""
     base, mean = reference.summary.mean, cell.summary.mean
     gain, minus = RunCounts(cell.counts, reference.counts), None
     changes: dict[str, float] = {}
@@ -225,22 +194,19 @@ def compare(
 
 
 def error_reduction(base: float, new: float) -> float | None:
-    """Return the reduction of ``100 - score`` in percent; none if ``base`` is 100."""
     return None if base >= 100 else 100 * (new - base) / (100 - base)
 
 
 def share_that_reaches(points: Sequence[tuple[float, float]], target: float) -> float | None:
-    """Return the smallest share of labels at which a learning curve reaches a score.
+    """Return the smallest share of labels at which a learning curve reaches a score, if any.
 
-    Interpolates linearly between the points (share, score), on a logarithmic axis of shares; none
-    if no point reaches the score.
+    Interpolates linearly between the points (share, score), on a logarithmic axis of shares.
     """
     shares, scores = (np.array(column) for column in zip(*sorted(points), strict=True))
     reached = np.flatnonzero(scores >= target)
     if not len(reached):
         return None
-    end = reached[0]
-    part = slice(max(0, end - 1), end + 1)
+    part = slice(max(0, reached[0] - 1), reached[0] + 1)
     return float(np.exp(np.interp(target, scores[part], np.log(shares[part]))))
 
 
@@ -248,10 +214,8 @@ def _epochs_to(cell: Cell, reference: Cell) -> float | None:
     if not all(result.epochs for result in reference.results.values()):
         return None
     target = np.mean([result.held_out for result in reference.results.values()])
-    reached = []
-    for result in cell.results.values():
-        epochs = [row["epoch"] for row in result.epochs if row["held_out"] >= target]
-        if not epochs:
-            return None
-        reached.append(min(epochs))
-    return float(np.mean(reached))
+    reached = [
+        min((row["epoch"] for row in result.epochs if row["held_out"] >= target), default=None)
+        for result in cell.results.values()
+    ]
+    return None if None in reached else float(np.mean(reached))  # pyright: ignore

@@ -5,11 +5,11 @@ No heavy imports here: `elmokit experiment --help` reads this module.
 
 import math
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
 
+from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.probes.registry import find_probe
 
@@ -18,13 +18,12 @@ MAX_EPOCHS, MAX_PATIENCE = 100, 20
 SEEDS, CONTROL_SEEDS = 3, 2
 """Seeds of a run where the table names none; of control conditions."""
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 1000
-"""Part of a training set that is not trained on, but chooses learning rate and epoch; at most so
-many examples."""
+"""Part of a training set that is not trained on, but chooses learning rate and epoch."""
+# with this schedule, the last of few epochs adds little
 SCHEDULE = "cosine"
-"""Learning-rate schedule; with it, the last of few epochs adds little."""
+# a character CNN in every condition, so that a biLM is not the only one to spell unknown words,
+# and static vectors on the scale of ELMo's mixtures
 INPUTS = {"characters": True, "static_scale": "learned"}
-"""What all conditions of all tasks read alike: a character CNN, so that a biLM is not the only one
-to spell unknown words, and static vectors on the scale of ELMo's mixtures."""
 RANDOM, STATIC_VECTORS, EXAMPLES = "random biLM", "static", "examples"
 """Families of vectors that a probe measures besides ``biLM``; the neighbors of table 4."""
 
@@ -40,29 +39,22 @@ class TaskSettings:
     """Content of the files, for error messages."""
     hidden_dims: tuple[int, ...]
     dropout: float | None = None
-    """None: the task's default."""
     epochs: int
-    """At most, with all labels."""
     batch_size: int = 32
     learning_rate: float = 2e-3
     patience: int = 4
     seeds: int = SEEDS
-    """Seeds of a condition that is no control."""
     max_train: int | None = None
-    """Training sentences, verbs, trees, pairs, questions or documents to draw, after those that are
-    held out; none: all."""
+    """Training examples to draw, after those that are held out; none: all."""
     units: Literal["words", "morphemes"] = "words"
     subset: str = "all"
-    """Part of the examples to use, one of `Task.subsets`."""
+    """Part of the examples to use, for `Task.divide`."""
     shares: tuple[float, ...] | None = None
     """The only label shares of this task; none: all of the experiment."""
 
     def to_config(self, share: float = 1.0) -> dict[str, Any]:
-        """Return settings for `TaskRunConfig`, before the overrides of a condition.
-
-        With fewer labels, an epoch has fewer updates: epochs and patience are multiplied by
-        ``1 / sqrt(share)``, up to `MAX_EPOCHS` and `MAX_PATIENCE`.
-        """
+        """Return settings for `TaskRunConfig`, before the overrides of a condition."""
+        # fewer labels mean fewer updates an epoch: more epochs make up for a part of them
         scale = 1 / math.sqrt(share)
         return {
             "task": self.task, "units": self.units, "hidden_dims": list(self.hidden_dims),
@@ -92,26 +84,19 @@ class Condition:
 
     @property
     def tuned_name(self) -> str:
-        """Name of the condition that is tuned."""
         return self.tuned_as or self.name
 
     def applies_to(self, task: str) -> bool:
-        """Tell whether a task has this condition."""
         return not self.tasks or task in self.tasks
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSettings:
-    """A probe in an experiment, and its data.
-
-    A run measures one family of vectors: the layers of the biLM, those of an untrained biLM (one
-    run per seed), or static vectors.
-    """
+    """A probe in an experiment: a run measures one family of vectors."""
 
     kind: str
     """Name in run ids and results."""
     name: str
-    """Of the probe, see `elmokit.probes.registry`."""
     dataset: str
     content: str
     usual_test_set: str | None = None
@@ -123,7 +108,6 @@ class ProbeSettings:
 
     @property
     def probe(self) -> Any:
-        """The `elmokit.probes.probe.Probe`."""
         return find_probe(self.name)
 
 
@@ -134,8 +118,7 @@ class Experiment:
     name: str
     title: str
     tables: tuple[str, ...] = ()
-    """Names in `elmokit.experiments.report.TABLES`. Besides them, a report has the settings of the
-    tasks, or the scores of the probe."""
+    """Names in `elmokit.experiments.report.TABLES`."""
     plot: str | None = None
     """Name in `elmokit.experiments.report.PLOTS`."""
     tasks: tuple[TaskSettings, ...] = ()
@@ -147,43 +130,30 @@ class Experiment:
     reference: str | None = None
     """Condition that the others are compared with; none: nothing is compared."""
     language: str = "en"
-    """Language of the default biLM."""
     probe: ProbeSettings | None = None
     """Measured instead of tasks."""
 
     def select_tasks(self, names: tuple[str, ...]) -> tuple[TaskSettings, ...]:
         """Return the named tasks in the experiment's order; without names, all."""
         known = [settings.task for settings in self.tasks]
-        for name in names:
-            if name not in known:
-                allowed = f"choose from {', '.join(known)}" if known else "it trains none"
-                raise InputError(f"{self.name} has no task {name!r}; {allowed}.")
+        if unknown := [name for name in names if name not in known]:
+            allowed = f"choose from {', '.join(known)}" if known else "it trains none"
+            raise InputError(f"{self.name} has no task {unknown[0]!r}; {allowed}.")
         return tuple(task for task in self.tasks if not names or task.task in names)
-
-
-def _plain(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a dataclass: tuples for lists."""
-    return {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
 
 
 def _read() -> tuple[dict[str, TaskSettings], dict[str, Experiment]]:
     text = files("elmokit").joinpath("data/experiments.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
-    tasks = {name: TaskSettings(**_plain(values)) for name, values in table["tasks"].items()}
     experiments = {}
     for name, values in table["experiments"].items():
-        probe = values.pop("probe", None)
-        conditions = [
+        values["tasks"] = [table["tasks"][task] for task in values.get("tasks", ())]
+        values["conditions"] = [
             table["conditions"][condition] if isinstance(condition, str) else condition
-            for condition in values.pop("conditions", ())
+            for condition in values.get("conditions", ())
         ]
-        experiments[name] = Experiment(
-            name=name,
-            tasks=tuple(tasks[task] for task in values.pop("tasks", ())),
-            conditions=tuple(Condition(**_plain(condition)) for condition in conditions),
-            probe=None if probe is None else ProbeSettings(**_plain(probe)),
-            **_plain(values),
-        )
+        experiments[name] = from_dict(Experiment, {"name": name} | values)
+    tasks = {name: from_dict(TaskSettings, values) for name, values in table["tasks"].items()}
     return tasks, experiments
 
 
@@ -192,7 +162,6 @@ TASKS, EXPERIMENTS = _read()
 
 
 def find_experiment(name: str) -> Experiment:
-    """Return the experiment of this name, or raise an `InputError` that lists all names."""
     if name not in EXPERIMENTS:
         raise InputError(
             f"There is no experiment {name!r}; choose one of {', '.join(EXPERIMENTS)}."

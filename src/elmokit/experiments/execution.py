@@ -30,11 +30,7 @@ from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.vectors.vector_files import read_vectors
 
-QUERY_WORD = "play"
-"""The word of table 4 of the paper."""
-NUM_SENTENCES, CONTEXT_WORDS = 3, 8
-NO_VECTOR = "no vector"
-"""Shown if `QUERY_WORD` has no static vector."""
+QUERY_WORD, NUM_SENTENCES, CONTEXT_WORDS = "play", 3, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,23 +39,17 @@ class Resources:
 
     output: Path
     model: Path
-    """biLM directory."""
     vectors: Path
-    """Static word vectors, an input in every condition; stored models do not repeat them."""
     device: str
-    """Device of task models and biLMs."""
     cache_dir: Path | None
-    """Cache for layers."""
     on_work: Callable[[str], None]
     """Gets the activity of a run, at every point where the run may be stopped by raising."""
 
     def run_dir(self, run: PlannedRun) -> Path:
-        """Return the directory of a run."""
         return self.output / "runs" / run.id
 
     @property
     def samples_dir(self) -> Path:
-        """Where samples of the data are."""
         return self.output / "samples"
 
 
@@ -87,10 +77,7 @@ def train_and_score(run: PlannedRun, files: RunFiles, use: Resources) -> RunResu
     assert trained.test is not None  # the training is complete
     rows = read_log(run_dir / METRICS_FILE)
     if [row.get("epoch") for row in rows] != list(range(1, trained.num_epochs + 1)):
-        raise FormatError(
-            f"{run_dir / METRICS_FILE} does not list every epoch (1 to {trained.num_epochs}) once. "
-            f"Remove {run_dir} to train the run again."
-        )
+        raise FormatError(f"{run_dir / METRICS_FILE} is damaged: remove {run_dir} to train again.")
     num_examples = read_metadata(run_dir)["data"]["examples"]
     has_mixes = config.inputs.sources.layers == "mix"
     return RunResult(
@@ -161,9 +148,9 @@ def _source(run: PlannedRun, settings: ProbeSettings, data: Any, use: Resources)
 
 
 def _examples(data: Any, folder: Path, use: Resources) -> dict[str, Any]:
-    """Return static neighbors of a word, neighbors of it in two senses, and the glosses."""
+    """Return neighbors of a word, of it in two senses, and the glosses: table 4 of the paper."""
     static = [word for word, _ in nearest_words(read_vectors(use.vectors), QUERY_WORD)]
-    examples = [{"source": "static", "query": QUERY_WORD, "nearest": static or [NO_VECTOR]}]
+    examples = [{"source": "static", "query": QUERY_WORD, "nearest": static or ["no vector"]}]
     senses: set[str] = set()
     embedder = Embedder.load(use.model, device=use.device)
     occurrences = occurrences_in_senses(data, QUERY_WORD)

@@ -9,9 +9,9 @@ part of a larger one.
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from elmokit.config import to_dict
 from elmokit.errors import FormatError, InputError
@@ -40,39 +40,21 @@ SAMPLE_VERSION = 5
 """Increased when the same file would give a different sample."""
 
 
-@dataclass(frozen=True)
-class BiLMMetadata:
-    """A biLM and what identifies it, which is a part of a run's id."""
-
-    path: Path
-    metadata: dict[str, Any]
-
-    @property
-    def hash(self) -> str:
-        """Of its weights."""
-        return self.metadata["model"]
-
-
-@dataclass(frozen=True)
-class HashedFile:
-    """A test file and what identifies its scores."""
-
+class HashedFile(NamedTuple):
     path: Path
     sha256: str
 
 
-@dataclass(frozen=True)
-class RunFiles:
-    """The files that all runs of a task read."""
+class RunFiles(NamedTuple):
+    """The files that all runs of a task read; the held-out part chooses the epoch."""
 
     train: Path
     held_out: Path
-    """Part of the training set that chooses the epoch."""
     dev: Path
 
 
-def find_bilm(experiment: Experiment, model: str | None) -> BiLMMetadata:
-    """Identify the biLM that an experiment reads: the packaged one of its language, or another."""
+def find_bilm(experiment: Experiment, model: str | None) -> tuple[Path, dict[str, Any]]:
+    """Return the directory of a biLM, and what identifies it."""
     if model is None and experiment.language not in packaged_models():
         raise InputError(
             f"{experiment.name} needs a biLM of the language {experiment.language!r}, and the "
@@ -80,11 +62,10 @@ def find_bilm(experiment: Experiment, model: str | None) -> BiLMMetadata:
         )
     path = PACKAGED_MODELS / experiment.language if model is None else find_model(model)
     bilm = load_model(path)
-    metadata = {
+    return path, {
         "model": bilm.model_hash(), "tokenizer": to_dict(bilm.tokenizer),
         "char_vocab": to_dict(bilm.char_vocab.config),
     }  # fmt: skip
-    return BiLMMetadata(path, metadata)
 
 
 def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitFiles]:
@@ -103,8 +84,7 @@ def find_test_files(
 ) -> dict[str, HashedFile]:
     """Return the test files of all data sets, by folder, after reading each of them once.
 
-    A folder has one file with ``test`` in its name, or a single file of any name. A file of another
-    task, or the training file, is refused here: its scores would look like any others.
+    A folder has one file with ``test`` in its name, or a single file of any name.
     """
     tokenize = TaskBiLM.open(InputSettings(embeddings="static"), str(model)).tokenizer.tokenize
     tests = {}
@@ -115,8 +95,9 @@ def find_test_files(
             present = [path for path in folder.glob("[!.]*") if path.is_file()]
             single = present[0] if len(present) == 1 else None
             path = single or find_split(folder, "test", task.suffixes)
-            tests[settings.dataset] = HashedFile(path, file_sha256(path))
-            if tests[settings.dataset].sha256 == file_sha256(training):
+            file = tests[settings.dataset] = HashedFile(path, file_sha256(path))
+            # scores on the training file or on another task's would look like any others
+            if file.sha256 == file_sha256(training):
                 raise InputError(f"{path} has the same content as the training file {training}.")
             examples = task.read(path, training=False, tokenize=tokenize)
             if task.labels_are_answers and task.labels(examples):
@@ -126,7 +107,6 @@ def find_test_files(
 
 
 def find_probe_data(settings: ProbeSettings, data_dir: Path) -> Any:
-    """Return the files of a probe's data set."""
     folder, usual = data_dir / settings.dataset, settings.usual_test_set
     with _said_what_belongs(folder, settings.content, "--data"):
         if EXAMPLES in settings.families:
@@ -140,14 +120,10 @@ def _said_what_belongs(folder: Path, content: str, option: str) -> Iterator[None
         yield
     except (FileNotFoundError, FormatError, InputError) as error:
         kind = FileNotFoundError if isinstance(error, FileNotFoundError) else InputError
-        raise kind(
-            f"{option}: {error} What belongs in {folder}: {content}. {option} is the folder of all "
-            "data sets; --tasks runs only some of the tasks."
-        ) from error
+        raise kind(f"{option}: {error} What belongs in {folder}: {content}.") from error
 
 
 def task_facts(settings: TaskSettings, files: SplitFiles) -> dict[str, Any]:
-    """Return what identifies the data of a task."""
     return {
         "train": file_sha256(files.train), "dev": file_sha256(files.dev),
         "max_train": settings.max_train, "held_out": [HELD_OUT_SHARE, MAX_HELD_OUT],
@@ -156,14 +132,12 @@ def task_facts(settings: TaskSettings, files: SplitFiles) -> dict[str, Any]:
 
 
 def probe_facts(settings: ProbeSettings, data_dir: Path) -> dict[str, Any]:
-    """Return what identifies the data of a probe."""
     files = sorted((data_dir / settings.dataset).iterdir())
     hashes = {path.name: file_sha256(path) for path in files if path.is_file()}
     return {**hashes, "sample": SAMPLE_VERSION, "max_train": settings.max_train}
 
 
 def read_probe_data(settings: ProbeSettings, data_dir: Path, samples_dir: Path) -> Any:
-    """Read a probe's data set; a sample of its training set is written to ``samples_dir``."""
     files = find_probe_data(settings, data_dir)
     if settings.max_train is not None:
         train = sample_file(files.train, samples_dir, task="pos", limit=settings.max_train)
@@ -175,18 +149,17 @@ def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings)
     """Divide the training set of a task and take the subset of its dev set.
 
     The held-out part is a share of the file's examples, at most `MAX_HELD_OUT`, but at least one
-    unit; the sample that is trained on is of the others. Sentences are held out in blocks of the
-    file (`Task.block`), since neighbors are of one document and name the same things. Both parts
-    are written to ``directory``.
+    unit; the sample that is trained on is of the others. Both are written to ``directory``.
     """
     # held-out examples first: their draw does not depend on how many are trained on
-    data = _divide_training(source.train, settings)
+    data, block = _divide_training(source.train, settings), find_task(settings.task).block
     most = min(MAX_HELD_OUT, round(HELD_OUT_SHARE * sum(map(data.size, data.units))))
-    order = _draw_order(data, block=min(find_task(settings.task).block, max(1, most)))
+    # blocks of the file, because neighbors are of one document and name the same things
+    order = _draw_order(data, block=min(block, max(1, most)))
     last = max(at for at, index in enumerate(order) if data.size(data.units[index]))
     held_out = _take(data, order[:last], most)  # an example is left to train on
     others = order[len(held_out) :]
-    if find_task(settings.task).block > 1:  # all the blocks are trained on
+    if block > 1:  # all the blocks are trained on
         random.Random(0).shuffle(others)
     train = _take(data, others, settings.max_train)
     return RunFiles(
@@ -201,9 +174,9 @@ def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings)
 def sample_file(
     source: Path, directory: Path, *, task: str, limit: int | None, subset: str = "all"
 ) -> Path:
-    """Write a sample of at most ``limit`` examples, but at least one unit, to ``directory``.
+    """Write a sample of at most ``limit`` examples of a subset, but at least one unit.
 
-    The draw is from ``subset``, one of `Task.subsets`. Returns ``source`` if nothing is left out.
+    Returns ``source`` if nothing is left out.
     """
     if limit is None and subset == "all":
         return source
@@ -218,9 +191,8 @@ def _divide_training(source: Path, settings: TaskSettings) -> DataFile:
     num_units = sum(data.size(unit) > 0 for unit in data.units)
     if num_units < 2:
         raise InputError(
-            f"{source} cannot be divided into examples to train on and examples that choose the "
-            f"epoch: {num_units} of its units ({settings.task}: sentences, paragraphs, documents "
-            "or texts) has an example; 2 are needed."
+            f"{source} cannot be divided into examples to train on and to hold out: {num_units} of "
+            f"its units ({settings.task}: sentences, paragraphs …) has an example; 2 are needed."
         )
     return data
 
@@ -247,7 +219,6 @@ def _take(data: DataFile, order: Sequence[int], limit: int | None) -> list[int]:
 
 
 def _write(data: DataFile, indices: Sequence[int], source: Path, directory: Path) -> Path:
-    """Write units in file order."""
     units: list[Any] = [data.units[index] for index in sorted(indices)]
     suffixes = [suffix for suffix in source.suffixes if suffix.lower() not in COMPRESSIONS]
     target = directory / f"{source.name.partition('.')[0]}{(suffixes or [''])[-1]}"

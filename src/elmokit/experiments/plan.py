@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.config import apply_overrides, from_dict, to_dict
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.experiments.definitions import (
     CONTROL_SEEDS,
     RANDOM,
@@ -54,24 +54,20 @@ class PlannedRun:
     dataset: str
     condition: str
     share: float = 1.0
-    """Share of the training examples."""
     seed: int = 0
     metadata: Mapping[str, Any]
     """Everything that determines the result, JSON-serializable; for a task, with ``config``."""
 
     @cached_property
     def id(self) -> str:
-        """The run's name on disk."""
         text = json.dumps({"task": self.task, **self.metadata}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
     @property
     def learning_rate(self) -> float:
-        """Learning rate of a task run."""
         return self.metadata["config"]["train"]["learning_rate"]
 
     def describe(self) -> str:
-        """Describe the run in words."""
         share = "" if self.share == 1 else f", {self.share:.4g} of the labels"
         return f"{self.task} ({self.dataset}), {self.condition}{share}, seed {self.seed}"
 
@@ -87,9 +83,8 @@ def plan_tasks(
 ) -> list[PlannedRun]:
     """Return task runs by seed, then by share.
 
-    ``metadata`` has what else determines a result, by data set. ``seeds`` are those of every task
-    and condition; none: those of the settings. ``overrides`` are a user's settings for every
-    condition. Tuned ``rates`` replace those of the settings.
+    ``metadata`` has what else determines a result, by data set. ``overrides`` are a user's settings
+    for every condition; ``seeds`` and tuned ``rates`` replace those of the settings.
     """
     # a user's setting that only one condition obeys would make the comparison unfair in silence
     _check_overrides(overrides, experiment.conditions)
@@ -136,10 +131,7 @@ def plan_probe(
 def plan_tuning(
     experiment: Experiment, tasks: Sequence[TaskSettings], **how: Any
 ) -> list[PlannedRun]:
-    """Return the runs that try rates for the tuned conditions, those of one task together.
-
-    ``how`` are arguments of `plan_tasks`.
-    """
+    """Return the runs that try rates for the tuned conditions; ``how`` is as for `plan_tasks`."""
     tuned = tuple(c for c in experiment.conditions if c.tuned_as is None)
     experiment = replace(experiment, conditions=tuned, shares=(1.0,))
     runs = []
@@ -154,10 +146,9 @@ def plan_tuning(
 def best_rates(
     runs: Sequence[PlannedRun], outcomes: Mapping[str, Outcome]
 ) -> tuple[Rates, dict[tuple[str, str], str]]:
-    """Return the rate with the best held-out score per condition, and why there is none.
+    """Return the rate with the best held-out score per condition, and why there is none yet.
 
-    It is chosen once all are tried. A rate with which training diverged counts as tried. Ties go to
-    the first in `RATE_FACTORS`.
+    A rate with which training diverged counts as tried. Ties go to the first in `RATE_FACTORS`.
     """
     rates, reasons = {}, {}
     for key in dict.fromkeys((run.dataset, run.condition) for run in runs):
@@ -180,13 +171,10 @@ def read_rates(path: Path, experiment: Experiment, tasks: Sequence[TaskSettings]
     results = read_json(path, advice=advice, required=("tuned", "runs"))
     if results["tuned"] is not True:
         raise InputError(f"{path} was made without --tune: its learning rates are not tuned.")
-    try:
-        known = {
-            (run["dataset"], run["condition"]): float(run["config"]["train"]["learning_rate"])
-            for run in results["runs"]
-        }
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path}: no usable learning rate: {error!r}. {advice}") from error
+    known = {
+        (run["dataset"], run["condition"]): float(run["config"]["train"]["learning_rate"])
+        for run in results["runs"]
+    }
     needed = dict.fromkeys(
         (task.dataset, condition.tuned_name)
         for task in tasks
@@ -195,8 +183,7 @@ def read_rates(path: Path, experiment: Experiment, tasks: Sequence[TaskSettings]
     )
     if lacking := [", ".join(key) for key in needed if key not in known]:
         raise InputError(
-            f"{path} has no run of {'; '.join(lacking)} (data, condition), so no learning rate for "
-            "it. Use --tune, choose other --tasks, or give results that have it."
+            f"{path} has no run of {'; '.join(lacking)} (data, condition). Use --tune."
         )
     return {key: known[key] for key in needed}
 
@@ -207,7 +194,7 @@ def _num_seeds(experiment: Experiment, settings: TaskSettings, condition: Condit
 
 
 def _check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) -> None:
-    """Reject user settings, also whole tables, that would override what is compared."""
+    # also whole tables that hold such a setting
     differ = "the conditions of the experiment differ in it"
     compared = {_key(text): differ for condition in conditions for text in condition.overrides}
     for override in overrides:
@@ -223,7 +210,6 @@ def _key(override: str) -> str:
 def _config_of(
     settings: TaskSettings, condition: Condition, share: float, seed: int, overrides: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the resolved configuration of a run."""
     table = settings.to_config(share)
     table["train"]["seed"] = seed
     table = apply_overrides(table, condition.overrides)

@@ -27,16 +27,12 @@ from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_we
 TABLE_FILE, PLOT_FILE = "table.md", "plot.png"
 MAX_MISSING_SHOWN = 60
 PANEL_INCHES = 4.0
-"""Width and height of one panel of a plot."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The results of an experiment so far."""
-
     markdown: str
     results: dict[str, Any]
-    """The same as JSON-serializable data."""
     files: tuple[Path, ...]
 
 
@@ -48,11 +44,7 @@ def write_report(
     test_files: Mapping[str, HashedFile],
     output: Path,
 ) -> Report:
-    """Write tables and plot, each file completely or not at all.
-
-    ``on_test`` has the same runs with their scores on the test files, ``origin`` what the
-    experiment was started with.
-    """
+    """Write tables and plot; ``on_test`` are the same runs with their scores on the test files."""
     tables, test = _tables(experiment, findings), {}
     made = _metadata(experiment, findings, origin)
     if on_test is not None:
@@ -77,7 +69,7 @@ def write_report(
         "ended_at_their_best": [run.id for run in findings.ended_at_their_best],
         "missing": [
             {"id": run.id, "run": run.describe(), "reason": reason}
-            for run, reason in findings.missing
+            for run, reason in _missing(findings)
         ],
     }
     markdown = _markdown(experiment.title, tables, findings, made)
@@ -88,6 +80,14 @@ def write_report(
     if experiment.plot is not None and PLOTS[experiment.plot](findings, output / PLOT_FILE):
         paths.append(output / PLOT_FILE)
     return Report(markdown, results, tuple(paths))
+
+
+def _missing(findings: Findings) -> list[tuple[PlannedRun, str]]:
+    return [
+        (run, outcome or "not yet run")
+        for run, outcome in findings.runs
+        if not isinstance(outcome, RunResult)
+    ]
 
 
 def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
@@ -104,25 +104,21 @@ def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
 def _metadata(
     experiment: Experiment, findings: Findings, origin: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return how the numbers were produced: command, models, all machines and versions."""
     made = [result.made for _, result in findings.finished]
-    seeds = sorted({run.seed for run, _ in findings.finished})
+    scored = "the dev set, once for each run; "
     if experiment.probe is not None:
         scored = "data that nothing was chosen by"
     elif findings.is_tuned:
-        scored = "the dev set, once for each run; learning rate and epoch were chosen on a part of "
-        scored += "the training set"
+        scored += "learning rate and epoch were chosen on a part of the training set"
     else:
-        scored = "the dev set, once for each run; the epoch was chosen on a part of the training "
-        scored += "set, the learning rate was not tuned"
-    return {
-        **origin,
-        "written": now(),
-        "hardware": "; ".join(sorted({part["hardware"] for part in made})) or "none yet",
-        "versions": "; ".join(sorted({part["versions"] for part in made})) or "none yet",
-        "seeds": ", ".join(map(str, seeds)) or "none yet",
-        "scored": scored,
+        scored += "the epoch was chosen on a part of the training set, the learning rate was not "
+        scored += "tuned"
+    parts = {
+        name: "; ".join(sorted({part[name] for part in made})) for name in ("hardware", "versions")
     }
+    seeds = ", ".join(map(str, sorted({run.seed for run, _ in findings.finished})))
+    facts = {**origin, "written": now(), **parts, "seeds": seeds, "scored": scored}
+    return {name: value or "none yet" for name, value in facts.items()}
 
 
 def _comparisons(findings: Findings) -> dict[str, Any]:
@@ -150,17 +146,16 @@ def _score(result: FileScore) -> dict[str, Any]:
 def _markdown(
     title: str, tables: Sequence[Table], findings: Findings, metadata: Mapping[str, Any]
 ) -> str:
-    """Return a page with the tables, the missing runs and the metadata."""
     parts = [f"# {title}\n"]
     for table in tables:
         if table.rows:
             parts.append(f"## {table.title}\n\n{_grid(table)}")
             parts += table.notes
-    if findings.missing:
-        lines = [f"- {run.describe()}: {reason}" for run, reason in findings.missing]
+    lines = [f"- {run.describe()}: {reason}" for run, reason in _missing(findings)]
+    if lines:
+        parts.append(f"## Not run: {len(lines)} of {len(findings.runs)}\n")
         if len(lines) > MAX_MISSING_SHOWN:
             lines[MAX_MISSING_SHOWN:] = [f"- and {len(lines) - MAX_MISSING_SHOWN} more"]
-        parts.append(f"## Not run: {len(findings.missing)} of {len(findings.runs)}\n")
         parts.append("\n".join(lines))
     parts.append("## How it was made\n")
     parts.append("\n".join(f"- {name}: {value}" for name, value in metadata.items()))
@@ -173,10 +168,7 @@ def _grid(table: Table) -> str:
 
 
 def _plot_curves(findings: Findings, path: Path) -> bool:
-    """Plot score over share of labels, a panel per task; return whether there was anything to draw.
-
-    Error bars show the standard deviation over seeds.
-    """
+    """Plot score over share of labels, a panel per task; tell whether anything was drawn."""
     tasks = list(dict.fromkeys((cell.task, cell.dataset) for cell in findings.cells.values()))
     if not tasks:
         return False
@@ -208,12 +200,11 @@ def _plot_curves(findings: Findings, path: Path) -> bool:
 
 
 def _plot_mixes(findings: Findings, path: Path) -> bool:
-    """Plot mean layer weights over seeds; return whether there was anything to draw."""
     tasks: dict[tuple[str, str], list[MixWeights]] = {}
-    for row in mix_rows(findings):
-        weights = tuple(layer.mean for layer in row.layers)
-        mix = MixWeights(position=row.position, weights=weights, gamma=row.gamma)
-        tasks.setdefault((row.task, row.dataset), []).append(mix)
+    for position, cell, layers, gamma in mix_rows(findings):
+        weights = tuple(layer.mean for layer in layers)
+        mix = MixWeights(position=position, weights=weights, gamma=gamma)
+        tasks.setdefault((cell.task, cell.dataset), []).append(mix)
     columns = [
         LayerWeights(run=dataset, task=task, embeddings="elmo", mixes=tuple(mixes))
         for (task, dataset), mixes in tasks.items()

@@ -1,6 +1,7 @@
 """A whole experiment in one call: check, plan, run, score, and write a report after every run."""
 
 import logging
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,29 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
+from elmokit.experiments import inputs, plan
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment, ProbeSettings, find_experiment
 from elmokit.experiments.execution import Resources, measure, score_on_test, train_and_score
-from elmokit.experiments.inputs import (
-    HashedFile,
-    find_bilm,
-    find_data,
-    find_probe_data,
-    find_test_files,
-    probe_facts,
-    read_probe_data,
-    task_facts,
-    write_run_files,
-)
-from elmokit.experiments.plan import (
-    PlannedRun,
-    Rates,
-    best_rates,
-    plan_probe,
-    plan_tasks,
-    plan_tuning,
-    read_rates,
-)
+from elmokit.experiments.plan import PlannedRun, Rates
 from elmokit.experiments.report import Report, write_report
 from elmokit.experiments.runs import (
     RESULT_FILE,
@@ -39,7 +22,6 @@ from elmokit.experiments.runs import (
     Outcome,
     RunResult,
     read_outcome,
-    remove_checkpoints,
     write_divergence,
     write_score,
 )
@@ -47,7 +29,7 @@ from elmokit.files.hashing import file_sha256
 from elmokit.files.pictures import check_matplotlib
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import Identity
-from elmokit.jobs.job import Pieces, open_job
+from elmokit.jobs.job import CHECKPOINTS, Pieces, open_job
 from elmokit.version import __version__
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.wording import counted
@@ -74,7 +56,7 @@ class ExperimentOptions:
     vectors: Path | None = None
     """Static word vectors, ideally of the same text as the biLM."""
     test_dir: Path | None = None
-    """Folder like ``data_dir`` with a test file for each task; every finished run is scored on it,
+    """Folder like ``data_dir`` with a test file for each task, on which finished runs are scored,
     whatever ``minutes`` says."""
     seeds: int | None = None
     """Seeds of every task and condition; none: those of the settings."""
@@ -89,7 +71,6 @@ class ExperimentOptions:
     overrides: tuple[str, ...] = ()
     """Dotted settings of `TaskRunConfig`; they override those of the experiment."""
     device: str = "auto"
-    """Device for task models and biLMs; ``auto`` is CUDA if available."""
     cache_dir: Path | None = None
     """Cache of layers; none: the user's cache folder."""
     command: str = ""
@@ -98,10 +79,9 @@ class ExperimentOptions:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an experiment is."""
+    """How many runs have ended, and what happens now."""
 
     done: int
-    """Number of runs with a result or a divergence."""
     total: int
     text: str
     is_message: bool = False
@@ -118,19 +98,9 @@ class OutOfTime(Exception):
 def run_experiment(
     name: str, options: ExperimentOptions, on_progress: OnProgress = lambda progress: None
 ) -> Report:
-    """Run or continue an experiment and return the report.
+    """Run or continue an experiment: finished runs stay, and a report is written after every run.
 
-    ``results.json``, ``table.md`` and, if there is anything to draw, ``plot.png`` are written after
-    every run. Finished runs are not repeated.
-
-    Raises:
-        ConfigError: before any run, if the output holds an experiment with other inputs or
-            settings; says what differs.
-        FileExistsError: before any run, if the output holds an experiment and ``resume`` is not
-            set, or other files; if another process works there.
-        FileNotFoundError, FormatError, InputError: before any run, if something is missing,
-            damaged or does not fit.
-        Stopped: after a signal during the training of a task, and its checkpoint.
+    Inputs are checked, and compared with those of an experiment in the output, before any run.
     """
     session, output = _Session(find_experiment(name), options, on_progress), options.output
     identity, pieces = session.identity(), Pieces(output, prefix=RESULTS_FILE)
@@ -149,33 +119,29 @@ class _Session:
         pick_device(options.device)  # raises
         if experiment.plot is not None:
             check_matplotlib()
-        self.model = find_bilm(experiment, options.model)
+        model, metadata = inputs.find_bilm(experiment, options.model)
         if options.vectors is None:
             raise InputError(
                 f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
                 "trained on the text of the biLM with `elmokit vectors`."
             )
-        self.vectors_hash = file_sha256(options.vectors)
         self.facts: dict[str, Any] = {
-            "elmokit_version": __version__, **self.model.metadata, "vectors": self.vectors_hash,
+            "elmokit_version": __version__, **metadata, "vectors": file_sha256(options.vectors),
         }  # fmt: skip
         self.resources = Resources(
-            output=options.output, model=self.model.path, vectors=options.vectors,
+            output=options.output, model=model, vectors=options.vectors,
             device=options.device, cache_dir=options.cache_dir, on_work=self._on_work,
         )  # fmt: skip
+        # by the id of a run: how it ended, or why it has not ended or cannot start
         self.outcomes: dict[str, Outcome] = {}
-        """How runs ended, by id."""
         self.reasons: dict[str, str] = {}
-        """Why runs, by id, have not ended or cannot start."""
         self.tasks = {task.dataset: task for task in experiment.select_tasks(options.tasks)}
-        self.test_files: dict[str, HashedFile] = {}
+        self.test_files: dict[str, inputs.HashedFile] = {}
         self.rates: Rates = {}
-        """Those of an earlier command."""
         self.tuning: list[PlannedRun] = []
         self.runs: list[PlannedRun] = []
         self.current = ""
-        self._read: dict[str, Any] = {}
-        """Data of the runs, by data set."""
+        self._read: dict[str, Any] = {}  # data of the runs, by data set
         self._test_scores: dict[str, FileScore] = {}
         self._tests: tuple[dict[object, Any], dict[object, Any]] = ({}, {})
         minutes = options.minutes
@@ -188,40 +154,40 @@ class _Session:
     def _prepare_probe(self, probe: ProbeSettings) -> None:
         options = self.options
         if any((options.tune, options.rates, options.overrides, options.test_dir)):
-            raise InputError(
-                f"{self.experiment.name} trains no task: remove --tune, --rates, --set and --test."
-            )
-        find_probe_data(probe, options.data_dir)
-        facts = self.facts | {"data": probe_facts(probe, options.data_dir)}
-        self.runs = plan_probe(probe, seeds=options.seeds, metadata=facts)
+            name = self.experiment.name
+            raise InputError(f"{name} trains no task: remove --tune, --rates, --set and --test.")
+        inputs.find_probe_data(probe, options.data_dir)
+        facts = self.facts | {"data": inputs.probe_facts(probe, options.data_dir)}
+        self.runs = plan.plan_probe(probe, seeds=options.seeds, metadata=facts)
 
     def _prepare_tasks(self) -> None:
         options, tasks = self.options, list(self.tasks.values())
-        sets_rate = any(
-            text.replace(" ", "").startswith(RATE_SETTING) for text in options.overrides
-        )
+        settings = [text.replace(" ", "") for text in options.overrides]
+        sets_rate = any(text.startswith(RATE_SETTING) for text in settings)
         if options.rates is not None and (options.tune or sets_rate):
-            raise InputError(
-                f"--rates gives learning rates: remove --tune and --set {RATE_SETTING}."
-            )
-        self.files = find_data(options.data_dir, tasks)
+            raise InputError(f"--rates excludes --tune and --set {RATE_SETTING}: remove one.")
+        self.files = inputs.find_data(options.data_dir, tasks)
         if options.test_dir is not None:
-            self.test_files = find_test_files(options.test_dir, tasks, self.files, self.model.path)
+            self.test_files = inputs.find_test_files(
+                options.test_dir, tasks, self.files, self.resources.model
+            )
         metadata = {
-            name: self.facts | {"data": task_facts(task, self.files[name])}
+            name: self.facts | {"data": inputs.task_facts(task, self.files[name])}
             for name, task in self.tasks.items()
         }
         if options.rates is not None:
-            self.rates = read_rates(options.rates, self.experiment, tasks)
+            self.rates = plan.read_rates(options.rates, self.experiment, tasks)
         self._how: dict[str, Any] = {"metadata": metadata, "overrides": options.overrides}
         if options.tune:
-            self.tuning = plan_tuning(self.experiment, tasks, **self._how)
+            self.tuning = plan.plan_tuning(self.experiment, tasks, **self._how)
         self._plan_tasks()
 
     def _plan_tasks(self) -> None:
         """Plan the runs; with tuning, those of conditions without a learning rate must wait."""
-        rates, waiting = best_rates(self.tuning, self.outcomes) if self.tuning else (self.rates, {})
-        self.runs = plan_tasks(
+        rates, waiting = self.rates, {}
+        if self.tuning:
+            rates, waiting = plan.best_rates(self.tuning, self.outcomes)
+        self.runs = plan.plan_tasks(
             self.experiment, list(self.tasks.values()), **self._how, seeds=self.options.seeds,
             rates=rates,
         )  # fmt: skip
@@ -234,22 +200,21 @@ class _Session:
 
         Tasks, seeds and test files may be added or left out: each data set is an input of its own.
         """
-        inputs: dict[str, Any] = {
+        read: dict[str, Any] = {
             "elmokit_version": __version__,
-            "biLM": self.model.hash, "word vectors": self.vectors_hash,
+            "biLM": self.facts["model"], "word vectors": self.facts["vectors"],
         }  # fmt: skip
         for run in self.runs:
-            inputs[run.dataset] = {"data": run.metadata["data"]}
+            read[run.dataset] = {"data": run.metadata["data"]}
         for (dataset, condition), rate in self.rates.items():
-            inputs[dataset].setdefault("--rates", {})[condition] = rate
+            read[dataset].setdefault("--rates", {})[condition] = rate
         settings = {
             "experiment": self.experiment.name, "--set": sorted(self.options.overrides),
             "--tune": self.options.tune,
         }  # fmt: skip
-        return Identity(settings, inputs)
+        return Identity(settings, read)
 
     def run(self) -> Report:
-        """Execute all runs that have not ended, and report."""
         runs = self._all_runs()
         for run in runs:
             outcome = read_outcome(self.resources.run_dir(run))
@@ -278,39 +243,39 @@ class _Session:
     def _settle(self, run: PlannedRun) -> None:
         """Execute a run that has neither a result nor diverged, within the time limit."""
         run_dir = self.resources.run_dir(run)
-        if run.id in self.outcomes:
-            remove_checkpoints(run_dir)  # if a kill came after storing the result
-            return
-        if self._is_out_of_time():
-            self.reasons[run.id] = NO_TIME
-            return
-        self.current = run.describe()
-        self._tell(f"{self.current}: starting")
-        try:
-            result = self._execute(run)
-        except OutOfTime:
-            self.reasons[run.id] = f"{NO_TIME}: it was started and stopped"
-        except FloatingPointError as error:
-            log.warning("%s: %s", self.current, error)
-            write_divergence(run_dir, str(error))
-            self.outcomes[run.id] = f"diverged: {error}"
-        else:
+        if run.id not in self.outcomes:
+            if self._is_out_of_time():
+                self.reasons[run.id] = NO_TIME
+                return
+            self.current = run.describe()
+            self._tell(f"{self.current}: starting")
+            try:
+                result = self._execute(run)
+            except OutOfTime:
+                self.reasons[run.id] = f"{NO_TIME}: it was started and stopped"
+                return
+            except FloatingPointError as error:
+                log.warning("%s: %s", self.current, error)
+                write_divergence(run_dir, str(error))
+                self.outcomes[run.id] = f"diverged: {error}"
+                return
             write_score(run_dir / RESULT_FILE, result, run=vars(run))
-            remove_checkpoints(run_dir)
             self.outcomes[run.id] = result
             self._write()
             score = f"{result.metric} {result.value:.2f}" if result.metric else "done"
             text = f"{self.current}: {score} in {result.wall_seconds:,.0f} s"
             self._tell(f"{len(self.outcomes)} of {len(self._all_runs())} runs: {text}", True)
+        # also if a kill came after storing the result
+        shutil.rmtree(run_dir / CHECKPOINTS, ignore_errors=True)
 
     def _execute(self, run: PlannedRun) -> RunResult:
         name, samples_dir = run.dataset, self.resources.samples_dir / run.dataset
         probe, data_dir = self.experiment.probe, self.options.data_dir
         if name not in self._read:  # once for all runs
             self._read[name] = (
-                write_run_files(self.files[name], samples_dir, self.tasks[name])
+                inputs.write_run_files(self.files[name], samples_dir, self.tasks[name])
                 if probe is None
-                else read_probe_data(probe, data_dir, samples_dir)
+                else inputs.read_probe_data(probe, data_dir, samples_dir)
             )
         if probe is None:
             return train_and_score(run, self._read[name], self.resources)
@@ -321,7 +286,6 @@ class _Session:
         self.on_progress(Progress(len(self.outcomes), total, text, is_message))
 
     def _on_work(self, text: str) -> None:
-        """Show what the current run does, and stop it at the time limit."""
         self._tell(f"{self.current}: {text}")
         if self._is_out_of_time():
             raise OutOfTime
@@ -330,17 +294,18 @@ class _Session:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _write(self) -> Report:
-        options = self.options
+        options, model = self.options, self.resources.model
         # a run that waits for a learning rate may have been tried with the one of the settings
         ended = [(run, self.reasons.get(run.id) or self.outcomes.get(run.id)) for run in self.runs]
         findings = Findings(
             ended, self.experiment.reference, self._tests[0],
             is_tuned=options.tune or options.rates is not None,
         )  # fmt: skip
+        shown = model.name if model.parent == PACKAGED_MODELS else str(model)
         origin = {
             "command": f"`{options.command}`",
-            "biLM": f"{_shown_path(self.model.path)}, hash {self.model.hash[:SHOWN_HASH]}",
-            "word vectors": f"{options.vectors}, hash {self.vectors_hash[:SHOWN_HASH]}",
+            "biLM": f"{shown}, hash {self.facts['model'][:SHOWN_HASH]}",
+            "word vectors": f"{options.vectors}, hash {self.facts['vectors'][:SHOWN_HASH]}",
         }
         if options.rates is not None:
             origin["learning rates"] = f"tuned by an earlier command, from {options.rates}"
@@ -362,7 +327,3 @@ class _Session:
                 outcome = replace(outcome, **vars(self._test_scores[run.id]))
             runs.append((run, outcome))
         return replace(findings, runs=runs, known=self._tests[1], scored="the test files")
-
-
-def _shown_path(model: Path) -> str:
-    return model.name if model.parent == PACKAGED_MODELS else str(model)

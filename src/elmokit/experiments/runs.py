@@ -20,7 +20,6 @@ import torch
 from elmokit.config import parse_record
 from elmokit.files.json_files import read_json, write_json
 from elmokit.inference.precision import pick_device
-from elmokit.jobs.job import CHECKPOINTS
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.task import TaskScore
 from elmokit.version import __version__
@@ -28,18 +27,13 @@ from elmokit.wording import counted
 
 RESULT_FILE, DIVERGED_FILE = "result.json", "diverged.json"
 RESULTS_FILE = "results.json"
-"""Of the whole experiment."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileScore:
-    """The score of a run on a file."""
-
     metric: str
     value: float
-    """The main score, in percent."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further scores, by name."""
     counts: list[Any] = field(default_factory=list)
     """Counts per example, (examples, k), from which the main score is computed; of probes, those of
     each representation."""
@@ -48,7 +42,6 @@ class FileScore:
 
     @classmethod
     def of(cls, score: TaskScore) -> "FileScore":
-        """Take what is stored of a task's score."""
         return FileScore(
             metric=score.metric, value=score.value, details=score.details,
             counts=score.counts.tolist(), sampling_units=score.sampling_units.tolist(),
@@ -70,23 +63,19 @@ class RunResult(FileScore):
     """The result of a run; its score is that of the dev set, with the weights of the best epoch."""
 
     num_examples: int
-    """Number of training examples."""
     epochs: list[dict[str, float]] = field(default_factory=list)
     """``epoch``, ``loss`` and ``held_out`` (the score that chose the best one) of each epoch."""
     best_epoch: int = 0
     seconds: float
     """Time of training and scoring the held-out part."""
     wall_seconds: float = 0.0
-    """The same plus reading, scoring the dev set, and biLM layers that were not cached; where the
-    training was resumed, these since then."""
+    """The same plus reading, scoring the dev set, and layers that were not cached."""
     layer_weights: tuple[MixWeights, ...] = ()
-    """Learned layer weights at each position."""
     made: Mapping[str, str] = field(default_factory=dict)
     """Date, hardware and versions; where the training was resumed, of its last part."""
 
     @property
     def held_out(self) -> float:
-        """Score of the best epoch on the held-out part of the training set."""
         return max(row["held_out"] for row in self.epochs)
 
     @property
@@ -101,7 +90,6 @@ Score = TypeVar("Score", bound=FileScore)
 
 
 def read_outcome(run_dir: Path) -> Outcome | None:
-    """Return how a run ended; none if it has not."""
     path = run_dir / DIVERGED_FILE
     if path.is_file():
         advice = "Remove that file to repeat the run."
@@ -110,7 +98,7 @@ def read_outcome(run_dir: Path) -> Outcome | None:
 
 
 def read_score(path: Path, kind: type[Score]) -> Score | None:
-    """Return a stored score, or none without one; `FormatError` if it is damaged."""
+    """Return a stored score, or none without one."""
     if not path.is_file():
         return None
     advice = f"Remove {path} to repeat what it is the result of."
@@ -119,44 +107,31 @@ def read_score(path: Path, kind: type[Score]) -> Score | None:
 
 
 def write_score(path: Path, score: FileScore, **facts: Any) -> None:
-    """Store a score, with facts for people."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {**facts, "result": asdict(score)}, indent=None)
 
 
-def remove_checkpoints(run_dir: Path) -> None:
-    """Remove the checkpoints of a finished training."""
-    shutil.rmtree(run_dir / CHECKPOINTS, ignore_errors=True)
-
-
 def write_divergence(run_dir: Path, message: str) -> None:
-    """Replace the training of a run by a record that it diverged."""
-    # weights that are not finite help nobody
+    """Replace the training of a run, whose weights help nobody, by a record."""
     shutil.rmtree(run_dir, ignore_errors=True)
     write_json(run_dir / DIVERGED_FILE, {"message": message})
 
 
 def now() -> str:
-    """Return date and time, as text."""
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def provenance(device: str) -> dict[str, str]:
-    """Return date, hardware (with the GPU, if ``device`` is one) and versions, as text."""
     torch_device = pick_device(device)
     gpu = f", {torch.cuda.get_device_name(torch_device)}" if torch_device.type == "cuda" else ""
-    cores, threads = cpu_count() or 1, torch.get_num_threads()
-    return {
-        "date": now(),
-        "hardware": f"{_processor()}, {counted(cores, 'core')}, {counted(threads, 'thread')}{gpu}",
-        "versions": f"elmokit {__version__}, Python {platform.python_version()}, "
-        f"PyTorch {torch.__version__}, NumPy {version('numpy')}",
-    }
-
-
-def _processor() -> str:
-    """Return the processor's name, or its architecture if the name is unknown."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine()
+    processor = next(names, "") or platform.processor() or platform.machine()
+    cores, threads = cpu_count() or 1, torch.get_num_threads()
+    return {
+        "date": now(),
+        "hardware": f"{processor}, {counted(cores, 'core')}, {counted(threads, 'thread')}{gpu}",
+        "versions": f"elmokit {__version__}, Python {platform.python_version()}, "
+        f"PyTorch {torch.__version__}, NumPy {version('numpy')}",
+    }

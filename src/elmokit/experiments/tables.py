@@ -1,19 +1,13 @@
 """Tables of scores, gains, settings, layer weights and probes, for Markdown and JSON."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from elmokit.experiments.comparison import (
-    Cell,
-    Difference,
-    Findings,
-    Row,
-    share_that_reaches,
-)
+from elmokit.experiments.comparison import Cell, Difference, Findings, share_that_reaches
 from elmokit.experiments.definitions import RANDOM, ProbeSettings
 from elmokit.metrics.bootstrap import CONFIDENCE
 from elmokit.metrics.significance import SeedSummary, approximate_randomization, summarize_seeds
@@ -29,8 +23,6 @@ INTERVAL = f"{100 * CONFIDENCE:g} % interval"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text cells."""
-
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -41,17 +33,15 @@ class Table:
 
 
 def score_table(findings: Findings) -> Table:
-    """Return mean ± standard deviation, with a row per task and share, a column per condition."""
     rows = []
     for row in findings.rows:
         cells = [findings.cells.get((*row, condition)) for condition in findings.conditions]
-        firsts = [cell.first for cell in cells if cell is not None]
+        facts = (NOTHING, NOTHING)
+        if any(cells):
+            result = next(cell for cell in cells if cell is not None).first
+            facts = (result.metric, f"{result.num_examples:,}")
         planned = [findings.num_planned(row, condition) for condition in findings.conditions]
-        rows.append((
-            *_row_head(row),
-            *((firsts[0].metric, f"{firsts[0].num_examples:,}") if firsts else (NOTHING, NOTHING)),
-            *map(_score, cells, planned),
-        ))  # fmt: skip
+        rows.append((*_head(*row), *facts, *map(_score, cells, planned)))
     return Table(
         f"Scores on {findings.scored}, in percent: mean ± standard deviation over the seeds",
         ("task", "data", "labels", "metric", "examples", *findings.conditions),
@@ -59,8 +49,15 @@ def score_table(findings: Findings) -> Table:
     )
 
 
+def _score(cell: Cell | None, num_planned: int) -> str:
+    if cell is None:
+        return NOTHING
+    num_seeds = len(cell.results)
+    missing = f" ({num_seeds} of {num_planned} seeds)" if num_seeds < num_planned else ""
+    return _spread(cell.summary, 2) + missing
+
+
 def gain_table(findings: Findings) -> Table:
-    """Compare every condition with the reference: gain, error reduction, p, epochs needed."""
     return Table(
         f"Against {findings.reference}, on {findings.scored}",
         (
@@ -79,20 +76,19 @@ def gain_table(findings: Findings) -> Table:
     )  # fmt: skip
 
 
-def _gain_row(comparison: Difference) -> tuple[str, ...]:
-    epochs, reduction = comparison.epochs_to_reference, comparison.error_reduction
-    seeds = dict.fromkeys((len(comparison.seeds), len(comparison.reference_seeds)))
+def _gain_row(gain: Difference) -> tuple[str, ...]:
+    epochs, reduction = gain.epochs_to_reference, gain.error_reduction
+    seeds = dict.fromkeys((len(gain.seeds), len(gain.reference_seeds)))
     return (
-        *_difference_head(comparison), f"{comparison.gain:+.2f}", _interval(comparison),
-        NOTHING if reduction is None else f"{reduction:.1f} %",
-        _p_text(comparison.p_value), _p_text(comparison.adjusted_p),
-        " and ".join(map(str, seeds)), f"{comparison.num_units:,}",
+        *_head(gain.task, gain.dataset, gain.share), gain.condition, f"{gain.gain:+.2f}",
+        _interval(gain), NOTHING if reduction is None else f"{reduction:.1f} %",
+        _p_text(gain.p_value), _p_text(gain.adjusted_p),
+        " and ".join(map(str, seeds)), f"{gain.num_units:,}",
         NOTHING if epochs is None else f"{epochs:.1f}",
     )  # fmt: skip
 
 
 def fewer_labels_table(findings: Findings) -> Table:
-    """Compare the gains with fewer labels with those with all of them."""
     return Table(
         f"Gain over {findings.reference} with fewer labels and with all, on {findings.scored}",
         (
@@ -101,11 +97,11 @@ def fewer_labels_table(findings: Findings) -> Table:
         ),
         tuple(
             (
-                *_difference_head(change), f"{change.gain:+.2f}", f"{change.whole_gain:+.2f}",
-                f"{change.change:+.2f}", _interval(change), _p_text(change.p_value),
-                _p_text(change.adjusted_p),
+                *_head(gain.task, gain.dataset, gain.share), gain.condition,
+                f"{gain.gain:+.2f}", f"{gain.whole_gain:+.2f}", f"{gain.change:+.2f}",
+                _interval(gain), _p_text(gain.p_value), _p_text(gain.adjusted_p),
             )
-            for change in findings.gain_changes
+            for gain in findings.gain_changes
         ),
         ("change: the first gain minus the second; its interval and p as above.",),
     )  # fmt: skip
@@ -117,14 +113,14 @@ def curve_table(findings: Findings) -> Table:
     for task, dataset in dict.fromkeys(row[:2] for row in findings.rows):
         largest = max(row[2] for row in findings.rows if row[:2] == (task, dataset))
         base = findings.cells.get((task, dataset, largest, findings.reference or ""))
+        if base is None:
+            continue
+        target = base.summary.mean
         for condition in findings.conditions:
-            points = [
-                (cell.share, cell.summary.mean)
-                for cell in findings.curve(task, dataset, condition)
-            ]  # fmt: skip
-            if base is None or condition == findings.reference:
+            if condition == findings.reference:
                 continue
-            target = base.summary.mean
+            cells = findings.curve(task, dataset, condition)
+            points = [(cell.share, cell.summary.mean) for cell in cells]
             share = share_that_reaches(points, target) if points else None
             reached = NOTHING if share is None else _percent(share)
             rows.append((task, dataset, condition, f"{target:.2f}", reached))
@@ -137,7 +133,6 @@ def curve_table(findings: Findings) -> Table:
 
 
 def settings_table(findings: Findings) -> Table:
-    """Return how the tasks were trained."""
     rates: dict[tuple[str, str], dict[str, float]] = {}
     for run, _ in findings.runs:
         rates.setdefault((run.task, run.dataset), {})[run.condition] = run.learning_rate
@@ -150,13 +145,13 @@ def settings_table(findings: Findings) -> Table:
             rate = ", ".join(f"{name} {value:g}" for name, value in by_condition.items())
         share, most = data["held_out"]
         rows[
-            *_row_head((run.task, run.dataset, run.share)),
+            *_head(run.task, run.dataset, run.share),
             "all" if data["max_train"] is None else f"{data['max_train']:,}",
             f"{_percent(share)}, at most {most:,}",
             ", ".join(map(str, config["hidden_dims"])), f"{config['dropout']:g}",
             f"{train['epochs']}, patience {train['patience']}", str(train["batch_size"]), rate,
         ] = None  # fmt: skip
-    order = [_row_head(row) for row in findings.rows]
+    order = [_head(*row) for row in findings.rows]
     chosen_by = "learning rate and epoch" if findings.is_tuned else "the epoch"
     by_task = Counter(run.task for run in findings.ended_at_their_best)
     last_in = ", ".join(f"{task} {count}" for task, count in by_task.items())
@@ -180,20 +175,10 @@ def settings_table(findings: Findings) -> Table:
 # --- layer weights
 
 
-@dataclass(frozen=True)
-class MixRow:
-    """Layer weights of a task at one position, over its seeds."""
-
-    task: str
-    dataset: str
-    position: MixPosition
-    layers: tuple[SeedSummary, ...]
-    gamma: float
-
-
-def mix_rows(findings: Findings) -> list[MixRow]:
-    """Return the learned layer weights by position, then by task."""
-    rows = []
+def mix_rows(
+    findings: Findings,
+) -> Iterator[tuple[MixPosition, Cell, tuple[SeedSummary, ...], float]]:
+    """Yield the layer weights and γ that a task learned, over its seeds, position by position."""
     for position in POSITIONS:
         for cell in findings.cells.values():
             mixes = [mix for result in cell.results.values() for mix in result.layer_weights]
@@ -201,25 +186,21 @@ def mix_rows(findings: Findings) -> list[MixRow]:
             if mixes:
                 by_layer = zip(*(mix.weights for mix in mixes), strict=True)
                 layers = tuple(summarize_seeds(list(weights)) for weights in by_layer)
-                gamma = summarize_seeds([mix.gamma for mix in mixes]).mean
-                rows.append(MixRow(cell.task, cell.dataset, position, layers, gamma))
-    return rows
+                yield position, cell, layers, summarize_seeds([mix.gamma for mix in mixes]).mean
 
 
 def mix_table(findings: Findings) -> Table:
-    """Return the softmax-normalized layer weights of each task."""
-    rows = mix_rows(findings)
-    num_layers = max((len(row.layers) for row in rows), default=0)
+    rows = list(mix_rows(findings))
+    num_layers = max((len(layers) for _, _, layers, _ in rows), default=0)
     return Table(
         "Layer weights after the softmax (layer 0: tokens): mean ± standard deviation",
         ("position", "task", "data", *(f"layer {n}" for n in range(num_layers)), "γ", "seeds"),
         tuple(
             (
-                row.position, row.task, row.dataset,
-                *(_spread(layer, 3) for layer in row.layers),
-                f"{row.gamma:.2f}", str(row.layers[0].num_seeds),
+                position, cell.task, cell.dataset, *(_spread(layer, 3) for layer in layers),
+                f"{gamma:.2f}", str(layers[0].num_seeds),
             )
-            for row in rows
+            for position, cell, layers, gamma in rows
         ),
     )  # fmt: skip
 
@@ -228,7 +209,6 @@ def mix_table(findings: Findings) -> Table:
 
 
 def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
-    """Return the scores of baselines, layers, static vectors and untrained layers."""
     probe = settings.probe
     main = probe.figures[0]
     scores, counts = _representations(findings)
@@ -254,7 +234,7 @@ def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
 
 
 def training_gain_table(findings: Findings, probe: Probe) -> Table:
-    """Return what training added to each layer, with a confidence interval."""
+    """Return what training added to each layer."""
     _, counts = _representations(findings)
     lines: dict[str, list[str]] = {}
     for gain in training_gains(probe, counts):
@@ -293,7 +273,6 @@ def tie_table(findings: Findings, probe: Probe) -> Table:
 
 
 def example_table(findings: Findings) -> Table:
-    """Return the neighbors of a word and of occurrences in different senses."""
     details = [result.details for _, result in findings.finished]
     examples = [example for table in details for example in table.get("examples", ())]
     glosses = {key: text for table in details for key, text in table.get("glosses", {}).items()}
@@ -315,16 +294,12 @@ COMPARED = ("scores", "gains", "fewer_labels")
 PROBE_TABLES: Mapping[str, Callable[[Findings, Probe], Table]] = {
     "training_gains": training_gain_table, "ties": tie_table,
 }  # fmt: skip
-"""Tables that also need the probe."""
 
 
 def _representations(
     findings: Findings,
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, list[np.ndarray]]]:
-    """Return scores and counts of each representation, one per seed of untrained biLMs.
-
-    Baselines come first, which every family measures, then the families in plan order.
-    """
+    """Return scores and counts of each representation, one per seed of untrained biLMs."""
     scores: dict[str, list[dict[str, Any]]] = {}
     counts: dict[str, list[np.ndarray]] = {}
     for run, result in findings.finished:
@@ -352,33 +327,15 @@ def _cell(values: Sequence[float | None]) -> str:
     return _spread(summarize_seeds([float(value) for value in numbers]), 0 if is_whole else 2)
 
 
-def _row_head(row: Row) -> tuple[str, str, str]:
-    task, dataset, share = row
+def _head(task: str, dataset: str, share: float) -> tuple[str, str, str]:
     return task, dataset, _percent(share)
 
 
-def _difference_head(difference: Difference) -> tuple[str, str, str, str]:
-    row = difference.task, difference.dataset, difference.share
-    return *_row_head(row), difference.condition
-
-
-def _score(cell: Cell | None, num_planned: int) -> str:
-    if cell is None:
-        return NOTHING
-    text = _spread(cell.summary, 2)
-    if len(cell.results) < num_planned:
-        text += f" ({len(cell.results)} of {num_planned} seeds)"
-    return text
-
-
-def _interval(difference: Difference) -> str:
-    if difference.low is None or difference.high is None:
-        return NOTHING
-    return f"{difference.low:+.2f} to {difference.high:+.2f}"
+def _interval(gain: Difference) -> str:
+    return NOTHING if gain.low is None else f"{gain.low:+.2f} to {gain.high:+.2f}"
 
 
 def _spread(summary: SeedSummary, digits: int) -> str:
-    """Format mean ± standard deviation, or the mean alone."""
     sd = "" if summary.sd is None else f" ± {summary.sd:.{digits}f}"
     return f"{summary.mean:.{digits}f}{sd}"
 

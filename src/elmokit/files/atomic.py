@@ -1,15 +1,9 @@
 """Files and directories that appear whole or not at all: temporary file, fsync, rename.
 
 All files of elmokit are written through here. The temporary file is in a private directory beside
-the target (`elmokit.files.temporary`), removed on errors; a full disk leaves the old file intact. A
-kill may leave it behind; the next write in that folder removes it. What is written has the mode
-that the umask gives, whatever mode the library that writes it prefers. If several processes write
-one target, the last wins.
-
-A link is written through: the file that it leads to is replaced, and the link stays, as with a
-shell's ``>``, because people link results to a larger disk. A link that another user put into a
-folder where everybody may write, such as ``/tmp``, is refused (as Linux itself does on `open`),
-and so are devices, FIFOs and sockets: they cannot be replaced by a file without being lost.
+the target (`elmokit.files.temporary`), removed on errors; a full disk leaves the old file intact.
+If several processes write one target, the last wins. A link is written through and stays, because
+people link results to a larger disk.
 """
 
 import errno
@@ -147,32 +141,25 @@ def atomic_file(path: StrPath, *, mode: int | None = None, parents: bool = True)
 def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
     """Yield temporary files, by path, that together replace files on success; see `atomic_file`.
 
-    A path whose temporary file was not written is removed. After an error the old files are all
-    there. ``marker``, without which readers find nothing, goes first and comes last: a kill between
-    the renames never leaves old files beside new ones that can be read together.
+    A path whose temporary file was not written is removed. ``marker``, without which readers find
+    nothing, goes first and comes last: old files beside new ones are never read together.
     """
-    targets = {path: replaced_by(path) for path in (marker, *others)}
-    for target in targets.values():
-        target.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
+        targets = {path: replaced_by(path) for path in (marker, *others)}
+        for target in targets.values():
+            target.parent.mkdir(parents=True, exist_ok=True)
         temp_paths = {
             path: stack.enter_context(_temporary_place(target)) for path, target in targets.items()
         }
         yield temp_paths
-        old = [(targets[path], temp_paths[path].with_name(".old")) for path in targets]
-        new = [(temp_paths[path], targets[path]) for path in reversed(targets)]
-        new = [move for move in new if move[0].exists()]
-        for temp_path, _ in new:
-            _force_to_disk(temp_path)
-        moved: list[tuple[Path, Path]] = []
-        try:
-            for source, destination in [move for move in old if move[0].exists()] + new:
-                source.rename(destination)
-                moved.append((destination, source))
-        except BaseException:
-            for source, destination in reversed(moved):
-                source.rename(destination)
-            raise
+        written = [path for path in reversed(targets) if temp_paths[path].exists()]
+        for path in written:
+            _force_to_disk(temp_paths[path])
+        for path in targets:
+            if path == marker or path not in written:
+                targets[path].unlink(missing_ok=True)
+        for path in written:
+            temp_paths[path].replace(targets[path])
         for folder in {target.parent for target in targets.values()}:
             _force_to_disk(folder)
 
@@ -190,12 +177,11 @@ def atomic_directory(
     """
     target = replaced_by(path, directory=True)
     previous = previous_of(target)
-    is_empty = target.is_dir() and not any(target.iterdir())
     is_fixed = os.path.ismount(target) or _holds_working_directory(target)
-    if is_fixed and not is_empty:
+    if is_fixed and any(target.iterdir()):
         raise InputError(
-            f"{target} is a mount point, or is or holds the working directory, so it cannot be "
-            "replaced. Give another directory, or run this from another one."
+            f"{target} is a mount point or the working directory, so it cannot be replaced. Give "
+            "another directory, or run this from another one."
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     with _temporary_place(target) as temp_path:

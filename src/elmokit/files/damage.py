@@ -1,7 +1,7 @@
 """What other libraries raise about a damaged file, as one error."""
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,12 @@ _SYSTEM_ERRORS = {errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFI
 
 
 @contextmanager
-def damage(
-    path: object, advice: str | Callable[[], str], *, what: str = "damaged"
-) -> Iterator[None]:
-    """Turn any error of a library that reads ``path`` into `FormatError`.
+def damage(path: object, advice: str, *, what: str = "damaged") -> Iterator[None]:
+    """Turn any error of a library that reads ``path`` into `FormatError`; ``advice`` ends it.
 
     Keep the block to calls of the library: a bug inside it would be reported as a damaged file.
     Errors of elmokit, system errors (such as a disk that cannot be read), and lack of memory are
-    passed on. ``advice`` ends the message; a function is called only then.
+    passed on.
     """
     try:
         yield
@@ -35,8 +33,8 @@ def damage(
             if error.filename is not None:
                 raise
         refuse_lfs_pointer(path)
-        text = advice if isinstance(advice, str) else advice()
-        raise FormatError(f"{path}: {what}: {reason_of(error)}. {text}") from error
+        reason = str(error).strip().removesuffix(".") or type(error).__name__
+        raise FormatError(f"{path}: {what}: {reason}. {advice}") from error
 
 
 def refuse_lfs_pointer(path: Any, head: bytes | None = None) -> None:
@@ -44,9 +42,7 @@ def refuse_lfs_pointer(path: Any, head: bytes | None = None) -> None:
 
     ``head`` is how the file begins, if that was read; ``path`` is then only for the message.
     """
-    if head is None:
-        if not isinstance(path, Path) or not path.is_file():
-            return
+    if head is None and isinstance(path, Path) and path.is_file():
         with path.open("rb") as file:
             head = file.read(len(_LFS_POINTER))
     if (head or b"").startswith(_LFS_POINTER):
@@ -54,8 +50,3 @@ def refuse_lfs_pointer(path: Any, head: bytes | None = None) -> None:
             f"{path}: a Git LFS pointer, which stands for the file but is not the file itself. "
             "Fetch the file: run `git lfs pull` in its repository."
         )
-
-
-def reason_of(error: Exception) -> str:
-    """Return the message of another library's error as part of a sentence, without a full stop."""
-    return str(error).strip().removesuffix(".") or type(error).__name__

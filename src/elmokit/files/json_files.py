@@ -13,9 +13,6 @@ from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
 from elmokit.files.damage import refuse_lfs_pointer
 from elmokit.files.lines import text_of_line
 
-MAX_DEPTH = 64
-"""Objects and lists inside each other; deeper ones are damage, or an attack on recursion."""
-
 
 def write_json(path: Path, value: object, *, indent: int | None = 1) -> None:
     """Write a JSON file atomically. Non-ASCII text stays readable."""
@@ -86,19 +83,6 @@ def parse_json(
         problem = f"expected a JSON object, got {type(value).__name__}"
     elif missing := sorted(set(required) - value.keys()):
         problem = f"it lacks `{'`, `'.join(missing)}`"
-    elif _depth(value) > MAX_DEPTH:
-        problem = f"nested more than {MAX_DEPTH} levels deep"
     if problem is not None:
         raise FormatError(f"{source}: damaged: {problem}. {advice}")
     return value
-
-
-def _depth(value: dict[str, Any]) -> int:
-    """Count levels, at most one more than `MAX_DEPTH`, without recursion."""
-    level: list[Any] = [value]
-    for depth in range(1, MAX_DEPTH + 1):
-        lists = [outer.values() if isinstance(outer, dict) else outer for outer in level]
-        level = [inner for each in lists for inner in each if isinstance(inner, dict | list)]
-        if not level:
-            return depth
-    return MAX_DEPTH + 1

@@ -83,7 +83,7 @@ class RemoteFile:
 
     def is_taken(self) -> bool:
         """Whether a file is here, asked anew; `is_file` takes every error of a driver for no."""
-        self._system()[0].invalidate_cache()
+        _system(self.address)[0].invalidate_cache()
         try:
             return self._asked("info")["type"] != "directory"
         except FileNotFoundError:
@@ -98,7 +98,7 @@ class RemoteFile:
         """
         if self.is_file():
             return [self]
-        system, path = self._system()
+        system, path = _system(self.address)
         if self._asked("isdir"):
             names = [
                 name for name in self._asked("find")
@@ -113,16 +113,16 @@ class RemoteFile:
         """Whether another path or address is this file."""
         if (address := as_address(other)) is None:
             return False
-        (mine, path), (system, other_path) = self._system(), _system(address)
+        (mine, path), (system, other_path) = _system(self.address), _system(address)
         return type(mine) is type(system) and path == other_path
 
     def check_place(self) -> None:
         """Check before any work that a file may be written here."""
-        if self._kind() in ("http", "https"):
+        if self._kind in ("http", "https"):
             raise InputError(f"{self}: nothing is written there. Give a path, or s3://BUCKET/KEY.")
-        system, path = self._system()
+        system, path = _system(self.address)
         bucket = path.split("/", 1)[0]
-        if self._kind() not in _BUCKETS:
+        if self._kind not in _BUCKETS:
             system.makedirs(system._parent(path), exist_ok=True)
         elif not RemoteFile(system.unstrip_protocol(bucket))._asked("exists"):
             raise FileNotFoundError(
@@ -136,38 +136,32 @@ class RemoteFile:
 
     def upload(self, path: Path) -> None:
         """Copy a local file here; it appears whole or not at all."""
-        system, target = self._system()
-        if self._kind() in _BUCKETS:
-            self._asked("put_file", str(path), local_first=True)
-        else:
-            partial = f"{system._parent(target)}/.{self.name}.{secrets.token_hex(8)}.partial"
-            try:
-                system.put_file(str(path), partial)
-                system.mv(partial, target)
-            except BaseException:
-                with suppress(Exception):
-                    system.rm_file(partial)
-                raise
+        system, target = _system(self.address)
+        partial = f"{system._parent(target)}/.{self.name}.{secrets.token_hex(8)}.partial"
+        with _named_errors(self.address):
+            if self._kind in _BUCKETS:
+                system.put_file(str(path), target)
+            else:
+                try:
+                    system.put_file(str(path), partial)
+                    system.mv(partial, target)
+                except BaseException:
+                    with suppress(Exception):
+                        system.rm_file(partial)
+                    raise
         system.invalidate_cache()
         if self.num_bytes not in (None, path.stat().st_size):
             raise OSError(f"{self} arrived incomplete; the file is kept in {path}.")
 
+    @property
     def _kind(self) -> str:
         return self.address.partition("://")[0]
 
-    def _system(self) -> tuple[Any, str]:
-        return _system(self.address)
-
-    def _asked(self, what: str, *arguments: str, local_first: bool = False) -> Any:
-        """Call the driver; its own exceptions, such as missing credentials, name the address."""
-        system, path = self._system()
-        arguments = (*arguments, path) if local_first else (path, *arguments)
-        try:
-            return getattr(system, what)(*arguments)
-        except OSError:
-            raise
-        except Exception as error:
-            raise InputError(f"{self}: {type(error).__name__}: {error}") from error
+    def _asked(self, what: str, *arguments: str) -> Any:
+        """Call the driver with the address and arguments."""
+        with _named_errors(self.address):
+            system, path = _system(self.address)
+            return getattr(system, what)(path, *arguments)
 
 
 AnyFile = Path | RemoteFile
@@ -248,17 +242,23 @@ def _identity(path: Path) -> tuple[int, int]:
 
 @cache
 def _system(address: str) -> tuple[Any, str]:
+    """Return the driver and the address as it takes it."""
     from fsspec.core import url_to_fs
 
     _check_storage(address)  # also the names that a storage lists: `::` would lead elsewhere
-    try:
+    with _named_errors(address):
         return url_to_fs(address)
-    except ImportError as error:
-        raise InputError(
-            f"{address}: the driver for it is not installed ({error}). Install it with pip, such "
-            "as s3fs for s3:// or gcsfs for gs://."
-        ) from error
-    except OSError:
+
+
+@contextmanager
+def _named_errors(address: str) -> Iterator[None]:
+    """Name the address in a driver's own errors, such as one that is not installed."""
+    try:
+        yield
+    except (OSError, InputError):
         raise
-    except Exception as error:  # of a driver, such as missing credentials
+    except ImportError as error:
+        advice = "Install its driver with pip, such as s3fs for s3:// or gcsfs for gs://."
+        raise InputError(f"{address}: {error}. {advice}") from error
+    except Exception as error:
         raise InputError(f"{address}: {type(error).__name__}: {error}") from error

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.damage import refuse_lfs_pointer
@@ -25,14 +25,15 @@ _PIECE_BYTES = 1 << 18
 _ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
 _DECOMPRESSORS = {".gz": "gzip", ".xz": "lzma", ".bz2": "bz2"}
 """Modules of the standard library, imported when there is such a file."""
+_DAMAGE = {"zlib", "gzip", "_lzma", "tarfile", "zipfile"}
+"""Where errors of damaged files come from; those of archives in the middle of a member."""
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 _TAR_SUFFIXES = {".tgz": ".gz", ".tbz2": ".bz2", ".txz": ".xz", ".tzst": ".zst"}
-_KINDS: dict[tuple[str, ...], FileKind] = {
-    (".jsonl", ".ndjson"): "jsonl",
-    (".tar", ".zip", *_TAR_SUFFIXES): "archive",
-    (".parquet",): "parquet",
-    (".fasta", ".fas", ".fa", ".faa", ".fna", ".ffn"): "fasta",
-}
+_KINDS: dict[str, FileKind] = {
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
+    **dict.fromkeys((".tar", ".zip", *_TAR_SUFFIXES), "archive"),
+    **dict.fromkeys((".fasta", ".fas", ".fa", ".faa", ".fna", ".ffn"), "fasta"),
+}  # fmt: skip
 _MAGIC = {
     ".gz": rb"\x1f\x8b",
     ".xz": rb"\xfd7zXZ\x00",
@@ -82,15 +83,13 @@ def _matches(path: str | os.PathLike[str]) -> list[AnyFile]:
     if file == STANDARD_INPUT or (file.exists() and not file.is_dir()):  # also a pipe
         return [file]
     places = [file] if file.is_dir() else map(Path, glob.glob(os.fspath(path), recursive=True))
-    return list(_each_once(file for place in places for file in _files_below(place)))
+    return _each_once(file for place in places for file in _files_below(place))
 
 
 def _files_below(place: Path) -> Iterator[Path]:
     """Yield a file, or the visible ones below a directory, whose loops of links end."""
-    if not place.is_dir():
-        if place.is_file():
-            yield place
-        return
+    if place.is_file():
+        yield place
     seen = set()
     for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
         real = os.path.realpath(folder)
@@ -100,11 +99,12 @@ def _files_below(place: Path) -> Iterator[Path]:
         seen.add(real)
 
 
-def _refuse(error: OSError) -> NoReturn:
-    raise error  # a folder that cannot be listed is no empty one
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, NotADirectoryError):
+        raise error  # a folder that cannot be listed is no empty one
 
 
-def _each_once(files: Iterable[Path]) -> list[Path]:
+def _each_once(files: Iterable[Path]) -> list[AnyFile]:
     """Return the files, sorted; of a file and what links to it the file."""
     # shards record paths: the same folder must give the same ones whatever links to it
     by_place: dict[str, Path] = {}
@@ -112,7 +112,7 @@ def _each_once(files: Iterable[Path]) -> list[Path]:
         place = os.path.realpath(file)
         if place not in by_place or os.path.abspath(file) == place:
             by_place[place] = file
-    return sorted(by_place.values())
+    return [*sorted(by_place.values())]
 
 
 def _is_in(places: Sequence[Path], file: AnyFile) -> bool:
@@ -132,28 +132,19 @@ def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: boo
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a directory. Give a file of {what}.")
     if file != STANDARD_INPUT and not file.exists():
-        raise FileNotFoundError(
-            f"There is no file of {what} {file}. Give one, plain or compressed "
-            f"({', '.join(COMPRESSIONS)})."
-        )
+        raise FileNotFoundError(f"There is no file of {what} {file}.")
     if is_read_twice and is_read_once(file):
-        raise InputError(
-            f"{file}: {what} must be read twice, so standard input or a pipe will not do. Give "
-            "a regular file."
-        )
+        raise InputError(f"{file}: {what} must be read twice: give a regular file, no pipe.")
     return file
 
 
 def describe_files(files: Sequence[AnyFile]) -> list[dict[str, Any]]:
     """Return path, size and SHA-256 of every file; for standard input and pipes, the path alone."""
-    return [
-        {
-            "path": str(path),
-            "num_bytes": None if is_read_once(path) else file_size(path),
-            "sha256": None if is_read_once(path) else file_sha256(path),
-        }
-        for path in files
-    ]
+    rows = []
+    for path in files:
+        known = (None, None) if is_read_once(path) else (file_size(path), file_sha256(path))
+        rows.append({"path": str(path), "num_bytes": known[0], "sha256": known[1]})
+    return rows
 
 
 def file_size(path: AnyFile) -> int | None:
@@ -171,11 +162,7 @@ def plain_suffix(path: AnyFile) -> str:
 
 def file_kind(path: AnyFile) -> FileKind:
     """Return the kind of a file by its suffix; unknown suffixes mean plain text."""
-    suffix = plain_suffix(path)
-    for suffixes, kind in _KINDS.items():
-        if suffix in suffixes:
-            return kind
-    return "text"
+    return _KINDS.get(plain_suffix(path), "text")
 
 
 def compression_of(head: bytes) -> str:
@@ -200,27 +187,16 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
             yield piece
         if num_bytes == 0 and suffix in (".gz", ".zst") and file_size(path) == 0:
             raise EOFError("the file is empty")  # which these two decompressors take for no text
-    except (*_damage(), OSError) as error:
-        # bz2 has no error class of its own
-        if isinstance(error, OSError) and (suffix not in (".gz", ".bz2") or error.errno):
+    except Exception as error:
+        # zlib, gzip, lzma and the readers of archives have errors of their own, bz2 has none
+        is_damage = type(error).__module__ in _DAMAGE or isinstance(error, EOFError)
+        if not is_damage and not (suffix == ".bz2" and type(error) is OSError and not error.errno):
             raise
         refuse_lfs_pointer(path)
         raise FormatError(
             f"{path}: damaged or truncated {suffix} file: readable up to byte {num_bytes} of "
             f"its decompressed text, then: {error}. Copy or compress the file again."
         ) from error
-
-
-def _damage() -> tuple[type[Exception], ...]:
-    """Return the errors of damaged files; those of archives come in the middle of a member."""
-    import gzip
-    import lzma
-    import tarfile
-    import zipfile
-    import zlib
-
-    archives = (tarfile.TarError, zipfile.BadZipFile)
-    return (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, *archives)
 
 
 def open_stream(path: AnyFile, *, compression: str | None = None) -> io.BufferedReader:

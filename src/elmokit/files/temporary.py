@@ -128,8 +128,7 @@ def held_directory(directory: Path, *, busy: str) -> Iterator[None]:
             except OSError as error:
                 if error.errno not in _NO_LOCKS:
                     raise
-                advice = "do not start a second process in it"
-                log.warning("%s cannot be locked (%s): %s", directory, error, advice)
+                log.warning("%s cannot be locked (%s): start no other job in it", directory, error)
                 break
         try:
             yield
@@ -152,10 +151,9 @@ def make_directory(path: Path) -> None:
 def why_untrusted(path: Path) -> str | None:
     """Say why others could have written a file or the directory ``path``; None if they could not.
 
-    Asked before code is loaded from it. It must be a regular file or directory, not a link, of
-    this user or root, that nobody else may write. In the directories above, only this user or root
-    may write, or they are sticky, like ``/tmp``; there a user's own group, and that of root, count
-    as the user. Always None where the system has no users, as on Windows.
+    Asked before code is loaded from it. Nobody but this user or root may write it, nor the
+    directories above, unless they are sticky, like ``/tmp``; there a user's own group, and that of
+    root, count as the user. Always None where the system has no users, as on Windows.
     """
     if not hasattr(os, "geteuid"):
         return None

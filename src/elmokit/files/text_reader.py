@@ -76,16 +76,14 @@ class FileReader:
                 elif not text or text.isspace():
                     self._skip(BadLine("blank"))
                 else:
-                    self._count()
+                    self.num_lines += 1
+                    self.report.lines += 1
                     yield text
         self._check_end()
 
-    def _count(self) -> None:
+    def _skip(self, line: BadLine) -> None:
         self.num_lines += 1
         self.report.lines += 1
-
-    def _skip(self, line: BadLine) -> None:
-        self._count()
         self.skipped[line.fault] += 1
         self.report.skipped[line.fault] += 1
         if line.fault in _HARMLESS:

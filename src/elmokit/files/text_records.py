@@ -112,13 +112,11 @@ class TextRecords:
                 if structure == "{":
                     looks = "JSON lines. Name it .jsonl, or name the field with --column NAME."
                 raise FormatError(f"{self.path}: not read as prose, because it looks like {looks}")
+            if structure == "{":
+                yield from self._json_records(lines)
+                return
             if structure is not None:
-                is_json_lines = structure == "{"
-                yield from (
-                    self._json_records(lines)
-                    if is_json_lines
-                    else self._table_records(lines, structure)
-                )
+                yield from self._table_records(lines, structure)
                 return
         if self._id_field is not None:
             raise InputError(
@@ -178,16 +176,13 @@ class TextRecords:
         numbers = [str(number) for number in range(1, len(first) + 1)]
         places: list[int | None] = []
         for field in (self._text_field, self._id_field):
-            if field is None:
-                places.append(None)
-                continue
-            there = numbers if field.isdecimal() else names
-            self._check_has(there, field)
-            places.append(there.index(field))
+            columns = numbers if field is not None and field.isdecimal() else names
+            self._check_has(columns, field)
+            places.append(None if field is None else columns.index(field))
         return places
 
-    def _check_has(self, columns: Sequence[str], field: str) -> None:
-        if field not in columns:
+    def _check_has(self, columns: Sequence[str], field: str | None) -> None:
+        if field is not None and field not in columns:
             advice = CHOOSE if field == self._text_field else ""
             raise FormatError(
                 f"{self.path}: no column {field!r}; it has: {', '.join(columns[:20])}. {advice}"
@@ -257,22 +252,17 @@ class TextRecords:
         self.path.open("rb").close()  # unlike pyarrow's, this system error names the path
         number = 0
         with ExitStack() as stack:
-            stack.enter_context(
-                damage(
-                    self.path,
-                    lambda: f"Rows before it: {number}. Copy or write the file again.",
-                    what="damaged Parquet file",
-                )
-            )
+            advice = "Copy or write the file again."
+            stack.enter_context(damage(self.path, advice, what="damaged Parquet file"))
             source: Any = self.path
             if not isinstance(source, Path):  # pyarrow closes only what it opened itself
                 source = stack.enter_context(source.open("rb"))
             opened = parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
             file = stack.enter_context(opened)
             schema = file.schema_arrow
-            fields = [self._text_field, *([self._id_field] if self._id_field else [])]
-            for field in fields:
+            for field in (self._text_field, self._id_field):
                 self._check_has(list(schema.names), field)
+            fields = [field for field in (self._text_field, self._id_field) if field is not None]
             stored = schema.field(self._text_field).type
             kind = str(getattr(stored, "value_type", stored))  # that of a dictionary
             if kind not in ("string", "large_string", "string_view"):

@@ -19,25 +19,16 @@ class Reader(Protocol):
     """Reads a batch in one direction, chunk after chunk, keeping its LSTM state between them."""
 
     def read(
-        self,
-        index: Integer[np.ndarray, " P"],
-        num_rows: Integer[np.ndarray, " S"],
-        slots: OutputSlots | None,
+        self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
     ) -> Float[np.ndarray, "P D"]:
-        """Read some steps; store the outputs of every layer and return those of the last.
+        """Read some steps; store the outputs of every layer in ``slots``, return the last one's.
 
-        Skip connections are added.
-
-        Args:
-            index: Rows of the token vectors, packed: those of the first step, of the second, ….
-            num_rows: Sentences that are still running at each step; never rising.
-            slots: Destination of the packed positions' outputs; None: they are not stored.
+        ``index`` are rows of the token vectors, packed: those of the first step, of the second, …;
+        ``num_rows`` the sentences that are still running at each step, never rising.
         """
         ...
 
-    def state(self) -> DirectionState:
-        """Return (hidden (N, B, D), cell (N, B, H)) after the steps read so far."""
-        ...
+    def state(self) -> DirectionState: ...
 
 
 @runtime_checkable
@@ -53,10 +44,7 @@ class Network(Protocol):
     """Approximate number of positions to read at a time; bounds the memory."""
 
     def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[np.ndarray, "U D"]:
-        """Run the token layer over character ids (U, C) or word ids (U,).
-
-        A token's vector does not depend on the others, to the last bit.
-        """
+        """Run the token layer; a token's vector does not depend on the others, to the last bit."""
         ...
 
     def start(

@@ -93,15 +93,9 @@ def read_contexts(
     start: DirectionState,
     on_top: OnContexts,
 ) -> None:
-    """Read every context once.
+    """Read every context once, starting from ``start``: (hidden (N, 1, D), cell (N, 1, H)).
 
-    Args:
-        engine: What reads.
-        direction: ``backward`` reads from the last word of a sentence to the first.
-        vectors: Token layer of the distinct tokens.
-        contexts: Of sequences of rows of ``vectors``.
-        start: (hidden (N, 1, D), cell (N, 1, H)) before each sequence.
-        on_top: Called with the outputs of the last layer, some contexts at a time.
+    ``on_top`` is called with the outputs of the last layer, some contexts at a time.
     """
     state, place = start, [0]
     for segments in contexts.rounds:

@@ -30,8 +30,8 @@ RELATIVE_CHANGE = 1e-6
 """Change of the token vectors: some units in the last place of fp32."""
 MAX_DIFFERENCE = 1e-4
 """Change of the outputs above which it was amplified; on 2,000 words of natural text it is 1e-5."""
-TRIED_SHARE, FREE_TOKENS = 0.02, 4_000
-"""Part of all tokens that may be tried, after the first ones; each takes as long as four others."""
+MAX_TRIED = 8_000
+"""Tokens that are tried in all; each takes as long as four others."""
 
 
 class DivergenceCheck:
@@ -39,27 +39,23 @@ class DivergenceCheck:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._is_open = engine.network.precision == "fp32"
-        self._num_read = self._num_tried = 0
+        self._num_left = MAX_TRIED if engine.network.precision == "fp32" else 0
 
     def check(
         self, vectors: Float[np.ndarray, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
     ) -> None:
         """Look at sentences, given as rows of ``vectors``, and warn of the first that diverges."""
-        if not self._is_open:
-            return
         for rows in sentences:
-            self._num_read += len(rows)
+            if self._num_left <= 0:
+                return
             start = _machine_like(vectors, rows) if len(rows) >= BLOCK else None
             if start is None:
                 continue
             tried = rows[start : start + MAX_TOKENS]
-            if self._num_tried + len(tried) > FREE_TOKENS + TRIED_SHARE * self._num_read:
-                continue
-            self._num_tried += len(tried)
+            self._num_left -= len(tried)
             difference = amplified(self._engine, vectors[tried])
             if difference > MAX_DIFFERENCE:
-                self._is_open = False
+                self._num_left = 0
                 log.warning(
                     "a sentence of %d words repeats itself like a table or a list, and the model "
                     "amplifies rounding there: a change of its input by 1e-6 changes its vectors "
@@ -67,7 +63,6 @@ class DivergenceCheck:
                     "different ones. Shorter sentences (about 20 words) avoid it.",
                     len(rows) - 2, difference,
                 )  # fmt: skip
-                return
 
 
 def amplified(engine: Engine, inputs: Float[np.ndarray, "T D"]) -> float:

@@ -14,7 +14,7 @@ from elmokit.bilm.scalar_mix import LayerChoice, LayerMixes, LayerNorm
 from elmokit.errors import InputError
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.state import LSTMState
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 from elmokit.shapes import Bool, Float, Int
 from elmokit.text.given_sentences import GivenSentence
@@ -223,7 +223,6 @@ def run_modules(bilm: BiLM, ids: Tensor, *, state: BiLMState | None = None) -> B
 
 
 def _strip(x: Float[Tensor, "B T X"], inner_mask: Bool[Tensor, "B W"]) -> Float[Tensor, "B W X"]:
-    """Remove ``<S>`` and ``</S>``; padded positions become zero."""
     return x[:, 1:-1] * inner_mask.unsqueeze(2)
 
 

@@ -32,20 +32,6 @@ class EngineOutput:
     """LSTM state after each sentence; rows beyond the batch are unchanged."""
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """Some steps of a batch, packed: the rows of the first step, of the second, …."""
-
-    start: int
-    """First step, in reading order."""
-    num_rows: np.ndarray
-    """Sentences that are still running at each step."""
-    rows: np.ndarray
-    """Row of each packed value (P,)."""
-    steps: np.ndarray
-    """Step of each packed value (P,), relative to ``start``."""
-
-
 class Engine:
     """Run a network (`build_network`) over batches of sentences given as rows of token vectors."""
 
@@ -53,7 +39,6 @@ class Engine:
         self.network = network
 
     def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[np.ndarray, "U D"]:
-        """Return the token layer of distinct tokens."""
         return self.network.encode_tokens(ids)
 
     def run(
@@ -65,15 +50,11 @@ class Engine:
         state: LSTMState | None = None,
         boundaries: bool = False,
     ) -> EngineOutput:
-        """Read sentences in both directions.
+        """Read sentences, given as rows of ``vectors`` with boundaries, in both directions.
 
-        Args:
-            vectors: Token layer of the distinct tokens.
-            sentences: For each sentence its rows of ``vectors``, boundaries included.
-            layers: Which to return.
-            state: Row *k* is the LSTM state before sentence *k*; sentences without a row start at
-                zero, rows beyond the batch are returned unchanged.
-            boundaries: Return the vectors of ``<S>`` and ``</S>``, too.
+        Row *k* of ``state`` is the LSTM state before sentence *k*; sentences without a row start at
+        zero, rows beyond the batch are returned unchanged. ``boundaries`` returns the vectors of
+        ``<S>`` and ``</S>``, too.
         """
         state = self._grown(state, len(sentences))
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
@@ -102,13 +83,9 @@ class Engine:
     ) -> DirectionState:
         """Read sentences in one direction and return the state after each.
 
-        Args:
-            direction: ``backward`` starts at the end of each sentence.
-            vectors: Token layer of the distinct tokens.
-            sentences: For each sentence its rows of ``vectors``, in text order.
-            state: (hidden (N, B, D), cell (N, B, H)) before each of the B sentences.
-            results: Receives the outputs of the wanted layers, without boundaries.
-            on_top: Called with the outputs of the last layer, chunk by chunk.
+        They are rows of ``vectors`` in text order; ``state`` is (hidden (N, B, D), cell (N, B, H))
+        before each. ``results`` receives the outputs of the wanted layers; ``on_top`` is called
+        with those of the last one, chunk by chunk.
         """
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         # by falling length, so that the running sentences of every step are the first rows
@@ -120,15 +97,14 @@ class Engine:
         lengths = lengths[order]
         tokens = np.concatenate([np.zeros(0, dtype=np.int64), *(sentences[i] for i in order)])
         first = np.cumsum(lengths) - lengths
-        for chunk in _cut(lengths, self.network.max_positions):
-            step = chunk.start + chunk.steps
-            position = step if direction == "forward" else lengths[chunk.rows] - 1 - step
-            sentence = order[chunk.rows]
+        for num_rows, rows, step in _cut(lengths, self.network.max_positions):
+            position = step if direction == "forward" else lengths[rows] - 1 - step
+            sentence = order[rows]
             half = 0 if direction == "forward" else 1
             slots = None
             if results is not None:
                 slots = OutputSlots(results, half, sentence, position - results.margin)
-            outputs = reader.read(tokens[first[chunk.rows] + position], chunk.num_rows, slots)
+            outputs = reader.read(tokens[first[rows] + position], num_rows, slots)
             if on_top is not None:
                 on_top(outputs, sentence, position)
         hidden, cell = reader.state()
@@ -152,12 +128,18 @@ class Engine:
         return state.with_more_rows(num_rows)
 
 
-def _cut(lengths: np.ndarray, max_positions: int) -> Iterator[_Chunk]:
-    """Cut the steps of sentences of falling length into chunks of about ``max_positions``."""
+def _cut(
+    lengths: np.ndarray, max_positions: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Cut the steps of sentences of falling length into chunks of about P positions.
+
+    A chunk is packed: the rows of its first step, of the second, …. Yield the sentences that are
+    still running at each step, and row and step of each packed value (P,).
+    """
     start, last = 0, int(lengths[0]) if len(lengths) else 0
     while start < last:
         running = int(np.searchsorted(-lengths, -start, side="left"))  # sentences longer than start
         steps = np.arange(min(last - start, max(1, max_positions // running)))
         steps, rows = np.nonzero(steps[:, None] + start < lengths[None, :running])
-        yield _Chunk(start, np.bincount(steps), rows, steps)
+        yield np.bincount(steps), rows, start + steps
         start += int(steps[-1]) + 1

@@ -9,7 +9,6 @@ from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
 from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
 from elmokit.inference.state import DirectionState
-from elmokit.kernels.inference import Kernels
 from elmokit.kernels.layers import (
     PackedCharCNN,
     PackedLinear,
@@ -17,7 +16,7 @@ from elmokit.kernels.layers import (
     ScratchBuffers,
     fp32_empty,
 )
-from elmokit.kernels.library import Kind
+from elmokit.kernels.library import Kernels, Kind
 
 Arrays = Mapping[str, np.ndarray]
 _ENCODER = "token_encoder."
@@ -68,7 +67,6 @@ class PackedNetwork:
         )
 
     def encode_tokens(self, ids: np.ndarray) -> np.ndarray:
-        """Run the token layer."""
         if self._words is not None:
             return self._words[ids]
         assert self._characters is not None
@@ -77,7 +75,6 @@ class PackedNetwork:
     def start(
         self, direction: Direction, vectors: np.ndarray, state: DirectionState
     ) -> "_PackedReader":
-        """Return a reader."""
         skip = self.config.lstm.skip_connections
         return _PackedReader(self._stacks[direction], skip, vectors, state)
 
@@ -88,25 +85,19 @@ class _PackedTokenEncoder:
     def __init__(self, config: BiLMConfig, arrays: Arrays, kernels: Kernels, kind: Kind) -> None:
         cnn = config.char_cnn
         assert cnn is not None
-        weights = {
-            name.removeprefix(_ENCODER): arrays[name]
-            for name in arrays
-            if name.startswith(_ENCODER)
-        }
+        names = [name for name in arrays if name.startswith(_ENCODER)]
+        weights = {name.removeprefix(_ENCODER): arrays[name] for name in names}
         self._max_characters = config.char_vocab.max_characters
         self._padding_id = padding_id(config.lexicon)
+        convolutions = [
+            (weights[f"convolutions.{n}.weight"], weights[f"convolutions.{n}.bias"])
+            for n in range(len(cnn.filters))
+        ]
         self._cnn = PackedCharCNN(
-            kernels,
-            weights["char_embedding.weight"],
-            [
-                (weights[f"convolutions.{n}.weight"], weights[f"convolutions.{n}.bias"])
-                for n in range(len(cnn.filters))
-            ],
-            max_characters=self._max_characters,
-            activation=cnn.activation,
-            padding_id=self._padding_id,
-            kind=kind,
-        )
+            kernels, weights["char_embedding.weight"], convolutions,
+            max_characters=self._max_characters, activation=cnn.activation,
+            padding_id=self._padding_id, kind=kind,
+        )  # fmt: skip
         self._layers: list[PackedLinear] = []
         for n in range(cnn.num_highway):
             weight, bias = (
@@ -156,19 +147,13 @@ class _PackedReader:
         counts = np.ascontiguousarray(num_rows, dtype=np.int64)
         x = self._vectors[index]  # (P, D)
         for n, layer in enumerate(self._stack):
-            x = layer(
-                x,
-                counts,
-                self._hidden[n],
-                self._cells[n],
-                skip=self._skip and n > 0,
-                targets=None if slots is None else slots.addresses(n + 1),
-            )
+            targets = None if slots is None else slots.addresses(n + 1)
+            skip = self._skip and n > 0
+            x = layer(x, counts, self._hidden[n], self._cells[n], skip=skip, targets=targets)
             if slots is not None and slots.results.layers == "average":
                 slots.add(n + 1, x)
         return x
 
     def state(self) -> DirectionState:
-        """Return hidden and cell."""
         pairs = zip(self._stack, self._cells, strict=True)
         return self._hidden, np.stack([layer.unpack_cell(cell) for layer, cell in pairs])

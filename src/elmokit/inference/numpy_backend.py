@@ -33,11 +33,8 @@ class NumPyNetwork:
         self.config = config
         self.computed_by = f"NumPy {np.__version__}"
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))
-        own = {
-            name.removeprefix("token_encoder."): arrays[name]
-            for name in arrays
-            if name.startswith("token_encoder.")
-        }
+        names = [name for name in arrays if name.startswith("token_encoder.")]
+        own = {name.removeprefix("token_encoder."): arrays[name] for name in names}
         self._encoder = None if config.char_cnn is None else _TokenEncoder(config, own)
         self._words = None if config.char_cnn is not None else own["embedding.weight"]
         self._stacks = {
@@ -49,7 +46,6 @@ class NumPyNetwork:
         }
 
     def encode_tokens(self, ids: np.ndarray) -> np.ndarray:
-        """Run the token layer."""
         if self._encoder is None:
             assert self._words is not None
             return self._words[ids]
@@ -58,7 +54,6 @@ class NumPyNetwork:
     def start(
         self, direction: Direction, vectors: np.ndarray, state: DirectionState
     ) -> "_NumPyReader":
-        """Return a reader."""
         skip = self.config.lstm.skip_connections
         return _NumPyReader(self._stacks[direction], skip, vectors, state)
 
@@ -188,7 +183,6 @@ class _NumPyReader:
     def read(
         self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
     ) -> np.ndarray:
-        """Read some steps; rows that only fill a block are discarded."""
         padded = np.zeros(_whole_blocks(len(index)) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
         x = self._vectors[padded]  # (P + some, D)
@@ -200,7 +194,6 @@ class _NumPyReader:
         return x[: len(index)]
 
     def state(self) -> DirectionState:
-        """Return hidden and cell."""
         rows = slice(0, self._num_sentences)
         return self._hidden[:, rows], self._cell[:, rows]
 

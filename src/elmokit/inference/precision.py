@@ -21,7 +21,7 @@ from elmokit.errors import InputError, needs_torch
 from elmokit.field_checks import check_choice
 from elmokit.inference.backend import Network, Precision
 from elmokit.inference.kernel_backend import PackedNetwork
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 
 log = logging.getLogger(__name__)
@@ -39,12 +39,7 @@ def has_quick_bf16(device: str) -> bool:
 
 
 def find_device(device: object) -> str:
-    """Return the name of the device that a user chose; ``auto`` is CUDA if available.
-
-    Raises:
-        InputError: if PyTorch does not know or does not have the device.
-        MissingExtraError: if it is not there at all, and the device is not the CPU.
-    """
+    """Return the name of the device that a user chose; ``auto`` is CUDA if available."""
     name = str(device)
     if name == "cpu" or (name == "auto" and not _may_have_cuda()):
         return "cpu"

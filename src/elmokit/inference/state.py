@@ -27,7 +27,6 @@ class LSTMState:
 
     @classmethod
     def zeros(cls, config: LSTMConfig, num_rows: int) -> "LSTMState":
-        """Return the state before any text has been read."""
         shape = (config.num_layers, 2, num_rows)
         return cls(
             np.zeros((*shape, config.projection_dim), np.float32),
@@ -49,7 +48,6 @@ class LSTMState:
 
     @property
     def num_rows(self) -> int:
-        """B, the number of rows."""
         return self.hidden.shape[2]
 
     def direction(self, direction: Direction) -> DirectionState:
@@ -58,7 +56,6 @@ class LSTMState:
         return self.hidden[:, index], self.cell[:, index]
 
     def repeated(self, num_rows: int) -> "LSTMState":
-        """Return the first row as often as asked."""
         parts = (part[:, :, :1].repeat(num_rows, axis=2) for part in (self.hidden, self.cell))
         return LSTMState(*parts)
 

@@ -20,9 +20,8 @@ from elmokit.bilm.config import cutoffs_of
 from elmokit.errors import InputError
 from elmokit.inference.numpy_backend import linear
 from elmokit.inference.precision import torch_backend
-from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import PackedLogSumExp
-from elmokit.kernels.library import Kind
+from elmokit.kernels.library import Kind, load_kernels
 from elmokit.shapes import Float, Int, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM
 
@@ -126,7 +125,6 @@ class TargetScores:
         return losses, entropies, 1 + above.sum(axis=0)
 
     def log_probs(self, hidden: Float[np.ndarray, "X D"]) -> Float[np.ndarray, "X V"]:
-        """Return the log-probabilities of all words."""
         if not self._parts:
             return self._plain.log_probs(hidden)
         return log_softmax(hidden @ self._weight.T + self._bias)
@@ -151,7 +149,6 @@ class _AllWords:
         self._weight, self._bias = arrays["softmax.weight"], arrays["softmax.bias"]
 
     def nll(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
-        """Return the loss of every target in nats."""
         losses = np.empty(len(hidden), dtype=np.float32)
         size = max(1, MAX_SCORES // len(self._bias))
         for start in range(0, len(hidden), size):
@@ -161,7 +158,6 @@ class _AllWords:
         return losses
 
     def log_probs(self, hidden: np.ndarray) -> np.ndarray:
-        """Return the log-probabilities of all words."""
         return log_softmax(linear(hidden, self._weight, self._bias))
 
 
@@ -184,7 +180,6 @@ class _Clusters:
         return log_softmax(hidden @ inner @ outer)
 
     def nll(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
-        """Return the loss of every target in nats."""
         rows, classes, head = np.arange(len(hidden)), word_ids - 1, self._head(hidden)
         frequent = self._ranges[0][0]
         losses = -head[rows, np.minimum(classes, frequent - 1)]
@@ -196,7 +191,6 @@ class _Clusters:
         return losses
 
     def log_probs(self, hidden: np.ndarray) -> np.ndarray:
-        """Return the log-probabilities of all words."""
         head, frequent = self._head(hidden), self._ranges[0][0]
         tails = (
             head[:, frequent + number, None] + self._tail(hidden, number)
@@ -236,15 +230,7 @@ class DistributionTable:
 
 
 class WordDistributions:
-    """Measures distributions of a softmax.
-
-    Args:
-        scores: Of the softmax.
-        num_top: K, the likeliest words to name; at most V.
-
-    Raises:
-        InputError: if ``num_top`` is negative or above V.
-    """
+    """Measures distributions of a softmax."""
 
     def __init__(self, scores: TargetScores, *, num_top: int = 0) -> None:
         if not 0 <= num_top <= scores.num_words:
@@ -272,11 +258,7 @@ class WordDistributions:
         *,
         into: DistributionTable,
     ) -> Float[np.ndarray, " X"]:
-        """Write the figures at outputs ``hidden``, with these targets, to ``rows`` of a table.
-
-        Returns:
-            The losses, as `TargetScores.nll`.
-        """
+        """Write the figures of these targets to ``rows`` of a table; return the losses."""
         measured = self._scores.measures
         if measured:
             nats, entropies, ranks = self._scores.measure(hidden, word_ids)

@@ -105,7 +105,6 @@ class ModuleNetwork:
     def start(
         self, direction: Direction, vectors: np.ndarray, state: DirectionState
     ) -> "_ModuleReader":
-        """Return a reader."""
         tensors = [_tensor(part).to(self._device) for part in (vectors, *state)]
         return _ModuleReader(self, self._stacks[direction], *tensors)
 
@@ -135,7 +134,6 @@ class _ModuleReader:
     def read(
         self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
     ) -> np.ndarray:
-        """Read some steps; rows that only fill a block are discarded."""
         padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
         x = self._vectors[torch.from_numpy(padded).to(self._vectors.device)]  # (P + some, D)
@@ -149,7 +147,6 @@ class _ModuleReader:
         return _array(x[: len(index)])
 
     def state(self) -> DirectionState:
-        """Return hidden and cell."""
         rows = slice(0, self._num_sentences)
         hiddens, cells = zip(*self._states, strict=True)
         return _array(torch.stack(hiddens)[:, rows]), _array(torch.stack(cells)[:, rows])
@@ -197,13 +194,11 @@ class ModuleSoftmax:
 
     @torch.inference_mode()
     def nll(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
-        """Return the loss of every target in nats."""
         parts = (_tensor(part).to(self._device) for part in (hidden, word_ids))
         return _array(self._softmax.nll(*parts))
 
     @torch.inference_mode()
     def log_probs(self, hidden: np.ndarray) -> np.ndarray:
-        """Return the log-probabilities of all words."""
         return _array(self._softmax.scores(_tensor(hidden).to(self._device)).log_softmax(dim=1))
 
 

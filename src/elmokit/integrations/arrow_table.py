@@ -46,15 +46,14 @@ class TableEmbedder:
             raise InputError('state="carry" needs the whole text, not tables of it.')
         self.column, self._lines = column, OwnLines(embedder, options)
         self.schema = schema_of(self._lines.metadata()).remove(0)
-        """The columns that are added."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Return a table with the columns added."""
         names = table.column_names
         if self.column not in names or not set(names).isdisjoint(self.schema.names):
+            made = ", ".join(self.schema.names)
             raise InputError(
-                f"The table needs a column {self.column!r} and none of "
-                f"{', '.join(self.schema.names)}, got {', '.join(names)}."
+                f"The table {names} needs a column {self.column!r} and none of {made}."
             )
         texts = ["" if text is None else text for text in table.column(self.column).to_pylist()]
         for number, text in enumerate(texts):

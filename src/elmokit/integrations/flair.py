@@ -43,7 +43,6 @@ class ElmoEmbeddings(TokenEmbeddings):
 
     @property
     def embedding_length(self) -> int:
-        """2D."""
         return self.embedder.dim
 
     def _add_embeddings_internal(self, sentences: list[Sentence]) -> list[Sentence]:
@@ -62,5 +61,4 @@ class ElmoEmbeddings(TokenEmbeddings):
 
     @classmethod
     def from_params(cls, params: dict[str, Any]) -> "ElmoEmbeddings":
-        """Return the embeddings of `to_params`."""
         return cls(embedder_of(params["files"]), layers=params["layers"])

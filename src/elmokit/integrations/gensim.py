@@ -37,16 +37,15 @@ def keyed_vectors(
 
     Args:
         embedder: The model.
-        words: The vocabulary; default: all words of ``sentences``.
+        words: The vocabulary, in any spelling that the model reads alike; default: all words of
+            ``sentences``, by descending frequency. A warning counts those that are not found.
         sentences: Text over which a word's vectors are averaged, read once; strings or lists of
             words, as in `Embedder.embed`. Without it, every word is a sentence of its own.
         layers: ``"average"``, ``"top"`` or the number of a layer.
         min_count: Words that are rarer in ``sentences`` are left out.
 
     Returns:
-        Words in the order given, or by descending frequency; the attribute ``count`` of a word is
-        how often it was seen. ``words`` are found in any spelling that the model reads alike; a
-        warning counts those that are not found. Words that contain blanks must not be saved by
+        Vectors with the attribute ``count``. Words that contain blanks must not be saved by
         ``save_word2vec_format(…, binary=True)``: what is read from that file are other vectors.
     """
     check_one_layer(layers)
@@ -72,10 +71,8 @@ def keyed_vectors(
         raise InputError(f"No word occurs {least} or more times in `sentences`.")
     if wanted is not None and len(frequent) < len(wanted):
         rare = next(word for word in wanted if counts[read(word)] < least)
-        log.warning(
-            "%d of %d words are left out: they occur less than %d times in the sentences, such as "
-            "%r", len(wanted) - len(frequent), len(wanted), least, rare,
-        )  # fmt: skip
+        num_rare = len(wanted) - len(frequent)
+        log.warning("%d of %d words are too rare and left out: %r …", num_rare, len(wanted), rare)
     keyed = KeyedVectors(embedder.dim, count=0, dtype=np.float32)
     means = [sums[read(word)] / counts[read(word)] for word in frequent]
     keyed.add_vectors(frequent, np.array(means, dtype=np.float32))

@@ -46,11 +46,8 @@ def embed_dataset(
     ``column``, ``options`` and ``precision`` of `TableEmbedder`.
     """
     fewest, most = (num_actors, num_actors) if isinstance(num_actors, int) else num_actors
-    made_of = {
-        "model": open_bilm(model),
-        "device": "cuda" if num_gpus else "cpu",
-        "threads": num_cpus,
-    }
+    device = "cuda" if num_gpus else "cpu"
+    made_of = {"model": open_bilm(model), "device": device, "threads": num_cpus}
     return dataset.map_batches(
         TableEmbedder, fn_constructor_kwargs=made_of | settings, batch_format="pyarrow",
         batch_size=batch_size, num_cpus=num_cpus, num_gpus=num_gpus or None,
@@ -59,7 +56,7 @@ def embed_dataset(
 
 
 class RayLines:
-    """A `LineEmbedder` on actors of a cluster: one process reads the text and writes one file.
+    """`OwnLines` on actors of a cluster: one process reads the text and writes one file.
 
     Ray starts an actor that dies again. Leaving a ``with`` statement ends the actors, and the
     cluster if it was started here. ``address`` is as for ``ray.init``, by default ``RAY_ADDRESS``,
@@ -90,11 +87,8 @@ class RayLines:
             num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1
         )
         self._model = ray.put(bilm)  # stays there: an actor that starts again reads it again
-        load = {
-            "precision": precision,
-            "device": "cuda" if num_gpus else "cpu",
-            "num_threads": num_cpus,
-        }
+        device = "cuda" if num_gpus else "cpu"
+        load = {"precision": precision, "device": device, "num_threads": num_cpus}
         make = partial(actor_class.remote, self._model, self.options, load)
         self.actors = [make() for _ in range(num_actors)]
         self._metadata, _ = ray.get(self.actors[0].embed.remote([]))
@@ -109,7 +103,6 @@ class RayLines:
             ray.shutdown()
 
     def metadata(self) -> dict[str, Any]:
-        """Return how the vectors are made, which an actor says."""
         return dict(self._metadata)
 
     def stream(
@@ -131,16 +124,12 @@ class RayLines:
     def _next_lines(self, pool: Any) -> list[EmbeddedLine]:
         metadata, lines = pool.get_next()
         if differences := changes(self._metadata, metadata):
-            raise InputError(
-                f"A worker computes unlike the first one ({'; '.join(map(str, differences))}): "
-                "install the same software and a compiler on all machines."
-            )
+            differ = "; ".join(map(str, differences))
+            raise InputError(f"A worker's software differs from the first one's: {differ}.")
         return lines
 
 
 class _BlockEmbedder:
-    """What an actor holds."""
-
     def __init__(self, model: StoredBiLM, options: EmbedOptions, load: dict[str, Any]) -> None:
         self._lines = OwnLines(Embedder.load(model, **load), options)
 
@@ -161,8 +150,6 @@ def _connect(address: str | None, num_cpus: int, num_gpus: float) -> bool:
     resources = ray.cluster_resources()
     if resources.get("GPU", 0) < num_gpus or resources.get("CPU", 0) < num_cpus:
         # a worker without room would be waited for without end
-        raise InputError(
-            f"The workers need {num_cpus} CPUs and {num_gpus:g} GPUs, and the cluster has "
-            f"{resources}. Give fewer --workers, --threads or --gpus."
-        )
+        need = f"The workers need {num_cpus} CPUs and {num_gpus:g} GPUs"
+        raise InputError(f"{need}, and the cluster has {resources}. Give fewer --workers.")
     return is_new

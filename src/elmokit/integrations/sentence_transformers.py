@@ -92,14 +92,10 @@ class ElmoWords(InputModule):
         return features
 
     def get_embedding_dimension(self) -> int:
-        """Return 2D."""
         return self.bilm.output_dim
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **_: Any) -> None:
-        """Write config.json, the mixture, and the model directory ``bilm``.
-
-        Weights are safetensors, whatever ``safe_serialization`` says.
-        """
+        """Write config.json, the mixture (always safetensors), and the model directory ``bilm``."""
         from safetensors.torch import save_file
 
         self.save_config(output_path)

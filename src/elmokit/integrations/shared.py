@@ -28,20 +28,15 @@ def words_and_vectors(
 
 
 def files_of(embedder: Embedder) -> dict[str, bytes]:
-    """Return the files of the model directory by name."""
     with scratch_directory("model") as scratch:
         embedder.stored().save(scratch / "saved")
         return {path.name: path.read_bytes() for path in sorted((scratch / "saved").iterdir())}
 
 
 def embedder_of(files: Mapping[str, bytes]) -> Embedder:
-    """Return an embedder with the model of `files_of`."""
     # names decide where files are written: one such as ../x would leave the scratch directory
     if not isinstance(files, Mapping) or not set(files) <= set(FILE_NAMES):
-        raise FormatError(
-            f"A stored biLM holds only {', '.join(FILE_NAMES)}: this one is damaged or not from "
-            "elmokit. Copy the file again."
-        )
+        raise FormatError(f"No stored biLM, or damaged: it holds only {', '.join(FILE_NAMES)}.")
     with scratch_directory("model") as scratch:
         for name, content in files.items():
             (scratch / name).write_bytes(content)

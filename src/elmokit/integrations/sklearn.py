@@ -48,14 +48,10 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         device: str = "auto",
         precision: str = "fp32",
     ) -> None:
-        self.model = model
-        self.pooling = pooling
-        self.layers = layers
-        self.device = device
-        self.precision = precision
+        self.model, self.pooling, self.layers = model, pooling, layers
+        self.device, self.precision = device, precision
 
     def fit(self, X: Any, y: object = None) -> "ElmoVectorizer":
-        """Check everything and load the model."""
         check_pooling(self.pooling)
         layers = default_layers(self.pooling) if self.layers is None else self.layers
         check_one_layer(layers)
@@ -72,12 +68,10 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         return self.embedder_.embed_sentences(_texts(X), pooling=self.pooling, layers=self.layers)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return ``elmo0``, ``elmo1``, …: one name for each dimension."""
         check_is_fitted(self)
         return np.array([f"elmo{i}" for i in range(self.embedder_.dim)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that the input is strings, and that fitting needs no target."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -89,16 +83,11 @@ def _texts(X: Any) -> Any:
     """Return the texts of a column, as scikit-learn passes columns of a table."""
     shape = getattr(X, "shape", ())
     if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
-        raise InputError(
-            f"One column of texts is needed, got an array of shape {tuple(shape)}. In a "
-            "ColumnTransformer name the column as a string, not as a list."
-        )
+        raise InputError(f"One column of texts is needed, got shape {tuple(shape)}.")
     X = np.asarray(X).ravel() if shape else X if isinstance(X, Sized) else list(X)
     if missing := [row for row, text in enumerate(X) if _is_missing(text)]:
-        raise InputError(
-            f"{len(missing):,} of {len(X):,} texts are missing (None, NaN or NA), such as row "
-            f'{missing[0]}. Fill them with "", whose vector is zeros, or leave the rows out.'
-        )
+        counts = f"{len(missing):,} of {len(X):,} texts are missing, such as row {missing[0]}"
+        raise InputError(f'{counts}. Fill them with "", whose vector is zeros.')
     return X
 
 

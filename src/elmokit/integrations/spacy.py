@@ -36,11 +36,10 @@ _MODEL_DIR = "bilm"
 
 
 class StoredBiLM(Shim):
-    """An embedder that is loaded on first use, and the files of its model.
+    """An embedder that is loaded on first use, and the files of its model."""
 
-    A pipeline that is read from disk is first built from its settings, which may name a model that
-    is no longer there, and then gets the stored one.
-    """
+    # A pipeline that is read from disk is first built from its settings, which may name a model
+    # that is no longer there, and then gets the stored one.
 
     def __init__(self, name: str | None) -> None:
         super().__init__(None)
@@ -49,17 +48,14 @@ class StoredBiLM(Shim):
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder; raise what `Embedder.load` raises."""
         if self._embedder is None:
             self._embedder = Embedder.load(self._name)
         return self._embedder
 
     def to_bytes(self, **_: object) -> bytes:
-        """Return the files of the model directory."""
         return srsly.msgpack_dumps(files_of(self.embedder))
 
     def from_bytes(self, data: bytes, **_: object) -> "StoredBiLM":
-        """Take the model of `to_bytes`; raise `FormatError` if these are not its files."""
         self._embedder = embedder_of(srsly.msgpack_loads(data))  # pyright: ignore[reportArgumentType]
         return self
 
@@ -85,7 +81,6 @@ class ElmoComponent(StoredBiLM):
         self.name, self.layers, self.batch_size = name, layers, batch_size
 
     def __call__(self, doc: Doc) -> Doc:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Process one document."""
         return self._embed([doc])[0]
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int | None = None) -> Iterator[Doc]:
@@ -100,11 +95,9 @@ class ElmoComponent(StoredBiLM):
         return docs
 
     def to_disk(self, path: str | Path, **_: object) -> None:
-        """Write the model directory."""
         self.embedder.stored().save(Path(path) / _MODEL_DIR)
 
     def from_disk(self, path: str | Path, **_: object) -> "ElmoComponent":
-        """Use the model directory that `to_disk` wrote."""
         # a copy in memory, not mapped from the files: the folder may go
         self._embedder = Embedder(copy.deepcopy(read_bilm(Path(path) / _MODEL_DIR)))
         return self
@@ -119,15 +112,7 @@ class ElmoComponent(StoredBiLM):
 def make_elmo(
     nlp: Language, name: str, model: str | None, layers: str | int, batch_size: int
 ) -> ElmoComponent:
-    """Make the component ``elmo``.
-
-    Args:
-        nlp: The pipeline.
-        name: Of the component.
-        model: Directory or name; default: the English model in the package.
-        layers: ``"average"``, ``"top"`` or the number of a layer.
-        batch_size: Documents that are computed together, at most.
-    """
+    """Make the component ``elmo``; ``batch_size`` documents are computed together, at most."""
     layer: Any = int(layers) if str(layers).isdecimal() else layers
     check_one_layer(layer)
     if batch_size < 1:
@@ -197,19 +182,11 @@ def build_tok2vec(width: int, model: str | None = None) -> Model[list[Doc], list
     """Return a layer from documents to vectors (W, ``width``) that a component can learn from.
 
     The biLM is frozen; γ Σ softmax(s) h, as in the paper, and a linear layer are learned.
-
-    Args:
-        width: Of the vectors.
-        model: Directory or name; default: the English model in the package.
     """
     mix = Model(
-        "elmokit_mix",
-        _mix_forward,
-        init=_mix_init,
-        dims={"nO": None},
-        params={"mix_weights": None, "gamma": None},
-        shims=[StoredBiLM(model)],
-    )
+        "elmokit_mix", _mix_forward, init=_mix_init, dims={"nO": None},
+        params={"mix_weights": None, "gamma": None}, shims=[StoredBiLM(model)],
+    )  # fmt: skip
     return chain(mix, with_array(Linear(nO=width)))
 
 

@@ -8,34 +8,23 @@ classes, without.
 
 # pyright: reportMissingImports=false
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.masking import mask_of
-from elmokit.config import from_dict, to_dict
+from elmokit.config import to_dict
 from elmokit.errors import MissingExtraError
 from elmokit.inference.elmo import PackedWeights, run_frozen
 from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.transformers_base import OwnWeights, SavedConfig, convertible
 from elmokit.integrations.transformers_causal import ElmoCausalLMConfig, ElmoForCausalLM
-from elmokit.integrations.transformers_tokenizer import (
-    CODE_NAME,
-    ElmoTokenizer,
-    OwnCode,
-    OwnWeights,
-    convertible,
-    write_code,
-)
+from elmokit.integrations.transformers_tokenizer import ElmoTokenizer
 from elmokit.integrations.transformers_words import ElmoWordTokenizer
 from elmokit.shapes import Float, Int
-from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM
 
 try:
     from transformers import (
@@ -43,7 +32,6 @@ try:
         AutoModel,
         AutoModelForCausalLM,
         AutoTokenizer,
-        PreTrainedConfig,
         PreTrainedModel,
     )
     from transformers.modeling_outputs import BaseModelOutput
@@ -60,45 +48,19 @@ __all__ = [
 ]
 
 
-class ElmoConfig(OwnCode, PreTrainedConfig):
-    """Shape and text processing of an `ElmoModel`, as plain dictionaries.
-
-    Args:
-        bilm: `BiLMConfig`; default: the original's shape.
-        tokenizer: `TokenizerConfig` of the training text.
-        training: Metadata of the training.
-        warm_text: Neutral text of the model's warm state.
-    """
+class ElmoConfig(SavedConfig):
+    """Configuration of an `ElmoModel`; ``training`` is metadata of the training."""
 
     model_type = "elmo"
 
-    def __init__(
-        self,
-        *,
-        bilm: dict[str, Any] | None = None,
-        tokenizer: dict[str, Any] | None = None,
-        training: dict[str, Any] | None = None,
-        warm_text: Sequence[str] = (),
-        **kwargs: Any,
-    ) -> None:
-        config = from_dict(BiLMConfig, bilm or {}, source="the configuration's `bilm`")
-        self.bilm = to_dict(config)
-        self.tokenizer = tokenizer
-        self.training = training
-        self.warm_text = list(warm_text)
+    def __init__(self, *, training: dict[str, Any] | None = None, **kwargs: Any) -> None:
         kwargs["auto_map"] = {
-            "AutoConfig": f"{Path(CODE_NAME).stem}.ElmoConfig",
-            "AutoModel": f"{Path(CODE_NAME).stem}.ElmoModel",
-        }
-        kwargs["hidden_size"] = 2 * config.lstm.projection_dim
-        kwargs["num_hidden_layers"] = config.lstm.num_layers
+            "AutoConfig": self.path_in_code(), "AutoModel": ElmoModel.path_in_code(),
+        }  # fmt: skip
         super().__init__(**kwargs)
-
-    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Write config.json and the file of code."""
-        saved = super().save_pretrained(save_directory, **kwargs)
-        write_code(save_directory)
-        return saved
+        self.training = training
+        self.hidden_size = 2 * self.bilm["lstm"]["projection_dim"]
+        self.num_hidden_layers = self.bilm["lstm"]["num_layers"]
 
 
 class ElmoModel(OwnWeights, PreTrainedModel):
@@ -111,20 +73,10 @@ class ElmoModel(OwnWeights, PreTrainedModel):
     """
 
     config_class = ElmoConfig
-    base_model_prefix = "elmo"
-    main_input_name = "input_ids"
 
     def __init__(self, config: ElmoConfig) -> None:
         super().__init__(config)  # pyright: ignore[reportCallIssue]
-        self.bilm = PretrainedBiLM(
-            from_dict(BiLMConfig, config.bilm or {}, source="the configuration's `bilm`"),
-            tokenizer=from_dict(
-                TokenizerConfig, config.tokenizer or {}, source="the configuration's `tokenizer`"
-            ),
-            training=config.training,
-            warm_text=config.warm_text,
-            initialize=torch.get_default_device().type != "meta",  # where weights are about to come
-        )
+        self.bilm = config.modules(training=config.training)
         self._packed = PackedWeights()
         self.post_init()
 
@@ -138,13 +90,10 @@ class ElmoModel(OwnWeights, PreTrainedModel):
     def from_elmokit(cls, model: AnyModel = None) -> "ElmoModel":
         """Return a model with the weights of an elmokit model, its directory or name."""
         source = convertible(model)
-        config = ElmoConfig(
-            bilm=to_dict(source.config),
-            tokenizer=to_dict(source.tokenizer),
-            training=source.training_metadata,
-            warm_text=source.warm_text,
-        )
-        built = cls(config)
+        built = cls(ElmoConfig(
+            bilm=to_dict(source.config), tokenizer=to_dict(source.tokenizer),
+            training=source.training_metadata, warm_text=source.warm_text,
+        ))  # fmt: skip
         built.bilm.word_vocab = source.word_vocab if source.config.char_cnn is None else None
         built.bilm.load_state_dict(source.encoder().state_dict())
         return built.eval()
@@ -164,17 +113,12 @@ class ElmoModel(OwnWeights, PreTrainedModel):
             attention_mask: Positions to leave out; (B, T), zeros at the end of rows.
             output_hidden_states: Whether ``hidden_states`` holds all layers, the token layer first.
             return_dict: As everywhere in transformers.
-
-        Raises:
-            TypeError: for anything but a tensor of integers.
-            ValueError: for another shape, or padding that is not at the end.
         """
         self.bilm.check_inputs(input_ids)
         if attention_mask is not None:
             keep = attention_mask.bool().to(input_ids.device)
             input_ids = input_ids * (keep.unsqueeze(2) if input_ids.dim() == 3 else keep)
-        mask = mask_of(input_ids)
-        layers = self._layers(input_ids) * mask.unsqueeze(2)  # (L, B, T, 2D)
+        layers = self._layers(input_ids) * mask_of(input_ids).unsqueeze(2)  # (L, B, T, 2D)
         wanted = output_hidden_states
         wanted = self.config.output_hidden_states if wanted is None else wanted
         output = BaseModelOutput(
@@ -189,9 +133,6 @@ class ElmoModel(OwnWeights, PreTrainedModel):
         learns = torch.is_grad_enabled() and any(w.requires_grad for w in self.bilm.parameters())
         frozen = None if learns or self.training else self._packed.of(self.bilm)
         return (self.bilm(ids) if frozen is None else run_frozen(frozen, ids)).layers
-
-    def _init_weights(self, module: nn.Module) -> None:
-        """Leave the weights as the biLM drew them, or as they were loaded."""
 
 
 AutoConfig.register(ElmoConfig.model_type, ElmoConfig, exist_ok=True)

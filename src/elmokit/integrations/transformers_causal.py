@@ -6,8 +6,6 @@ predicts sentences from their end: its tokenizer turns them round, and they begi
 
 # pyright: reportMissingImports=false
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +13,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
+from elmokit.bilm.config import Direction, SoftmaxConfig
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.inference.state import StartState
 from elmokit.integrations.shared import AnyModel
-from elmokit.integrations.transformers_tokenizer import (
-    CODE_NAME,
-    OwnCode,
-    OwnWeights,
-    convertible,
-    write_code,
-)
+from elmokit.integrations.transformers_base import OwnWeights, SavedConfig, convertible
 from elmokit.integrations.transformers_words import NUM_BYTES
 from elmokit.shapes import Float, Int
 from elmokit.text.spelling import END_OF_WORD, SpellingModel
-from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.model_files import SPELLING_NAME, VOCAB_NAME
 
 try:
-    from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
+    from transformers import GenerationMixin, PreTrainedModel
     from transformers.modeling_outputs import CausalLMOutput
     from transformers.utils.hub import cached_file
 except ImportError as error:
@@ -47,17 +37,15 @@ _NEVER = float(np.finfo(np.float32).min)
 """Logit of what cannot follow."""
 
 
-class ElmoCausalLMConfig(OwnCode, PreTrainedConfig):
-    """Shape, text processing and direction of an `ElmoForCausalLM`.
+class ElmoCausalLMConfig(SavedConfig):
+    """Configuration of an `ElmoForCausalLM`.
 
     Args:
-        bilm: `BiLMConfig`.
         softmax: `SoftmaxConfig`.
         num_words: V, the words of the vocabulary.
-        tokenizer: `TokenizerConfig` of the training text.
-        warm_text: Neutral text of the model's warm state.
         direction: Which of the two language models: ``forward`` or ``backward``.
         start: What a sentence starts from: ``warm`` or ``reset``, as in `elmokit.perplexity`.
+        kwargs: Those of `SavedConfig`.
     """
 
     model_type = "elmo_causal_lm"
@@ -65,35 +53,20 @@ class ElmoCausalLMConfig(OwnCode, PreTrainedConfig):
     def __init__(
         self,
         *,
-        bilm: dict[str, Any] | None = None,
         softmax: dict[str, Any] | None = None,
         num_words: int = 3,
-        tokenizer: dict[str, Any] | None = None,
-        warm_text: Sequence[str] = (),
         direction: Direction = "forward",
         start: StartState = "warm",
         **kwargs: Any,
     ) -> None:
-        self.bilm = to_dict(from_dict(BiLMConfig, bilm or {}, source="the configuration's `bilm`"))
-        self.softmax = softmax
-        self.num_words = num_words
-        self.tokenizer = tokenizer
-        self.warm_text = list(warm_text)
-        self.direction = direction
-        self.start = start
-        code = Path(CODE_NAME).stem
+        self.softmax, self.num_words = softmax, num_words
+        self.direction, self.start = direction, start
         kwargs["auto_map"] = {
-            "AutoConfig": f"{code}.ElmoCausalLMConfig",
-            "AutoModelForCausalLM": f"{code}.ElmoForCausalLM",
+            "AutoConfig": self.path_in_code(),
+            "AutoModelForCausalLM": ElmoForCausalLM.path_in_code(),
         }
         kwargs["vocab_size"] = 1 + num_words + NUM_BYTES
         super().__init__(**kwargs)
-
-    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Write config.json and the file of code."""
-        saved = super().save_pretrained(save_directory, **kwargs)
-        write_code(save_directory)
-        return saved
 
 
 class ElmoForCausalLM(OwnWeights, PreTrainedModel, GenerationMixin):
@@ -104,30 +77,19 @@ class ElmoForCausalLM(OwnWeights, PreTrainedModel, GenerationMixin):
     """
 
     config_class = ElmoCausalLMConfig
-    base_model_prefix = "elmo"
-    main_input_name = "input_ids"
 
     def __init__(self, config: ElmoCausalLMConfig) -> None:
         super().__init__(config)  # pyright: ignore[reportCallIssue]
-        self.bilm = PretrainedBiLM(
-            from_dict(BiLMConfig, config.bilm or {}, source="the configuration's `bilm`"),
-            softmax_config=from_dict(
-                SoftmaxConfig, config.softmax or {}, source="the configuration's `softmax`"
-            ),
-            num_words=config.num_words,
-            tokenizer=from_dict(
-                TokenizerConfig, config.tokenizer or {}, source="the configuration's `tokenizer`"
-            ),
-            warm_text=config.warm_text,
-            initialize=torch.get_default_device().type != "meta",  # where weights are about to come
+        softmax = from_dict(
+            SoftmaxConfig, config.softmax or {}, source="the configuration's `softmax`"
         )
+        self.bilm = config.modules(softmax_config=softmax, num_words=config.num_words)
         self._scorer: tuple[torch.device, TextScorer] | None = None
         self.post_init()
         if self.generation_config is not None:
             self.generation_config.use_cache = False  # the state is computed again for every token
 
     def read_lists(self, path: Any) -> None:
-        """Read vocabulary and spellings."""
         vocab_path, spelling_path = (
             cached_file(path, name) for name in (VOCAB_NAME, SPELLING_NAME)
         )
@@ -142,11 +104,7 @@ class ElmoForCausalLM(OwnWeights, PreTrainedModel, GenerationMixin):
         direction: Direction = "forward",
         start: StartState = "warm",
     ) -> "ElmoForCausalLM":
-        """Return a direction of an elmokit model, its directory or name.
-
-        Raises:
-            InputError: for a model without softmax, vocabulary or spellings.
-        """
+        """Return a direction of an elmokit model with softmax and spellings."""
         source = convertible(model)
         scorer = TextScorer(source, state=start, precision="fp32", unknown="spelled")
         assert source.softmax_config is not None
@@ -164,14 +122,11 @@ class ElmoForCausalLM(OwnWeights, PreTrainedModel, GenerationMixin):
         built.bilm.load_state_dict(source.state_dict())
         return built.eval()
 
-    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Write configuration, weights, vocabulary, spellings and the file of code."""
-        super().save_pretrained(save_directory, **kwargs)
-        vocab, spelling = self.bilm.word_vocab, self.bilm.spelling
-        assert vocab is not None
-        assert spelling is not None
-        vocab.write(Path(save_directory) / VOCAB_NAME)
-        spelling.write(Path(save_directory) / SPELLING_NAME)
+    def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
+        super().save_pretrained(save_directory, *args, **kwargs)
+        for part, name in ((self.bilm.word_vocab, VOCAB_NAME), (self.bilm.spelling, SPELLING_NAME)):
+            assert part is not None
+            part.write(Path(save_directory) / name)
 
     def forward(
         self,
@@ -188,9 +143,6 @@ class ElmoForCausalLM(OwnWeights, PreTrainedModel, GenerationMixin):
             attention_mask: Positions to leave out, at the ends of rows; by default those with id 0.
             labels: ``input_ids``, with -100 where nothing is to be predicted; adds ``loss``.
             return_dict: As everywhere in transformers.
-
-        Raises:
-            InputError: for ids that are no words, or bytes without ``<UNK>`` before them.
         """
         ids = input_ids.cpu().numpy()
         keep = ids > 0 if attention_mask is None else (attention_mask.cpu().numpy() > 0) & (ids > 0)
@@ -255,9 +207,6 @@ class ElmoForCausalLM(OwnWeights, PreTrainedModel, GenerationMixin):
             self._scorer = device, scorer
         return self._scorer[1]
 
-    def _init_weights(self, module: nn.Module) -> None:
-        """Leave the weights as the biLM drew them, or as they were loaded."""
-
 
 def _read_tokens(
     ids: list[int], vocab: WordVocab
@@ -274,8 +223,8 @@ def _read_tokens(
         byte = token - 1 - len(vocab)
         if not 0 <= token <= len(vocab) + NUM_BYTES or (byte >= 0) != (prefix is not None):
             raise InputError(
-                f"Token {token} at {place} is no word of the vocabulary ({len(vocab)}), or is out "
-                "of place: bytes stand between <UNK> and </w>. Encode text with ElmoWordTokenizer."
+                f"Token {token} at {place} is no word of the vocabulary, or a byte that is not "
+                "between <UNK> and </w>. Encode text with ElmoWordTokenizer."
             )
         if prefix is not None and byte == END_OF_WORD:
             words.append(prefix.decode("utf-8", "replace"))

@@ -1,8 +1,7 @@
-"""The tokenizer of an `ElmoModel`, and what both write into a folder (extra ``transformers``)."""
+"""The tokenizer of an `ElmoModel` (extra ``transformers``)."""
 
 # pyright: reportMissingImports=false
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,87 +10,27 @@ from typing import Any, NoReturn
 import numpy as np
 
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, InputError, MissingExtraError
-from elmokit.files.atomic import atomic_file
+from elmokit.errors import InputError, MissingExtraError
 from elmokit.integrations.shared import AnyModel
-from elmokit.text.alignment import align
+from elmokit.integrations.transformers_base import PAD, OwnTokenizer, convertible
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM, as_modules
 
 try:
-    from transformers import BatchEncoding, PreTrainedTokenizer
+    from transformers import BatchEncoding
     from transformers.tokenization_utils_base import TruncationStrategy
     from transformers.utils.generic import PaddingStrategy
 except ImportError as error:
     raise MissingExtraError("transformers", extra="transformers") from error
 
-CODE_NAME = "elmokit_model.py"
-"""The file of code in a saved folder."""
-_CODE = """\
-\"\"\"Classes of this model; needs: pip install "elmokit[transformers]".\"\"\"
-
-from elmokit.integrations.transformers import *
-"""
-_PAD = "<pad>"
 _ONE_SENTENCE = (
     "ELMo reads single sentences; `text_pair` and `return_overflowing_tokens` are not supported."
 )
 
 
-class OwnCode:
-    """Keeps transformers from copying our source files into folders; we write `CODE_NAME`."""
-
-    @classmethod
-    def register_for_auto_class(cls, auto_class: object = None) -> None:
-        """Do nothing: ``auto_map`` names `CODE_NAME` in any case."""
-
-
-class OwnWeights(OwnCode):
-    """A model whose folder must hold all weights, and the lists of words beside them."""
-
-    @classmethod
-    def from_pretrained(
-        cls, path: Any, *arguments: Any, output_loading_info: bool = False, **options: Any
-    ) -> Any:
-        """Load a folder or hub repository; the arguments are those of transformers.
-
-        Raises:
-            FormatError: if weights are missing, which transformers would draw at random.
-        """
-        options["output_loading_info"] = True
-        model, info = super().from_pretrained(path, *arguments, **options)  # pyright: ignore[reportAttributeAccessIssue]
-        missing = sorted(info["missing_keys"])
-        if missing:
-            raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
-        model.read_lists(path)
-        return (model, info) if output_loading_info else model
-
-
-def write_code(directory: str | os.PathLike[str]) -> str:
-    """Write the file of code into a folder; return its path."""
-    path = Path(directory) / CODE_NAME
-    with atomic_file(path) as temp_path:
-        Path(temp_path).write_text(_CODE, encoding="utf-8")
-    return str(path)
-
-
-def convertible(model: AnyModel) -> PretrainedBiLM:
-    """Return a model; InputError for one that cannot be converted."""
-    source = as_modules(model)
-    if source.config.lexicon is not None:
-        raise InputError(
-            "A model with lists of characters and words (ELMoForManyLangs) cannot be converted to "
-            "transformers; elmokit.Embedder and elmokit.ELMo read it."
-        )
-    return source
-
-
-class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
+class ElmoTokenizer(OwnTokenizer):
     """Text or words to the ids of an `ElmoModel`: a row of characters (C) for every token.
 
     A string is split by the tokenizer of the model's training text; in a list (with
@@ -104,9 +43,6 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         vocab_file: ``vocab.txt`` of a word-input model.
     """
 
-    vocab_files_names = {"vocab_file": "vocab.txt"}  # noqa: RUF012 (as in transformers)
-    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
-
     def __init__(
         self,
         char_vocab: dict[str, Any] | None = None,
@@ -116,15 +52,11 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
     ) -> None:
         kwargs.pop("auto_map", None)
         text = from_dict(CharVocabConfig, char_vocab or {}, source="`char_vocab`")
-        splitter = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
-        self._chars = CharVocab(text)
-        self._words = None
+        self._chars, self._words = CharVocab(text), None
         if vocab_file is not None:
             self._words = WordVocab.read(Path(vocab_file), advice=COPY_AGAIN)
-        self._splitter = NormalizingTokenizer(build_tokenizer(splitter), text.normalization)
-        kwargs["pad_token"] = _PAD
-        settings = {"char_vocab": to_dict(text), "tokenizer": to_dict(splitter)}
-        super().__init__(**settings, **kwargs)
+        kwargs |= {"char_vocab": to_dict(text), "pad_token": PAD}
+        super().__init__(tokenizer=self._set_splitter(tokenizer, text.normalization), **kwargs)
 
     @classmethod
     def from_elmokit(cls, model: AnyModel = None) -> "ElmoTokenizer":
@@ -137,21 +69,17 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
 
     @property
     def vocab_size(self) -> int:
-        """Distinct ids without padding: words, or bytes and marks."""
         return NUM_CHARS if self._words is None else len(self._words)
 
     def get_vocab(self) -> dict[str, int]:
-        """Return the ids of words, for a word-input model; characters have no names."""
         words = [] if self._words is None else self._words.words
-        return {_PAD: 0, **{word: number for number, word in enumerate(words, 1)}}
+        return {PAD: 0, **{word: number for number, word in enumerate(words, 1)}}
 
     def tokenize(self, text: str, **_: Any) -> list[str]:
-        """Split text into words, as the training text was split."""
         return next(split_sentences([text], self._splitter.tokenize))
 
     def convert_tokens_to_ids(self, tokens: str | Sequence[str]) -> Any:
-        """Return the ids of one word or of several."""
-        if tokens == _PAD:
+        if tokens == PAD:
             return 0
         return self._ids([tokens])[0] if isinstance(tokens, str) else self._ids(tokens)
 
@@ -169,7 +97,6 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[Any], token_ids_1: list[Any] | None = None
     ) -> list[Any]:
-        """Add the sentence's boundaries to the ids of words."""
         if token_ids_1 is not None:
             raise InputError(_ONE_SENTENCE)
         begin, end = self._boundaries()
@@ -181,7 +108,6 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
         token_ids_1: list[Any] | None = None,
         already_has_special_tokens: bool = False,
     ) -> list[int]:
-        """Return 1 for each boundary and 0 for each word."""
         if not already_has_special_tokens:
             return [1, *[0] * len(token_ids_0), 1]
         boundaries = self._boundaries()
@@ -223,7 +149,9 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
             for name, values in encoded.items():
                 batch.setdefault(name, []).append(values)
             if return_offsets_mapping:
-                places.append(_places(words, raw))
+                is_text = isinstance(raw, str)  # offsets of given words are in themselves
+                spans = self._places(words, raw) if is_text else [(0, len(w)) for w in words]
+                places.append(spans)
         length, padding = options.get("max_length"), padding_strategy.value
         padded = dict(self.pad(batch, padding=padding, max_length=length, **pad_options))
         # `pad` knows nothing of words: their numbers are padded to the length that it chose
@@ -260,32 +188,3 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
 
     def _decode(self, token_ids: Any, *_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError("ids of ELMo are rows of bytes of words; keep the words instead")
-
-    def save_vocabulary(
-        self, save_directory: str, filename_prefix: str | None = None
-    ) -> tuple[str, ...]:
-        """Write ``vocab.txt`` of a word-input model; return the paths written."""
-        if self._words is None:
-            return ()
-        name = self.vocab_files_names["vocab_file"]
-        path = Path(save_directory) / (f"{filename_prefix}-{name}" if filename_prefix else name)
-        self._words.write(path)
-        return (str(path),)
-
-    def save_pretrained(
-        self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
-    ) -> tuple[str, ...]:
-        """Write settings, vocabulary and the file of code."""
-        self._auto_map = {"AutoTokenizer": [f"{Path(CODE_NAME).stem}.ElmoTokenizer", None]}
-        saved = super().save_pretrained(save_directory, *args, **kwargs)
-        return (*saved, write_code(save_directory))
-
-
-def _places(words: Sequence[str], text: GivenSentence) -> Sequence[tuple[int, int]]:
-    """Return ``[start, end)`` of words in their text; of words that were given, in themselves."""
-    if not isinstance(text, str):
-        return [(0, len(word)) for word in words]
-    offsets = align(words, text)
-    if offsets is None:
-        raise InputError(f"The tokenizer's words are not in {text!r:.60}: they have no offsets.")
-    return offsets

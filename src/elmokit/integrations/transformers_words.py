@@ -7,39 +7,33 @@ word by its characters. Ids: 0 is padding, 1 to V the vocabulary, then the 256 b
 
 # pyright: reportMissingImports=false
 
-import os
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from elmokit.bilm.config import Direction
-from elmokit.config import from_dict, to_dict
+from elmokit.config import to_dict
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.temporary import scratch_directory
 from elmokit.integrations.shared import AnyModel
-from elmokit.integrations.transformers_tokenizer import CODE_NAME, OwnCode, convertible, write_code
-from elmokit.text.alignment import align
+from elmokit.integrations.transformers_base import PAD, OwnTokenizer, convertible
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.spelling import END_OF_WORD
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import COPY_AGAIN, UNKNOWN_WORD, WordVocab
 from elmokit.weights.model_files import VOCAB_NAME
 
 try:
-    from transformers import BatchEncoding, PreTrainedTokenizer
+    from transformers import BatchEncoding
 except ImportError as error:
     raise MissingExtraError("transformers", extra="transformers") from error
 
 NUM_BYTES = 256
-_PAD = "<pad>"
 _BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(NUM_BYTES)]
 _BYTE_TOKENS[END_OF_WORD] = "</w>"
 _BYTES = {token: byte for byte, token in enumerate(_BYTE_TOKENS)}
 
 
-class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
+class ElmoWordTokenizer(OwnTokenizer):
     """Text to the tokens of an `ElmoForCausalLM`; boundaries are added where the text has none.
 
     Args:
@@ -48,9 +42,6 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
         normalization: Its normalization profile.
         direction: ``backward`` turns sentences round.
     """
-
-    vocab_files_names = {"vocab_file": VOCAB_NAME}  # noqa: RUF012 (as in transformers)
-    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
 
     def __init__(
         self,
@@ -62,15 +53,12 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
     ) -> None:
         kwargs.pop("auto_map", None)
         self._words = WordVocab.read(vocab_file, advice=COPY_AGAIN)
-        splitter = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
-        self._splitter = NormalizingTokenizer(build_tokenizer(splitter), normalization)
+        splitter = self._set_splitter(tokenizer, normalization)
         self._is_forward = direction == "forward"
         bounds = (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD)
         kwargs["bos_token"], kwargs["eos_token"] = bounds if self._is_forward else bounds[::-1]
-        kwargs |= {"unk_token": UNKNOWN_WORD, "pad_token": _PAD}
-        super().__init__(
-            tokenizer=to_dict(splitter), normalization=normalization, direction=direction, **kwargs
-        )
+        kwargs |= {"unk_token": UNKNOWN_WORD, "pad_token": PAD, "tokenizer": splitter}
+        super().__init__(normalization=normalization, direction=direction, **kwargs)
 
     @classmethod
     def from_elmokit(
@@ -89,12 +77,10 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
 
     @property
     def vocab_size(self) -> int:
-        """Ids: padding, words and bytes."""
         return 1 + len(self._words) + NUM_BYTES
 
     def get_vocab(self) -> dict[str, int]:
-        """Return the id of every token."""
-        tokens = (_PAD, *self._words.words, *_BYTE_TOKENS)
+        tokens = (PAD, *self._words.words, *_BYTE_TOKENS)
         return {token: number for number, token in enumerate(tokens)}
 
     def _tokenize(self, text: str, **_: Any) -> list[str]:
@@ -109,7 +95,7 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
         return tokens
 
     def _convert_token_to_id(self, token: str) -> int:
-        if token == _PAD:
+        if token == PAD:
             return 0
         if token in self._words:
             return self._words.word_id(token)
@@ -117,12 +103,11 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
 
     def _convert_id_to_token(self, index: int) -> str:
         if index == 0:
-            return _PAD
+            return PAD
         byte = index - 1 - len(self._words)
         return self._words.words[index - 1] if byte < 0 else _BYTE_TOKENS[byte]
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        """Join words by spaces, in the order of the text; spelled ones are whole again."""
         words = [word for word, _ in _whole_words(tokens)]
         return " ".join(words if self._is_forward else reversed(words))
 
@@ -147,9 +132,7 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
         words = _whole_words(tokens)
         if not self._is_forward:
             words.reverse()
-        offsets = align([word for word, _ in words], text)
-        if offsets is None:
-            raise InputError(f"The tokenizer's words are not in {text!r:.60}: no offsets.")
+        offsets = self._places([word for word, _ in words], text)
         spans = [[span] * count for (_, count), span in zip(words, offsets, strict=True)]
         ordered = chain.from_iterable(spans if self._is_forward else reversed(spans))
         # from the end that truncation keeps
@@ -172,24 +155,6 @@ class ElmoWordTokenizer(OwnCode, PreTrainedTokenizer):
         if ids[:1] != [begin]:
             ids.insert(0, begin)
         return ids if ids[-1] == end else [*ids, end]
-
-    def save_vocabulary(
-        self, save_directory: str, filename_prefix: str | None = None
-    ) -> tuple[str, ...]:
-        """Write ``vocab.txt``; return its path."""
-        path = Path(save_directory) / (
-            f"{filename_prefix}-{VOCAB_NAME}" if filename_prefix else VOCAB_NAME
-        )
-        self._words.write(path)
-        return (str(path),)
-
-    def save_pretrained(
-        self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
-    ) -> tuple[str, ...]:
-        """Write settings, vocabulary and the file of code."""
-        self._auto_map = {"AutoTokenizer": [f"{Path(CODE_NAME).stem}.ElmoWordTokenizer", None]}
-        saved = super().save_pretrained(save_directory, *args, **kwargs)
-        return (*saved, write_code(save_directory))
 
 
 def _whole_words(tokens: list[str]) -> list[tuple[str, int]]:

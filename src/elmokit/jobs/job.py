@@ -9,8 +9,9 @@ none, refuse everything else and say what differs. Without it, a directory with 
 """
 
 import logging
+import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,7 +118,7 @@ class Job:
             self.pieces.folder.rmdir()
         for name in (METRICS_FILE, RUN_FILE):
             (self.directory / name).unlink(missing_ok=True)
-        if was_begun and any(not path.name.startswith(".") for path in self.directory.iterdir()):
+        if was_begun and _visible(self.directory):
             self.prepare()
 
     def take(self, *, resume: bool, overwrite: bool) -> None:
@@ -130,40 +131,35 @@ class Job:
                 f"neither continues nor replaces. Continue it with `elmokit {holder} … -o "
                 f"{quoted(directory)} --resume`, {advice}."
             )
-        if not (directory / RUN_FILE).exists():
-            self._refuse_other_files()
+        if not is_begun(directory):
+            others = _visible(directory)
+            if others and not (directory / MARK).exists():
+                raise FileExistsError(
+                    f"{directory} is not empty (it holds {others[0]!r}) and holds no job of "
+                    "elmokit. Choose a new or an empty directory."
+                )
             return
         self.record = _read_record(directory)
         if overwrite:
             self.forget()
-        elif not resume:
+            return
+        if not resume:
             raise FileExistsError(
                 f"{directory} already holds this job. Add --resume to continue it, {advice}."
             )
-        else:
-            advice = f"Resume with the job's own settings and files, {advice}."
-            self.identity.refuse_changes(self.record, directory / RUN_FILE, advice)
-            if self.pieces.latest is None and self._has_result:
-                raise FileExistsError(
-                    f"{directory} holds a finished result, but nothing in {self.pieces.folder} to "
-                    "go on from. Use the result as it is, or choose another directory."
-                )
-            if self.pieces.latest is None:
-                log.warning("nothing saved in %s: starting from the beginning", directory)
+        advice = f"Resume with the job's own settings and files, {advice}."
+        self.identity.refuse_changes(self.record, directory / RUN_FILE, advice)
+        if self.pieces.latest is None and self._has_result:
+            raise FileExistsError(
+                f"{directory} holds a finished result, but nothing in {self.pieces.folder} to "
+                "go on from. Use the result as it is, or choose another directory."
+            )
+        if self.pieces.latest is None:
+            log.warning("nothing saved in %s: starting from the beginning", directory)
 
     @property
     def _has_result(self) -> bool:
         return bool(self.result_name) and (self.directory / self.result_name).exists()
-
-    def _refuse_other_files(self) -> None:
-        if (self.directory / MARK).exists():
-            return
-        others = sorted(p.name for p in self.directory.iterdir() if not p.name.startswith("."))
-        if others:
-            raise FileExistsError(
-                f"{self.directory} is not empty (it holds {others[0]!r}) and holds no job of "
-                "elmokit. Choose a new or an empty directory."
-            )
 
     def end_early(self, error: BaseException, *, overwrite: bool) -> None:
         """Say what is safe; a job that has saved nothing leaves no record to stumble over."""
@@ -192,11 +188,9 @@ def open_job(
 ) -> Iterator[Job]:
     """Hold a directory, which is made if necessary, for a job that is new or to be resumed.
 
-    After an error the directory is as it was if nothing of the job was saved.
-
-    ``identity`` is what must be the same when it is resumed; ``overwrite`` removes an earlier job,
-    whatever it was. ``pieces`` are what the job saves (none: checkpoints), ``result_name`` the file
-    that tells a finished result, which only pieces let go on.
+    ``overwrite`` removes an earlier job, whatever it was. ``pieces`` are what the job saves (none:
+    checkpoints), ``result_name`` the file that tells a finished result, which only pieces let go
+    on. After an error the directory is as it was if nothing of the job was saved.
     """
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(
@@ -216,13 +210,14 @@ def open_job(
             job.end_early(error, overwrite=overwrite)
             raise
         finally:
-            if not job.record and job.pieces.latest is None:
-                _unmark_empty(directory)
+            if not job.record and job.pieces.latest is None and not _visible(directory):
+                (directory / MARK).unlink(missing_ok=True)
 
 
-def _unmark_empty(directory: Path) -> None:
-    if directory.exists() and all(path.name.startswith(".") for path in directory.iterdir()):
-        (directory / MARK).unlink(missing_ok=True)
+def _visible(directory: Path) -> list[str]:
+    """Return the names of files that are not hidden."""
+    names = os.listdir(directory) if directory.exists() else []
+    return sorted(name for name in names if not name.startswith("."))
 
 
 def is_begun(directory: Path) -> bool:
@@ -233,17 +228,9 @@ def is_begun(directory: Path) -> bool:
 def command_of(directory: Path) -> str | None:
     """Return the command whose job is in a directory; None if none is, or it does not say."""
     mark = directory / MARK
-    if not is_begun(directory):
-        return (mark.read_text(encoding="utf-8") or None) if mark.is_file() else None
-    record = _read_record(directory)
-    return record.get("command") or _command_by_settings(record["config"])
-
-
-def _command_by_settings(settings: Mapping[str, Any]) -> str:
-    """Return the command of a record that does not name it, as before version 0.2."""
-    if "task" in settings:
-        return "train"
-    return "pretrain" if "model" in settings else "finetune"
+    if is_begun(directory):
+        return _read_record(directory).get("command")
+    return (mark.read_text(encoding="utf-8") or None) if mark.is_file() else None
 
 
 def _read_record(directory: Path) -> dict[str, Any]:

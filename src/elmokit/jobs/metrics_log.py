@@ -4,12 +4,11 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError
+from elmokit.field_checks import is_number
 from elmokit.files.atomic import atomic_file, named
 from elmokit.files.json_files import jsonable, parse_json
 
@@ -63,11 +62,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 def _row(line: bytes, path: Path, number: int) -> dict[str, Any]:
     where, advice = f"{path}, line {number}", "Remove the line, or start a new run."
-    row = parse_json(line, source=where, advice=advice)
-    parse_record(_Step, known_part(_Step, row), source=where, advice=advice)
+    row = parse_json(line, source=where, advice=advice, required=["step"])
+    if not is_number(row["step"], whole=True):
+        raise FormatError(f"{where}: `step` must be a whole number. {advice}")
     return row
-
-
-@dataclass(frozen=True)
-class _Step:
-    step: int

@@ -4,8 +4,7 @@
     interface.py  structures, functions and constants, parsed from it
     prebuilt.py   libraries that came with a wheel, one for each type of processor
     build.py      loads them, or compiles and caches others
-    library.py    calls a loaded library; buffers.py: the memory that it reads and writes
-    inference.py  training.py  the two libraries
+    library.py    calls a loaded library, for inference; training.py: for training
     layers.py     packed layers, for inference
 
 Without either, or with ``ELMOKIT_NATIVE=0``, the callers use NumPy, or PyTorch in training.

@@ -13,7 +13,6 @@ import os
 import platform
 import shlex
 import shutil
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -57,9 +56,8 @@ def load_library(name: str) -> ctypes.CDLL | None:
         try:
             path = find(name)
             if path is not None:
-                library = ctypes.CDLL(str(path))
                 log.debug("%s kernels: %s%s", name, path, problem and f", because {problem}")
-                return library
+                return ctypes.CDLL(str(path))
         except (OSError, RuntimeError, ValueError, LookupError, TypeError) as error:
             problem = f"{problem}; {error}".removeprefix("; ")
     say_once(f"{INSTEAD}: {problem}", logging.WARNING)
@@ -95,10 +93,8 @@ def find_compiled(name: str) -> Path:
             f"{reason}: code that others could have put there is not loaded. Make it yours alone "
             "(chown, chmod go-w), or set XDG_CACHE_HOME to a directory of your own."
         )
-    depends_on = (
-        read_interface(name).source, compiler, os.stat(compiler[0]).st_mtime, FLAGS, NATIVE_FLAGS,
-        _processor(),
-    )  # fmt: skip
+    made_by = compiler, os.stat(compiler[0]).st_mtime, FLAGS, NATIVE_FLAGS, _processor()
+    depends_on = (read_interface(name).source, *made_by)
     key = f"{name}-{_digest(repr(depends_on).encode())}"
     for path in sorted(directory.resolve().glob(f"{key}-*.so")):
         with suppress(FileNotFoundError):  # another process removed it meanwhile
@@ -137,31 +133,19 @@ def _compiler() -> tuple[str, ...] | None:
 
 def _compile(name: str, compiler: tuple[str, ...], target: Path) -> None:
     """Compile a library with the first set of flags that the compiler accepts."""
-    import signal
     import subprocess
 
     errors: list[str] = []
     source = ("-I", str(SOURCE_DIR), str(SOURCE_DIR / f"{name}.c"))
-    deadline = time.monotonic() + COMPILER_SECONDS
     for native in NATIVE_FLAGS:
-        process = subprocess.Popen(
-            [*compiler, *FLAGS, *native, *source, "-o", str(target), "-lm"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
-            start_new_session=True,
-        )  # fmt: skip
+        command = [*compiler, *FLAGS, *native, *source, "-o", str(target), "-lm"]
         try:
-            errors.append(process.communicate(timeout=deadline - time.monotonic())[1])
-        except BaseException as error:  # also Ctrl-C: the compiler ends with its children
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise TimeoutError(
-                    f"{shlex.join(compiler)} did not finish within {COMPILER_SECONDS} s. Set CC to "
-                    "another compiler."
-                ) from None
-            raise
+            process = subprocess.run(command, capture_output=True, timeout=COMPILER_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"{error}. Set CC to another compiler.") from error
         if process.returncode == 0:
             return
+        errors.append(process.stderr.decode(errors="replace"))
     raise OSError(f"{shlex.join(compiler)} refused the kernels: {errors[0][:500]}")
 
 

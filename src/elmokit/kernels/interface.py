@@ -35,7 +35,6 @@ class Interface:
 
 @functools.cache
 def read_interface(name: str) -> Interface:
-    """Parse the source of a library."""
     source = "".join(_read_with_includes(SOURCE_DIR / f"{name}.c", []))
     code = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
     structures: dict[str, type[Structure]] = {}

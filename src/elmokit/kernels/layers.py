@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.kernels.inference import Kernels
-from elmokit.kernels.library import Kind, group_size
+from elmokit.kernels.library import Kernels, Kind, group_size
 from elmokit.kernels.packed_matrix import (
     PackedMatrix,
     from_bf16,
@@ -24,16 +23,13 @@ _NEVER = -1e30  # bias of padding columns of a softmax
 
 
 class ScratchBuffers(threading.local):
-    """Reused memory for intermediate values: fresh memory costs as much as computing.
-
-    A `take` invalidates what the last `take` of the same name in the same thread returned.
-    """
+    """Reused memory for intermediate values: fresh memory costs as much as computing."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, np.ndarray] = {}
 
     def take(self, name: str, *shape: int) -> np.ndarray:
-        """Return an uninitialized fp32 buffer."""
+        """Return an fp32 buffer, which the next `take` of this name in this thread overwrites."""
         count = math.prod(shape)
         buffer = self._buffers.get(name)
         if buffer is None or len(buffer) < count:
@@ -42,12 +38,10 @@ class ScratchBuffers(threading.local):
 
 
 def fp32_empty(*shape: int) -> np.ndarray:
-    """Return an array without values."""
     return np.empty(shape, np.float32)
 
 
 def int32_empty(*shape: int) -> np.ndarray:
-    """Return an array without values."""
     return np.empty(shape, np.int32)
 
 
@@ -77,7 +71,8 @@ class PackedLinear:
         rows, matrix = len(x), self._matrix
         converted = matrix.kind != "fp32"
         groups = int32_empty(rows, matrix.num_groups) if converted else None
-        self._kernels.call(  # addresses, because rows need not be contiguous
+        # addresses, because rows need not be contiguous
+        self._kernels.call(
             "linear", self._fixed, x=x.ctypes.data, out=out.ctypes.data, rows=rows,
             x_stride=x.strides[0] // 4, out_stride=out.strides[0] // 4, groups=groups,
             scales=fp32_empty(rows),
@@ -88,9 +83,7 @@ class PackedLinear:
 class PackedCharCNN:
     """Character embedding, convolutions, maximum and activation of `elmokit.bilm.char_cnn`.
 
-    ``activation`` is ``"relu"`` or ``"tanh"``. The kind int8 computes in bf16; odd E, in fp32.
-    Without instructions for bf16, its values are multiplied as fp32: the same bits, three times as
-    fast.
+    The kind int8 computes in bf16; odd E, in fp32.
     Shape: embedding (ids, E); convolutions: (count, E, width) and (count,) of each width.
     """
 
@@ -107,6 +100,7 @@ class PackedCharCNN:
     ) -> None:
         self._kernels = kernels
         is_rounded = kind != "fp32" and embedding.shape[1] % 2 == 0
+        # without instructions for bf16, multiplying its values as fp32 gives the same bits faster
         self._kind: Kind = "bf16" if is_rounded and "bf16" in kernels.quick_kinds else "fp32"
         rounded = np.array(embedding, dtype=np.float32)
         if is_rounded:
@@ -159,12 +153,8 @@ class PackedCharCNN:
 class PackedLSTM:
     """One layer and direction of `elmokit.bilm.lstmp.LSTMP` over packed steps.
 
-    Args:
-        kernels: The library.
-        weights: Input, recurrent, bias (with forget offset), projection (None where D = H).
-        config: `LSTMConfig` with the fields of the C structure ``lstm_cell``.
-        kind: Type of the packed weights.
-        buffers: May be shared with other layers.
+    ``weights`` are input, recurrent, bias (with forget offset), projection (None where D = H);
+    ``buffers`` may be shared with other layers.
     """
 
     def __init__(
@@ -208,17 +198,14 @@ class PackedLSTM:
         """Copy to the kernel's layout: (B, H) -> (H / VL, B, VL)."""
         padding = self._padded_cell_dim - self._cell_dim
         wide = np.pad(cell, ((0, 0), (0, padding))) if padding else cell
-        return np.ascontiguousarray(
-            wide.reshape(len(cell), self._padded_cell_dim // self._length, self._length).swapaxes(
-                0, 1
-            )
-        )
+        shape = (len(cell), self._padded_cell_dim // self._length, self._length)
+        pieces = wide.reshape(shape)  # (B, H / VL, VL)
+        return np.ascontiguousarray(pieces.swapaxes(0, 1))
 
     def unpack_cell(self, cell: np.ndarray) -> np.ndarray:
         """Return the cell as (B, H)."""
-        return cell.swapaxes(0, 1).reshape(cell.shape[1], self._padded_cell_dim)[
-            :, : self._cell_dim
-        ]
+        wide = cell.swapaxes(0, 1).reshape(cell.shape[1], self._padded_cell_dim)
+        return wide[:, : self._cell_dim]
 
     def __call__(
         self,
@@ -230,15 +217,11 @@ class PackedLSTM:
         skip: bool = False,
         targets: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Advance ``hidden`` and ``cell`` in place; return the outputs (P, D).
+        """Advance ``hidden`` and ``cell`` in place over ``x`` (P, X); return the outputs (P, D).
 
-        Args:
-            x: (P, input dim), contiguous.
-            num_rows: int64, active rows of each step, never rising; their sum is P.
-            hidden: (B, D), contiguous.
-            cell: From `pack_cell`.
-            skip: Add ``x``, of width D, to the outputs.
-            targets: int64 (P,) addresses to which the D values are also written; 0: none.
+        ``num_rows`` are the active rows of each step, never rising; their sum is P. ``skip`` adds
+        ``x`` to the outputs; ``targets`` are int64 (P,) addresses to which the D values are also
+        written; 0: none.
         """
         rows, positions = len(hidden), int(num_rows.sum())
         out = fp32_empty(positions, self._dim)
@@ -268,9 +251,8 @@ class PackedLSTM:
 class PackedLogSumExp:
     """``(x @ weight.T + bias).logsumexp(1)`` in one pass that stores no scores.
 
-    The bits of a row depend neither on other rows nor on threads. Products use ``kind``;
-    exponentials and sums are fp32, in two levels, so that the many small terms of a large
-    vocabulary are not lost. Shape: weight (N, K), bias (N,).
+    Products use ``kind``; exponentials and sums are fp32, in two levels, so that the many small
+    terms of a large vocabulary are not lost. Shape: weight (N, K), bias (N,).
     """
 
     def __init__(self, kernels: Kernels, weight: np.ndarray, bias: np.ndarray, kind: Kind) -> None:
@@ -285,23 +267,15 @@ class PackedLogSumExp:
     def __call__(self, x: np.ndarray, targets: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Compute (R, K) -> (R,).
 
-        Args:
-            x: Contiguous fp32.
-            targets: A score of each row, in fp32 (R,), that takes the place of its product, so that
-                it is never above the logsumexp.
-            columns: int32 (R,): its column; -1: none.
+        ``targets`` (R,) take the place of the products in ``columns`` (R,), so that they are never
+        above the logsumexp; column -1: none.
         """
         return self._run(x, targets, columns, {})[0]
 
     def with_others(
         self, x: np.ndarray, targets: np.ndarray, columns: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Compute three figures of every row in the same pass. Takes the arguments of a call.
-
-        Returns:
-            The logsumexp, with the same bits; the mean score under the softmax; the number of
-            scores above the row's target. Each (R,).
-        """
+        """Return logsumexp, mean score under the softmax, and number of scores above the target."""
         num_rows, lanes = len(x), self._kernels.vector_length
         moments, moment_totals = (np.zeros((num_rows, lanes), np.float32) for _ in range(2))
         above = np.zeros((num_rows, lanes), np.int32)

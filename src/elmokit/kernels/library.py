@@ -5,6 +5,7 @@ uint16 there.
 """
 
 import ctypes
+import functools
 import sys
 from collections.abc import Sequence
 from ctypes import Structure, byref, c_int64, c_void_p
@@ -12,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from elmokit.kernels.interface import Interface
+from elmokit.kernels.build import load_library
+from elmokit.kernels.interface import Interface, read_interface
 from elmokit.kernels.threads import get_num_threads
 
 Kind = Literal["fp32", "bf16", "int8"]
@@ -31,7 +33,6 @@ _TYPED: Any = object()
 
 
 def group_size(kind: Kind) -> int:
-    """Return the number of values in 32 bits."""
     return {"fp32": 1, "bf16": 2, "int8": 4}[kind]
 
 
@@ -77,10 +78,7 @@ class Library:
         _share_threads(library)
 
     def call(self, name: str, fixed: Structure | None = None, /, **arguments: Any) -> None:
-        """Run ``elmokit_<name>`` on `get_num_threads` threads; arguments as for `structure`.
-
-        ``fixed`` are further arguments, from `arguments`.
-        """
+        """Run ``elmokit_<name>``; ``fixed`` are further arguments, from `arguments`."""
         function, structure = self._calls[name]
         call = structure() if fixed is None else structure.from_buffer_copy(fixed)
         self._fill(call, arguments)
@@ -105,11 +103,9 @@ class Library:
         return self.structure(name, **{field: getattr(config, field) or 0 for field in fields})
 
     def type_of(self, kind: Kind) -> int:
-        """Return the number that C has for a type."""
         return self.constants[kind.upper()]
 
     def array(self, items: list[Any]) -> Any:
-        """Return a C array of structures, for a pointer field."""
         kind: Any = type(items[0])
         return (kind * len(items))(*items)
 
@@ -133,11 +129,31 @@ class Library:
         return function()
 
 
-def _share_threads(library: ctypes.CDLL) -> None:
-    """Let kernels run on PyTorch's threads, if it is there and has GNU's OpenMP.
+class Kernels(Library):
+    """The library of inference."""
 
-    PyTorch's threads busy-wait for milliseconds after parallel work and would compete with others.
-    """
+    def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
+        super().__init__(library, interface)
+        self.has_matrix_unit = bool(self._ask("has_tiles"))
+        """Whether bf16 and int8 products use the processor's matrix unit (AMX)."""
+        self.has_quick_bf16 = bool(self._ask("has_quick_bf16"))
+        """Whether products in bf16 are faster than in fp32."""
+        instructions = self._ask("instructions")
+        self.quick_kinds = {"fp32"} | {
+            kind for kind in ("bf16", "int8") if instructions >> self.type_of(kind) & 1
+        }
+        """Kinds for which this processor has multiply instructions."""
+
+
+@functools.cache
+def load_kernels() -> Kernels | None:
+    """Return the kernels of inference, or None where they cannot be compiled (logged)."""
+    library = load_library("inference")
+    return None if library is None else Kernels(library, read_interface("inference"))
+
+
+def _share_threads(library: ctypes.CDLL) -> None:
+    """Let kernels run on PyTorch's threads, if it is there and has GNU's OpenMP."""
     torch = sys.modules.get("torch")
     if torch is None:
         return

@@ -26,11 +26,9 @@ class PackedMatrix:
 
     @property
     def num_groups(self) -> int:
-        """32-bit groups of K."""
         return self.values.shape[1]
 
     def argument(self, kernels: Library) -> Structure:
-        """Return the C structure."""
         return kernels.structure(
             "matrix", type=kernels.type_of(self.kind), num_panels=self.values.shape[0],
             num_groups=self.num_groups, values=self.values, scale=self.scale, offset=self.offset,
@@ -38,10 +36,10 @@ class PackedMatrix:
 
 
 def pack_matrix(kernels: Library, weight: np.ndarray, kind: Kind) -> PackedMatrix:
-    """Pack a matrix for products ``x @ weight.T``.
+    """Pack a matrix (N, K) for products ``x @ weight.T``.
 
-    int8 stores each row of ``weight`` as multiples of 1/127 of its largest absolute value. A row
-    with a non-finite value gives NaN. Shape: weight (N, K).
+    int8 stores each row as multiples of 1/127 of its largest absolute value; a row with a
+    non-finite value gives NaN.
     """
     group, panel = group_size(kind), kernels.panel_width
     rows, inner = weight.shape

@@ -108,7 +108,6 @@ def _variants_here() -> tuple[Variant, ...]:
 
 
 def _instructions() -> frozenset[str]:
-    """Return the names of this processor's instructions."""
     info = Path("/proc/cpuinfo")
     if not info.is_file():
         features = ASKED.get(platform.system(), {})

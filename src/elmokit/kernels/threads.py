@@ -11,10 +11,7 @@ _wanted: int | None = None
 
 
 def get_num_threads() -> int:
-    """Return the number of threads that compute.
-
-    PyTorch's setting counts where it is imported, so that its users need no second one.
-    """
+    """Return the number of threads that compute."""
     global _wanted
     torch = _torch()
     if torch is None:
@@ -26,7 +23,6 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(number: int) -> None:
-    """Set the number of threads of the whole process."""
     global _wanted
     torch = _torch()
     if torch is None:

@@ -11,7 +11,6 @@ import logging
 import torch
 from torch import Tensor
 
-from elmokit.kernels.buffers import fp32_empty, int32_empty
 from elmokit.kernels.build import load_library, say_once
 from elmokit.kernels.interface import Interface, read_interface
 from elmokit.kernels.library import Kind, Library, group_size
@@ -21,6 +20,17 @@ log = logging.getLogger(__name__)
 
 KINDS: dict[torch.dtype, Kind] = {torch.float32: "fp32", torch.bfloat16: "bf16"}
 """Types of training."""
+
+
+# Whatever PyTorch's default type and device are, the kernels read and write fp32 on the CPU.
+
+
+def fp32_empty(*shape: int) -> Tensor:
+    return torch.empty(*shape, dtype=torch.float32, device="cpu")
+
+
+def fp32_zeros(*shape: int) -> Tensor:
+    return torch.zeros(*shape, dtype=torch.float32, device="cpu")
 
 
 def check_ids(ids: Tensor, *, lowest: int, highest: int, what: str) -> None:
@@ -53,7 +63,7 @@ class TrainingKernels(Library):
         columns, inner = reversed(weight.shape) if transposed else weight.shape
         kind, panel = KINDS[dtype], self.panel_width
         num_panels, num_groups = -(-columns // panel), -(-inner // group_size(kind))
-        values = int32_empty(num_panels, num_groups, panel)
+        values = torch.empty(num_panels, num_groups, panel, dtype=torch.int32, device="cpu")
         self.call(
             "pack", source=weight, columns=columns, inner=inner, is_transposed=transposed,
             blocks=blocks, to=values, type=self.types[dtype],

@@ -50,8 +50,7 @@ class BootstrapTest:
     """Lower end of the interval with `CONFIDENCE`; none: nothing varies over units and seeds."""
     high: float | None
     p_value: float
-    """``2 (r + 1) / (R + 1)``: r of R rounds were not on the observed side of 0; at most 1.
-    Where nothing varies, at least 2 to the power of 1 minus the number of units."""
+    """``2 (r + 1) / (R + 1)``: r of R rounds were not on the observed side of 0; at most 1."""
 
 
 def bootstrap_gain(
@@ -62,15 +61,10 @@ def bootstrap_gain(
     num_rounds: int = NUM_ROUNDS,
     seed: int,
 ) -> BootstrapTest:
-    """Test whether a gain differs from 0, or from another gain on the same units.
+    """Test whether a gain differs from 0, or from another gain on the same units (``minus``).
 
-    Args:
-        gain: The runs that are compared. The conditions may have different numbers of seeds, which
-            are not paired, and each has a variance over seeds of its own.
-        minus: Runs of another gain, such as that with all labels, which is subtracted.
-        score: From summed counts to the score.
-        num_rounds: Rounds of the bootstrap.
-        seed: Of the draws.
+    The conditions may have different numbers of seeds, which are not paired, and each has a
+    variance over seeds of its own.
     """
     gains = [gain] if minus is None else [gain, minus]
     num_units = gain.new.shape[1]
@@ -129,11 +123,9 @@ def _seed_errors(
     observed: list[Counts], resampled: list[Counts], num_units: int,
     generator: np.random.Generator, *, new_is_fixed: bool,
 ) -> Counts:  # fmt: skip
-    """Draw the error that the seeds of two conditions add to the difference of their means.
-
-    Each condition has a variance of its own, and their sum the degrees of freedom of Welch and
-    Satterthwaite, fewer with two seeds; a condition with one seed takes the variance of the other.
-    """
+    """Draw the error that the seeds of two conditions add to the difference of their means."""
+    # Each condition has a variance of its own, and their sum the degrees of freedom of Welch and
+    # Satterthwaite; a condition with one seed takes the variance of the other.
     counts = np.array([len(scores) for scores in observed])
     known = counts > 1
     if not known.any():  # one seed each: its variance is unknown

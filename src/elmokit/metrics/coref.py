@@ -19,14 +19,10 @@ _Sets = Sequence[frozenset[Mention]]
 
 
 def count_clusters(predicted: Sequence[Clusters], gold: Sequence[Clusters]) -> Counts:
-    """Compare the clusters of documents.
+    """Return numerator and denominator of precision and of recall for each of `MEASURES`: (N, 12).
 
     Mentions may nest and overlap; each is in one cluster of its document at most. A mention
     repeated within a cluster counts once.
-
-    Returns:
-        A row per document: for each of `MEASURES`, numerator and denominator of precision and of
-        recall (12).
     """
     rows = np.zeros((len(gold), 12))
     for row, (guess, truth) in enumerate(zip(predicted, gold, strict=True)):
@@ -40,17 +36,10 @@ def count_clusters(predicted: Sequence[Clusters], gold: Sequence[Clusters]) -> C
     return rows
 
 
-def precision_and_recall_of(totals: Counts) -> tuple[Counts, Counts]:
-    """Return both in percent from summed rows of `count_clusters`: (..., 12) -> 2 (..., 3)."""
-    return (
-        percent(totals[..., 0::4], totals[..., 1::4]),
-        percent(totals[..., 2::4], totals[..., 3::4]),
-    )
-
-
 def f1s_of(totals: Counts) -> Counts:
     """Return the F1 of each measure in percent: (..., 12) -> (..., 3)."""
-    precision, recall = precision_and_recall_of(totals)
+    precision = percent(totals[..., 0::4], totals[..., 1::4])
+    recall = percent(totals[..., 2::4], totals[..., 3::4])
     return percent(2 * precision * recall, precision + recall) / 100
 
 

@@ -42,11 +42,9 @@ class ChangeFigures:
 def within_word_whitening(
     samples: Iterable[Float[np.ndarray, "N E"]],
 ) -> Float[np.ndarray, "E E"]:
-    """Return what whitens the uses of words, from all occurrences of each word.
-
-    The covariance is shrunk towards that of equal variances by E / (E + occurrences), so that few
-    occurrences are hardly whitened.
-    """
+    """Return what whitens the uses of words, from all occurrences of each word."""
+    # The covariance is shrunk towards that of equal variances by E / (E + occurrences), so that few
+    # occurrences are hardly whitened.
     total, count = np.zeros(()), 0
     for sample in samples:
         centered = sample - sample.mean(axis=0)
@@ -160,13 +158,11 @@ def jensen_shannon(
     p: Float[np.ndarray, "*rounds K"], q: Float[np.ndarray, "*rounds K"]
 ) -> Float[np.ndarray, "*rounds"]:
     """Return the divergence of distributions in bits, 0 to 1."""
-    middle = (p + q) / 2
-
-    def information(r: np.ndarray) -> np.ndarray:
+    middle, divergence = (p + q) / 2, np.zeros(p.shape[:-1])
+    for r in (p, q):
         ratio = np.divide(r, middle, out=np.ones_like(middle), where=r > 0)
-        return (r * np.log2(ratio)).sum(axis=-1)
-
-    return (information(p) + information(q)) / 2
+        divergence += (r * np.log2(ratio)).sum(axis=-1) / 2
+    return divergence
 
 
 def false_discovery_rates(p_values: Sequence[float]) -> list[float]:

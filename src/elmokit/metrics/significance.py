@@ -1,11 +1,10 @@
 """Tests on scored examples: one system against another, several tests at once; spread over seeds.
 
-The paired test is of two systems without seeds; for runs with several seeds see `bootstrap`. It
-takes the counts of two systems (a row per example) and the function from summed rows to the score
-(``f1_of``, ``accuracy_of``), so F1 is resampled as a ratio of sums.
+The paired test is of two systems without seeds; for runs with several seeds see `bootstrap`. F1 is
+resampled as a ratio of sums.
 """
 
-import math
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,10 +18,8 @@ ScoreFunction = Callable[[Counts], Counts]
 
 NUM_ROUNDS = 10_000
 """Of a test, by default."""
-
 TOLERANCE = 1e-9
 """Score differences that count as equal, because the order of sums changes their rounding."""
-
 _BLOCK_VALUES = 1 << 21
 
 
@@ -49,7 +46,11 @@ class SeedSummary:
 def approximate_randomization(
     a: Counts, b: Counts, score: ScoreFunction, *, num_rounds: int = NUM_ROUNDS, seed: int
 ) -> PairedTest:
-    """Swap the rows of the systems at random; count how often that gives such a difference."""
+    """Swap the rows of the systems at random; count how often that gives such a difference.
+
+    ``a`` and ``b`` are counts of the same examples, (examples, k), ``score`` is the function from
+    their sums to a score, such as `f1_of`.
+    """
     if a.ndim != 2 or a.shape != b.shape or len(a) == 0:
         raise InputError(
             f"`a` and `b` must have the same shape (examples, k) with at least one example, got "
@@ -69,9 +70,7 @@ def approximate_randomization(
 def holm(p_values: Sequence[float], *, num_tests: int | None = None) -> list[float]:
     """Adjust the p-values of several tests for their number, in order (Holm 1979).
 
-    Where the hypotheses with an adjusted value of at most α are rejected, the probability of
-    rejecting any true one is at most α. ``num_tests`` counts tests whose value is still missing,
-    too; it is taken to be 1.
+    ``num_tests`` counts tests whose value is still missing, too; it is taken to be 1.
     """
     left = max(len(p_values), num_tests or 0)
     adjusted, largest = [0.0] * len(p_values), 0.0
@@ -83,10 +82,8 @@ def holm(p_values: Sequence[float], *, num_tests: int | None = None) -> list[flo
 
 def summarize_seeds(scores: Sequence[float]) -> SeedSummary:
     """Return mean and sample standard deviation of at least one score."""
-    mean = math.fsum(scores) / len(scores)
-    squares = math.fsum((value - mean) ** 2 for value in scores)
-    sd = math.sqrt(squares / (len(scores) - 1)) if len(scores) > 1 else None
-    return SeedSummary(mean=mean, sd=sd, num_seeds=len(scores))
+    sd = statistics.stdev(scores) if len(scores) > 1 else None
+    return SeedSummary(mean=statistics.fmean(scores), sd=sd, num_seeds=len(scores))
 
 
 def blocks(num_rounds: int, num_draws: int) -> Iterator[int]:

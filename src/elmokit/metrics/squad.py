@@ -30,12 +30,9 @@ def normalize_korquad(answer: str) -> str:
 def count_answers(
     predicted: Sequence[str], gold: Sequence[tuple[Sequence[str], AnswerStyle]]
 ) -> Counts:
-    """Compare each answer with all its gold answers, of which the best one counts.
+    """Return exact match (0 or 1), F1 (0 to 1) and 1 of each question, for its best gold answer.
 
     As in the official scripts, two answers that are empty after normalization match with F1 0.
-
-    Returns:
-        A row per question: exact match (0 or 1), F1 (0 to 1), 1.
     """
     rows = np.ones((len(gold), 3))
     for row, (guess, (answers, style)) in enumerate(zip(predicted, gold, strict=True)):

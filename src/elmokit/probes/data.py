@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from elmokit.errors import InputError
 from elmokit.files.sources import COMPRESSIONS
@@ -45,31 +45,22 @@ SplitFiles = Splits[Path]
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotatedText:
-    """The files of a text with annotated words, and of their senses."""
-
     name: str
     """What both names begin with, such as ``semeval2007``."""
     text: Path
     keys: Path
 
     def read(self) -> list[SenseSentence]:
-        """Return the sentences."""
         return list(read_senses(self.text, self.keys))
 
 
-@dataclass(frozen=True, kw_only=True)
-class SenseFiles:
-    """The files of a data set of word senses."""
-
+class SenseFiles(NamedTuple):
     train: AnnotatedText
     test: AnnotatedText
     inventory: Path
 
 
-@dataclass(frozen=True, kw_only=True)
-class SenseData:
-    """The content of `SenseFiles`."""
-
+class SenseData(NamedTuple):
     train: list[SenseSentence]
     test: list[SenseSentence]
     inventory: SenseInventory
@@ -84,10 +75,7 @@ def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
 def read_pos_data(
     data: Path | SplitFiles, *, column: ConlluColumn = "upos", units: Units = "words"
 ) -> Splits[list[TaggedSentence]]:
-    """Read the CoNLL-U files ``…train….conllu`` and ``…dev….conllu`` of a directory.
-
-    ``column`` has the tags of words; morphemes have theirs in columns 3 and 5 (`read_morphemes`).
-    """
+    """Read CoNLL-U; ``column`` has the tags of words, morphemes have theirs in columns 3 and 5."""
     files = find_splits(data, (".conllu",)) if isinstance(data, Path) else data
     train, dev = (
         list(read_morphemes(path) if units == "morphemes" else read_conllu(path, column=column))
@@ -109,33 +97,24 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
     if not tests:
         raise FileNotFoundError(f"{data} has no test set: a NAME{_TEXT} with NAME{_KEYS}.")
     if test not in tests and (test is not None or len(tests) > 1):
-        asked = "there are several test sets" if test is None else f"there is no test set {test!r}"
-        raise InputError(f"{data}: {asked}. Choose one of {', '.join(tests)} with --test.")
-    return SenseFiles(
-        train=train, test=_annotated(data, test or tests[0]), inventory=find_sense_inventory(data)
-    )
+        raise InputError(f"{data}: choose one of the test sets {', '.join(tests)} with --test.")
+    return SenseFiles(train, _annotated(data, test or tests[0]), find_sense_inventory(data))
 
 
 def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
-    """Read the files that `find_sense_files` finds."""
     files = find_sense_files(data, test) if isinstance(data, Path) else data
     inventory = read_sense_inventory(files.inventory)
-    return SenseData(train=files.train.read(), test=files.test.read(), inventory=inventory)
+    return SenseData(files.train.read(), files.test.read(), inventory)
 
 
 def find_sense_corpus(data: Path) -> AnnotatedText:
-    """Return ``semcor.data.xml`` and its keys."""
     return _annotated(data, _TRAINING)
 
 
 def find_sense_inventory(data: Path) -> Path:
-    """Return the file ``…senses.tsv``."""
     paths = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
     if len(paths) != 1:
-        raise FileNotFoundError(
-            f"{data} needs one file whose name ends in {_INVENTORY} (columns lemma, pos, rank, "
-            f"sense_key, synset, gloss); it has {len(paths)}."
-        )
+        raise FileNotFoundError(f"{data} needs one …{_INVENTORY}, and has {len(paths)}.")
     return paths[0]
 
 

@@ -33,7 +33,6 @@ class MixWeights:
     weights: tuple[float, ...]
     """Share of each layer, token layer first; they sum to 1."""
     gamma: float
-    """Scale of the mixture."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,25 +40,15 @@ class LayerWeights:
     """The mixtures of one task run."""
 
     run: str
-    """Name of its directory."""
     task: str
     embeddings: str
-    """The condition: one that learns the weights of the layers."""
     mixes: tuple[MixWeights, ...]
     model_hash: str | None = None
-    """Hash of the biLM whose layers are mixed; None if it is unknown."""
     elmokit_version: str | None = None
-    """Version that trained the run; None if it is unknown."""
 
 
 def read_layer_weights(run_dir: Path | str) -> LayerWeights:
-    """Return the learned weights of a run of `elmokit train`, or of a packaged one.
-
-    Raises:
-        FileNotFoundError: if there is no such run.
-        FormatError: if it is damaged.
-        InputError: if its condition learns no layer weights.
-    """
+    """Return the learned weights of a run of `elmokit train`, or of a packaged one."""
     run_dir = TASK_RUNS.find(run_dir)
     metadata = read_metadata(run_dir)
     settings = input_settings_of(metadata, run_dir)
@@ -81,17 +70,13 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
         raise FormatError(f"{run_dir / WEIGHTS_FILE} has no layer weights. Train the task again.")
     return LayerWeights(
         run=run_dir.resolve().name, task=metadata["config"]["task"], embeddings=settings.embeddings,
-        mixes=tuple(mixes),
-        model_hash=(metadata["bilm"] or {}).get("model_hash"),
+        mixes=tuple(mixes), model_hash=(metadata["bilm"] or {}).get("model_hash"),
         elmokit_version=metadata.get("elmokit_version"),
     )  # fmt: skip
 
 
 def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
-    """Draw a heat map: a column per run, a row per layer, a panel per position.
-
-    ``runs`` are one or more; the path ends in .png, .pdf or .svg.
-    """
+    """Draw a heat map: a column per run, a row per layer, a panel per position."""
     check_picture_name(path)
     panels: list[MixPosition] = [
         position for position in POSITIONS if any(_weights_at(run, position) for run in runs)

@@ -35,7 +35,6 @@ Item = TypeVar("Item")
 STATIC_NEIGHBORS = 10
 _SENTENCES_TOGETHER = 1024
 _COSINES_TOGETHER = 1 << 22
-"""Between occurrences, held at once."""
 _MIN_QUOTED_WORDS = 5
 
 
@@ -47,18 +46,15 @@ class Occurrence:
     index: int
     """Of the word in ``tokens``."""
     sense: str = ""
-    """Its meaning there, if known."""
     num_tokens: int = 1
     """More than one if the tokenizer divides the word, as into morphemes."""
 
     @property
     def word(self) -> str:
-        """The word as the tokenizer writes it, its parts between spaces."""
         return " ".join(self.tokens[self.index : self.end])
 
     @property
     def end(self) -> int:
-        """Index after the word."""
         return self.index + self.num_tokens
 
     def vector(self, sentence: np.ndarray) -> np.ndarray:
@@ -88,7 +84,6 @@ class Neighborhood:
     """Cosines; in `neighborhoods` after the mean of all vectors is subtracted."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the places of the words for JSON."""
         word = self.occurrence
         pairs = zip(self.neighbors, self.similarities, strict=True)
         return {
@@ -105,10 +100,7 @@ def occurrence_in(tokens: Sequence[str], word: str | Sequence[str]) -> Occurrenc
     parts = _parts(word)
     index = _index_of(tuple(tokens), parts)
     if index is None:
-        raise InputError(
-            f"The sentence has no word {' '.join(parts)!r}. The tokenizer splits it into "
-            f"{' '.join(tokens)!r}."
-        )
+        raise InputError(f"No word {' '.join(parts)!r} in the sentence {' '.join(tokens)!r}.")
     return Occurrence(tuple(tokens), index, num_tokens=len(parts))
 
 
@@ -117,17 +109,13 @@ def _parts(word: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _index_of(tokens: tuple[str, ...], parts: tuple[str, ...]) -> int | None:
-    """Return where the parts first stand side by side."""
     last = len(tokens) - len(parts)
     return next((i for i in range(last + 1) if tokens[i : i + len(parts)] == parts), None)
 
 
 def is_same_text(query: Sequence[str], sentence: Sequence[str]) -> bool:
-    """Tell whether a sentence is or contains the query's, whatever their case and punctuation.
-
-    A query of fewer than five words may be in another sentence by accident: only an equal one is
-    the same text then.
-    """
+    """Tell whether a sentence is or contains the query's, whatever their case and punctuation."""
+    # a shorter query may be in another sentence by accident: only an equal one is the same text
     wanted, words = (
         tuple(t.casefold() for t in tokens if any(map(str.isalnum, t)))
         for tokens in (query, sentence)
@@ -184,9 +172,8 @@ def find_neighbors(
     if len(occurrences) < 2:
         which = "Only one distinct" if others else "No" if query is None else "No other"
         raise InputError(
-            f"{which} sentence of the text contains {' '.join(_parts(word))!r}, as the "
-            "tokenizer splits the word, which `elmokit tokenize` shows. Give more text or another "
-            "word."
+            f"{which} sentence of the text contains {' '.join(_parts(word))!r}, as the tokenizer "
+            "splits the word. Give more text or another word."
         )
     return neighborhoods(
         embedder, occurrences, of_first=None if query is None else 1, layers=layers,
@@ -242,8 +229,7 @@ def nearest_occurrences(
 ) -> Neighborhood:
     """Return the occurrences of any words nearest to the query, by cosine, in bounded memory.
 
-    Each sentence contributes its nearest word. Repeated sentences are skipped, and those that are
-    or contain the query's, whatever their case and punctuation.
+    Each sentence contributes its nearest word, but not if it repeats or contains the query's.
     """
     (own,) = embedder.embed([query.tokens], layers=layers)
     direction = unit_rows(query.vector(own))
@@ -305,19 +291,14 @@ class WordNeighbors:
     """The neighbors of a word in a text, and those of its static vector."""
 
     word: str
-    """As the model reads it."""
     parts: list[str]
-    """More than one if the tokenizer divides the word."""
     layers: Layers
     occurrences: list[Neighborhood]
     """With a sentence: the one in it."""
     static: list[tuple[str, float]]
-    """The nearest static vectors with their cosines, if there are any."""
     metadata: dict[str, Any]
-    """Of the vectors, as `Embedder.metadata` has it."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
         return vars(self) | {
             "occurrences": [near.as_dict() for near in self.occurrences],
             "static": [{"word": other, "similarity": cosine} for other, cosine in self.static],
@@ -338,21 +319,11 @@ def neighbors_of_word(
     tokenizer: str | None = None,
     text_field: str | None = None,
 ) -> WordNeighbors:
-    """Return which occurrences of a word in a text have the most similar vectors.
+    """Return which occurrences of a word in files of text have the most similar vectors.
 
-    Args:
-        embedder: The `elmokit.Embedder` of the text.
-        text: Files or directories of text.
-        word: If the tokenizer divides it, all its parts are looked for, side by side.
-        sentence: Find only the neighbors of the word in this sentence, which need not be in the
-            text.
-        any_word: With ``sentence``: other words may be neighbors.
-        layers: One vector per word.
-        num_neighbors: Of each occurrence.
-        limit: Compare at most this many sentences with the word.
-        vectors: File of static vectors, to name the neighbors of the word there.
-        tokenizer: Splits the text instead of the model's own, with a warning if it differs.
-        text_field: As for `read_text_lines`.
+    With ``sentence``, those of the word there, and with ``any_word`` also other words. At most
+    ``limit`` sentences with the word are compared. ``vectors`` is a file of static vectors, to name
+    the neighbors of the word there; ``tokenizer`` splits the text instead of the model's own.
     """
     check_one_layer(layers)
     layer: Any = check_layers(layers, embedder.num_layers)

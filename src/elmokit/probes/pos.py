@@ -38,12 +38,10 @@ class PosScore:
     """Accuracy on the words of the dev set, in percent."""
 
     name: str
-    """Of the representation."""
     accuracy: float
     seen: float
-    """Of words that occur in the training set, with the same spelling."""
+    """On words that occur in the training set, with the same spelling."""
     unseen: float
-    """Of the other words."""
     num_words: int
     num_unseen: int
     seconds: float
@@ -51,7 +49,6 @@ class PosScore:
     counts: NDArray[np.float64] = field(repr=False, compare=False)
     """A row per sentence: correct, all; for `elmokit.metrics.significance` with `accuracy_of`."""
     unseen_counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """The same for unseen words."""
 
 
 def probe_pos(
@@ -61,14 +58,9 @@ def probe_pos(
 ) -> tuple[PosScore, ...]:
     """Train a linear classifier on each representation; score it on ``dev``.
 
-    Tags that are not in training count as wrong.
-
     Returns:
-        The baseline `MAJORITY`, then a score per name, in the order of the sources.
-
-    Raises:
-        InputError: if ``train`` has fewer than two tags, or ``dev`` has no words.
-        MissingExtraError: without scikit-learn.
+        The baseline `MAJORITY`, then a score per name, in the order of the sources. Tags that are
+        not in training count as wrong.
     """
     check_names(sources)
     tags = _flat(sentence.tags for sentence in train)
@@ -96,7 +88,6 @@ def _classify(
     tags: Sequence[str],
     dev_rows: Num[np.ndarray, "M X"],
 ) -> Sequence[str]:
-    """Return the tags that a classifier trained on ``rows`` gives to ``dev_rows``."""
     try:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression

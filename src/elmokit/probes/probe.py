@@ -35,9 +35,7 @@ class Figure:
     """A number of a score that follows from its counts, so that differences can be tested."""
 
     name: str
-    """Field of the score."""
     score: ScoreFunction
-    """From summed counts to the number."""
     part: slice = field(default_factory=lambda: slice(None))
     """The columns of the counts that it follows from."""
 
@@ -72,9 +70,7 @@ class Probe:
     figures: tuple[Figure, ...]
     """Columns that follow from the counts; the first is the main number."""
     has_test_sets: bool = False
-    """The files have a `test` with a `name`."""
     has_units: bool = False
-    """The data can be read by words or by morphemes."""
     is_tokenized: bool = False
     """The words are those of the data, not the tokenizer's."""
     keeps_layers: bool = False
@@ -83,12 +79,8 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What a probe measured."""
-
     scores: tuple[Any, ...]
-    """Baselines, if the probe has any, then a score per representation."""
     metadata: dict[str, Any]
-    """Of the biLM's vectors, as `Embedder.metadata` has it, and what else decides the scores."""
 
 
 def run_probe(
@@ -112,9 +104,8 @@ def run_probe(
 
     ``random`` also probes a biLM of the same shape with random weights, ``vectors`` the static word
     vectors of a file. ``seed`` is that of the random weights and of the sample of ``neighbors``,
-    ``test`` the test set of ``wsd``, ``cache_dir`` a cache of layers for ``pos``. ``units`` is what
-    a token of ``pos`` is, by default what the model's tokenizer makes (`usual_units`). For the
-    other arguments see `layer_sources`.
+    ``test`` the test set of ``wsd``, ``units`` what a token of ``pos`` is, by default what the
+    model's tokenizer makes. For the other arguments see `layer_sources`.
     """
     probe: Probe = find_probe(name)
     for option, value, is_used in (
@@ -148,23 +139,18 @@ def run_probe(
     first = layered[0]
     metadata = first.embedder.metadata(layers=first.layers, state=first.state)
     del metadata["dtype"]  # layers that are kept are float16
-    metadata |= {
-        "seed": seed,
-        "test": files.test.name if probe.has_test_sets else None,
-        "units": units if probe.has_units else None,
-    }
+    test = files.test.name if probe.has_test_sets else None
+    metadata |= {"seed": seed, "test": test, "units": units if probe.has_units else None}
     if vectors is not None:
         metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
     return ProbeResult(probe.measure(sources, examples, seed), metadata)
 
 
 def plain_score(score: Any) -> dict[str, Any]:
-    """Return the fields of a score for JSON, without its counts."""
     return {part.name: getattr(score, part.name) for part in fields(score) if part.repr}
 
 
 def words_of(*parts: Sequence[Any]) -> set[str]:
-    """Return the words of sentences with ``tokens``."""
     return {word for sentences in parts for sentence in sentences for word in sentence.tokens}
 
 
@@ -173,11 +159,8 @@ class TrainingGain:
     """What training gave a layer: its score minus that of the same layer untrained, in points."""
 
     name: str
-    """Of the trained layer."""
     untrained: str
-    """Name of the other."""
     figure: str
-    """Field of the score, one of `Probe.figures`."""
     difference: float
     low: float | None
     """Lower end of the interval (`bootstrap.CONFIDENCE`); none: it has no ends."""
@@ -187,7 +170,6 @@ class TrainingGain:
 
     @property
     def interval(self) -> str:
-        """The interval as text."""
         if self.low is None or self.high is None:
             return "–"
         return f"[{self.low:+.2f}, {self.high:+.2f}]"
@@ -197,8 +179,7 @@ def training_gains(probe: Probe, counts: Mapping[str, Sequence[Counts]]) -> list
     """Return the gains of all layers with an untrained counterpart.
 
     ``counts`` has those of each representation, one for each seed of random weights. The intervals
-    are over units, and over these seeds if there are several. The trained biLM is the one that is
-    examined, no draw of seeds.
+    are over units, and over these seeds if there are several; the trained biLM is no draw of seeds.
     """
     gains = []
     for name, own in counts.items():

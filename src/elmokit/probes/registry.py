@@ -18,12 +18,10 @@ PROBES = {
 
 
 def find_probe(name: str) -> Any:
-    """Import the `elmokit.probes.probe.Probe` of this name."""
     if name not in PROBES:
         raise InputError(f"There is no probe {name!r}; choose one of {', '.join(PROBES)}.")
     return import_module(f"elmokit.probes.{PROBES[name][0]}").PROBE
 
 
 def describe_probes() -> str:
-    """Return every probe with its help text, for `--help`."""
     return ". ".join(f"{name}: {text}" for name, (_, text) in PROBES.items())

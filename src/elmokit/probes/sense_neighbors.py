@@ -39,7 +39,6 @@ class NeighborScore:
     """Precision at k in percent, also of a random order."""
 
     name: str
-    """Of the representation."""
     sense: float
     """Share of the k nearest that have a sense of the occurrence."""
     sense_chance: float
@@ -48,13 +47,10 @@ class NeighborScore:
     pos_chance: float
     k: int
     num_queries: int
-    """Occurrences of lemmas with several senses."""
     num_pos_queries: int
-    """Those whose lemma has several parts of speech."""
     sense_counts: NDArray[np.float64] = field(repr=False, compare=False)
     """A row per lemma: hits, neighbors; for `elmokit.metrics.significance` with `accuracy_of`."""
     pos_counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """The same for parts of speech."""
 
 
 def precision_at_k(
@@ -88,14 +84,14 @@ def precision_at_k(
         for way, name in enumerate(source.names):
             rows = [np.stack([vectors[word.name][way] for word in words]) for words in lemmas]
             nearest = [_nearest(unit_rows(x), k) for x in rows]
-            sense, pos = (
-                _Precision.of(same_sense, nearest),
-                _Precision.of(same_pos, [nearest[number] for number in with_several]),
+            sense, sense_chance, sense_counts, num_queries = _precision(same_sense, nearest)
+            pos, pos_chance, pos_counts, num_pos_queries = _precision(
+                same_pos, [nearest[number] for number in with_several]
             )
             scores.append(NeighborScore(
-                name=name, k=k, sense=sense.value, sense_chance=sense.chance,
-                pos=pos.value, pos_chance=pos.chance, num_queries=sense.num_queries,
-                num_pos_queries=pos.num_queries, sense_counts=sense.counts, pos_counts=pos.counts,
+                name=name, k=k, sense=sense, sense_chance=sense_chance, pos=pos,
+                pos_chance=pos_chance, num_queries=num_queries, num_pos_queries=num_pos_queries,
+                sense_counts=sense_counts, pos_counts=pos_counts,
             ))  # fmt: skip
     return tuple(scores)
 
@@ -103,7 +99,6 @@ def precision_at_k(
 def _draw_lemmas(
     sentences: Sequence[SenseSentence], k: int, num_lemmas: int, max_occurrences: int, seed: int
 ) -> list[list[SenseOccurrence]]:
-    """Return the occurrences of each sampled lemma."""
     by_lemma: dict[str, list[SenseOccurrence]] = {}
     for sentence in sentences:
         for word in sentence.occurrences:
@@ -114,10 +109,7 @@ def _draw_lemmas(
         if len(words) > k and not set.intersection(*(set(word.sense_keys) for word in words))
     ]
     if not fit:
-        raise InputError(
-            f"No lemma has several senses and more than {k} occurrences. Give a larger corpus or a "
-            "smaller `k`."
-        )
+        raise InputError(f"No lemma has several senses and over {k} occurrences: add text.")
     # sorted after the draw: the order of a sample is that of the corpus, whatever its size
     random = np.random.default_rng(seed)
     sample = []
@@ -129,7 +121,6 @@ def _draw_lemmas(
 
 
 def _nearest(x: Float[np.ndarray, "N X"], k: int) -> NDArray[np.int64]:
-    """Return the k nearest other rows of each row: (N, k)."""
     similarity = x @ x.T  # (N, N)
     np.fill_diagonal(similarity, -np.inf)
     return (-similarity).argsort(axis=1, kind="stable")[:, :k]
@@ -140,39 +131,24 @@ def _same_sense(words: Sequence[SenseOccurrence]) -> Bool[np.ndarray, "N N"]:
     return np.array([[not own.isdisjoint(other) for other in keys] for own in keys])
 
 
-@dataclass(frozen=True)
-class _Precision:
-    value: float
-    chance: float
-    """The same of a random order."""
-    counts: NDArray[np.float64]
-    """A row per lemma: hits, neighbors."""
-    num_queries: int
-
-    @classmethod
-    def of(
-        cls, matches: Sequence[Bool[np.ndarray, "_ _"]], nearest: Sequence[NDArray[np.int64]]
-    ) -> "_Precision":
-        """Count the neighbors of each lemma that match."""
-        counts, expected = np.zeros((len(matches), 2)), 0.0
-        for row, (same, neighbors) in enumerate(zip(matches, nearest, strict=True)):
-            hits = np.take_along_axis(same, neighbors, axis=1)  # (N, k)
-            counts[row] = hits.sum(), hits.size
-            expected += (same.sum() - len(same)) / (len(same) - 1)  # without themselves
-        num_queries = sum(map(len, matches))
-        totals = counts.sum(axis=0)
-        chance = float(percent(expected, num_queries))
-        return cls(float(accuracy_of(totals)), chance, counts, num_queries)
+def _precision(
+    matches: Sequence[Bool[np.ndarray, "_ _"]], nearest: Sequence[NDArray[np.int64]]
+) -> tuple[float, float, NDArray[np.float64], int]:
+    """Return precision, that of a random order, hits and neighbors by lemma, and queries."""
+    counts, expected = np.zeros((len(matches), 2)), 0.0
+    for row, (same, neighbors) in enumerate(zip(matches, nearest, strict=True)):
+        hits = np.take_along_axis(same, neighbors, axis=1)  # (N, k)
+        counts[row] = hits.sum(), hits.size
+        expected += (same.sum() - len(same)) / (len(same) - 1)  # without themselves
+    num_queries = sum(map(len, matches))
+    chance = float(percent(expected, num_queries))
+    return float(accuracy_of(counts.sum(axis=0))), chance, counts, num_queries
 
 
 def occurrences_in_senses(
     sentences: Sequence[SenseSentence], lemma: str, *, pos: str | None = None
 ) -> list[Occurrence]:
-    """Return the annotated occurrences of a lemma of one word, with their sense keys.
-
-    One per distinct sentence, of any part of speech or one; several keys of an occurrence are
-    joined by spaces.
-    """
+    """Return the annotated occurrences of a one-word lemma, one per distinct sentence."""
     occurrences: dict[tuple[str, ...], Occurrence] = {}
     for sentence in sentences:
         for word in sentence.occurrences:
@@ -195,9 +171,7 @@ def queries_of(occurrences: Sequence[Occurrence], word: str) -> tuple[Occurrence
         if occurrence.word == word and " " not in occurrence.sense:
             classes.setdefault(supersense(occurrence.sense), []).append(occurrence)
     if len(classes) < 2:
-        raise InputError(
-            f"The corpus has no two senses of {word!r} that are far apart. Give SemCor."
-        )
+        raise InputError(f"The corpus has no two senses of {word!r} far apart. Give SemCor.")
     # a stable sort: of equally frequent ones the first in the text
     first, second, *_ = sorted(classes.values(), key=len, reverse=True)
     return _first_of_most_frequent(first), _first_of_most_frequent(second)
@@ -224,7 +198,7 @@ def neighbors_of_query(
     *,
     num_neighbors: int = 3,
 ) -> Neighborhood:
-    """Return the nearest of the occurrences by the top layer, never one in the query's own text."""
+    """Return the nearest occurrences by the top layer, never one in the query's own text."""
     others = [word for word in occurrences if not is_same_text(query.tokens, word.tokens)]
     return neighborhoods(embedder, [query, *others], of_first=1, num_neighbors=num_neighbors)[0]
 

@@ -22,9 +22,7 @@ class LemmaGroup:
     """
 
     rows: slice
-    """Of these words among all words."""
     num_corpus: int
-    """How many of them are from the corpus."""
     documents: NDArray[np.int64]
     """(R,) a number for each document; those of the test set are sentences."""
     is_gold: NDArray[np.bool_]
@@ -33,14 +31,12 @@ class LemmaGroup:
     """(R, K) how often the documents other than the word's have a sense."""
 
     def document_runs(self) -> Iterable[slice]:
-        """Yield the words of each document of the corpus."""
         edges = np.flatnonzero(np.diff(self.documents[: self.num_corpus])) + 1
         limits = [0, *edges.tolist(), self.num_corpus]
         return map(slice, limits[:-1], limits[1:])
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether vectors have anything to decide."""
         return self.is_gold.shape[1] > 1
 
 
@@ -79,7 +75,6 @@ class SenseWords:
         corpus_rows: dict[str, int] = {}
         test_rows: dict[str, int] = {}
         self.parts = (corpus, corpus_rows), (test, test_rows)
-        """Sentences, and the rows of their ambiguous words among all words, by name."""
         every: list[tuple[int, SenseOccurrence]] = []
         for (lemma, pos), members in by_lemma.items():
             order = [sense.sense_key for sense in inventory.senses(lemma, pos)]
@@ -90,17 +85,13 @@ class SenseWords:
             self.groups.append(group)
             every += members
         self.places = np.array([place for place, _ in every], dtype=np.int64)
-        """(W,) the row in the counts: of a test sentence, or of a document after all of these."""
         self.is_test = self.places < self.num_test
         firsts = [inventory.first_sense(word.lemma, word.pos) for _, word in every]
         pairs = zip(firsts, every, strict=True)
         self.first_is_gold = np.array([key in word.sense_keys for key, (_, word) in pairs], bool)
-        """(W,) whether the inventory's first sense is correct."""
         self.has_first = np.array([key is not None for key in firsts], dtype=bool)
-        """(W,) whether the inventory has the lemma."""
         known = [group.frequencies.any(axis=1) for group in self.groups]
         self.has_candidates = np.concatenate([*known, np.zeros(0, dtype=bool)])
-        """(W,) whether another document of the corpus has the lemma."""
 
     def __len__(self) -> int:
         return len(self.places)

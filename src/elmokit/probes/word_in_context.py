@@ -31,18 +31,14 @@ class WicScore:
     """Accuracy in percent."""
 
     name: str
-    """Of the representation."""
     accuracy: float
-    """On the dev set."""
     train_accuracy: float
     threshold: float
     """Cosine from which pairs mean the same; the best on the training set."""
     num_pairs: int
-    """Of the dev set."""
     num_not_found: int
     """Pairs whose word does not match the tokenizer's words; they count as wrong."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row per pair: correct or not, 1; for `elmokit.metrics.significance` with `accuracy_of`."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +46,7 @@ class LocatedPairs:
     """Pairs of texts as words, with the places of the target words; see `find_words`."""
 
     same_sense: NDArray[np.bool_]
-    """(N,) whether the word means the same in both."""
     is_located: NDArray[np.bool_]
-    """(N,) whether the word was found in both."""
     sentences: list[Sentence]
     """The texts of the located pairs, two by two."""
     spans: list[tuple[int, int]]
@@ -96,7 +90,6 @@ def find_words(pairs: Sequence[ContextPair], tokenize: Tokenize) -> LocatedPairs
 
 
 def _locate(word: WordInContext, tokenize: Tokenize) -> tuple[Sentence, tuple[int, int]] | None:
-    """Return the text as words, and ``[first, last)`` of the target word."""
     words = tuple(tokenize(word.text))
     offsets = align(words, word.text)
     span = None if offsets is None else covering_words(offsets, word.start, word.end)

@@ -58,7 +58,6 @@ class WsdScore:
     """
 
     name: str
-    """Of the representation."""
     f1: float | None
     nearest_f1: float | None
     prior_f1: float | None
@@ -68,12 +67,10 @@ class WsdScore:
     prior_weight: float | None
     """w on the test set."""
     num_ties: Mapping[str, int]
-    """By figure: words of which several senses were equally good."""
     num_instances: int
     num_backed_off: int
     """Answered with the inventory's first sense, because no (other) document has the lemma."""
     num_unanswered: int
-    """The inventory lacks the lemma, too."""
     semcor_num_instances: int
     semcor_num_backed_off: int
     semcor_num_unanswered: int
@@ -111,7 +108,6 @@ def disambiguate(
 
 
 def _scores_by_vectors(words: SenseWords, source: VectorSource) -> list[WsdScore]:
-    """Score each representation of a source, whose sentences are embedded once."""
     weights = np.array(PRIOR_WEIGHTS)
     num_names = len(source.names)
 
@@ -233,7 +229,6 @@ def nearest_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[np
 
 
 def frequency_scores(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
-    """Return how often the other documents have each sense."""
     return np.where(group.frequencies > 0, group.frequencies, -np.inf)
 
 

@@ -38,7 +38,6 @@ class ClassificationTask(Task[LabeledTexts]):
     text_fields: ClassVar[tuple[tuple[str, ...], ...]]
     """Possible names of the columns of each text; the first that exists is used."""
     label_fields: ClassVar[tuple[str, ...]]
-    """Those of the label."""
     json_names: ClassVar[tuple[tuple[str, str], ...]]
     """JSON names of each text and of its words."""
 
@@ -49,7 +48,6 @@ class ClassificationTask(Task[LabeledTexts]):
         return example.label
 
     def labels(self, examples: Sequence[LabeledTexts]) -> Labels:
-        """Return the labels in alphabetical order."""
         return sorted({example.label for example in examples})
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
@@ -65,7 +63,6 @@ class ClassificationTask(Task[LabeledTexts]):
     def as_json(
         self, example: LabeledTexts, prediction: str, probs: Mapping[str, float] | None = None
     ) -> dict[str, Any]:
-        """Return texts, words and the label; ``probs`` are those of all labels."""
         answer: dict[str, Any] = {}
         parts = zip(self.json_names, example.sentences, example.texts, strict=True)
         for (text_name, tokens_name), sentence, text in parts:
@@ -121,20 +118,16 @@ class NliTask(ClassificationTask):
 
     @staticmethod
     def divided_by(path: Path) -> DataFile:
-        """Divide a file into the pairs of each premise."""
         premise = first_named(read_records(path), NliTask.text_fields[0])
         return records_of(path, lambda record: record.text(premise))
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[LabeledTexts]:
-        """Read pairs, but not those of the label -1 beside the labels of entailment.
-
-        Hugging Face's copies have it where the annotators did not agree.
-        """
         fields = {"texts": self.text_fields, "label": self.label_fields, "missing": NO_AGREEMENT}
         pairs = list(read_labeled_texts(path, tokenize, **fields))
         labels = {pair.label for pair in pairs} - {"-1"}
         if labels != {"0", "1", "2"} and not (labels and labels <= set(NLI_LABELS)):
             return pairs  # -1 may be a class
+        # Beside the labels of entailment, Hugging Face's copies have it where annotators disagreed.
         agreed = [pair for pair in pairs if pair.label != "-1"]
         if len(agreed) < len(pairs):
             num_others = counted(len(pairs) - len(agreed), "pair")

@@ -14,16 +14,13 @@ from elmokit.metrics.span_f1 import Span, read_spans, write_tags
 LEAST = 2
 """Occurrences in a document from which on a name counts; 1 and 3 gain less."""
 
-Tagged = tuple[Sequence[str], Sequence[str]]
-"""Words of a sentence and their tags."""
 
-
-def consistent_tags(document: Sequence[Tagged]) -> list[list[str]]:
-    """Return the tags (BIOUL) of a document's sentences, each name with one type throughout."""
-    spans = [read_spans(tags) for _, tags in document]
+def consistent_tags(document: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[list[str]]:
+    """Return the tags (BIOUL) of a document's sentences, pairs of words and tags."""
+    sentences = [(words, read_spans(tags)) for words, tags in document]
     types: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for (words, _), sentence_spans in zip(document, spans, strict=True):
-        for kind, start, end in sentence_spans:
+    for words, spans in sentences:
+        for kind, start, end in spans:
             types[tuple(words[start:end])][kind] += 1
     names = {
         name: counts.most_common(1)[0][0]
@@ -31,8 +28,8 @@ def consistent_tags(document: Sequence[Tagged]) -> list[list[str]]:
         if counts.total() >= LEAST
     }
     return [
-        write_tags(_agreeing(words, sentence_spans, names), len(words), scheme="bioul")
-        for (words, _), sentence_spans in zip(document, spans, strict=True)
+        write_tags(_agreeing(words, spans, names), len(words), scheme="bioul")
+        for words, spans in sentences
     ]
 
 
@@ -68,11 +65,10 @@ def agreeing(answers: Iterable[tuple[Any, Any]], *, with_probs: bool) -> Iterato
 def _agreed(document: list[tuple[Any, Any]], with_probs: bool) -> Iterator[tuple[Any, Any]]:
     tags = [answer[0] if with_probs else answer for _, answer in document]
     words = [example.tokens for example, _ in document]
-    for (example, answer), old, new in zip(
-        document, tags, consistent_tags(list(zip(words, tags, strict=True))), strict=True
-    ):
-        if not with_probs:
+    new_tags = consistent_tags(list(zip(words, tags, strict=True)))
+    for (example, answer), old, new in zip(document, tags, new_tags, strict=True):
+        if with_probs:
+            probs = dict(zip(read_spans(old), answer[1], strict=True))
+            yield example, (new, [probs.get(span) for span in read_spans(new)])
+        else:
             yield example, new
-            continue
-        probs = dict(zip(read_spans(old), answer[1], strict=True))
-        yield example, (new, [probs.get(span) for span in read_spans(new)])

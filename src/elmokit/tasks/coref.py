@@ -41,38 +41,29 @@ class CorefTask(Task[CorefDocument]):
     hub_tag = "coreference-resolution"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
-    default_hidden_dims = (100,)
-    """Half of the paper's 200, for modest machines."""
+    default_hidden_dims = (100,)  # half of the paper's 200, for modest machines
     batched_by, default_batch_size = "document", 1
     labels_are_answers = False
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[CorefDocument]:
-        """Read documents, including those without clusters.
-
-        A mention in several clusters stays in the first one; a warning says how many there were.
-        """
         documents, num_ignored = [], 0
         for document in read_coreference(path):
+            # A mention in several clusters stays in the first one.
             clusters = _distinct(document.clusters)
             num_ignored += sum(len(set(cluster)) for cluster in document.clusters)
             num_ignored -= sum(map(len, clusters))
             documents.append(replace(document, clusters=clusters))
         if num_ignored:
             log.warning("%s: %s ignored in a second cluster", path, counted(num_ignored, "mention"))
-        sizes = (len(cluster) for document in documents for cluster in document.clusters)
-        if training and max(sizes, default=0) < 2:
-            raise FormatError(
-                f"{path}: none of {len(documents)} documents has two mentions of one cluster, so "
-                "there is nothing to learn. The marks must be in the last column: (3 and 3)."
-            )
+        if training and not any(len(c) > 1 for document in documents for c in document.clusters):
+            raise FormatError(f"{path}: no document has two mentions of one cluster to learn from.")
         return documents
 
     def sentences(self, example: CorefDocument) -> tuple[Sentence, ...]:
         return example.sentences
 
     def sampling_unit(self, example: CorefDocument) -> str:
-        """Return the name of the document, which may have several parts."""
-        return example.name
+        return example.name  # a document may have several parts
 
     def part(self, example: CorefDocument, draw: random.Random) -> CorefDocument:
         num_more = len(example.sentences) - MAX_TRAINING_SENTENCES
@@ -85,11 +76,9 @@ class CorefTask(Task[CorefDocument]):
         return [list(cluster) for cluster in example.clusters]
 
     def labels(self, examples: Sequence[CorefDocument]) -> Labels:
-        """Return the genres, which are inputs, not answers."""
         return sorted({example.genre for example in examples if example.genre is not None})
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
-        """Return the mean F1 of three measures, without single mentions."""
         counts = count_clusters(predicted, gold)
         totals = counts.sum(axis=0)
         details = dict(zip(MEASURES, f1s_of(totals).tolist(), strict=True))
@@ -100,11 +89,9 @@ class CorefTask(Task[CorefDocument]):
         return CorefDocument(name="text", part=0, sentences=sentences, clusters=(), text=text)
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> CorefDocument:
-        """Make a document of the sentences that the tokenizer finds."""
         return self.example_of(*map(tuple, tokenizer.sentences(text)), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
-        """Make a document of a list of sentences, each a string or a list of words."""
         if len(words) > 1 and all(isinstance(one, str) and _is_word(one) for one in words):
             raise InputError(
                 f"A document is a list of sentences, each a string or a list of words, got a list "
@@ -113,7 +100,6 @@ class CorefTask(Task[CorefDocument]):
         return self.from_texts(words, tokenize, len(words))
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
-        """Return the text with mentions in brackets, numbered by cluster: ``[she]1``."""
         clusters = enumerate(prediction, 1)
         marks = [
             (*mention, "[", f"]{number}") for number, cluster in clusters for mention in cluster
@@ -123,7 +109,6 @@ class CorefTask(Task[CorefDocument]):
     def as_json(
         self, example: CorefDocument, prediction: Clusters, probs: None = None
     ) -> dict[str, Any]:
-        """Return text, words and the mentions of each cluster; there are no probabilities."""
         words = WrittenWords(example.tokens, example.text)
         clusters = [[words.span(*mention) for mention in cluster] for cluster in prediction]
         return {"text": words.text, "tokens": words.as_json(), "clusters": clusters}

@@ -5,7 +5,6 @@ network of `elmokit.inference`, whose engine reads sentences without padding.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -15,8 +14,8 @@ from elmokit.inference.engine import Engine
 from elmokit.inference.numpy_backend import linear
 from elmokit.inference.precision import build_network
 from elmokit.inference.state import LSTMState
-from elmokit.kernels.inference import load_kernels
 from elmokit.kernels.layers import PackedLinear, fp32_empty
+from elmokit.kernels.library import load_kernels
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import CHARACTER_CNN
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
@@ -30,45 +29,31 @@ from elmokit.weights.arrays import Storage, mismatch
 from elmokit.weights.mix_file import TrainedMixes
 from elmokit.weights.storage import round_all
 
-Arrays = dict[str, np.ndarray]
 STATIC_WEIGHT = "inputs.static.weight"
 _SCALE = "inputs.static.gammas"
 _CHARACTERS, _MIX = "inputs.characters.", "inputs.mixes.scalar_mixes.0."
 _TRANSITIONS = "crf.transitions"
 _WITH_CRF = "tagger.CRFTagger"
-_NETWORKS = ("tagger.Tagger", _WITH_CRF)
+
+Batch = tuple[Sequence[Sentence], Sequence[np.ndarray] | None]
+"""Sentences, and the layers of their words, (W, L, 2D) each, if any are read."""
 
 
 def can_run_frozen(task: Task[Any], config: TaskRunConfig, device: str) -> bool:
     """Tell whether a run is a tagger that is computed here; others need PyTorch."""
     return (
-        task.network in _NETWORKS
+        task.network in ("tagger.Tagger", _WITH_CRF)
         and device == "cpu"
         and not config.train.finetune_bilm
         and config.inputs.embeddings != "static_projected"
     )
 
 
-@dataclass(frozen=True)
-class SentenceBatch:
-    """Sentences, and the layers of their words, (W, L, 2D) each, if any are read."""
-
-    sentences: Sequence[Sentence]
-    layers: Sequence[np.ndarray] | None
-
-
 class FrozenTagger:
     """The network of a run of `pos` or `ner`, and the maker of its batches.
 
-    Args:
-        config: Resolved.
-        labels: In the order of their ids.
-        bilm: What the run reads of its biLM.
-        static: The static vectors, if it reads any; their values are not taken from ``arrays``.
-        arrays: All parameters, by the names that the modules have for them.
-
-    Raises:
-        ValueError: if the parameters are not those of such a network; names the first.
+    ``config`` is resolved, ``labels`` in the order of their ids, ``arrays`` has all parameters by
+    the names of the modules; ValueError if they are not those of such a network.
     """
 
     def __init__(
@@ -100,7 +85,7 @@ class FrozenTagger:
             if is_mixed or not name.endswith("mix_weights")
         )
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> dict[str, np.ndarray]:
         """Return all parameters."""
         static = {} if self.static is None else {STATIC_WEIGHT: self.static.values}
         return self._arrays | static
@@ -115,41 +100,41 @@ class FrozenTagger:
         self._prepare()
 
     def set_static(self, static: StaticVectors) -> None:
-        """Replace the static vectors."""
         self.static = static
 
-    def make(
-        self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None
-    ) -> SentenceBatch:
+    def make(self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None) -> Batch:
         """Return a batch."""
-        return SentenceBatch(sentences, layers)
+        return sentences, layers
 
     def answer(
-        self, batches: Sequence[SentenceBatch], examples: Sequence[Any], *, with_probs: bool
+        self, batches: Sequence[Batch], examples: Sequence[Any], *, with_probs: bool
     ) -> list[Any]:
         """Return the tags of each sentence, with probabilities a pair of tags and these."""
-        (batch,) = batches
-        lengths = np.array([len(words) for words in batch.sentences], dtype=np.int64)
+        ((sentences, layers),) = batches
+        lengths = np.array([len(words) for words in sentences], dtype=np.int64)
         is_real = np.arange(lengths.max(initial=0)) < lengths[:, None]
         logits = np.zeros((*is_real.shape, len(self._labels)), dtype=np.float32)
         if is_real.any():
-            logits[is_real] = self._logits(batch, lengths)
+            logits[is_real] = self._logits(sentences, layers, lengths)
         search = self._search.best_with_probs if with_probs else self._search.best
         return cast(list[Any], search(logits, lengths, self._arrays.get(_TRANSITIONS)))
 
-    def _logits(self, batch: SentenceBatch, lengths: np.ndarray) -> np.ndarray:
+    def _logits(
+        self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None,
+        lengths: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
         """Return the scores of tags at all words, one sentence after the other: (P, Y)."""
         rows = np.split(np.arange(lengths.sum()), np.cumsum(lengths)[:-1])
-        x = self._inputs(batch)
+        x = self._inputs([word for words in sentences for word in words], layers)
         for engine in self._engines:
             x = _read(engine, x, rows)
         if self._to_tags is None:
             return linear(x, self._arrays["to_tags.weight"], self._arrays["to_tags.bias"])
         return self._to_tags(x, fp32_empty(len(x), len(self._labels)))
 
-    def _inputs(self, batch: SentenceBatch) -> np.ndarray:
+    def _inputs(self, words: list[str], layers: Sequence[np.ndarray] | None) -> np.ndarray:
         """Return what the first LSTM layer reads: (P, X)."""
-        words = [word for sentence in batch.sentences for word in sentence]
+        # Each distinct word is encoded once, however often it occurs.
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
         index = np.array([numbers[word] for word in words], dtype=np.intp)
         parts = []
@@ -160,16 +145,12 @@ class FrozenTagger:
             ids = self._bilm.char_vocab.encode_words(list(numbers))
             parts.append(self._engines[0].encode_tokens(ids)[index])
         if self._mixes is not None:
-            assert batch.layers is not None
-            layers = [one.transpose(1, 0, 2) for one in batch.layers]
-            wanted = {"top": slice(-1, None), "layer0": slice(1)}.get(self._choice, slice(None))
-            values = np.concatenate([one[wanted] for one in layers], axis=1)
+            assert layers is not None
+            choice = self.settings.sources.layers or ""
+            wanted = {"top": slice(-1, None), "layer0": slice(1)}.get(choice, slice(None))
+            values = np.concatenate([each.transpose(1, 0, 2)[wanted] for each in layers], axis=1)
             parts.append(self._mixes.mix(0, values.astype(np.float32, copy=False)))
         return np.concatenate(parts, axis=1)
-
-    @property
-    def _choice(self) -> str:
-        return self.settings.sources.layers or ""
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the names and shapes of all parameters."""
@@ -186,7 +167,8 @@ class FrozenTagger:
             shapes[f"{_CHARACTERS}convolutions.0.bias"] = (count,)
             width += count
         if inputs.has_layers:
-            num_layers = self._bilm.num_layers if self._choice in ("mix", "average") else 1
+            is_whole = inputs.sources.layers in ("mix", "average")
+            num_layers = self._bilm.num_layers if is_whole else 1
             shapes |= {f"{_MIX}mix_weights": (num_layers,), f"{_MIX}gamma": ()}
             width += self._bilm.dim
         for number, dim in enumerate(self._config.hidden_dims):
@@ -214,18 +196,14 @@ class FrozenTagger:
                 gammas=arrays[f"{_MIX}gamma"].reshape(1),
                 layer_norm=inputs.layer_norm,
             )
-        self._engines = [
-            self._engine(number, dim) for number, dim in enumerate(self._config.hidden_dims)
-        ]
+        dims = self._config.hidden_dims
+        self._engines = [self._engine(number, dim) for number, dim in enumerate(dims)]
         kernels = load_kernels()
         weight, bias = arrays["to_tags.weight"], arrays["to_tags.bias"]
         self._to_tags = None if kernels is None else PackedLinear(kernels, weight, bias, "fp32")
 
     def _engine(self, number: int, dim: int) -> Engine:
-        """Return one layer of biLSTM; the first has the character CNN for its token layer.
-
-        PyTorch's LSTM has its gates in the order of a biLM's.
-        """
+        """Return one layer of biLSTM; the first has the character CNN for its token layer."""
         has_characters = number == 0 and self.settings.characters
         lstm = LSTMConfig(
             num_layers=1, cell_dim=dim, projection_dim=dim, cell_clip=None, projection_clip=None,
@@ -236,13 +214,14 @@ class FrozenTagger:
             char_cnn=CHARACTER_CNN if has_characters else None,
             num_words=None if has_characters else 0,
         )  # fmt: skip
-        arrays: Arrays = {"token_encoder.embedding.weight": np.zeros((1, dim), np.float32)}
+        arrays = {"token_encoder.embedding.weight": np.zeros((1, dim), np.float32)}
         if has_characters:
             arrays = {
                 name.replace(_CHARACTERS, "token_encoder."): array
                 for name, array in self._arrays.items()
                 if name.startswith(_CHARACTERS)
             }
+        # PyTorch's LSTM has its gates in the order of a biLM's.
         for stack, direction in (("forward_layers", ""), ("backward_layers", "_reverse")):
             name = f"encoder.layers.{number}.{{}}_l0{direction}".format
             bias = self._arrays[name("bias_ih")] + self._arrays[name("bias_hh")]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.metrics.squad import AnswerStyle, answer_f1_of, count_answers, exact_match_of
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.inputs.settings import InputSettings
@@ -46,7 +46,6 @@ class QaExample:
     context: str
     """The original text, from which answers are cut."""
     question_text: str
-    """The original text."""
     answers: tuple[str, ...] = ()
     """Gold alternatives."""
     spans: Offsets = ()
@@ -69,15 +68,6 @@ class GoldAnswers(NamedTuple):
 
     texts: tuple[str, ...]
     style: AnswerStyle
-    """KorQuAD's if the question has Hangul."""
-
-
-class _Context(NamedTuple):
-    """The words of a paragraph; none, and the reason in ``trouble``, if it cannot be used."""
-
-    words: Sentence = ()
-    offsets: Offsets = ()
-    trouble: str = ""
 
 
 class QaTask(Task[QaExample]):
@@ -99,13 +89,11 @@ class QaTask(Task[QaExample]):
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[QaExample]:
         """Read questions with their gold answers; a context is one sequence of words.
 
-        In training, long contexts are cut to a window around the answer; questions without words at
-        the answer, or without an aligned context, are left out. In scoring, every question and
-        every gold answer counts, also one that is not in the context; contexts that cannot be
-        aligned or exceed `MAX_CONTEXT_WORDS` have no words, so their answers are wrong. A warning
-        counts all of them.
+        In training, long contexts are cut to a window around the answer, and questions without
+        words at the answer are left out. In scoring, every question and every gold answer counts;
+        contexts that cannot be aligned or are too long have no words, so their answers are wrong.
         """
-        contexts: dict[str, _Context] = {}
+        contexts: dict[str, tuple[Sentence, Offsets, str]] = {}
         examples: list[QaExample] = []
         troubles: Counter[str] = Counter()
         num_read = 0
@@ -114,40 +102,31 @@ class QaTask(Task[QaExample]):
             text = question.context
             if text not in contexts:
                 contexts[text] = _read_context(text, tokenize, training)
-            context = contexts[text]
-            places = ((a.answer_start, a.answer_start + len(a.text)) for a in question.answers)
-            covering = (covering_words(context.offsets, *place) for place in places)
+            words, offsets, trouble = contexts[text]
+            covering = (covering_words(offsets, *span) for span in question.spans)
             example = QaExample(
                 name=question.name, question=tuple(tokenize(question.question)),
-                context_words=context.words, offsets=context.offsets, context=text,
+                context_words=words, offsets=offsets, context=text,
                 question_text=question.question, answers=question.texts,
                 spans=tuple(span for span in covering if span is not None),
             )  # fmt: skip
-            if context.trouble or not example.spans:
-                troubles[context.trouble or "no word at the answer"] += 1
+            if trouble or not example.spans:
+                troubles[trouble or "no word at the answer"] += 1
                 if training:
                     continue
             examples.append(_window(example) if training else example)
         if troubles:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in troubles.most_common())
             fate = "left out of training" if training else "without an answer to find, so wrong"
-            log.warning(
-                "%s: %d of %d questions are %s (%s)",
-                path, troubles.total(), num_read, fate, reasons,
-            )  # fmt: skip
-            if not examples:
-                raise FormatError(
-                    f"{path}: none of {num_read} questions can be learned ({reasons}). The words "
-                    "of the biLM's tokenizer must be those of the text: use another tokenizer."
-                )
+            counts = troubles.total(), num_read
+            log.warning("%s: %d of %d questions are %s (%s)", path, *counts, fate, reasons)
         return examples
 
     def sentences(self, example: QaExample) -> tuple[Sentence, ...]:
         return example.question, example.context_words
 
     def sampling_unit(self, example: QaExample) -> str:
-        """Return the paragraph, which has several questions."""
-        return example.context
+        return example.context  # a paragraph has several questions
 
     def gold(self, example: QaExample) -> GoldAnswers:
         korean = any(_HANGUL.search(word) for word in example.question)
@@ -163,7 +142,6 @@ class QaTask(Task[QaExample]):
         return TaskScore(self.metric, float(answer_f1_of(totals)), details, counts=counts)
 
     def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> QaExample:
-        """Make an example of the words of a question and of a context."""
         question, words = sentences
         if len(words) > MAX_CONTEXT_WORDS:
             raise InputError(
@@ -185,7 +163,6 @@ class QaTask(Task[QaExample]):
     def as_json(
         self, example: QaExample, prediction: FoundAnswer, probs: None = None
     ) -> dict[str, Any]:
-        """Return the answer; ``start`` and ``end`` count characters of the context."""
         name = {"id": example.name} if example.name else {}
         return {
             **name, "question": example.question_text, "context": example.context,
@@ -194,14 +171,15 @@ class QaTask(Task[QaExample]):
         }  # fmt: skip
 
 
-def _read_context(text: str, tokenize: Tokenize, training: bool) -> _Context:
+def _read_context(text: str, tokenize: Tokenize, training: bool) -> tuple[Sentence, Offsets, str]:
+    """Return words and offsets of a paragraph; none, and the reason, if it cannot be used."""
     words = tuple(tokenize(text))
     offsets = align(words, text)
     if offsets is None:
-        return _Context(trouble="words that are not those of the text")
+        return (), (), "words that are not those of the text"
     if not training and len(words) > MAX_CONTEXT_WORDS:
-        return _Context(trouble=f"more than {MAX_CONTEXT_WORDS} words")
-    return _Context(words, offsets)
+        return (), (), f"more than {MAX_CONTEXT_WORDS} words"
+    return words, offsets, ""
 
 
 def _window(example: QaExample) -> QaExample:

@@ -12,21 +12,25 @@ from elmokit.tasks.formats.records import Record, parse_json, read_records
 from elmokit.wording import Location
 
 
+def _join(units: Sequence[Sequence[str]]) -> str:
+    return "".join(f"{line}\n" for lines in units for line in lines)
+
+
 @dataclass(frozen=True)
 class DataFile:
-    """A data file in units that a sample keeps whole."""
+    """A data file in units that a sample keeps whole, in file order."""
 
     units: Sequence[Any]
-    """In file order."""
-    join: Callable[[Sequence[Any]], str]
+    """Lines of each; of JSON documents anything that ``join`` understands."""
+    join: Callable[[Sequence[Any]], str] = _join
     """Makes the text of a file from units."""
-    size: Callable[[Any], int] = lambda unit: 1
+    size: Callable[[Any], int] = len
     """Examples in a unit."""
 
 
 def lines_of(path: Path) -> DataFile:
     """Divide a file without a header into its lines."""
-    return DataFile([line for _, line in numbered_lines(path) if line.strip()], _join_lines)
+    return DataFile([[line] for _, line in numbered_lines(path) if line.strip()])
 
 
 def records_of(
@@ -40,9 +44,7 @@ def records_of(
         if not groups:
             header = [line for before, line in lines.items() if before < number and line.strip()]
         groups.setdefault(key(record), []).append(lines[number])
-    return DataFile(
-        list(groups.values()), lambda units: _join_lines(header) + _join_blocks(units), len
-    )
+    return DataFile(list(groups.values()), lambda units: _join([header, *units]))
 
 
 def sentences_of(path: Path, *, is_comment: Callable[[str], bool] = conll.is_comment) -> DataFile:
@@ -55,7 +57,7 @@ def sentences_of(path: Path, *, is_comment: Callable[[str], bool] = conll.is_com
         is_mark = is_comment(line) or line.startswith(conll.DOCUMENT_MARK)
         return bool(line.strip()) and not is_mark
 
-    return DataFile(units, _join_blocks, lambda unit: int(any(map(is_row, unit))))
+    return DataFile(units, size=lambda unit: int(any(map(is_row, unit))))
 
 
 def documents_of(path: Path) -> DataFile:
@@ -64,7 +66,7 @@ def documents_of(path: Path) -> DataFile:
     for part in _blocks(path, lambda line: line.startswith("#end document")):
         begin = next((line for line in part if line.startswith("#begin document")), "")
         documents.setdefault(begin.partition(");")[0], []).append(part)
-    return DataFile(list(documents.values()), lambda units: "".join(map(_join_blocks, units)), len)
+    return DataFile(list(documents.values()), lambda units: "".join(map(_join, units)))
 
 
 def paragraphs_of(path: Path) -> DataFile:
@@ -75,50 +77,38 @@ def paragraphs_of(path: Path) -> DataFile:
     parse_json(text, Document, Location(path=path))
     document = json.loads(text)
     units = [
-        (article.get("title", ""), paragraph)
+        {"title": article.get("title", ""), "paragraphs": [paragraph]}
         for article in document["data"]
         for paragraph in article["paragraphs"]
     ]
 
     def join(units: Sequence[Any]) -> str:
-        data = [{"title": title, "paragraphs": [paragraph]} for title, paragraph in units]
-        return json.dumps({**document, "data": data}, ensure_ascii=False)
+        return json.dumps({**document, "data": list(units)}, ensure_ascii=False)
 
-    return DataFile(units, join, lambda unit: len(unit[1]["qas"]))
+    return DataFile(units, join, lambda unit: len(unit["paragraphs"][0]["qas"]))
 
 
 def predicates_of(path: Path, *, only_verbs: bool = False) -> DataFile:
     """Divide JSON lines of sentences; their predicates, or those that are verbs, are examples."""
-    from elmokit.tasks.formats.propbank import AnnotatedSentence
+    from elmokit.tasks.formats.propbank import read_sentence
 
     units = []
     for record in read_records(path):
-        sentence = AnnotatedSentence.of(record)
+        sentence = read_sentence(record)
         if only_verbs and len(sentence.pos) != len(sentence.tokens):
             raise record.location.error(
                 f"{len(sentence.tokens)} `tokens`, but {len(sentence.pos)} `pos`. Each token needs "
                 "one."
             )
+        pairs = zip(record.fields["predicates"], sentence.predicates, strict=True)
         predicates = [
             fields
-            for fields, predicate in zip(
-                record.fields["predicates"], sentence.predicates, strict=True
-            )
+            for fields, predicate in pairs
             if not only_verbs or sentence.pos[predicate.index].startswith(("V", "MD"))
         ]
         line = json.dumps({**record.fields, "predicates": predicates}, ensure_ascii=False)
         units.append((line, len(predicates)))
-    return DataFile(
-        units, lambda units: _join_lines([line for line, _ in units]), lambda unit: unit[1]
-    )
-
-
-def _join_lines(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _join_blocks(blocks: Sequence[Sequence[str]]) -> str:
-    return "".join(map(_join_lines, blocks))
+    return DataFile(units, lambda units: _join([[line] for line, _ in units]), lambda unit: unit[1])
 
 
 def _blocks(path: Path, ends_here: Callable[[str], bool]) -> list[list[str]]:

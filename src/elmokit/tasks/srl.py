@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.metrics.accuracy import LabelCounts
-from elmokit.metrics.span_f1 import Span, count_spans, read_arguments
+from elmokit.metrics.span_f1 import Span, read_arguments
 from elmokit.tasks.formats.propbank import PredicateRoles, read_propbank
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.sampling import DataFile, predicates_of
@@ -32,25 +31,18 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(characters=False)
     default_hidden_dims = (300,) * 8
-    subsets = ("all", "verbs")
     divided_by = staticmethod(predicates_of)
+    scored_spans = staticmethod(read_arguments)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[PredicateRoles]:
         return list(read_propbank(path))
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a file into sentences; the subset ``verbs`` drops other predicates."""
-        if subset == "verbs":
-            return predicates_of(path, only_verbs=True)
-        return super().divide(path, subset)
-
-    def count(self, predicted: Sequence[Any], gold: Sequence[Any]) -> LabelCounts:
-        return count_spans(predicted, gold, read=read_arguments)
+        return predicates_of(path, only_verbs=subset == "verbs")
 
     def example_of(
         self, *sentences: Sentence, texts: Sequence[str] | None = None
     ) -> PredicateRoles:
-        """Make an example of the words before a predicate, its words, and those after it."""
         before, predicate, after = sentences
         tokens = (*before, *predicate, *after)
         return PredicateRoles(
@@ -59,29 +51,23 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         )  # fmt: skip
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:
-        """Make an example of a text whose predicate is between asterisks."""
         marked = _MARKED.fullmatch(text)
         parts = _split(marked[1], marked[2], marked[3], tokenizer) if marked else ()
-        if not parts or not parts[1]:
-            raise _unmarked(text)
-        return self.example_of(*parts, texts=[text])
+        return self.example_of(*_check_marked(parts, text), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> PredicateRoles:
-        """Make an example of words, of which one is between asterisks."""
         tokens = tuple(split_sentence(words, tokenize, where="it"))
-        marked = [(i, m.group(2)) for i, w in enumerate(tokens) if (m := _MARKED.fullmatch(w))]
-        if len(marked) != 1 or tokens[marked[0][0]] != f"*{marked[0][1]}*" or not marked[0][1]:
-            raise _unmarked(" ".join(tokens))
-        ((index, predicate),) = marked
-        return self.example_of(tokens[:index], (predicate,), tokens[index + 1 :])
+        marked = [at for at, word in enumerate(tokens) if "*" in word]
+        parts: Sequence[Sentence] = ()
+        if len(marked) == 1 and (match := re.fullmatch(r"\*([^*]+)\*", tokens[marked[0]])):
+            parts = tokens[: marked[0]], (match[1],), tokens[marked[0] + 1 :]
+        return self.example_of(*_check_marked(parts, " ".join(tokens)))
 
     def show(self, example: PredicateRoles, prediction: list[str]) -> str:
-        """Return the text with brackets around the roles, without the asterisks."""
         shown = super().show(example, prediction)
         return shown if example.text is None else shown.replace("*", "")
 
     def place_words(self, example: PredicateRoles) -> WrittenWords:
-        """Return the words with their places beside the asterisks of the predicate."""
         return WrittenWords(example.tokens, example.text, without="*")
 
     def mark(self, span: Span) -> Mark:
@@ -111,8 +97,10 @@ def _split(before: str, predicate: str, after: str, tokenizer: Tokenizer) -> Seq
     return words[:first], words[first:last], words[last:]
 
 
-def _unmarked(text: str) -> InputError:
-    return InputError(
-        f"One predicate must be marked, got {shown(text)}. Put asterisks around it and nowhere "
-        "else: The dog *bit* the man."
-    )
+def _check_marked(parts: Sequence[Sentence], text: str) -> Sequence[Sentence]:
+    if not parts or not parts[1]:
+        raise InputError(
+            f"One predicate must be marked, got {shown(text)}. Put asterisks around it and nowhere "
+            "else: The dog *bit* the man."
+        )
+    return parts

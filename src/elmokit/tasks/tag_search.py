@@ -2,8 +2,8 @@
 
 ``allowed``, (Y + 2, Y + 2) for Y tags, says which tags may follow which: entry (i, j) is True if j
 may come right after i. Row Y is the start of a sequence, column Y + 1 its end; row Y + 1 and column
-Y are ignored. The search and the probabilities need no learned weights, so models without a CRF use
-them, too; both are computed in float64.
+Y are ignored. ``transitions``, (Y, Y), are learned scores of tag j right after tag i; none: 0. All
+is computed in float64.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,8 @@ def allowed_transitions(tags: Sequence[str], scheme: TagScheme) -> Bool[np.ndarr
 
     ``tags`` are all tags of the scheme in the order of their ids. ``iob2`` (BIO): B-X begins a span
     of type X, I-X only follows B-X or I-X, O is outside. ``bioul`` (BILOU): spans of one word are
-    U-X, longer ones B-X, any I-X, L-X, so B-X and I-X only precede I-X or L-X. Types may contain
-    hyphens: ``B-C-ARG1`` is of type ``C-ARG1``.
-
-    Tags that nothing can complete (B-X without I-X and L-X) are kept; no path ends in them.
+    U-X, longer ones B-X, any I-X, L-X, so B-X and I-X only precede I-X or L-X. Tags that nothing
+    can complete (B-X without I-X and L-X) are kept; no path ends in them.
     """
     if len(tags) > MAX_TAGS:
         raise ValueError(f"`tags` holds {len(tags):,} tags; at most {MAX_TAGS:,} are possible.")
@@ -59,9 +57,8 @@ def viterbi(
 ) -> tuple[Int[np.ndarray, "B T"], Float[np.ndarray, " B"]]:
     """Find the allowed tag sequence with the highest score for every row.
 
-    ``transitions`` are scores of tag *j* right after tag *i*; none: 0. Of equal scores, the tag
-    with the lower id wins. Some sequence of every length must be allowed, such as one of O alone.
-    Returns the tags, 0 beyond a row's length, and their scores; an empty row scores 0.
+    Of equal scores, the tag with the lower id wins. Some sequence of every length must be allowed,
+    such as one of O alone. Returns the tags, 0 beyond a row's length, and their scores.
     """
     num_rows, num_steps, num_tags = logits.shape
     tags = np.zeros((num_rows, num_steps), dtype=np.int64)
@@ -72,10 +69,12 @@ def viterbi(
             "`logits` and `transitions` must be finite, got NaN or infinity: the model has "
             "diverged, or its input holds such values."
         )
+    if num_steps == 0 or num_rows == 0:
+        return tags, np.zeros(num_rows)
     order = np.argsort(-lengths, kind="stable")  # by falling length: rows of a step are the first
     steps = np.ascontiguousarray(logits[order].swapaxes(0, 1), dtype=np.float64)  # (T, B, Y)
     running = keep.sum(axis=0)  # rows of each step
-    best = np.where(allowed[-2, :-2], steps[0], -np.inf) if num_steps else np.zeros((num_rows, 0))
+    best = np.where(allowed[-2, :-2], steps[0], -np.inf)
     into = np.ascontiguousarray(moves.T)  # (Y after, Y before)
     back = np.zeros((num_steps, num_rows, num_tags), dtype=np.intp)  # the best tag before each tag
     for t in range(1, num_steps):
@@ -84,8 +83,6 @@ def viterbi(
         back[t, :count] = before = reached.argmax(axis=2)
         best[:count] = np.take_along_axis(reached, before[..., None], axis=2)[..., 0]
         best[:count] += steps[t, :count]
-    if num_steps == 0 or num_rows == 0:
-        return tags, np.zeros(num_rows)
     best = np.where(allowed[:-2, -1], best, -np.inf)
     rows, last = np.arange(num_rows), best.argmax(axis=1)
     scores = np.zeros(num_rows)
@@ -108,8 +105,6 @@ def _moves(
 class Marginals:
     """The distribution over the allowed tag sequences of one sentence: forward and backward sums.
 
-    Arguments as in `viterbi`.
-
     Source: Lafferty et al. 2001, section 3.
     """
 
@@ -130,8 +125,7 @@ class Marginals:
         following = np.where(allowed[:-2, -1], 0.0, -np.inf)
         for t in reversed(range(len(self._steps))):
             self._after[t] = following
-            ahead = self._steps[t] + following
-            following = np.logaddexp.reduce(self._moves + ahead, axis=1)
+            following = np.logaddexp.reduce(self._moves + (self._steps[t] + following), axis=1)
         self._total = 0.0
         if len(self._steps):
             self._total = np.logaddexp.reduce(self._before[-1] + self._after[-1])
@@ -146,11 +140,7 @@ class Marginals:
 
 
 def span_probs(marginals: Marginals, tags: Sequence[str], ids: dict[str, int]) -> list[float]:
-    """Return the probability of each span of `read_spans`: of its type and both boundaries.
-
-    ``ids`` are those of all tags. Where a span ends only because the next tag does not continue it
-    (BIO), sequences that continue it are subtracted.
-    """
+    """Return the probability of each span of `read_spans`: of its type and both boundaries."""
     probs = []
     for kind, start, end in read_spans(tags):
         own = [ids[tag] for tag in tags[start:end]]
@@ -166,9 +156,8 @@ def span_probs(marginals: Marginals, tags: Sequence[str], ids: dict[str, int]) -
 class TagSearch:
     """Turns a network's scores of tags into tags and their probabilities.
 
-    ``labels`` are all tags in the order of their ids. Without a ``scheme`` each word has the tag
-    with the highest score; with one the tags of a sentence are the best allowed sequence.
-    ``transitions`` of the methods are those of `viterbi`.
+    Without a ``scheme`` each word has the tag with the highest score; with one the tags of a
+    sentence are the best allowed sequence, and probabilities those of spans.
     """
 
     def __init__(self, labels: list[str], scheme: TagScheme | None = None) -> None:
@@ -196,22 +185,16 @@ class TagSearch:
         lengths: Int[np.ndarray, " B"],
         transitions: Float[np.ndarray, "Y Y"] | None = None,
     ) -> list[tuple[list[str], list[float]]]:
-        """Return the tags of each sentence, and the probability of each tag or each span.
-
-        A span's is that of its type and place among the allowed sequences.
-        """
-        tags = self.best(logits, lengths, transitions)
-        return [
-            (best, self._probs(scores[: len(best)], best, transitions))
-            for best, scores in zip(tags, logits, strict=True)
-        ]
-
-    def _probs(
-        self, logits: np.ndarray, tags: Sequence[str], transitions: np.ndarray | None
-    ) -> list[float]:
-        if self._allowed is not None:
-            marginals = Marginals(logits, transitions=transitions, allowed=self._allowed)
-            return span_probs(marginals, tags, self._ids)
-        scores = logits.astype(np.float64)
-        log_probs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
-        return np.exp(log_probs[range(len(tags)), [self._ids[tag] for tag in tags]]).tolist()
+        """Return the tags of each sentence, and the probability of each tag or each span."""
+        answers = []
+        for tags, row in zip(self.best(logits, lengths, transitions), logits, strict=True):
+            scores = row[: len(tags)]
+            if self._allowed is not None:
+                marginals = Marginals(scores, transitions=transitions, allowed=self._allowed)
+                answers.append((tags, span_probs(marginals, tags, self._ids)))
+            else:
+                scores = scores.astype(np.float64)
+                log_probs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+                own = log_probs[range(len(tags)), [self._ids[tag] for tag in tags]]
+                answers.append((tags, np.exp(own).tolist()))
+        return answers

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from elmokit.errors import InputError
-from elmokit.metrics.accuracy import LabelCounts, PrecisionRecall, accuracy_of, count_labels
+from elmokit.metrics.accuracy import PrecisionRecall, accuracy_of, count_labels
 from elmokit.metrics.span_f1 import Span, convert_tags, count_spans, f1_of, read_spans, write_tags
 from elmokit.tasks.formats.conll import (
     TaggedCharacters,
@@ -28,8 +28,10 @@ def check_tags_words(task: Task[Any], *, wanted: str) -> "TaggingTask[Any]":
     """Return the task; raise `InputError` with what was ``wanted`` if it does not tag words."""
     if isinstance(task, TaggingTask) and task.units != "characters":
         return task
-    what = f"{task.name} with units=characters" if task.units == "characters" else task.name
-    raise InputError(f"{wanted} is for tasks that tag words (pos, ner, srl), not for {what}.")
+    raise InputError(
+        f"{wanted} is for tasks that tag words (pos, ner, srl), not for {task.name} with "
+        f"units={task.units}."
+    )
 
 
 class TaggingTask(Task[Example]):
@@ -39,7 +41,8 @@ class TaggingTask(Task[Example]):
     score_from_counts = staticmethod(accuracy_of)
     network: ClassVar[str] = "tagger.Tagger"
     default_dropout: ClassVar[float] = 0.5
-    paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)  # the encoder has dropout
+    # The encoder drops the mixtures with its other inputs.
+    paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)
     divided_by = staticmethod(sentences_of)
     block = 400
 
@@ -65,18 +68,15 @@ class TaggingTask(Task[Example]):
         return TaggedSentence(tokens=tokens, tags=("",) * len(tokens), text=text)
 
     def place_words(self, example: Any) -> WrittenWords:
-        """Return the words with their places in the text that was given."""
         return WrittenWords(example.tokens, example.text)
 
     def show(self, example: Any, prediction: list[str]) -> str:
-        """Return ``word/TAG`` for each word."""
         words = self.place_words(example).each()
         return " ".join(f"{word}/{tag}" for word, tag in zip(words, prediction, strict=True))
 
     def as_json(
         self, example: Any, prediction: list[str], probs: list[float] | None = None
     ) -> dict[str, Any]:
-        """Return text, words and tags; ``probs`` are those of the tags."""
         words = self.place_words(example)
         tokens = words.as_json()
         for number, token in enumerate(tokens):
@@ -95,6 +95,7 @@ class SpanTaggingTask(TaggingTask[Example]):
     """Of tags, in the order of their ids; O comes first."""
     field_names: ClassVar[tuple[str, str]] = ("spans", "type")
     """JSON names of the spans, and of a span's type."""
+    scored_spans = staticmethod(read_spans)
 
     def labels(self, examples: Sequence[Any]) -> Labels:
         types = {tag[2:] for example in examples for tag in example.tags if tag != "O"}
@@ -103,29 +104,22 @@ class SpanTaggingTask(TaggingTask[Example]):
     def shown_label(self, label: str) -> str:
         return label[2:]
 
-    def count(self, predicted: Sequence[Any], gold: Sequence[Any]) -> LabelCounts:
-        """Compare the spans of predicted and gold tags."""
-        return count_spans(predicted, gold)
-
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
-        counts = self.count(predicted, gold)
+        counts = count_spans(predicted, gold, read=self.scored_spans)
         overall = PrecisionRecall.of(*counts.rows.sum(axis=0))
         details = {"precision": overall.precision, "recall": overall.recall}
         return replace(self.score_of(counts), details=details)
 
     def show(self, example: Any, prediction: list[str]) -> str:
-        """Return the text with brackets around the spans."""
         return self.place_words(example).marked(map(self.mark, read_spans(prediction)))
 
     def mark(self, span: Span) -> Mark:
-        """Return the brackets around a span."""
         kind, start, end = span
         return start, end, "[", f" {kind}]"
 
     def as_json(
         self, example: Any, prediction: list[str], probs: list[float] | None = None
     ) -> dict[str, Any]:
-        """Return text, words and spans; ``probs`` are those of the spans."""
         words = self.place_words(example)
         spans_name, type_name = self.field_names
         spans = []
@@ -151,8 +145,6 @@ class PosTask(TaggingTask[TaggedSentence]):
 
 class NerTask(SpanTaggingTask[TaggedSentence]):
     """Named entities, from columns of words or characters and their tags; BIOUL inside.
-
-    Tags are IOB1, IOB2, BIOUL or IOBES.
 
     Characters are read as the tokens that the tokenizer makes of their text, but scored as they
     are: an entity whose boundary is inside a token cannot be found.

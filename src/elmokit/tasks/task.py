@@ -16,7 +16,6 @@ from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.sampling import DataFile
-from elmokit.tasks.written import written
 from elmokit.text.given_sentences import Tokenize, split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.wording import shown
@@ -43,7 +42,7 @@ class TaskScore:
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     """(num_examples, k), whose sum determines ``value``; for significance tests."""
     sampling_units: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """(num_examples,): `Task.number_sampling_units`; empty until `score_model` sets it."""
+    """(num_examples,): numbers of `Task.sampling_unit`; empty until `score_model` sets it."""
 
 
 class Task(ABC, Generic[Example]):
@@ -54,14 +53,11 @@ class Task(ABC, Generic[Example]):
     metric: ClassVar[str]
     """Of `score`."""
     network: ClassVar[str]
-    """Module of `elmokit.tasks.networks` and class: ``tagger.Tagger``; imported when it is built,
-    since it needs PyTorch."""
+    """Module of `elmokit.tasks.networks` and class: ``tagger.Tagger``; it needs PyTorch."""
     encoder: ClassVar[str] = "biLSTM"
     """What cards call the recurrent layers of ``network``."""
     hub_tag: ClassVar[str] = "token-classification"
     """What model hubs call the task."""
-    subsets: ClassVar[tuple[str, ...]] = ("all",)
-    """Parts of a data file's examples that `divide` can keep."""
     block: ClassVar[int] = 1
     """Neighboring units that are held out together; above 1 where they are of one document."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
@@ -170,15 +166,14 @@ class Task(ABC, Generic[Example]):
         return example
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> Example:
-        """Make an example of a line of raw text; InputError if it has not as many as it needs."""
+        """Make an example of a line of raw text."""
         texts = text.split("\t") if self.num_texts > 1 else [text]
         return self.from_texts(texts, tokenizer.tokenize, self.num_texts)
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> Example:
         """Make an example of a list of words; of several texts, a list with each of them.
 
-        A text among several may be a string, which ``tokenize`` splits; predictions show it as it
-        was written.
+        A text among several may be a string, which ``tokenize`` splits.
         """
         texts = [words] if self.num_texts == 1 else list(words)
         return self.from_texts(texts, tokenize, self.num_texts)
@@ -192,8 +187,9 @@ class Task(ABC, Generic[Example]):
                 f"{shown(texts[0] if len(texts) == 1 else texts)}."
             )
         sentences = [tuple(split_sentence(text, tokenize, where="it")) for text in texts]
-        has_strings = any(isinstance(text, str) for text in texts)
-        originals = list(map(written, texts)) if has_strings else None
+        originals = None
+        if any(isinstance(text, str) for text in texts):
+            originals = [text if isinstance(text, str) else " ".join(text) for text in texts]
         return self.example_of(*sentences, texts=originals)
 
     @abstractmethod
@@ -205,12 +201,7 @@ class Task(ABC, Generic[Example]):
         """Return a prediction for programs, with places in the text as it was written."""
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a data file, or the subset of its examples."""
-        if subset not in self.subsets:
-            raise InputError(
-                f"The task {self.name} has no subset {subset!r}; choose one of "
-                f"{', '.join(self.subsets)}."
-            )
+        """Divide a data file, or a subset of its examples, if the task has several."""
         return self.divided_by(path)
 
     def input_settings(self, settings: InputSettings, *, with_static: bool) -> InputSettings:

@@ -21,10 +21,7 @@ from elmokit.weights.model_files import read_config
 
 @dataclass(frozen=True)
 class TaskText:
-    """Reads the sentences of a task's files, words as its models read them; labels are not read.
-
-    A `SentenceReader` of `elmokit.corpus.text_shards`. ``tokenizer`` splits raw text.
-    """
+    """A `SentenceReader` (`elmokit.corpus.text_shards`) of a task's files, without their labels."""
 
     task: Task[Any]
     tokenizer: Tokenizer
@@ -41,7 +38,6 @@ class TaskText:
 
     @property
     def name(self) -> str:
-        """What the text is, to be recorded."""
         columns = "" if self.task.columns is None else f", {self.task.columns}"
         return f"{self.task.name}, {self.task.units}{columns}"
 

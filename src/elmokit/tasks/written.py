@@ -14,11 +14,11 @@ class WrittenWords:
     """The words that a task read, and the raw text that they are from.
 
     Without a text (examples made of words) it is the words joined by spaces. ``offsets`` are those
-    of `align`, None if the words cannot be found in the text.
+    of `align`, None if the words cannot be found in the text. Characters ``without`` are marks of
+    the text, which belong to no word.
     """
 
     def __init__(self, words: Sequence[str], text: str | None = None, *, without: str = "") -> None:
-        """Place the words; characters ``without`` are marks, which belong to no word."""
         self.words = words
         if text is None:
             self.text, self.offsets = joined(words)
@@ -35,10 +35,7 @@ class WrittenWords:
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return each word's ``text``, as the model read it, and its place in characters."""
-        return [
-            {"text": word, **self.place(number, number + 1)}
-            for number, word in enumerate(self.words)
-        ]
+        return [{"text": word, **self.place(at, at + 1)} for at, word in enumerate(self.words)]
 
     def span(self, start: int, end: int) -> dict[str, Any]:
         """Return the text and place of a span of words, in characters and in words."""
@@ -70,12 +67,18 @@ class WrittenWords:
         text, offsets = self.text, self.offsets
         if offsets is None:
             text, offsets = joined(self.words)
-        return _insert(text, offsets, marks)
-
-
-def written(text: str | Sequence[str]) -> str:
-    """Return a text that was given as a string or as a list of words."""
-    return text if isinstance(text, str) else " ".join(text)
+        pieces: list[tuple[tuple[int, ...], str]] = []
+        for start, end, opening, closing in marks:
+            first, last = offsets[start][0], offsets[end - 1][1]
+            # At one place, what ends comes before what begins; inner spans end first and begin
+            # last. An empty span closes after it opens.
+            pieces.append(((first, 1, -last, -end), opening))
+            pieces.append(((last, 0, -first, -start) if first < last else (first, 2), closing))
+        result, at = [], 0
+        for (place, *_), piece in sorted(pieces, key=lambda piece: piece[0]):
+            result += text[at:place], piece
+            at = place
+        return "".join((*result, text[at:]))
 
 
 def joined(words: Sequence[str]) -> tuple[str, Offsets]:
@@ -83,17 +86,3 @@ def joined(words: Sequence[str]) -> tuple[str, Offsets]:
     ends = accumulate(len(word) + 1 for word in words)
     offsets = tuple((end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True))
     return " ".join(words), offsets
-
-
-def _insert(text: str, offsets: Offsets, marks: Iterable[Mark]) -> str:
-    pieces: list[tuple[tuple[int, ...], str]] = []
-    for start, end, opening, closing in marks:
-        first, last = offsets[start][0], offsets[end - 1][1]
-        # at one place, what ends comes before what begins; inner spans end first and begin last
-        pieces.append(((first, 1, -last, -end), opening))
-        pieces.append(((last, 0, -first, -start) if first < last else (first, 2), closing))
-    result, at = [], 0
-    for (place, *_), piece in sorted(pieces, key=lambda one: one[0]):
-        result += text[at:place], piece
-        at = place
-    return "".join((*result, text[at:]))

@@ -20,18 +20,12 @@ _ALONE = 3  # extra cost of a matching word whose next word does not match
 
 
 def align(words: Sequence[str], text: str) -> Offsets | None:
-    """Find the characters of each word in the raw text it came from, from left to right.
+    """Find ``[start, end)`` of each word in the raw text it came from, from left to right.
 
-    Both are compared in plain form (`elmokit.text.normalization`), so it does not matter which
-    normalization the words went through: ``“`` is found as ``"``, composed Hangul in decomposed
-    text, and ``공원`` around a zero-width space. Words match as they are, or ignoring case.
-    Korean morphemes are where Kiwi says: those that share a syllable overlap (``갔다`` → ``가 었
-    다``, both 가 and 었 are 갔). Other words that a tokenizer altered (``can't`` → ``ca not``)
-    share the stretch of text up to the next word that matches. A word with nothing in the text is
-    empty (``start == end``). Other characters are skipped.
-
-    Returns ``[start, end)`` of each word, in order, or None if somewhere nothing matches within
-    `MAX_ALTERED` words and characters.
+    Both are compared in plain form, ignoring case. Korean morphemes are where Kiwi says: those that
+    share a syllable overlap. Other words that a tokenizer altered (``can't`` → ``ca not``) share
+    the stretch of text up to the next word that matches. A word with nothing in the text is empty.
+    None if nothing matches within `MAX_ALTERED` words and characters.
     """
     # Most words stand in the text as they are: neither plain forms nor Kiwi are needed.
     spans = _align(words, text, may_alter=False)
@@ -53,7 +47,6 @@ def align(words: Sequence[str], text: str) -> Offsets | None:
 
 
 def align_sentences(sentences: Sequence[Sequence[str]], text: str) -> list[Offsets | None]:
-    """Return the offsets in ``text`` of the words of each of its sentences; see `align`."""
     all_offsets = align([word for words in sentences for word in words], text)
     if all_offsets is None:
         return [None] * len(sentences)
@@ -62,8 +55,6 @@ def align_sentences(sentences: Sequence[Sequence[str]], text: str) -> list[Offse
 
 
 class _PlainText:
-    """A text in plain form, and where its characters come from."""
-
     def __init__(self, text: str) -> None:
         self.text, self._length = text, len(text)
         self._places: list[tuple[int, int]] | None = None  # none: of each character, itself
@@ -76,7 +67,6 @@ class _PlainText:
         self.text = "".join(parts)
 
     def place(self, start: int, end: int) -> tuple[int, int]:
-        """Return ``[start, end)`` in the raw text."""
         if self._places is None:
             return start, end
         if start < end:
@@ -89,9 +79,8 @@ class _PlainText:
 def cluster_pattern() -> re.Pattern[str]:
     """Find the smallest pieces that normalization takes together.
 
-    Treebank signs, of any characters that become their quotes; a joiner that stays, because of its
-    neighbors; a character with what composition may join to it: marks, also half-width ones, the
-    vowel and the final of a Hangul syllable.
+    Treebank signs; a joiner that stays, because of its neighbors; a character with the marks,
+    vowels and finals that composition may join to it.
     """
     signs = plain_1_rules().signs
     quotes = "".join(["'", "`", *(sign for sign, plain in signs.items() if plain in ("'", "`"))])
@@ -176,6 +165,5 @@ def _after_blank(text: str, at: int) -> int:
 
 
 def covering_words(offsets: Offsets, start: int, end: int) -> tuple[int, int] | None:
-    """Return ``[first, last)`` of the words that overlap ``[start, end)``, if any."""
     covering = [index for index, (a, b) in enumerate(offsets) if a < b and a < end and b > start]
     return (covering[0], covering[-1] + 1) if covering else None

@@ -19,22 +19,16 @@ from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization, normalize
 
 SENTENCE_BEGIN, SENTENCE_END = 256, 257
-"""Raw ids of the characters in the sentence boundary words."""
 WORD_BEGIN, WORD_END = 258, 259
-"""Raw ids before the first and after the last byte of every word."""
 CHAR_PADDING = 260
 """Raw id that fills the row of a word; an ordinary, trained character, not a padded position."""
 NUM_RAW_CHARS = 261
-"""Rows of the character embedding in the original's files."""
 DEFAULT_MAX_CHARACTERS = 50
-"""C of the released models."""
 MAX_CHARACTERS = 1000
-"""Longest row of a configuration: every word takes that much memory."""
 NUM_CHARS = 262
 """Rows of the character embedding in elmokit: row 0 is the padded position."""
 
 SENTENCE_BEGIN_WORD, SENTENCE_END_WORD = "<S>", "</S>"
-"""The words with the sentence boundary rows, as in vocabulary files."""
 
 Truncation = Literal["character", "byte"]
 
@@ -65,9 +59,7 @@ class CharVocab:
     """
 
     dtype: type[np.integer] = np.uint16
-    """Type of the ids."""
     padding_id = CHAR_PADDING + 1
-    """What fills the row of a word."""
     unit = "bytes"
     """What the rows are made of, for messages."""
 
@@ -80,16 +72,13 @@ class CharVocab:
 
     @property
     def row_length(self) -> int:
-        """Ids of a word."""
         return self.config.max_characters
 
     @property
     def max_bytes(self) -> int:
-        """Bytes (`unit`) of a word that fit in a row."""
         return self.config.max_characters - 2
 
     def encode_word(self, word: str) -> np.ndarray:
-        """Encode one word as uint16 ids (C,)."""
         return self.encode_words([word])[0]
 
     def encode_words(self, words: Sequence[str]) -> np.ndarray:
@@ -140,7 +129,6 @@ class CharVocab:
         return char_ids
 
     def is_truncated(self, word: str) -> bool:
-        """Return whether a word has more bytes than a row."""
         text = normalize(word, self.config.normalization)
         return len(text.encode("utf-8", "ignore")) > self.max_bytes
 

@@ -9,20 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from elmokit.errors import InputError
 
 GivenSentence = str | Sequence[str]
-"""A string, or a list of words."""
 Tokenize = Callable[[str], list[str]]
 
 
 def check_text(text: str, *, where: str) -> None:
-    """Refuse strings that cannot be in a text file: with NUL or half of a surrogate pair."""
     if "\0" in text:
         raise InputError(f"{where} holds a NUL character at position {text.index(chr(0))}.")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where} holds {text[error.start]!r} at position {error.start}, half of a surrogate "
-            "pair, which has no UTF-8: text.encode('utf-8', 'ignore').decode() removes it."
+            f"{where} holds {text[error.start]!r} at position {error.start}: it has no UTF-8."
         ) from error
 
 
@@ -34,7 +31,7 @@ def split_sentences(
 ) -> Iterator[list[str]]:
     """Yield the words of every sentence; without ``tokenize`` strings are refused.
 
-    ``on_words`` is called with every list of words that was given, not with those of strings.
+    ``on_words`` is called with every list of words that was given.
     """
     check_is_list(sentences)
     return (
@@ -44,7 +41,6 @@ def split_sentences(
 
 
 def check_is_list(sentences: object, *, name: str = "sentences") -> None:
-    """Refuse one string where a list belongs, which would be read by characters."""
     if isinstance(sentences, str | bytes):
         raise TypeError(
             f"`{name}` must be a list, got one string: {sentences!r:.60}. Put it in a list: "
@@ -53,7 +49,6 @@ def check_is_list(sentences: object, *, name: str = "sentences") -> None:
 
 
 def check_words(words: Iterable[object]) -> list[str]:
-    """Return a list of words; `TypeError` for one string, or a word that is no string."""
     check_is_list(words, name="words")
     return split_sentence(list(words), None, where="`words`")
 
@@ -65,13 +60,11 @@ def split_sentence(
     where: str,
     on_words: Callable[[list[str]], object] | None = None,
 ) -> list[str]:
-    """Return the words of one sentence; ``where`` names it in errors. See `split_sentences`."""
     if isinstance(sentence, str):
         if tokenize is None:
             raise TypeError(
-                f"{where} is the string {sentence[:40]!r}, and no tokenizer is at hand: give a "
-                "list of words. `Embedder.embed` and `model.encode` of a loaded model split "
-                "strings."
+                f"{where} is the string {sentence[:40]!r}: give a list of words. `Embedder.embed` "
+                "splits strings."
             )
         check_text(sentence, where=where)
         return tokenize(sentence)

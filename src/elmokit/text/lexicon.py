@@ -30,22 +30,16 @@ from elmokit.text.normalization import normalize
 PADDING, WORD_BEGIN, WORD_END, SENTENCE_BEGIN, SENTENCE_END, UNKNOWN = range(1, 7)
 """Ids of the special characters; those of the list follow."""
 SPECIAL_CHARACTERS = ("<pad>", "<bow>", "<eow>", "<bos>", "<eos>", "<oov>")
-"""In the order of their ids; ``<bow>`` is what begins a word here."""
 SPECIAL_WORDS = ("<oov>", "<bos>", "<eos>", "<pad>")
-"""In the order of their ids, from 1; the words of the list follow."""
 MAX_LISTED_CHARACTERS, MAX_LISTED_WORDS = 60_000, 10**8
 
 
 @dataclass(frozen=True, kw_only=True)
 class LexiconConfig:
-    """Sizes of the two lists, specials not counted, and which lists they are."""
-
     num_characters: int
-    """Characters in the list."""
     num_words: int
-    """Words in the list; the model has a vector for each."""
+    """Sizes of the lists, specials not counted."""
     word_dim: int
-    """Width of a word's vector."""
     sha256: str
     """Hash of both lists."""
 
@@ -57,12 +51,10 @@ class LexiconConfig:
 
     @property
     def character_rows(self) -> int:
-        """Rows of the character embedding."""
         return 1 + len(SPECIAL_CHARACTERS) + self.num_characters
 
     @property
     def word_rows(self) -> int:
-        """Rows of the word embedding."""
         return 1 + len(SPECIAL_WORDS) + self.num_words
 
 
@@ -75,40 +67,28 @@ class Lexicon:
 
     @classmethod
     def read(cls, path: Path) -> "Lexicon":
-        """Read the file; `FormatError` if it is missing or damaged."""
         advice = "Copy the whole model directory again."
         if not path.exists():
-            raise FormatError(
-                f"{path} is missing: the model reads characters and words by its lists. {advice}"
-            )
-        lists = parse_json(
-            read_bounded(path, MAX_WORD_LIST_BYTES), source=path, advice=advice,
-            required=("characters", "words"),
-        )  # fmt: skip
-        characters, words = lists["characters"], lists["words"]
-        if not (_is_list_of_strings(characters) and _is_list_of_strings(words)):
-            raise FormatError(
-                f"{path}: `characters` and `words` must be lists of strings. {advice}"
-            )
-        return cls(tuple(characters), tuple(words))
+            raise FormatError(f"{path} is missing. {advice}")
+        keys = ("characters", "words")
+        content = read_bounded(path, MAX_WORD_LIST_BYTES)
+        lists = parse_json(content, source=path, advice=advice, required=keys)
+        for key in keys:
+            if not isinstance(lists[key], list) or not all(isinstance(x, str) for x in lists[key]):
+                raise FormatError(f"{path}: `{key}` must be a list of strings. {advice}")
+        return cls(*(tuple(lists[key]) for key in keys))
 
     def to_bytes(self) -> bytes:
-        """Return the contents of the file."""
         lists = {"characters": list(self.characters), "words": list(self.words)}
         return json_bytes(lists, indent=0)
 
     def config(self, *, word_dim: int) -> LexiconConfig:
-        """Return what a model's configuration says of the lists."""
         return LexiconConfig(
             num_characters=len(self.characters),
             num_words=len(self.words),
             word_dim=word_dim,
             sha256=text_sha256("\n".join((*self.characters, "", *self.words))),
         )
-
-
-def _is_list_of_strings(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 class LexiconVocab(CharVocab):
@@ -131,11 +111,9 @@ class LexiconVocab(CharVocab):
 
     @property
     def row_length(self) -> int:
-        """Ids of a word."""
         return self.config.max_characters + 1
 
     def encode_words(self, words: Sequence[str]) -> np.ndarray:
-        """Encode words as int32 ids (N, C + 1)."""
         rows = np.full((len(words), self.row_length), PADDING, dtype=np.int32)
         boundaries = {
             SENTENCE_BEGIN_WORD: self.sentence_begin, "<bos>": self.sentence_begin,
@@ -155,7 +133,6 @@ class LexiconVocab(CharVocab):
         return rows
 
     def is_truncated(self, word: str) -> bool:
-        """Return whether a word has more code points than a row."""
         return len(normalize(word, self.config.normalization)) > self.max_bytes
 
     def _boundary_rows(self) -> tuple[np.ndarray, np.ndarray]:

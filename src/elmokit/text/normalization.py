@@ -34,7 +34,6 @@ from typing import Literal
 
 Normalization = Literal["none", "NFC", "plain-1"]
 DEFAULT_NORMALIZATION: Normalization = "plain-1"
-"""For new models."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +41,12 @@ class PlainRules:
     """What ``plain-1`` does after composition, in this order."""
 
     signs: Mapping[str, str]
-    """Characters and what takes their place."""
     joiners: re.Pattern[str]
-    """Is dropped."""
     two_quotes: re.Pattern[str]
     """Becomes ``"``, after a backtick has become ``'``."""
     bracket: re.Pattern[str]
     brackets: Mapping[str, str]
-    """By what ``bracket`` matches, in upper case."""
     escape: re.Pattern[str]
-    """Is dropped."""
 
 
 def normalize(text: str, form: Normalization) -> str:
@@ -94,8 +89,7 @@ def _compose(text: str) -> str:
     """Return the NFC of a text in time that grows with its length.
 
     `unicodedata` puts marks in order by insertion, so 480,000 marks after one letter take minutes.
-    Long runs of marks are sorted first, which is the order that NFC prescribes: the result is that
-    of `unicodedata`, without a limit on marks (such as the 30 of Stream-Safe Text Format).
+    Long runs of marks are therefore sorted first, into the order that NFC prescribes.
     """
     if len(text) > _LONG_TEXT and not _marks().isdisjoint(text[::_LONG_RUN]):
         text = _long_runs_of_marks().sub(_in_order, text)
@@ -136,7 +130,7 @@ def _long_runs_of_marks() -> re.Pattern[str]:
 
 
 _LONG_TEXT = 1000
-"""Characters; the marks of a shorter text are in order in a millisecond, however they stand."""
+"""Characters; shorter texts are in order in a millisecond, however their marks stand."""
 _LONG_RUN = 31
 """Marks; no writing system puts as many on a letter."""
 _NO_WIDTH = (
@@ -173,13 +167,11 @@ _TWO_QUOTES = re.compile("(?<!')''(?!')")
 TREEBANK_BRACKETS = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
 }  # fmt: skip
-"""By how the Penn Treebank writes them."""
 _BRACKET = re.compile(r"(?<!\w)-[LR][RSC]B-(?!\w)", re.IGNORECASE)
 _ESCAPE = re.compile(r"(?<!\\)\\+(?=[/*])")
 
 
 def plain_1_rules() -> PlainRules:
-    """Return the signs and patterns of ``plain-1``, for a version in another language."""
     return PlainRules(
         signs=_PLAIN_SIGNS,
         joiners=_JOINERS_ELSEWHERE,

@@ -17,5 +17,4 @@ def _script_of_letter(letter: str) -> str:
 
 
 def has_letter(word: str) -> bool:
-    """Tell whether a word has a letter of any script."""
     return any(map(str.isalpha, word))

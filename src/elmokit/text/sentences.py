@@ -20,10 +20,7 @@ def tokenize_lines(
     *,
     workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[str]]:
-    """Yield and count the non-empty sentences of normalized lines; reads slightly ahead.
-
-    ``workers`` tokenize, with the same result.
-    """
+    """Yield and count the non-empty sentences of normalized lines; reads slightly ahead."""
     for sentences in sentences_of_lines(lines, tokenizer, normalization, report, workers=workers):
         yield from sentences
 
@@ -36,7 +33,6 @@ def sentences_of_lines(
     *,
     workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[list[str]]]:
-    """Yield what `tokenize_lines` does, line by line."""
     if workers.count > 1:
         config = TokenizerConfig(name=tokenizer.name, version=tokenizer.version)
         make = partial(_BlockTokenizer, config, normalization)
@@ -54,8 +50,6 @@ def sentences_of_lines(
 
 
 class _BlockTokenizer:
-    """What a worker holds to split blocks of lines."""
-
     def __init__(self, tokenizer: TokenizerConfig, normalization: Normalization) -> None:
         self._tokenizer = build_tokenizer(tokenizer)
         self._normalization: Normalization = normalization

@@ -29,7 +29,6 @@ MAX_MARKED_SHARE = 0.001
 
 
 def special_words_in(line: str) -> list[str]:
-    """Return the special words of a line, without the spaces in them."""
     words: list[str] = []
     if "<" in line or "[" in line or "@" in line:
         words += [word.replace(" ", "") for word in _MARK.findall(line)]
@@ -39,21 +38,17 @@ def special_words_in(line: str) -> list[str]:
 
 
 class SpecialWordCount:
-    """Counts the special words of a text, line by line or sentence by sentence."""
-
     def __init__(self) -> None:
         self.num_lines = self.num_marked = 0
         self._counts: Counter[str] = Counter()
 
     def add(self, line: str) -> None:
-        """Search a line, or the words of a sentence with spaces between them."""
         self.num_lines += 1
         if words := special_words_in(line):
             self.num_marked += 1
             self._counts.update(words)
 
     def warn(self, what: str) -> None:
-        """Warn if there were many; ``what`` was searched, such as "lines of a.txt"."""
         if self.num_marked > MAX_MARKED_SHARE * self.num_lines:
             log.warning(
                 "%d of %d %s hold special words of language models (%s), which are read as part of "
@@ -66,7 +61,7 @@ class SpecialWordCount:
 
 
 def watched(sentences: Iterable[GivenSentenceT]) -> Iterator[GivenSentenceT]:
-    """Yield sentences, strings or lists of words; warn at their end of special words in them."""
+    """Yield sentences; warn at their end of special words in them."""
     special = SpecialWordCount()
     for sentence in sentences:
         yield sentence  # first: whoever reads it refuses what is no sentence

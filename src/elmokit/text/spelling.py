@@ -31,7 +31,6 @@ from elmokit.text.word_vocab import WordVocab
 MAX_LENGTH = 8
 """Bytes of the longest n-gram, which fit a 64-bit number: two Korean syllables before a third."""
 MAX_NGRAMS = 150_000
-"""n-grams in a file, three bytes each."""
 DISCOUNT = 0.75
 NUM_BEGINNINGS = 128 + 51 + 1
 """What may stand where a character begins: ASCII, first bytes of longer ones, the end."""
@@ -46,13 +45,9 @@ _MAX_FILE_BYTES = 1 << 24
 class SpellingModel:
     """The stored n-grams: a tree from short to long, level by level, each in ascending order.
 
-    Args:
-        symbols: Last byte of each n-gram.
-        num_children: How many n-grams go on with each; first, how many begin the tree.
-        costs: -log2 q of each, in sixteenths of a bit.
-
-    Raises:
-        ValueError: if the arrays are no such tree.
+    ``symbols`` is the last byte of each n-gram, ``num_children`` how many n-grams go on with each
+    (first, how many begin the tree), ``costs`` -log2 q in sixteenths of a bit. `ValueError` if the
+    arrays are no such tree.
     """
 
     def __init__(self, symbols: np.ndarray, num_children: np.ndarray, costs: np.ndarray) -> None:
@@ -85,10 +80,7 @@ class SpellingModel:
 
     @classmethod
     def train(cls, words: Sequence[str]) -> "SpellingModel":
-        """Learn from distinct words outside the vocabulary, of which there must be one.
-
-        A word counts once, however often it occurs: most of what is to be spelled is new.
-        """
+        """Learn from distinct words outside the vocabulary, each counted once."""
         flat, place = _bytes_of(words)
         found = [
             np.unique(_ngrams(flat, place, length)[1], return_counts=True)
@@ -134,10 +126,7 @@ class SpellingModel:
         return np.add.reduceat(nats, first)
 
     def next_probs(self, prefixes: Sequence[bytes], vocab: WordVocab) -> Float[np.ndarray, "N 256"]:
-        """Return the probability of each next byte of a word outside the vocabulary.
-
-        `END_OF_WORD` is the end of the word.
-        """
+        """Return the probability of each next byte of an unknown word; `END_OF_WORD` ends it."""
         flat, place = _bytes_of(prefixes)
         last = np.flatnonzero(flat == END_OF_WORD)
         allowed = np.stack([_may_follow(prefix, vocab) for prefix in prefixes])
@@ -165,7 +154,6 @@ class SpellingModel:
 
     @classmethod
     def read(cls, path: Path) -> "SpellingModel":
-        """Read a file; `FormatError` if it is damaged."""
         try:
             arrays = load(read_bounded(path, _MAX_FILE_BYTES))
             return cls(arrays["symbols"], arrays["num_children"], arrays["costs"])
@@ -177,40 +165,30 @@ class SpellingModel:
     @classmethod
     def of_model(cls, path: Path, sha256: str | None) -> "SpellingModel | None":
         """Read the file of a model that states its hash; None if it states none and has none."""
-        if sha256 is None and not path.exists():
-            return None
-        if not path.exists():
-            raise FormatError(f"{path} is missing. Copy the whole model directory again.")
-        spelling = cls.read(path)
-        if sha256 not in (None, spelling.sha256):
+        spelling = cls.read(path) if path.exists() else None
+        if sha256 not in (None, spelling and spelling.sha256):
             raise FormatError(
-                f"{path}: damaged, or of another model. Copy the whole model directory again."
+                f"{path}: missing, or of another model. Copy the whole model directory again."
             )
         return spelling
 
     def write(self, path: Path) -> None:
-        """Write the file atomically."""
         with atomic_file(path) as temp_path:
             temp_path.write_bytes(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """Return the contents of the file."""
         return save(self._arrays)
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the n-grams."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
 
 @dataclass(frozen=True)
 class _Level:
-    """The n-grams of one length."""
-
     keys: UInt64[np.ndarray, " N"]
-    """Their bytes as a number, ascending."""
+    """Bytes as a number, ascending."""
     shares: Float[np.ndarray, " N"]
-    """q of the last byte."""
     rests: Float[np.ndarray, " N"]
     """What each, as a context, leaves to shorter contexts."""
 
@@ -233,7 +211,6 @@ def _bytes_of(
 
 
 def _begins(flat: UInt8[np.ndarray, " S"]) -> Bool[np.ndarray, " S"]:
-    """Tell which bytes begin a character."""
     return (flat & 0xC0) != 0x80
 
 
@@ -255,17 +232,13 @@ def _may_follow(prefix: bytes, vocab: WordVocab) -> Bool[np.ndarray, " 256"]:
 def _ngrams(
     flat: np.ndarray, place: np.ndarray, length: int
 ) -> tuple[Int[np.ndarray, " N"], UInt64[np.ndarray, " N"]]:
-    """Return the index of the last byte of every n-gram that begins with a character, and its key.
-
-    n-grams do not go beyond a word.
-    """
+    """Return index of the last byte, and key, of every n-gram that begins with a character."""
     last = np.flatnonzero(place >= length - 1)
     last = last[_begins(flat[last - length + 1])]
     return last, _keys(flat, last, length)
 
 
 def _keys(flat: np.ndarray, last: np.ndarray, length: int) -> UInt64[np.ndarray, " N"]:
-    """Return the bytes that end at some indices as numbers."""
     keys = np.zeros(len(last), np.uint64)
     for back in range(length - 1, -1, -1):
         keys = (keys << np.uint64(8)) | flat[last - back]

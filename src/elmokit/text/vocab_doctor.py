@@ -40,15 +40,13 @@ class CorpusFit:
     coverage: float
     """Share of the corpus words that are in the vocabulary; the others become ``<UNK>``."""
     letter_coverage: float
-    """The same of words with a letter: punctuation is known to vocabularies of anything."""
+    """The same of words with a letter."""
     num_unseen: int
     """Words of the vocabulary that are not in the corpus."""
     rank_correlation: float
-    """Spearman's correlation of line and rank by count, over the words in the corpus: 1 = sorted by
-    falling count, about 0 = alphabetical."""
+    """Spearman's, of line and rank by count; 1 = sorted by falling count."""
     frequent_unknown: tuple[tuple[str, int], ...]
     num_truncated: int
-    """Words of the corpus longer than the character limit."""
     frequent_truncated: tuple[tuple[str, int], ...]
 
 
@@ -60,16 +58,15 @@ class VocabReport:
     num_words: int
     """Including specials."""
     special_lines: dict[str, int | None]
-    """Line of each special, from 1; None if missing."""
+    """Line of each special, from 1."""
     max_bytes: int
-    """Bytes of a word that the model sees; ``num_truncated`` words of the vocabulary have more."""
+    """Bytes of a word that the model sees."""
     num_truncated: int
     truncated: tuple[str, ...]
     corpus: CorpusFit | None
     errors: tuple[str, ...]
     """Why training refuses this file, if it does."""
     warnings: tuple[str, ...]
-    """What would silently go wrong."""
 
 
 def check_vocab(
@@ -179,7 +176,6 @@ def _fit(words: list[str], sentences: Iterable[Sequence[str]], char_vocab: CharV
 
 
 def unfit(share: float, unknown: Iterable[tuple[str, int]], lines: Iterable[str]) -> str:
-    """Return why a vocabulary of these lines cannot be that of a text."""
     frequent = ", ".join(f"{word!r} ({count:,})" for word, count in islice(unknown, 3))
     ordinary = (line for line in lines if line not in SPECIAL_WORDS and has_letter(line))
     example = next(map(shown, ordinary), "none")

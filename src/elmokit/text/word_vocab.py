@@ -22,15 +22,12 @@ from elmokit.files.lines import read_whole, text_of_line
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"
-"""The target for words that are not in the vocabulary."""
 SPECIAL_WORDS = (SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, UNKNOWN_WORD)
-"""In the order in which they are written."""
 NUM_LINES_MARKER = "!!!MAXTERMID"
 """A line of old vocabulary files that is not a word and has no id."""
 _LINE = re.compile(r"[^\r\n\ud800-\udfff]+")  # surrogates have no UTF-8
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 COPY_AGAIN = "The file is damaged: copy the whole directory again."
-"""Advice for a vocabulary in a directory that elmokit wrote."""
 
 
 class WordVocab:
@@ -45,9 +42,8 @@ class WordVocab:
         missing = [word for word in SPECIAL_WORDS if word not in self._id_of_word]
         if missing:
             raise ValueError(
-                f"the vocabulary lacks {', '.join(missing)}: it must contain <S>, </S> and <UNK> "
-                "(in upper case), preferably as its first three lines. Add them, or write the "
-                "vocabulary with `elmokit vocab`."
+                f"the vocabulary lacks {', '.join(missing)}: <S>, </S> and <UNK> (in upper case) "
+                "should be its first three lines. `elmokit vocab` writes such a file."
             )
         if len(self._id_of_word) != len(self.words):
             word, count = Counter(self.words).most_common(1)[0]
@@ -58,8 +54,7 @@ class WordVocab:
         if (unfit := self._unfit_word()) is not None:
             raise ValueError(
                 f"word {self._id_of_word[unfit]} of the vocabulary, {unfit!r}, cannot be a line of "
-                "a file: words must not be empty, begin or end with white space, contain a line "
-                f"break or a lone surrogate, or be {NUM_LINES_MARKER}."
+                "a file (empty, white space at its ends, a line break or a lone surrogate)."
             )
         self.sentence_begin_id = self._id_of_word[SENTENCE_BEGIN_WORD]
         self.sentence_end_id = self._id_of_word[SENTENCE_END_WORD]
@@ -76,16 +71,11 @@ class WordVocab:
 
     @classmethod
     def build(cls, counts: Iterable[tuple[str, int]]) -> "WordVocab":
-        """Build a vocabulary from the specials and (word, count) pairs by descending count."""
         return cls([*SPECIAL_WORDS, *(word for word, _ in counts)])
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, advice: str | None = None) -> "WordVocab":
-        """Read a vocabulary file: UTF-8, one word per line; a line ``!!!MAXTERMID`` is skipped.
-
-        ``advice`` says what to do if it is not UTF-8; by default that depends on what it looks
-        like. `FormatError` if it is damaged, has blank or repeated lines, or lacks a special.
-        """
+        """Read a file of one word per line; a line ``!!!MAXTERMID`` is skipped."""
         lines = read_all_lines(path, advice=advice)
         try:
             return cls([line for line in lines if line != NUM_LINES_MARKER])
@@ -93,7 +83,6 @@ class WordVocab:
             raise FormatError(f"{os.fspath(path)}: {error}") from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the vocabulary file atomically."""
         with (
             atomic_file(path) as temp_path,
             temp_path.open("w", encoding="utf-8", newline="\n") as file,
@@ -101,14 +90,12 @@ class WordVocab:
             file.writelines(f"{word}\n" for word in self.words)
 
     def frequent_words(self) -> list[str]:
-        """Return the words without the specials, by descending frequency."""
         return [word for word in self.words if word not in SPECIAL_WORDS]
 
     def __repr__(self) -> str:
         return f"WordVocab({len(self):,} words)"
 
     def __len__(self) -> int:
-        """Return V, the number of softmax classes (without padding)."""
         return len(self.words)
 
     def __contains__(self, word: object) -> bool:
@@ -122,26 +109,21 @@ class WordVocab:
 
     @property
     def sha256(self) -> str:
-        """Hash of words and order."""
         return text_sha256("\n".join(self.words))
 
     def word_id(self, word: str) -> int:
-        """Return the id of a word, ``unknown_id`` for unknown words."""
         return self._id_of_word.get(word, self.unknown_id)
 
     def encode(self, words: Sequence[str]) -> np.ndarray:
-        """Return int64 ids (W,), ``unknown_id`` for unknown words."""
         find, unknown = self._id_of_word.get, self.unknown_id
         return np.fromiter((find(word, unknown) for word in words), np.int64, count=len(words))
 
     def decode(self, word_ids: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the words of ids; raise `ValueError` for ids outside 1..V (0 is padding)."""
         ids = np.asarray(word_ids, dtype=np.int64).reshape(-1)
         outside = ids[(ids < 1) | (ids > len(self))]
         if outside.size:
             raise ValueError(
-                f"word id {outside[0]} has no word: ids of this vocabulary are 1 to {len(self)}, "
-                "and 0 is padding. Remove padding before decoding."
+                f"word id {outside[0]} has no word: ids are 1 to {len(self)}, and 0 is padding."
             )
         return [self.words[i - 1] for i in ids.tolist()]
 
@@ -154,8 +136,7 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
     """
     if not Path(path).exists():
         raise FileNotFoundError(
-            f"There is no vocabulary {os.fspath(path)}: a file with one word per line is expected. "
-            "`elmokit vocab CORPUS -o FILE` writes one."
+            f"There is no vocabulary {os.fspath(path)}. `elmokit vocab CORPUS -o FILE` writes one."
         )
     raw = read_whole(Path(path), MAX_WORD_LIST_BYTES)
     try:
@@ -172,11 +153,8 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
         words = list(map(_stripped, words))
     if "" in words:
         raise FormatError(
-            f"{os.fspath(path)}, line {words.index('') + 1}: "
-            f"{'the vocabulary is empty' if words == [''] else 'blank line'}. The id of a word is "
-            "its line number, so every line must hold a word: put the word that is missing there, "
-            "or any that does not occur. Remove the line only if no model was trained with the "
-            "file."
+            f"{os.fspath(path)}, line {words.index('') + 1}: blank. The id of a word is its line "
+            "number: put the word that is missing there, or any that does not occur."
         )
     return words
 
@@ -186,6 +164,5 @@ def _stripped(line: str) -> str:
 
 
 def fits_a_line(word: str) -> bool:
-    """Return whether a word can be a line of a vocabulary file."""
     is_line = _LINE.fullmatch(word) is not None and word != NUM_LINES_MARKER
     return is_line and word == (word.strip() or _stripped(word))

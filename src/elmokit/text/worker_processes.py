@@ -12,12 +12,9 @@ from threading import Thread
 from typing import Any
 
 BLOCK_CHARACTERS = 1 << 18
-"""Of lines that a process gets at a time."""
 BLOCKS_AHEAD = 3
-"""For each process: handed out before they are read."""
 
 Work = Callable[[Any], Any]
-"""What a worker does with a block."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,6 @@ def _begin(make: Callable[[], Work]) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the main one has been killed."""
     parent = parent_process()
     assert parent is not None
     wait([parent.sentinel])

@@ -1,8 +1,6 @@
-"""Checkpoints of trainings: directories that are written atomically, without pickle.
+"""Checkpoints of trainings: directories written atomically, without pickle.
 
-They hold the tensors of model, optimizer, LSTM state and weight average, and metadata as JSON
-(progress, position in the corpus, best score). Random state needs no saving: candidates, dropout
-and shuffling are functions of seed and step.
+Random state needs no saving: candidates, dropout and shuffling are functions of seed and step.
 """
 
 import json
@@ -22,7 +20,7 @@ from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json
 from elmokit.jobs.job import Pieces
 from elmokit.weights.arrays import FLOATS
-from elmokit.weights.tensor_files import read_tensors
+from elmokit.weights.model_dir import read_tensors
 
 NUM_KEPT = 2
 METADATA = "metadata.json"
@@ -30,8 +28,6 @@ METADATA = "metadata.json"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was read back from disk."""
-
     path: Path
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -51,11 +47,7 @@ def save_checkpoint(
     metadata: Mapping[str, Any],
     average: Mapping[str, Tensor] | None = None,
 ) -> None:
-    """Write ``step-N`` and remove all but the `NUM_KEPT` newest checkpoints.
-
-    Only the optimizer's state is saved; its settings come from the configuration. ``carry`` is
-    carried from step to step, ``metadata`` must be JSON-serializable.
-    """
+    """Write ``step-N`` and remove all but the `NUM_KEPT` newest checkpoints."""
     checkpoints.tidy()
     files = {"model": model, "optimizer": _optimizer_tensors(optimizer), "carry": carry}
     if average:
@@ -69,7 +61,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(checkpoints: Pieces) -> Checkpoint | None:
-    """Read the newest checkpoint, if any, onto the CPU; its folder may then go."""
+    """Read the newest checkpoint, if any, onto the CPU."""
     path = checkpoints.latest
     if path is None:
         return None
@@ -97,8 +89,7 @@ def restoring(checkpoint: Checkpoint) -> Iterator[None]:
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Load saved state into a new optimizer over the same parameters.
 
-    A parameter that was never updated has none. Of part of a state, or another model's, PyTorch
-    would compute nonsense: `ValueError`.
+    PyTorch would compute nonsense with part of a state, or another model's: `ValueError`.
     """
     saved: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():

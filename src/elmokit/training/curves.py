@@ -4,11 +4,10 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, RootModel, ValidationError
-
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
+from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.jobs.job import MARK, RUN_FILE, command_of
@@ -19,10 +18,9 @@ from elmokit.wording import quoted
 NGRAM_NAME = "ngram.json"
 """In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
 BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
-"""Perplexities of the base model and of the fine-tuned one, in the run directory."""
+"""Perplexities of the base model and of the fine-tuned one."""
 MAX_ROWS = 4000
-"""Of a run's log without held-out perplexities, evenly thinned; those with them are all kept."""
-Schema = TypeVar("Schema", bound=BaseModel)
+"""Rows of a log that are shown, evenly thinned; those with held-out perplexities all are."""
 
 _ADVICE = "Make it again, or remove it."
 _QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
@@ -36,17 +34,14 @@ class TrainingRun:
     """A run as far as it is."""
 
     rows: list[dict[str, Any]]
-    """Of its log; see `MAX_ROWS`."""
     num_rows: int
-    """Of its log, before it was thinned."""
+    """Rows of its log, before it was thinned."""
     is_running: bool
     ngram: dict[str, Any] | None
-    """Name and perplexity of the n-gram model that it is compared with, if there is one."""
+    """Name and perplexity of the n-gram model that it is compared with."""
     before: dict[str, float | None]
-    """Fine-tuning: perplexities of the base model, ``in_domain`` and ``out_of_domain``; None if one
-    is infinite."""
+    """Perplexities before fine-tuning, by text; None if infinite."""
     after: dict[str, float | None]
-    """The same of the fine-tuned model, at the end."""
 
 
 def read_training_run(directory: Path) -> TrainingRun:
@@ -58,44 +53,21 @@ def read_training_run(directory: Path) -> TrainingRun:
         for i, row in enumerate(rows)
         if i % stride == 0 or i == len(rows) - 1 or row.keys() & set(_PERPLEXITIES.values())
     ]
-    ngram = _read(directory / NGRAM_NAME, _Ngram)
-    before, after = (_read(directory / name, _Reports) for name in (BEFORE_FILE, AFTER_FILE))
-    return TrainingRun(
-        rows=shown,
-        num_rows=len(rows),
-        is_running=_is_running(directory),
-        ngram=None if ngram is None else {"name": ngram.model, "perplexity": ngram.mean},
-        before={name: report.mean for name, report in before.root.items()} if before else {},
-        after={name: report.mean for name, report in after.root.items()} if after else {},
-    )
+    ngram = _read(directory / NGRAM_NAME)
+    with damage(directory, _ADVICE, what=f"{NGRAM_NAME}, {BEFORE_FILE} or {AFTER_FILE}"):
+        if ngram:
+            ngram = {"name": str(ngram["model"]), "perplexity": float(ngram["mean"])}
+        before, after = (
+            {name: report["mean"] for name, report in _read(directory / file).items()}
+            for file in (BEFORE_FILE, AFTER_FILE)
+        )
+    is_running = _is_running(directory)
+    return TrainingRun(shown, len(rows), is_running, ngram or None, before, after)
 
 
-class _Ngram(BaseModel):
-    """The part of a result of ``benchmarks/bench_ngram.py`` that is shown."""
-
-    model: str
-    mean: float
-
-
-class _Report(BaseModel):
-    """The part of a report of `elmokit finetune` on one text that is shown."""
-
-    mean: float | None
-
-
-class _Reports(RootModel[dict[str, _Report]]):
-    pass
-
-
-def _read(path: Path, schema: type[Schema]) -> Schema | None:
+def _read(path: Path) -> dict[str, Any]:
     # empty while a benchmark, whose output is redirected there, is at work
-    if not path.exists() or not path.stat().st_size:
-        return None
-    content = read_json(path, advice=_ADVICE)
-    try:
-        return schema.model_validate(content)
-    except ValidationError as error:
-        raise FormatError(f"{path}: {error}. {_ADVICE}") from error
+    return read_json(path, advice=_ADVICE) if path.exists() and path.stat().st_size else {}
 
 
 def _is_running(directory: Path) -> bool:
@@ -110,7 +82,6 @@ def _is_running(directory: Path) -> bool:
 
 
 def _changed(path: Path) -> float:
-    """Return the time of a file's last change; 0 if it is not there."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
@@ -123,13 +94,11 @@ def check_run_dir(directory: Path) -> None:
         raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
     if (directory / RUN_CONFIG_NAME).exists() or command_of(directory) == "train":
         raise InputError(
-            f"{directory} is a run of `elmokit train`, which has no perplexities to draw: "
-            f"`elmokit explore --task {quoted(directory)}` shows a task model."
+            f"{directory} is a run of `elmokit train`, which has no perplexities to draw. See "
+            f"`elmokit explore --task {quoted(directory)}`."
         )
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
-        raise InputError(
-            f"{directory} is not a training run: it has neither {RUN_FILE} nor {METRICS_FILE}."
-        )
+        raise InputError(f"{directory} has neither {RUN_FILE} nor {METRICS_FILE}: it is no run.")
 
 
 def plot_run(directory: Path, path: Path) -> TrainingRun:

@@ -27,7 +27,6 @@ class World:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is rank 0."""
         return self.rank == 0
 
     def wrap(self, module: torch.nn.Module) -> torch.nn.Module:
@@ -43,7 +42,6 @@ class World:
         )
 
     def mean(self, values: Tensor) -> Tensor:
-        """Return the mean of ``values`` over all processes."""
         if self.size > 1:
             values = values.clone()
             distributed.all_reduce(values)
@@ -51,7 +49,6 @@ class World:
         return values
 
     def from_main(self, values: Tensor) -> Tensor:
-        """Return rank 0's ``values`` in every process."""
         if self.size > 1:
             values = values.clone()
             distributed.broadcast(values, src=0)
@@ -70,7 +67,6 @@ class World:
         return torch.cat(parts, dim=dim)
 
     def barrier(self) -> None:
-        """Wait for all processes."""
         if self.size > 1:
             distributed.barrier()
 

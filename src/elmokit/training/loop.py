@@ -1,7 +1,6 @@
 """The training loop: a generator that yields one report per update.
 
-Its caller reads the reports, logs, saves and stops. State carried from update to update (a language
-model's LSTM state) is the ``carry``, an argument and a result.
+Its caller logs, saves and stops. The ``carry`` (an LSTM's state) is an argument and a result.
 """
 
 import time
@@ -36,8 +35,6 @@ class StepResult(Generic[Carry]):
 
 @dataclass(frozen=True)
 class StepReport(Generic[Carry]):
-    """One finished update."""
-
     progress: Progress
     """After the update."""
     loss: float
@@ -68,12 +65,10 @@ def train(
 ) -> Iterator[StepReport[Carry]]:
     """Update until a share of the budget is spent or the batches end.
 
-    ``objective`` takes (batch, carry, step); ``batches`` are this process's. A parameter group's
-    ``rate_share`` scales its rate. ``planned`` is what the schedule spreads over (default:
-    ``budget``), ``until`` is the share of the budget at which to stop, ``progress`` that of a
-    resumed run, ``started`` the `time.monotonic` at its second 0 (default: its seconds end now),
-    ``autocast`` the context of the forward pass. `FloatingPointError` if the loss is not finite;
-    the parameters then keep their values.
+    ``objective`` takes (batch, carry, step). ``planned`` is what the schedule spreads over
+    (default: ``budget``), ``until`` the share of the budget at which to stop, ``started`` the
+    `time.monotonic` at second 0 of the run. `FloatingPointError` if the loss is not finite; the
+    parameters then keep their values.
     """
     progress = progress or Progress()
     world = world or World()
@@ -95,31 +90,23 @@ def train(
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
         # one exchange between processes for all figures
         names = sorted(result.parts)
-        means = world.mean(
-            torch.stack([result.loss.detach(), *(result.parts[name] for name in names)]).double()
-        )
-        loss, *parts = means.tolist()
+        figures = [result.loss.detach(), *(result.parts[name] for name in names)]
+        loss, *parts = world.mean(torch.stack(figures).double()).tolist()
         # a NaN is not below infinity either
         if not (loss < float("inf") and norm < float("inf")):
             raise FloatingPointError(
-                f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient "
-                f"norm {norm}). Lower optimizer.learning_rate or optimizer.clip_norm, "
-                "and resume from the last checkpoint, or start again if there is none."
+                f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient norm "
+                f"{norm}). Lower optimizer.learning_rate, and resume from the last checkpoint."
             )
         optimizer.step()
         carry = result.carry
-        progress = Progress(
-            progress.step + 1,
-            progress.tokens + result.num_tokens * world.size,
-            time.monotonic() - started,
-        )
+        tokens = progress.tokens + result.num_tokens * world.size
+        progress = Progress(progress.step + 1, tokens, time.monotonic() - started)
         named_parts = dict(zip(names, parts, strict=True))
-        share = budget.share(progress)
-        yield StepReport(progress, loss, named_parts, rate, norm, share, carry)
+        yield StepReport(progress, loss, named_parts, rate, norm, budget.share(progress), carry)
 
 
 def agreed_share(budget: Budget, progress: Progress, world: World) -> float:
-    """Return the share of the budget spent, by the clock of rank 0."""
     share = budget.share(progress)
     if not budget.uses_clock:
         return share

@@ -55,35 +55,25 @@ class OptimizerConfig:
             raise ValueError(f"`betas` must be at least 0 and below 1, got {self.betas}")
 
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
-        """Return the optimizer over the module's trainable parameters."""
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         return OPTIMIZERS[self.name](self, parameters)
 
 
 def adamw(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
-    """Build AdamW; vectors (biases) do not decay."""
-    parameters = list(named.values())
-    groups = [
-        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        lr=config.learning_rate,
-        betas=config.betas,
-        fused=True,
-    )
+    matrices = [p for p in named.values() if p.dim() > 1]
+    vectors = [p for p in named.values() if p.dim() <= 1]  # biases do not decay
+    decays = ((matrices, config.weight_decay), (vectors, 0.0))
+    groups = [{"params": group, "weight_decay": decay} for group, decay in decays if group]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, fused=True)
 
 
 def adagrad(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
-    """Build Adagrad, as the original used it."""
-    parameters = list(named.values())
     return torch.optim.Adagrad(
-        parameters,
+        named.values(),
         lr=config.learning_rate,
         initial_accumulator_value=config.initial_accumulator,
         eps=1e-10,
-        fused=all(parameter.device.type == "cpu" for parameter in parameters),
+        fused=all(parameter.device.type == "cpu" for parameter in named.values()),
     )
 
 
@@ -114,7 +104,6 @@ class Muon(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Update all parameters that have a gradient."""
         assert closure is None, "gradients are computed before the step"
         groups = [group for group in self.param_groups if group.get("is_muon")]
         gradients = [(group, p, p.grad) for group in groups for p in group["params"]]
@@ -136,11 +125,7 @@ class Muon(torch.optim.AdamW):
 
 
 def orthogonalized(matrix: Tensor) -> Tensor:
-    """Return about the nearest matrix with orthonormal rows or columns, by Newton's iteration.
-
-    Every iterate of a tall X is X times a polynomial of X'X, so the iteration runs on small square
-    matrices, and X is multiplied once.
-    """
+    """Return about the nearest matrix with orthonormal rows or columns, by Newton's iteration."""
     tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.mT
     tall = tall / (tall.norm() + 1e-7)
     gram = tall.mT @ tall
@@ -178,7 +163,6 @@ class WeightAverage:
 
     @property
     def model(self) -> Any:
-        """A copy of the model with the averaged weights."""
         return self._average.module
 
     def update(self, model: nn.Module, step: int) -> None:
@@ -187,11 +171,9 @@ class WeightAverage:
             self._average.update_parameters(model)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the tensors that a checkpoint stores."""
         return self._average.state_dict()
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Continue from what `state_dict` returned."""
         self._average.load_state_dict(state)
 
     def restart(self, model: nn.Module) -> None:

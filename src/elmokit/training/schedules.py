@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from elmokit.errors import InputError
 from elmokit.field_checks import check_ranges
 
-_MOST = 1e12
-"""Minutes, epochs or tokens of a run."""
-
 
 @dataclass(frozen=True)
 class Progress:
     """How far a run has come."""
 
     step: int = 0
-    """Updates made."""
     tokens: int = 0
     """Targets predicted in one direction, over all ranks."""
     seconds: float = 0.0
@@ -42,7 +38,6 @@ class Budget:
 
     @property
     def uses_clock(self) -> bool:
-        """Whether time is limited; two such runs never make exactly the same steps."""
         return self.seconds is not None
 
 
@@ -80,10 +75,7 @@ class ScheduleConfig:
             self, warmup_share=(0.0, 0.999), decay_share=(0.001, 1.0), final_factor=(0.0, 1.0)
         )
         if self.kind == "wsd" and self.warmup_share + self.decay_share > 1:
-            raise ValueError(
-                f"`warmup_share` ({self.warmup_share}) and `decay_share` ({self.decay_share}) must "
-                "be 1 at most together"
-            )
+            raise ValueError("`warmup_share` and `decay_share` must be 1 at most together")
 
     def factor(self, share: float) -> float:
         """Return the factor on the peak rate when ``share`` of the budget is spent."""
@@ -103,15 +95,13 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value is not None and not 0 < value < _MOST:
-                raise InputError(f"--{name} must be above 0 and below {_MOST:g}, got {value}.")
+            if value is not None and not 0 < value < 1e12:
+                raise InputError(f"--{name} must be above 0 and below 1e12, got {value}.")
 
     def describe(self) -> str:
-        """Return the options that give these limits."""
-        limits = vars(self).items()
-        # twelve digits are all that a whole number below _MOST has
-        texts = [f"--{name} {value:.12g}" for name, value in limits if value is not None]
-        return " ".join(texts) or "train.num_epochs"
+        limits = [(name, value) for name, value in vars(self).items() if value is not None]
+        # twelve digits are all that a whole number below the limit has
+        return " ".join(f"--{name} {value:.12g}" for name, value in limits) or "train.num_epochs"
 
     def budget(
         self,
@@ -131,7 +121,7 @@ class Limits:
         steps = None if epochs is None else int(epochs * targets_per_epoch / targets_per_step)
         if steps == 0:
             raise InputError(
-                f"{epochs} epochs (--epochs) over {targets_per_epoch} targets are less than one "
+                f"{epochs} epochs (--epochs) of {targets_per_epoch} targets are less than one "
                 f"update of {targets_per_step} (train.batch_size × train.unroll_steps)."
             )
         seconds = None if self.minutes is None else self.minutes * 60

@@ -16,7 +16,6 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # numbers of <malloc.h>
 
 @contextmanager
 def matmul_precision(name: Literal["highest", "high", "medium"]) -> Iterator[None]:
-    """Set PyTorch's precision of fp32 products for the block."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(name)
     try:

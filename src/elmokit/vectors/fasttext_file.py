@@ -51,7 +51,6 @@ class Subwords:
     max_characters: int
 
     def rows(self, word: str) -> list[int]:
-        """Return the rows of a word's n-grams, with repetitions."""
         if self.num_buckets == 0 or word == _END_OF_SENTENCE:
             return []
         marked = f"<{word}>"
@@ -78,7 +77,6 @@ def _hash(ngram: str) -> int:
 
 
 def recognizes(head: bytes) -> bool:
-    """Tell whether a file that begins with ``head`` has this format."""
     return head.startswith(MAGIC)
 
 
@@ -108,17 +106,12 @@ def _read(path: Path, plain: Path, only: Collection[str] | None) -> StaticVector
         if version == _VERSIONS[0] and model == _SUPERVISED:  # had no n-grams
             max_characters = 0
         if version not in _VERSIONS or not 0 < dim <= MAX_DIM or num_buckets < 0:
-            raise FormatError(
-                f"{path}: fastText format {version} with vectors of {dim} numbers and "
-                f"{num_buckets} buckets cannot be read. Give the text form (.vec)."
-            )
+            kind = f"fastText format {version} of width {dim} with {num_buckets} buckets"
+            raise FormatError(f"{path}: {kind} cannot be read. Give the text form (.vec).")
         rows = WordRows(path, only, unit="word")
         num_words, row_of = _read_dictionary(stream, path, rows)
         if take(1) != b"\0":
-            raise FormatError(
-                f"{path}: a quantized fastText model (.ftz) cannot be read. Give the model that "
-                "it was made from (.bin), or its text form (.vec)."
-            )
+            raise FormatError(f"{path}: quantized fastText (.ftz): give the .bin or .vec instead.")
         num_rows, width = _MATRIX.unpack(take(_MATRIX.size))
         begin = stream.tell()
     is_whole = plain.stat().st_size >= begin + 4 * num_rows * dim

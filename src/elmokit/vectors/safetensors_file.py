@@ -33,14 +33,12 @@ class Table:
     vectors: Float[np.ndarray, "V S"]
     """Centered, without what dominates, times the weight of the word."""
     counts: Integer[np.ndarray, " V"]
-    """Occurrences in the corpus."""
     mean: Float[np.ndarray, " S"]
     whitening: Float[np.ndarray, "S S"]
     made_by: dict[str, Any]
 
     @property
     def layers(self) -> str:
-        """The layers of the biLM that were averaged."""
         return str(self.made_by["layers"])
 
 
@@ -50,7 +48,6 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(path: Path, only: Collection[str] | None) -> StaticVectors:
-    """Read the vectors; ``only`` as in `text_file.read`."""
     table, rows = read_table(path), WordRows(path, only, unit="row")
     for number, (word, row) in enumerate(zip(table.words, table.vectors, strict=True), 1):
         rows.num_words += 1
@@ -60,7 +57,6 @@ def read(path: Path, only: Collection[str] | None) -> StaticVectors:
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
-    """Read a table; `FormatError` if it is damaged or no such table."""
     file = existing_file(path, what="a table of `elmokit distil`", is_read_twice=True)
     try:
         with safe_open(file, framework="numpy") as stored:
@@ -73,15 +69,11 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         if shapes != ((num_words,), (dim,), (dim, dim), num_words) or not table.layers:
             raise ValueError(f"shapes {shapes} for {num_words} words of {dim} numbers")
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise FormatError(
-            f"{file}: not a table that `elmokit distil` wrote, or damaged ({error}). Distil again, "
-            "or copy the file again."
-        ) from error
+        raise FormatError(f"{file}: no table of `elmokit distil`, or damaged: {error}.") from error
     return table
 
 
 def write_table(path: str | os.PathLike[str], table: Table) -> None:
-    """Write a table atomically."""
     names = ("vectors", "counts", "mean", "whitening")
     arrays = {name: np.ascontiguousarray(getattr(table, name)) for name in names}
     metadata = {"words": json.dumps(list(table.words)), "made_by": json.dumps(table.made_by)}

@@ -50,15 +50,12 @@ class StaticVectors:
 
     @property
     def dim(self) -> int:
-        """S."""
         return self.values.shape[1]
 
     def __contains__(self, word: str) -> bool:
-        """Whether there is a vector of just this spelling."""
         return word in self._ids
 
     def first(self, count: int) -> "StaticVectors":
-        """Return the vectors of the first words."""
         return StaticVectors(self.words[:count], self.values[2 : count + 2])
 
     def extended(self, other: "StaticVectors") -> "StaticVectors":
@@ -99,7 +96,6 @@ class WordRows:
         return None
 
     def lacks(self, word: str) -> bool:
-        """Tell whether the vector of this word is still needed."""
         return word not in self._rows and (self._wanted is None or word in self._wanted)
 
     def add(self, word: str, row: np.ndarray, position: int | None = None) -> None:
@@ -140,11 +136,9 @@ def read_until(stream: BufferedReader, end: bytes, *, what: str, path: AnyFile) 
 
 
 def read_exactly(stream: BufferedReader, num_bytes: int, *, what: str, path: AnyFile) -> bytes:
-    """Return so many bytes; `FormatError` if the file ends before them."""
     content = stream.read(num_bytes)
     if len(content) < num_bytes:
         raise FormatError(
-            f"{path}: the file ends in the middle of {what}. It is truncated, or its header is "
-            "wrong: fetch or write it again."
+            f"{path} ends in the middle of {what}: truncated, or its header is wrong."
         )
     return content

@@ -15,7 +15,6 @@ from elmokit.vectors.static_vectors import StaticVectors, WordRows
 
 
 def recognizes(head: bytes) -> bool:
-    """Accept any file: the other formats are tried first."""
     return True
 
 
@@ -46,16 +45,14 @@ def read(path: Path, only: Collection[str] | None) -> StaticVectors:
         except ValueError as error:
             begin = line.split(b" ")[0].decode(errors="replace")
             raise FormatError(
-                f"{path}, line {number}, after the word {begin!r:.40}: {error}. A line has a word "
-                "and its numbers, separated by blanks; is the file truncated, or its first line "
-                "wrong?"
+                f"{path}, line {number}, after the word {begin!r:.40}: {error}. Is the file "
+                "truncated, or its first line wrong?"
             ) from error
     if not dim:
         raise FormatError(f"{path}: no word vectors: a word and its numbers per line are needed.")
     if promised not in (None, rows.num_words):
         raise FormatError(
-            f"{path}: the first line promises {promised:,} words, but {rows.num_words:,} follow. "
-            "The file is truncated or was concatenated; correct the first line if it is complete."
+            f"{path}: the first line promises {promised:,} words, but {rows.num_words:,} follow."
         )
     return rows.vectors(dim)
 
@@ -95,7 +92,6 @@ def is_header(fields: list[bytes]) -> bool:
 
 
 def is_number(field: bytes) -> bool:
-    """Tell whether a field is a decimal number."""
     try:
         float(field)
     except ValueError:

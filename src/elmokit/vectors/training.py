@@ -49,23 +49,18 @@ class VectorsConfig:
     """How vectors are trained; everything else is gensim's default."""
 
     kind: Kind = "skipgram"
-    """word2vec's ``skipgram`` or ``cbow``, or ``fasttext``: skip-gram with character n-grams (3 to
-    6), which also gives vectors to unseen words.
-    """
+    """``fasttext`` is skip-gram with n-grams (3 to 6), which also gives vectors to unseen words."""
     dim: int = 256
-    """Width of a vector."""
     window: int = 5
     """Maximum number of words on each side that are predicted (cbow: that predict)."""
     min_count: int = 5
     """Rarer words get no vector."""
     epochs: int = 5
-    """Passes over the text."""
     negative: int = 5
     """Random words that each target is contrasted with."""
     buckets: int = 500_000
     """fasttext: hash rows for n-grams, of ``dim`` numbers each in memory and in the binary file."""
     seed: int = 0
-    """Of initial vectors, windows and random words."""
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -90,7 +85,6 @@ class VectorsReport:
     tokenizer: TokenizerConfig
     normalization: Normalization
     seconds: float
-    """Of the training, without tokenization."""
 
 
 def train_vectors(
@@ -156,23 +150,18 @@ def train_vectors(
     else:
         write_vectors(output, trained.wv.index_to_key, trained.wv.vectors)
     learning = {"learning_rate": float(trained.alpha), "sample": float(trained.sample)}
+    files = [source for part in shards for source in part.metadata.get("sources", [])]
     metadata = {
-        "elmokit_version": __version__,
-        "made_by": {"gensim": version("gensim")},
-        "settings": {**to_dict(config), **learning, "threads": threads},
-        "words": report.words,
-        "tokenizer": to_dict(report.tokenizer),
-        "normalization": report.normalization,
+        "elmokit_version": __version__, "made_by": {"gensim": version("gensim")},
+        "settings": {**to_dict(config), **learning, "threads": threads}, "words": report.words,
+        "tokenizer": to_dict(report.tokenizer), "normalization": report.normalization,
         "model": model,
         "corpus": {
-            "files": [source for part in shards for source in part.metadata.get("sources", [])],
-            "sentences": report.corpus_sentences,
-            "words": report.corpus_words,
-            "skipped": report.skipped,
-            "coverage": report.coverage,
+            "files": files, "sentences": report.corpus_sentences, "words": report.corpus_words,
+            "skipped": report.skipped, "coverage": report.coverage,
         },
         "seconds": report.seconds,
-    }
+    }  # fmt: skip
     write_json(metadata_path, metadata, indent=2)
     return report
 
@@ -198,10 +187,8 @@ def corpus_shards(
         is_run = (place / SHARDS / MANIFEST_NAME).is_file()
         configs = (place / CONFIG_NAME, place / RUN_CONFIG_NAME)
         if is_run or ((place / WEIGHTS_NAME).is_file() and any(map(Path.is_file, configs))):
-            raise InputError(
-                f"{place} is a {'training run' if is_run else 'model'}, not text. Give text files, "
-                f"or the shards that a run was trained on: {place / SHARDS}."
-            )
+            kind = "training run" if is_run else "model"
+            raise InputError(f"{place} is a {kind}, not text. Give text, or {place / SHARDS}.")
     wanted = None if tokenizer is None else TokenizerConfig(name=tokenizer)
     normalization = DEFAULT_NORMALIZATION
     if model is not None:
@@ -216,10 +203,9 @@ def corpus_shards(
         )  # fmt: skip
         return [text.make(describe_files(find_files(corpus)), folder, report=report)[0]]
     if not all(is_finished):
+        shards, text = (corpus[is_finished.index(kind)] for kind in (True, False))
         raise ConfigError(
-            f"{corpus[is_finished.index(True)]} holds finished shards, and "
-            f"{corpus[is_finished.index(False)]} does not. Give directories of finished shards "
-            "only, or raw text only."
+            f"{shards} holds finished shards, {text} does not: give one or the other."
         )
     opened = [ShardSet.open(place) for place in corpus]
     used, form = _tokenization(opened[0])
@@ -229,8 +215,7 @@ def corpus_shards(
         if not is_wanted or not tokenizer_of.matches(used) or form_of != form:
             raise ConfigError(
                 f"The shards in {shards.shard_dir} were made with the tokenizer {tokenizer_of} and "
-                f"{form_of}, not with {f'{used} and {form}' if is_wanted else wanted}. Give shards "
-                "of one tokenizer and normalization, or the raw text."
+                f"{form_of}, not with {f'{used} and {form}' if is_wanted else wanted}."
             )
     return opened
 
@@ -265,11 +250,8 @@ class _Sentences:
             self.counts = dict(counter.most_common(min_count=config.min_count))
             self.num_words = counter.num_words
         if not self.counts:
-            raise FormatError(
-                f"No word occurs {config.min_count} times among the "
-                f"{counted(self.num_words, 'word')} of this corpus, so nothing is left. Give more "
-                "text or a smaller min_count."
-            )
+            words = counted(self.num_words, "word")
+            raise FormatError(f"No word occurs min_count={config.min_count} times among {words}.")
 
     def __iter__(self) -> Iterator[list[str]]:
         try:
@@ -286,7 +268,6 @@ class _Sentences:
             self._error = error
 
     def check(self) -> None:
-        """Raise the error that ended an iteration, if any."""
         if self._error is not None:
             raise self._error
 

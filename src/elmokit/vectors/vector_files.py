@@ -27,10 +27,8 @@ log = logging.getLogger(__name__)
 SUFFIXES = (".bin", ".txt", ".vec")
 """Of files that are written: word2vec's binary form, and its text."""
 FEW_KNOWN = 0.5
-"""A smaller share of words with a vector causes a warning."""
 _HEAD_BYTES = 1 << 16
 _PICKLE = b"\x80"
-"""How gensim's own files begin."""
 
 
 def read_vectors(
@@ -40,18 +38,12 @@ def read_vectors(
 
     Memory holds only the wanted vectors: of the words of ``only`` in all their `spellings`, or
     (None) all. From a fastText model, words that it lacks get a vector from their n-grams.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        InputError: for standard input or a pipe.
-        FormatError: if it is truncated, damaged or of another form, with file and position.
     """
     file = _existing(path)
     head = _head(file)
     if head.startswith(_PICKLE):
         raise FormatError(
-            f"{file}: looks like a Python pickle, as gensim saves its models; loading one "
-            "could run any code. Convert it with gensim: "
+            f"{file}: a Python pickle, which could run any code. Convert it with gensim: "
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
     return next(module for module in _formats() if module.recognizes(head)).read(file, only)
@@ -62,7 +54,6 @@ def _head(file: Path) -> bytes:
 
 
 def _formats() -> tuple[Any, ...]:
-    """Return the modules in the order in which they are tried; text accepts anything."""
     from elmokit.vectors import fasttext_file, safetensors_file, text_file, word2vec_file
 
     return (safetensors_file, fasttext_file, word2vec_file, text_file)
@@ -81,10 +72,7 @@ def read_vectors_of(path: str | os.PathLike[str], words: Iterable[str]) -> Stati
     static = read_vectors(path, only=counts.keys())
     known = sum(count for word, count in counts.items() if static.id_of(word) != UNKNOWN_ID)
     if counts and not known:
-        raise InputError(
-            f"{path} has vectors for none of the words of the data: it is for another language, or "
-            "its words were made by another tokenizer."
-        )
+        raise InputError(f"{path} has vectors for none of the words of the data.")
     share = known / max(1, counts.total())
     level = logging.INFO if share >= FEW_KNOWN else logging.WARNING
     log.log(level, "%s has vectors for %.0f %% of the words of the data", path, 100 * share)
@@ -98,11 +86,9 @@ class VectorsReference:
     path: str
     """Absolute; its name, if the run keeps all of its vectors."""
     sha256: str
-    """Of the file itself, compressed or not."""
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> "VectorsReference":
-        """Refer to a file, which must exist."""
         file = _existing(path).absolute()
         return cls(path=str(file), sha256=file_sha256(file))
 
@@ -120,7 +106,6 @@ class LaterWords:
         self._is_right: bool | None = None
 
     def find(self, words: Collection[str]) -> StaticVectors | None:
-        """Return the vectors of the words that were not asked for before, None if all were."""
         new = [word for word in words if word not in self._asked]
         self._asked.update(new)
         if not new or self._is_right is False:
@@ -139,31 +124,20 @@ class LaterWords:
     def read_all(self) -> StaticVectors:
         """Return every vector that the file lists; of a fastText model, warn about the others."""
         if file_sha256(_existing(self._file)) != self._sha256:
-            raise FormatError(
-                f"{self._file} is not the file that the run was trained with. Give that one: "
-                "TaskRun.load(…, vectors=FILE)."
-            )
+            raise FormatError(f"{self._file} is not the file that the run was trained with.")
         if makes_vectors(self._file):
-            log.warning(
-                "%s also makes vectors of words that it does not list: these are not kept",
-                self._file,
-            )
+            log.warning("%s makes vectors of unlisted words, which are not kept", self._file)
         return read_vectors(self._file)
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file, which is hashed or read again when there are new words."""
     return existing_file(path, what="word vectors", is_read_twice=True)
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of an output file, which must be in `SUFFIXES`."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(
-            f"The suffix of {os.fspath(path)} must give the format of the vectors: .bin for "
-            "binary, .txt or .vec for text."
-        )
+        raise InputError(f"The suffix of {os.fspath(path)} must be one of {', '.join(SUFFIXES)}.")
     return suffix
 
 

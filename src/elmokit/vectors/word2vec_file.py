@@ -37,10 +37,6 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(path: Path, only: Collection[str] | None) -> StaticVectors:
-    """Read vectors in word2vec's binary form; ``only`` as in `text_file.read`.
-
-    A file with blanks in its words is refused: a blank ends a word, so what follows is out of step.
-    """
     stream, rows = open_stream(path), WordRows(path, only, unit="word")
     header = read_until(stream, b"\n", what="the first line", path=path)
     count, dim = map(int, header.split())
@@ -56,9 +52,8 @@ def read(path: Path, only: Collection[str] | None) -> StaticVectors:
         # the rest of a word with a blank is read as numbers, and its last ones as the next word
         if word is None and not _is_usual(before):
             raise FormatError(
-                f"{path}, word {number - 1:,}: a word with a blank? In the binary form a blank "
-                "ends the word, so what follows is out of step. Write such words as text (gensim: "
-                f"save_word2vec_format(FILE, binary=False)), or without blanks. Else: {wrong}"
+                f"{path}, word {number - 1:,}: a word with a blank? Write such words as text "
+                f"(gensim: save_word2vec_format(FILE, binary=False)). Else: {wrong}"
             )
         if word is not None and rows.lacks(word):
             rows.add(word, values.astype(np.float32), number)

@@ -3,7 +3,7 @@
 import json
 import logging
 import traceback
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -34,12 +34,8 @@ class RequestError(Exception):
     """The field of the request that is at fault."""
     code: str | None = None
     """A word of the OpenAI dialect, or of ``compute/errors.js``, for programs."""
-    retry_after: int | None = None
-    """Seconds after which the same request may succeed."""
-    close: bool = False
-    """End the connection, on which more may come that is not read."""
-    allow: str = ""
-    """The methods that the route takes instead."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """Of the answer, such as ``Retry-After``, the seconds after which it may succeed."""
 
     def __str__(self) -> str:
         return self.message
@@ -65,8 +61,8 @@ def as_request_error(path: str, error: Exception) -> RequestError:
     if isinstance(error, HTTPException):
         if error.status_code == 404:
             return RequestError(404, f"There is no route {path[:60]!r}.")
-        allow = (error.headers or {}).get("Allow", "")
-        return RequestError(error.status_code, f"{path[:60]}: {error.detail}.", allow=allow)
+        message = f"{path[:60]}: {error.detail}."
+        return RequestError(error.status_code, message, headers=dict(error.headers or {}))
     frames = "".join(traceback.format_tb(error.__traceback__))
     log.error("a computation failed with %s:\n%s", type(error).__name__, frames)
     return RequestError(500, "The computation failed. The log of the server has the reason.")
@@ -74,23 +70,14 @@ def as_request_error(path: str, error: Exception) -> RequestError:
 
 def error_response(path: str, error: RequestError) -> Response:
     """Return an error in the dialect of the route."""
-    message = error.message
-    if len(message) > _MAX_MESSAGE:
-        message = f"{message[:_MAX_MESSAGE]}…"
+    message = error.message[:_MAX_MESSAGE] + "…" * (len(error.message) > _MAX_MESSAGE)
     content: dict[str, Any] = {"error": message, "error_type": error.tei_type}
     if path.startswith(_OPENAI_PATHS):
         default = "server_error" if error.status >= 500 else "invalid_request_error"
         kind = _OPENAI_TYPES.get(error.status, default)
         details = {"type": kind, "param": error.parameter, "code": error.code}
         content = {"error": {"message": message, **details}}
-    headers = {"Connection": "close"} if error.close else {}
-    if error.retry_after is not None:
-        headers["Retry-After"] = str(error.retry_after)
-    if error.allow:
-        headers["Allow"] = error.allow
-    if error.status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    return json_response(content, status=error.status, headers=headers)
+    return json_response(content, status=error.status, headers=error.headers)
 
 
 def as_json(content: Any) -> bytes:

@@ -22,6 +22,8 @@ OPEN_PATH = "/health"
 MAX_BODY_BYTES = 4_000_000
 BODY_SECONDS = 20.0
 """The time in which a request must have arrived."""
+CLOSE = {"Connection": "close"}
+"""Ends a connection on which more may come that is not read."""
 PIECE_BYTES = 65_536
 """A piece of an answer; the next one is sent when most of it has been read."""
 
@@ -72,7 +74,8 @@ class Gate:
         if self._num_open >= most:
             raise RequestError(
                 429, f"{most} requests are being answered already: try again.",
-                code="rate_limit_exceeded", retry_after=1,
+                code="rate_limit_exceeded",
+                headers={"Retry-After": "1"},
             )  # fmt: skip
         self._num_open += 1
         try:
@@ -89,7 +92,7 @@ class Gate:
             if scheme.lower() != "bearer" or not is_right:
                 raise RequestError(
                     401, "The header `Authorization: Bearer KEY` is missing, or its key is wrong.",
-                    code="invalid_api_key",
+                    code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"},
                 )  # fmt: skip
             return  # other sites do not know the key
         host, origin = headers.get("host", ""), headers.get("origin", "")
@@ -141,7 +144,7 @@ def _in_pieces(send: Send) -> Send:
 
 
 async def _read_body(headers: Headers, receive: Receive) -> bytes:
-    too_large = RequestError(413, f"A request has at most {MAX_BODY_BYTES:,} bytes.", close=True)
+    too_large = RequestError(413, f"A request has at most {MAX_BODY_BYTES:,} bytes.", headers=CLOSE)
     length = headers.get("content-length", "")
     if "expect" in headers and length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise too_large  # nothing was sent yet
@@ -158,7 +161,7 @@ async def _read_body(headers: Headers, receive: Receive) -> bytes:
                 is_whole = not message.get("more_body")
     except TimeoutError:
         raise RequestError(
-            408, f"The request was not complete after {BODY_SECONDS:g} seconds.", close=True
+            408, f"The request was not complete after {BODY_SECONDS:g} seconds.", headers=CLOSE
         ) from None
     if num_bytes > MAX_BODY_BYTES:
         raise too_large

@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Callable
-from http import HTTPStatus
 from types import FrameType
 from typing import Any, cast
 
@@ -11,7 +10,7 @@ import uvicorn
 from starlette.routing import Router
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from elmokit.web.errors import RequestError, error_response
+from elmokit.web.errors import RequestError
 from elmokit.web.gate import BODY_SECONDS, HAS_GONE, Gate
 from elmokit.web.startup import ServerSettings
 
@@ -23,8 +22,6 @@ HEADER_SECONDS = 10.0
 """The time in which headers must have arrived, once they begin."""
 READ_SECONDS = 60.0
 """The time in which a client must read a piece of its answer, or it is left."""
-REFUSED_SECONDS = 1.0
-"""The time in which a client that sends no HTTP request can read the answer."""
 IDLE_SECONDS = 30
 """How long a connection is kept between requests."""
 
@@ -57,49 +54,22 @@ class Server(uvicorn.Server):
 
 
 class _Connection(HttpToolsProtocol):
-    """A connection that does not wait for slow clients for ever, and refuses them in JSON.
-
-    uvicorn itself limits only the time between requests.
-    """
-
-    url = b""  # until a request begins
-    _num_header_bytes = 0
-    _is_refused = False
+    """Does not wait for slow clients; uvicorn itself limits only the time between requests."""
 
     def connection_made(self, transport: Any) -> None:
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._num_header_bytes = 0
         super().connection_made(transport)
         self._expect("headers", HEADER_SECONDS)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_refused:
-            return
         super().data_received(data)
         if "headers" in self._timers:
             self._num_header_bytes += len(data)
-            if self._num_header_bytes > MAX_HEADER_BYTES:
-                message = f"Address and headers have at most {MAX_HEADER_BYTES:,} bytes."
-                self._refuse(RequestError(431, message, close=True))
+            if self._num_header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
+                self.send_400_response("Address and headers are too long.")
         elif self.cycle.response_complete and "rest" not in self._timers:
             self._expect("rest", IDLE_SECONDS)  # of a body that was refused
-
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(RequestError(400, "This is no HTTP request.", close=True))
-
-    def _refuse(self, error: RequestError) -> None:
-        """Answer before there is a request, and close the connection."""
-        if self._is_refused:
-            return
-        response = error_response(self.url.decode("latin-1"), error)
-        status = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}".encode()
-        headers = [b"%s: %s" % header for header in response.raw_headers]
-        self.transport.write(b"\r\n".join([status, *headers, b"", bytes(response.body)]))
-        if self.cycle is not None:  # of an earlier request, whose answer is too late now
-            self.cycle.disconnected = True
-        # not closed at once: what is still arriving would keep the client from reading the answer
-        self._is_refused = True
-        self.transport.write_eof()
-        self._expect("headers", REFUSED_SECONDS)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

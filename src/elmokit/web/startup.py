@@ -114,12 +114,7 @@ def warn_if_reachable(host: str, url: str, *, advice: str) -> None:
 
 
 def load_task_run(run_dir: str | PathLike[str], *, device: str = "auto") -> "TaskRun":
-    """Load a run with all of its static vectors: else each new word would read their file again.
-
-    A fastText model is still read for each new word, with a warning: it makes vectors of words that
-    it does not list. If the vectors are gone, or those of another file, a warning says so, and
-    words that are new to the run get none.
-    """
+    """Load a run with all of its static vectors: else each new word would read their file again."""
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.vectors.vector_files import makes_vectors
 
@@ -127,7 +122,7 @@ def load_task_run(run_dir: str | PathLike[str], *, device: str = "auto") -> "Tas
     if not run.reads_vectors:
         return run
     file = Path(run.metadata["vectors"]["path"])
-    if file.is_file() and makes_vectors(file):
+    if file.is_file() and makes_vectors(file):  # also of words that it does not list
         log.warning("%s: the fastText model %s is read again for each new word", run_dir, file)
         return run
     try:

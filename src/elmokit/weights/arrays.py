@@ -58,16 +58,9 @@ class StoredArrays(Mapping[str, np.ndarray]):
 def read_arrays(
     path: Path, shapes: Mapping[str, tuple[int, ...]], *, sha256: str | None, advice: str
 ) -> StoredArrays:
-    """Read a file of parameters with these names and shapes as fp32.
-
-    ``sha256`` is the hash that the file must have.
-    """
-    first = next(iter(shapes))
-    expected = (
-        f"Expected {len(shapes)} tensors, the first `{first}` of shape {shapes[first]}. {advice}"
-    )
+    """Read a file of parameters with these names and shapes, and this hash, as fp32."""
     with (
-        damaged_tensors(path, expected),
+        damaged_tensors(path, advice),
         safe_open(path, framework="numpy") as file,
         path.open("rb") as content,
         ThreadPoolExecutor(1) as pool,
@@ -90,10 +83,7 @@ def read_arrays(
 def read_all(
     path: Path, *, advice: str, dtypes: Collection[str] = FLOATS
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Read all tensors of a file, memory-mapped, of these types and finite, and its metadata.
-
-    bf16 is read as fp32, other types stay what they are.
-    """
+    """Read all tensors of a file, memory-mapped and finite, and its metadata; bf16 as fp32."""
     with (
         damaged_tensors(path, advice),
         safe_open(path, framework="numpy") as file,
@@ -193,7 +183,6 @@ def damaged_tensors(path: Path, advice: str) -> Iterator[None]:
 
 
 def check_dtype(dtype: str, name: str, path: Path, allowed: Collection[str] = FLOATS) -> None:
-    """Raise `FormatError` if a tensor is not of one of the allowed types."""
     if dtype not in allowed:
         raise FormatError(
             f"{path}: tensor `{name}` is of type {dtype}, expected {' or '.join(allowed)}."

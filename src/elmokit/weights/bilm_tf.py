@@ -82,12 +82,7 @@ def build_bilm(
 
     ``source`` is the file of the options; ``output`` holds the softmax, if it is not in ``arrays``.
     """
-    try:
-        word_vocab = None if vocab is None else WordVocab.read(vocab)
-    except FormatError as error:
-        raise FormatError(
-            f"{error} The encoder alone does without: `elmokit convert --encoder-only`."
-        ) from error
+    word_vocab = None if vocab is None else WordVocab.read(vocab)
     shapes = arrays.shapes()
     table = "embedding" if options.get("char_cnn") is None else "char_embed"
     if len(shapes.get(table, ())) != 2:
@@ -96,22 +91,15 @@ def build_bilm(
             f"{source} describes a model with a matrix of this name (table `char_cnn`, or none)."
         )
     config = parse_options(options, source=source, shapes=shapes)
-    softmax_arrays = output
-    if softmax_arrays is None and any(name in shapes for name in SOFTMAX_NAMES):
-        softmax_arrays = arrays
+    if output is None and any(name in shapes for name in SOFTMAX_NAMES):
+        output = arrays
     num_words = None
-    if softmax_arrays is not None:
-        num_words = (softmax_arrays.shapes().get(SOFTMAX_NAMES[0]) or (0,))[0]
-    for num_rows in (num_words, config.num_words):
-        if word_vocab is not None and num_rows not in (None, len(word_vocab)):
-            raise FormatError(
-                f"{vocab}: {len(word_vocab)} words, but softmax or embedding of {arrays.path} has "
-                f"{num_rows} rows: the files belong to different models."
-            )
+    if output is not None:
+        num_words = (output.shapes().get(SOFTMAX_NAMES[0]) or (0,))[0]
     return build_from_arrays(
         config, arrays, options=options, source=source, word_vocab=word_vocab,
         softmax_config=None if num_words is None else parse_softmax(options, source=source),
-        num_words=num_words, softmax_arrays=softmax_arrays,
+        num_words=num_words, softmax_arrays=output,
     )  # fmt: skip
 
 
@@ -135,14 +123,13 @@ def build_from_arrays(
         raise FormatError(f"{source}: {error}") from error
     layout = [*bilm_layout(config)]
     parameters = _read_arrays(layout, arrays)
+    _check_no_surplus(arrays, layout)
     if softmax_arrays is not None and softmax_config is not None and num_words is not None:
         parameters |= _read_arrays([*softmax_layout(config, num_words)], softmax_arrays)
-    _check_no_surplus(arrays, layout)
-    shapes = parameter_shapes(config, softmax_config, num_words)
-    ordered = {name: parameters[name] for name in shapes}
+    ordered = parameter_shapes(config, softmax_config, num_words)
     return StoredBiLM(
-        config, ordered, char_vocab=char_vocab, word_vocab=word_vocab,
-        softmax_config=softmax_config, num_words=num_words,
+        config, {name: parameters[name] for name in ordered}, char_vocab=char_vocab,
+        word_vocab=word_vocab, softmax_config=softmax_config, num_words=num_words,
         tokenizer=TokenizerConfig(name="whitespace"),
         training={ORIGINAL_OPTIONS: copy.deepcopy(dict(options))},
     )  # fmt: skip
@@ -169,7 +156,11 @@ def write_bilm_tf(
         InputError: for an adaptive softmax or a lexicon, which the format cannot hold, if
             ``softmax`` is given for a model without one, and if two of the files are the same.
     """
-    check_distinct(options=options, weights=weights, softmax=softmax, vocabulary=vocab)
+    others = [Path(path) for path in (weights, softmax, vocab) if path is not None]
+    if len({path.resolve() for path in (Path(options), *others)}) <= len(others):
+        raise InputError(
+            f"Files to write must differ, got {', '.join(map(str, (options, *others)))}."
+        )
     num_words, softmax_config = model.num_target_words, model.softmax_config
     is_adaptive = softmax_config is not None and softmax_config.kind == "adaptive"
     if (num_words is not None and is_adaptive) or model.config.lexicon is not None:
@@ -187,7 +178,6 @@ def write_bilm_tf(
     layout, output = list(bilm_layout(model.config)), []
     if num_words is not None:
         output = list(softmax_layout(model.config, num_words))
-    others = [Path(path) for path in (weights, softmax, vocab) if path is not None]
     with atomic_files(Path(options), *others) as temp_paths:
         if softmax is None:
             layout += output
@@ -197,16 +187,6 @@ def write_bilm_tf(
         if vocab is not None and model.word_vocab is not None:
             model.word_vocab.write(temp_paths[Path(vocab)])
         temp_paths[Path(options)].write_bytes(json_bytes(options_of(model), indent=2))
-
-
-def check_distinct(**files: StrPath | None) -> None:
-    """Check that files to write, by what they are, are different ones."""
-    paths = {name: Path(path) for name, path in files.items() if path is not None}
-    if len({path.resolve() for path in paths.values()}) < len(paths):
-        raise InputError(
-            "Files to write must differ, got "
-            f"{', '.join(f'{name} {path}' for name, path in paths.items())}."
-        )
 
 
 def format_losses(model: LoadedBiLM) -> list[str]:
@@ -233,27 +213,22 @@ def format_losses(model: LoadedBiLM) -> list[str]:
 
 
 def _check_no_surplus(arrays: ArraySource, layout: Iterable[Dataset]) -> None:
-    """Refuse biLM datasets that the options do not describe; log other datasets."""
+    """Refuse biLM datasets that the options do not describe."""
     known = {*SOFTMAX_NAMES}.union(*((dataset.name, dataset.alias) for dataset in layout))
-    others = {name: shape for name, shape in arrays.shapes().items() if name not in known}
-    for name, shape in others.items():
-        if name.startswith(_BILM_PREFIXES):
+    for name, shape in arrays.shapes().items():
+        if name not in known and name.startswith(_BILM_PREFIXES):
             raise FormatError(
                 f"{arrays.path}: dataset `{name}` of shape {shape} has no place in the model "
                 "that the options describe; options and weights belong to different models."
             )
-    if others:
-        message = "%s: passed over %d datasets that are not part of a biLM, such as %s"
-        logger.info(message, arrays.path, len(others), min(others))
 
 
 def _read_arrays(layout: list[Dataset], arrays: ArraySource) -> dict[str, np.ndarray]:
     """Read parameters by name, once every dataset is known to be there in its shape."""
     shapes = arrays.shapes()
     stored_names = [_stored_name(dataset, shapes, arrays.path) for dataset in layout]
-    check_growth(
-        arrays.path, sum(4 * math.prod(dataset.shape) for dataset in layout), arrays.num_bytes
-    )
+    num_bytes = sum(4 * math.prod(dataset.shape) for dataset in layout)
+    check_growth(arrays.path, num_bytes, arrays.num_bytes)
     return {
         name: np.array(array, order="C")
         for dataset, stored_name in zip(layout, stored_names, strict=True)

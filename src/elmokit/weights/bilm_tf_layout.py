@@ -28,21 +28,15 @@ class ArraySource(Protocol):
     path: Path
 
     @property
-    def num_bytes(self) -> int:
-        """Size of what holds the arrays."""
-        ...
+    def num_bytes(self) -> int: ...
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return name and shape of every array."""
-        ...
+    def shapes(self) -> dict[str, tuple[int, ...]]: ...
 
     def dataset(self, name: str) -> Any:
         """Return what `read` takes; None if there is no array of this name."""
         ...
 
-    def read(self, dataset: Any) -> np.ndarray:
-        """Read an array that `dataset` returned."""
-        ...
+    def read(self, dataset: Any) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -60,7 +54,6 @@ class Dataset:
 
 
 def bilm_layout(config: BiLMConfig) -> Iterator[Dataset]:
-    """List every dataset of the weight file."""
     dim, lstm = config.lstm.projection_dim, config.lstm
     if config.char_cnn is None:
         assert config.num_words is not None
@@ -73,7 +66,6 @@ def bilm_layout(config: BiLMConfig) -> Iterator[Dataset]:
 
 
 def softmax_layout(config: BiLMConfig, num_words: int) -> Iterator[Dataset]:
-    """List the datasets of the output layer."""
     yield _mapped(SOFTMAX_NAMES[0], (num_words, config.lstm.projection_dim), "softmax.weight")
     yield _mapped(SOFTMAX_NAMES[1], (num_words,), "softmax.bias")
 
@@ -139,13 +131,8 @@ def _mapped(
     write: Callable[[np.ndarray], np.ndarray] = np.asarray,
     alias: str = "",
 ) -> Dataset:
-    return Dataset(
-        name,
-        shape,
-        lambda array: {parameter: read(array)},
-        lambda arrays: write(arrays[parameter]),
-        alias,
-    )
+    parameters = lambda array: {parameter: read(array)}  # noqa: E731
+    return Dataset(name, shape, parameters, lambda arrays: write(arrays[parameter]), alias)
 
 
 def _transposed(name: str, shape: tuple[int, ...], parameter: str, alias: str = "") -> Dataset:

@@ -1,14 +1,15 @@
 """The original's ``options.json`` ⇄ our configuration; options of files that have none."""
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.bilm.config import BiLMConfig, CharCNNConfig, SoftmaxConfig
 from elmokit.bilm.lstm_config import LSTMConfig
-from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError
 from elmokit.files.bounded import MAX_SETTINGS_BYTES
 from elmokit.files.json_files import parse_json
@@ -32,46 +33,10 @@ RELEASED_ASSUMED = (
 ORIGINAL_OPTIONS = "original_options"
 """Key of the training metadata that keeps the options as they were read."""
 _STORED = f"config.json, training.{ORIGINAL_OPTIONS}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _LSTMOptions:
-    dim: int
-    projection_dim: int
-    n_layers: int | None = None
-    cell_clip: float | None = None
-    proj_clip: float | None = None
-    use_skip_connections: bool | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _EmbeddingOptions:
-    dim: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _CharCNNOptions:
-    activation: Literal["relu", "tanh"]
-    filters: tuple[tuple[int, int], ...]
-    n_highway: int | None = None
-    embedding: _EmbeddingOptions | None = None
-    max_characters_per_token: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Options:
-    """The options that matter here, under the original's names; None means absent."""
-
-    lstm: _LSTMOptions
-    char_cnn: _CharCNNOptions | None = None
-    dropout: float | None = None
-    bidirectional: bool | None = None
-    sample_softmax: bool | None = None
-    n_negative_samples_batch: int | None = None
+_ADVICE = "Fetch the original options again."
 
 
 def read_options(path: Path) -> dict[str, Any]:
-    """Read the file; `parse_options` checks its contents."""
     advice = "It must hold a JSON object with the keys `lstm` and `char_cnn`."
     return parse_json(read_whole(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
 
@@ -82,52 +47,64 @@ def parse_options(data: Mapping[str, Any], *, source: object, shapes: Shapes) ->
     ``shapes`` has the matrix of characters or of words. ``n_characters`` is ignored: it is 261 in
     training files and 262 in inference files, but the weights always have 261 rows.
     """
-    options = _typed(data, source)
-    if options.bidirectional is False:
-        raise FormatError(
-            f"{source}: `bidirectional` is false: a unidirectional model. elmokit reads "
-            "bidirectional ones only."
-        )
-    lstm, cnn = options.lstm, options.char_cnn
-    num_rows, table_dim = shapes["embedding" if cnn is None else "char_embed"]
-    stated_dim = None if cnn is None or cnn.embedding is None else cnn.embedding.dim
-    try:
+    with _named(source):
+        data = _stated(data)
+        if data.get("bidirectional") is False:
+            raise ValueError(
+                "`bidirectional` is false: a unidirectional model; bidirectional ones are read"
+            )
+        lstm, cnn = _stated(data["lstm"]), data.get("char_cnn")
+        num_rows, table_dim = shapes["embedding" if cnn is None else "char_embed"]
+        cnn_config = length = None
+        if cnn is not None:
+            cnn = _stated(cnn)
+            length = cnn.get("max_characters_per_token")
+            cnn_config = CharCNNConfig(
+                embedding_dim=_stated(cnn.get("embedding", {})).get("dim", table_dim),
+                filters=tuple(map(tuple, cnn["filters"])),
+                activation=cnn["activation"],
+                num_highway=cnn.get("n_highway", 0),
+            )
         return BiLMConfig(
-            char_vocab=_char_vocab(None if cnn is None else cnn.max_characters_per_token),
-            char_cnn=None
-            if cnn is None
-            else CharCNNConfig(
-                embedding_dim=table_dim if stated_dim is None else stated_dim,
-                filters=cnn.filters,
-                activation=cnn.activation,
-                num_highway=cnn.n_highway or 0,
-            ),
+            char_vocab=_char_vocab(length),
+            char_cnn=cnn_config,
             num_words=num_rows if cnn is None else None,
             lstm=LSTMConfig(
-                num_layers=1 if lstm.n_layers is None else lstm.n_layers,
-                cell_dim=lstm.dim,
-                projection_dim=lstm.projection_dim,
-                cell_clip=lstm.cell_clip,
-                projection_clip=lstm.proj_clip,
-                skip_connections=bool(lstm.use_skip_connections),
+                num_layers=lstm.get("n_layers", 1),
+                cell_dim=lstm["dim"],
+                projection_dim=lstm["projection_dim"],
+                cell_clip=lstm.get("cell_clip"),
+                projection_clip=lstm.get("proj_clip"),
+                skip_connections=bool(lstm.get("use_skip_connections")),
             ),
-            dropout=DEFAULT_DROPOUT if options.dropout is None else options.dropout,
+            dropout=data.get("dropout", DEFAULT_DROPOUT),
         )
-    except ValueError as error:
-        raise FormatError(f"{source}: {error}") from error
 
 
 def parse_softmax(data: Mapping[str, Any], *, source: object) -> SoftmaxConfig:
     """Return the output layer of training options; the original samples by default."""
-    options = _typed(data, source)
-    samples = options.n_negative_samples_batch
-    try:
+    with _named(source):
+        data = _stated(data)
         return SoftmaxConfig(
-            kind="full" if options.sample_softmax is False else "sampled",
-            num_samples=DEFAULT_NUM_SAMPLES if samples is None else samples,
+            kind="full" if data.get("sample_softmax") is False else "sampled",
+            num_samples=data.get("n_negative_samples_batch", DEFAULT_NUM_SAMPLES),
         )
-    except ValueError as error:
-        raise FormatError(f"{source}: `n_negative_samples_batch`: {error}") from error
+
+
+def _stated(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table without nulls, which stand for what is not stated."""
+    return {key: value for key, value in table.items() if value is not None}
+
+
+@contextmanager
+def _named(source: object) -> Iterator[None]:
+    """Name the file of options that are missing or cannot be."""
+    try:
+        yield
+    except KeyError as error:
+        raise FormatError(f"{source}: the option {error} is missing. {_ADVICE}") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise FormatError(f"{source}: {error}. {_ADVICE}") from error
 
 
 def options_of(model: LoadedBiLM) -> dict[str, Any]:
@@ -196,15 +173,7 @@ def config_of_shapes(
 
 def _numbered(shapes: Shapes, pattern: str) -> range:
     """Return 0, 1, 2, … as far as there are names of a pattern with ``{}`` for the number."""
-    count = 0
-    while pattern.format(count) in shapes:
-        count += 1
-    return range(count)
-
-
-def _typed(data: Mapping[str, Any], source: object) -> _Options:
-    known = known_part(_Options, data)
-    return parse_record(_Options, known, source=source, advice="Fetch the original options again.")
+    return range(next(n for n in itertools.count() if pattern.format(n) not in shapes))
 
 
 def _char_vocab(max_characters: int | None) -> CharVocabConfig:

@@ -17,11 +17,8 @@ def model_card(model: Any) -> str:
     """Return the card of a `PretrainedBiLM` as Markdown with the header that model hubs read."""
     config, metadata, tokenizer = model.config, model.training_metadata, model.tokenizer
     header = ["library_name: elmokit", "tags: [elmo, bilm, contextual-embeddings]"]
-    header += [
-        f"{key}: {json.dumps(str(metadata[key]))}"
-        for key in ("language", "license")
-        if metadata.get(key)
-    ]
+    named = [key for key in ("language", "license") if metadata.get(key)]
+    header += [f"{key}: {json.dumps(str(metadata[key]))}" for key in named]
     reads = "words (embedding table)"
     if config.char_cnn is not None:
         most = model.char_vocab.max_bytes
@@ -90,12 +87,13 @@ def cell(value: Any) -> str:
 
 def _perplexity(value: Any) -> str:
     if isinstance(value, Mapping):
-        figures = {
-            name: math.inf if number is None else number
+        # bits per byte charge nothing for the bytes of unknown words; JSON has null for infinity
+        figures = [
+            f"{name} {plain(math.inf if number is None else number)}"
             for name, number in value.items()
-            if name != "bits_per_byte"  # charges nothing for the bytes of unknown words
-        }
-        return ", ".join(f"{name} {plain(number)}" for name, number in figures.items()) or UNKNOWN
+            if name != "bits_per_byte"
+        ]
+        return ", ".join(figures) or UNKNOWN
     return UNKNOWN if value is None else plain(value)
 
 

@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,6 @@ from elmokit.shapes import Integer
 from elmokit.weights.arrays import Storage
 from elmokit.weights.bilm_tf import (
     StrPath,
-    check_distinct,
     format_losses,
     read_original,
     write_bilm_tf,
@@ -120,10 +120,8 @@ def convert(
     Raises:
         FileExistsError: if the destination exists and ``overwrite`` is not set, or if a model
             directory would replace anything else.
-        FileNotFoundError: if there is no such source.
         FormatError: if the source is damaged or of no known kind.
-        ValueError: if the destination's format cannot hold the model, the source would be
-            replaced, or an option has no use.
+        InputError: if the destination cannot hold the model, or an option has no use.
     """
     path, target = Path(os.path.expanduser(source)), Path(os.path.expanduser(destination))
     if Path() in (path, target):  # "." has no name of its own
@@ -183,13 +181,9 @@ def _to_model_dir(
     with as_input_error():  # numbers that are too large for the format
         model.rounded_to(dtype).save(target, dtype=dtype)
     written = read_bilm(target)
-    return ConversionReport(
-        destination=str(target),
-        destination_format="model directory",
-        num_mixes=0 if written.mixes is None else len(written.mixes.gammas),
-        **{"source_format": "model directory"} | of_source,
-        **_comparison(model, written, compute),
-    )
+    num_mixes = 0 if written.mixes is None else len(written.mixes.gammas)
+    fields = of_source | {"destination": str(target), "num_mixes": num_mixes}
+    return _report("model directory", model, written, compute, **fields)
 
 
 def _named_by(file: Path) -> Path:
@@ -202,14 +196,10 @@ def _named_by(file: Path) -> Path:
 
 def _may_be_model_dir(path: Path) -> bool:
     """Tell whether a folder is a model directory, perhaps a damaged one."""
-    if not (path / CONFIG_NAME).exists():
-        return False
-    if (path / WEIGHTS_NAME).exists():
-        return True
-    try:
-        return "model_type" in read_json(path / CONFIG_NAME, advice="")
-    except FormatError:
-        return False
+    if (path / CONFIG_NAME).exists() and not (path / WEIGHTS_NAME).exists():
+        with suppress(FormatError):
+            return "model_type" in read_json(path / CONFIG_NAME, advice="")
+    return (path / CONFIG_NAME).exists() and (path / WEIGHTS_NAME).exists()
 
 
 def _check_destination(
@@ -242,16 +232,12 @@ def _to_original(
     weights_path = destination / (weights or "weights.hdf5")
     vocab_path = options_path.parent / VOCAB_NAME
     softmax_path = None if softmax is None else destination / softmax
-    targets = {
-        "options": options_path, "weights": weights_path, "vocabulary": vocab_path,
-        "softmax": softmax_path,
-    }  # fmt: skip
-    check_distinct(**targets)
-    for path in filter(None, targets.values()):
+    targets = (options_path, weights_path, vocab_path, softmax_path)
+    for path in filter(None, targets):
         check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     # the softmax of another model in the folder would be read with the new weights
     for path in files_below(destination, MAX_DEPTH) if destination.is_dir() else ():
-        if path not in targets.values() and kind_of(path) == "HDF5" and is_softmax(path):
+        if path not in targets and kind_of(path) == "HDF5" and is_softmax(path):
             raise FileExistsError(
                 f"{path} holds a softmax, which would be read with the new weights. Remove it, or "
                 "give another destination."
@@ -260,14 +246,10 @@ def _to_original(
     write_bilm_tf(model, options_path, weights_path, softmax=softmax_path, vocab=vocab_path)
     vocab = None if model.word_vocab is None else vocab_path
     written = read_original(options_path, weights_path, vocab=vocab, softmax=softmax_path)
-    return ConversionReport(
-        source=str(source),
-        source_format="model directory",
-        destination=f"{options_path}, {weights_path}",
-        destination_format="options.json + HDF5",
-        losses=tuple(format_losses(model)),
-        **_comparison(model, written, compute),
-    )
+    return _report(
+        "options.json + HDF5", model, written, compute, source=str(source),
+        destination=f"{options_path}, {weights_path}", losses=tuple(format_losses(model)),
+    )  # fmt: skip
 
 
 def _to_onnx(
@@ -279,39 +261,46 @@ def _to_onnx(
         raise MissingExtraError("onnxruntime", extra="onnx")
     model = read_bilm(source)
     write_onnx(model, target, dtype=dtype)
-    ids = _sample_ids(model)
-    fields = _comparison(model, model, compute) | {"vocabulary": None, "softmax": False}
-    fields["same_bits"] = dtype == "float32"
-    layers = run_onnx(target, ids)
-    fields["max_difference"] = float(np.abs(compute(model, ids) - layers).max())
-    return ConversionReport(
-        source=str(source),
-        source_format="model directory",
-        destination=str(target),
-        destination_format="ONNX",
-        **fields,
-    )
+    report = _report(
+        "ONNX", model, model, compute, source=str(source), destination=str(target),
+        read_again=lambda ids: run_onnx(target, ids),
+    )  # fmt: skip
+    return replace(report, vocabulary=None, softmax=False, same_bits=dtype == "float32")
 
 
-def _comparison(before: StoredBiLM, after: StoredBiLM, compute: Compute) -> dict[str, Any]:
-    """Return the fields of a report about a model and how it was read again."""
-    old, new = (compute(model, _sample_ids(model)) for model in (before, after))
-    arrays, read_again = before.arrays(), after.arrays()
-    same_bits = arrays.keys() == read_again.keys() and all(
-        np.array_equal(array.view(np.int32), read_again[name].view(np.int32))
+def _report(
+    destination_format: Any,
+    before: StoredBiLM,
+    after: StoredBiLM,
+    compute: Compute,
+    *,
+    read_again: Callable[[np.ndarray], np.ndarray] | None = None,
+    source_format: str = "model directory",
+    **fields: Any,
+) -> ConversionReport:
+    """Compare a model and what was read again; ``read_again`` runs what is no `StoredBiLM`."""
+    ids = _sample_ids(before)
+    old = compute(before, ids)
+    new = compute(after, ids) if read_again is None else read_again(ids)
+    arrays, written = before.arrays(), after.arrays()
+    same_bits = arrays.keys() == written.keys() and all(
+        np.array_equal(array.view(np.int32), written[name].view(np.int32))
         for name, array in arrays.items()
     )
-    return {
-        "num_parameters": after.num_parameters(),
-        "num_layers": after.num_layers,
-        "output_dim": after.output_dim,
-        "vocabulary": None if after.word_vocab is None else len(after.word_vocab),
-        "softmax": after.num_target_words is not None,
-        "model_hash": after.model_hash(),
-        "same_bits": same_bits,
-        "num_tokens": old.shape[1],
-        "max_difference": float(np.abs(old - new).max()),
-    }
+    return ConversionReport(
+        source_format=source_format,
+        destination_format=destination_format,
+        num_parameters=after.num_parameters(),
+        num_layers=after.num_layers,
+        output_dim=after.output_dim,
+        vocabulary=None if after.word_vocab is None else len(after.word_vocab),
+        softmax=after.num_target_words is not None,
+        model_hash=after.model_hash(),
+        same_bits=same_bits,
+        num_tokens=old.shape[1],
+        max_difference=float(np.abs(old - new).max()),
+        **fields,
+    )
 
 
 def _sample_ids(model: StoredBiLM) -> Integer[np.ndarray, "B T C"] | Integer[np.ndarray, "B T"]:

@@ -34,7 +34,6 @@ class Kind:
     advice: str
 
     def names(self) -> list[str]:
-        """Return the names of those in the package."""
         return sorted(path.parent.name for path in self.folder.glob(f"*/{self.mark}"))
 
     def find(self, name_or_path: str | os.PathLike[str]) -> Path:
@@ -77,7 +76,6 @@ TASK_RUNS = Kind(
 
 
 def packaged_models() -> list[str]:
-    """Return the names of the models in the package."""
     return MODELS.names()
 
 

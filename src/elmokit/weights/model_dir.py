@@ -2,12 +2,14 @@
 
 import copy
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.config import BiLMConfig, SoftmaxConfig
@@ -19,7 +21,7 @@ from elmokit.text.given_sentences import GivenSentence
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.arrays import Storage
+from elmokit.weights.arrays import FLOATS, Storage, read_all
 from elmokit.weights.bilm_tf import read_original
 from elmokit.weights.storage import round_all
 from elmokit.weights.stored_bilm import (
@@ -30,7 +32,6 @@ from elmokit.weights.stored_bilm import (
     read_bilm,
     softmax_size,
 )
-from elmokit.weights.tensor_files import WithoutStorage
 
 
 class PretrainedBiLM(LoadedBiLM, BiLM):
@@ -115,7 +116,6 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         return encoder
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw new weights, including the softmax."""
         super().reset_parameters(generator)
         softmax = getattr(self, "softmax", None)  # absent while the base class is being built
         if softmax is not None:
@@ -140,7 +140,6 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         return torch.from_numpy(self.ids_of_words(words).astype(np.int64))
 
     def extra_repr(self) -> str:
-        """Return sizes and text processing; torch shows them above the modules."""
         words = "no softmax" if self.softmax is None else f"{self.softmax.num_words:,} target words"
         return (
             f"{self.num_layers} layers of {self.output_dim}, {self.num_parameters():,} parameters, "
@@ -153,7 +152,6 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         return {name: tensor.numpy() for name, tensor in self._tensors().items()}
 
     def stored(self) -> StoredBiLM:
-        """Return the model with its parameters as arrays."""
         return StoredBiLM(
             self.config, self.arrays(), char_vocab=self.char_vocab, word_vocab=self.word_vocab,
             softmax_config=self.softmax_config, num_words=self.num_target_words,
@@ -163,15 +161,10 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
 
     @property
     def num_target_words(self) -> int | None:
-        """V of the softmax, if there is one."""
         return None if self.softmax is None else self.softmax.num_words
 
     def round_to(self, dtype: Storage) -> None:
-        """Round all parameters in place to numbers that ``dtype`` holds exactly.
-
-        Raises:
-            ValueError: if a parameter is too large or not finite.
-        """
+        """Round all parameters in place to numbers that ``dtype`` holds exactly."""
         self.load_state_dict({
             name: torch.from_numpy(array) for name, array in round_all(self.arrays(), dtype).items()
         })  # fmt: skip
@@ -229,3 +222,27 @@ def read_bilm_tf(
             missing or has another shape than the options say.
     """
     return PretrainedBiLM.of(read_original(options, weights, vocab=vocab, softmax=softmax))
+
+
+class WithoutStorage(TorchFunctionMode):
+    """A context in which new modules get shapes but no memory, until tensors are assigned.
+
+    As ``torch.device("meta")``, but weights are not drawn: on that device drawing would import
+    seconds of torch.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        options = kwargs or {}
+        if func in (torch.empty, torch.zeros):
+            return func(*args, **options | {"device": "meta"})
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            return args[0] if args else options["tensor"]
+        return func(*args, **options)
+
+
+def read_tensors(path: Path, *, advice: str, dtypes: Collection[str] = FLOATS) -> dict[str, Tensor]:
+    """Read all tensors of a file, memory-mapped, of these types and finite; bf16 as fp32."""
+    arrays, _ = read_all(path, advice=advice, dtypes=dtypes)
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.arrays import Storage
 from elmokit.weights.locate import CONFIG_NAME, find_model, packaged_models
 from elmokit.weights.result_metadata import adding_version_hint
-from elmokit.wording import quoted
 
 MODEL_TYPE = "elmokit"
 COPY_AGAIN = "Copy the whole model directory again."
@@ -80,21 +80,12 @@ class ModelDirConfig:
 
 
 def read_config(directory: Path) -> ModelDirConfig:
-    """Read ``config.json``."""
     path = directory / CONFIG_NAME
     if not path.exists():
-        advice = (
-            "Give a directory that `elmokit pretrain` or `elmokit convert` made, or the name of a "
-            f"model in the package: {', '.join(packaged_models())}."
-        )
-        if list(directory.glob("*options.json")):
-            advice = (
-                "It looks like weights in the original format: `elmokit convert "
-                f"{quoted(directory)} DST` makes a model directory of them, "
-                "elmokit.read_bilm_tf(options, weights) reads them."
-            )
         raise FormatError(
-            f"{directory} is not a model directory: it has no {CONFIG_NAME}. {advice}"
+            f"{directory} is not a model directory: it has no {CONFIG_NAME}. Give one that "
+            "`elmokit pretrain` made, or `elmokit convert` of other ELMo files, or the name of a "
+            f"model in the package: {', '.join(packaged_models())}."
         )
     data = read_json(path, advice=COPY_AGAIN)
     if data.get("model_type") != MODEL_TYPE:
@@ -110,10 +101,7 @@ def check_replaceable(
     target: Path, *, noun: str = "model", names: Collection[str] = FILE_NAMES,
     mark: str = CONFIG_NAME,
 ) -> None:  # fmt: skip
-    """Refuse an existing target, unless it is an empty directory or holds only a ``noun``.
-
-    That has files of no other ``names``, and one is ``mark``.
-    """
+    """Refuse an existing target, unless it is an empty directory or holds only a ``noun``."""
     if not target.exists():
         return
     if not target.is_dir():
@@ -131,12 +119,9 @@ def check_replaceable(
 
 
 def _has_model_config(directory: Path) -> bool:
-    """Tell whether the configuration in a directory is that of a model."""
-    try:
-        config = read_json(directory / CONFIG_NAME, advice="")
-    except (OSError, FormatError):
-        return False
-    return config.get("model_type") == MODEL_TYPE
+    with suppress(OSError, FormatError):
+        return read_json(directory / CONFIG_NAME, advice="").get("model_type") == MODEL_TYPE
+    return False
 
 
 def short_count(number: int) -> str:
@@ -148,11 +133,7 @@ def short_count(number: int) -> str:
 
 
 def models_over_training(path: str) -> dict[str, int]:
-    """Return the models that a run kept, then its last one, with the words each has read.
-
-    Raises:
-        InputError: if the run kept none.
-    """
+    """Return the models that a run kept, then its last one, with the words each has read."""
     directory = find_model(path)
     folders = [entry for entry in (directory / KEPT).glob("*") if (entry / CONFIG_NAME).exists()]
     if not folders:

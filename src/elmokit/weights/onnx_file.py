@@ -53,26 +53,19 @@ def write_onnx(model: LoadedBiLM, path: str | PathLike[str], *, dtype: Storage =
         )
     onnx = _imported("onnx")
     reading = model.config.char_vocab
-    made = {
-        "normalization": reading.normalization, "truncation": reading.truncation,
-        "model_hash": model.model_hash(), "tokenizer": str(model.tokenizer),
-    }  # fmt: skip
     graph = _Graph(dtype)
     outputs = _network(graph, model, round_all(model.stored().encoder().arrays(), dtype))
     shape: list[str | int] = ["sentences", "positions"]
     if model.config.char_cnn is not None:
         shape.append(model.config.char_vocab.max_characters)
     make = onnx.helper.make_tensor_value_info
+    results = [
+        make(LAYERS, FLOAT, [model.num_layers, *shape[:2], model.output_dim]),
+        make(MASK, BOOL, shape[:2]),
+    ]
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(
-            graph.nodes,
-            "elmo",
-            [make(INPUT, INT64, shape)],
-            [
-                make(LAYERS, FLOAT, [model.num_layers, *shape[:2], model.output_dim]),
-                make(MASK, BOOL, shape[:2]),
-            ],
-            graph.initializers,
+            graph.nodes, "elmo", [make(INPUT, INT64, shape)], results, graph.initializers
         ),
         producer_name=PRODUCER,
         producer_version=__version__,
@@ -81,7 +74,10 @@ def write_onnx(model: LoadedBiLM, path: str | PathLike[str], *, dtype: Storage =
     )
     for name, output in zip((LAYERS, MASK), outputs, strict=True):
         proto.graph.node.append(onnx.helper.make_node("Identity", [output], [name]))
-    onnx.helper.set_model_props(proto, made | {"dtype": dtype})
+    onnx.helper.set_model_props(proto, {
+        "normalization": reading.normalization, "truncation": reading.truncation,
+        "model_hash": model.model_hash(), "tokenizer": str(model.tokenizer), "dtype": dtype,
+    })  # fmt: skip
     onnx.checker.check_model(proto)
     with atomic_file(Path(path)) as temp_path:
         temp_path.write_bytes(proto.SerializeToString())
@@ -159,7 +155,6 @@ class _Graph:
         return self.add("Add", product, self.constant(bias))
 
     def clip(self, x: str, bound: float | None) -> str:
-        """Limit absolute values."""
         if bound is None:
             return x
         limits = (self.constant(np.array(limit, dtype=np.float32)) for limit in (-bound, bound))
@@ -167,7 +162,6 @@ class _Graph:
 
 
 def _network(graph: _Graph, model: LoadedBiLM, arrays: Arrays) -> tuple[str, str]:
-    """Add the whole network; return the names of layers and mask."""
     zero, last = graph.constant(np.array(0)), graph.constant([2])
     mask = graph.add("Greater", INPUT, zero)
     if model.config.char_cnn is not None:
@@ -201,11 +195,7 @@ def _network(graph: _Graph, model: LoadedBiLM, arrays: Arrays) -> tuple[str, str
 
 def _tokens(graph: _Graph, config: BiLMConfig, arrays: Arrays) -> str:
     """Return the token layer's vectors (B, T, D)."""
-    own = {
-        name.removeprefix("token_encoder."): array
-        for name, array in arrays.items()
-        if name.startswith("token_encoder.")
-    }
+    own = {name.removeprefix("token_encoder."): array for name, array in arrays.items()}
     if config.char_cnn is None:
         return graph.add("Gather", graph.weight(own["embedding.weight"]), INPUT)
     length = config.char_vocab.max_characters
@@ -237,7 +227,6 @@ def _tokens(graph: _Graph, config: BiLMConfig, arrays: Arrays) -> str:
 
 
 def _reversed(graph: _Graph, x: str, lengths: str) -> str:
-    """Reverse the real positions of each sentence: (B, T, D)."""
     return graph.add("ReverseSequence", x, lengths, batch_axis=0, time_axis=1)
 
 
@@ -250,10 +239,9 @@ def _lstm(graph: _Graph, config: LSTMConfig, weights: Mapping[str, Any], x: str,
     products = graph.linear(x, weights["input_weight"], bias)  # (B, T, 4H)
     # the body of the scan may use names of the outer graph, such as these weights
     recurrent = graph.add("Transpose", graph.weight(weights["recurrent_weight"]), perm=[1, 0])
-    projection = None
-    if weights["projection_weight"] is not None:
-        projection = graph.weight(weights["projection_weight"])
-        projection = graph.add("Transpose", projection, perm=[1, 0])
+    projection = weights["projection_weight"]
+    if projection is not None:
+        projection = graph.add("Transpose", graph.weight(projection), perm=[1, 0])
     body = _Graph("float32", prefix=f"{recurrent}_")
     gates = body.add("Add", "gates_in", body.add("MatMul", "hidden", recurrent))
     i, f, g, o = body.add("Split", gates, outputs=4, axis=1, num_outputs=4)
@@ -266,28 +254,18 @@ def _lstm(graph: _Graph, config: LSTMConfig, weights: Mapping[str, Any], x: str,
     out = body.add("Mul", hidden, "keep")  # padding follows all real positions
     value = helper.make_tensor_value_info
     dims = {"hidden": config.projection_dim, "cell": config.cell_dim}
-    scan = helper.make_graph(
-        body.nodes,
-        "step",
-        [
-            *(value(name, FLOAT, ["sentences", dim]) for name, dim in dims.items()),
-            value("gates_in", FLOAT, ["sentences", 4 * config.cell_dim]),
-            value("keep", FLOAT, ["sentences", 1]),
-        ],
-        [
-            value(hidden, FLOAT, ["sentences", config.projection_dim]),
-            value(cell, FLOAT, ["sentences", config.cell_dim]),
-            value(out, FLOAT, ["sentences", config.projection_dim]),
-        ],
-        body.initializers,
-    )
-    num_sentences = graph.add("Shape", x, end=1)
-    states = [
-        graph.add(
-            "ConstantOfShape", graph.add("Concat", num_sentences, graph.constant([dim]), axis=0)
-        )
-        for dim in dims.values()
+    inputs = dims | {"gates_in": 4 * config.cell_dim, "keep": 1}
+    results = {hidden: config.projection_dim, cell: config.cell_dim, out: config.projection_dim}
+    named = [
+        [value(name, FLOAT, ["sentences", dim]) for name, dim in values.items()]
+        for values in (inputs, results)
     ]
+    scan = helper.make_graph(body.nodes, "step", named[0], named[1], body.initializers)
+    num_sentences = graph.add("Shape", x, end=1)
+    sizes = [
+        graph.add("Concat", num_sentences, graph.constant([dim]), axis=0) for dim in dims.values()
+    ]
+    states = [graph.add("ConstantOfShape", size) for size in sizes]
     _, _, outputs = graph.add(
         "Scan", *states, products, keep, outputs=3, body=scan, num_scan_inputs=2,
         scan_input_axes=[1, 1], scan_output_axes=[1],

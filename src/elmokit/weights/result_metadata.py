@@ -21,10 +21,7 @@ FileKind = Literal["embedding file", "occurrences of words", "surprisal", "model
 def result_metadata(
     model_hash: str | None, tokenizer: Tokenizer | TokenizerConfig, normalization: Normalization
 ) -> dict[str, Any]:
-    """Return the metadata of results that a model computed; JSON-able.
-
-    ``model_hash`` is None if no biLM was read.
-    """
+    """Return the metadata of results that a model computed; JSON-able."""
     return {
         "model_hash": model_hash,
         "tokenizer": tokenizer_metadata(tokenizer),

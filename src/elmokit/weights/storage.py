@@ -20,13 +20,9 @@ _INTEGERS: dict[Storage, tuple[int, int]] = {"int8": (127, 16), "int6": (31, 8)}
 
 
 def round_to(array: Float[np.ndarray, "..."], storage: Storage) -> Float[np.ndarray, "..."]:
-    """Return the fp32 numbers nearest to ``array`` that ``storage`` holds exactly.
-
-    Raises:
-        ValueError: if a number is not finite, or too large for the format.
-    """
+    """Return the fp32 numbers nearest to ``array`` that ``storage`` holds exactly."""
     rounded = array
-    if check_choice(storage, Storage, name="storage") == "float16":
+    if storage == "float16":
         with np.errstate(over="ignore"):
             rounded = array.astype(np.float16).astype(np.float32)
     elif storage in _INTEGERS and array.ndim >= 2:
@@ -51,7 +47,6 @@ def round_all(arrays: Mapping[str, np.ndarray], storage: Storage) -> dict[str, n
 
 def pack(arrays: Mapping[str, np.ndarray], storage: Storage) -> dict[str, np.ndarray]:
     """Turn fp32 parameters into the arrays of a file; they must be rounded to its format."""
-    check_choice(storage, Storage, name="storage")
     packed: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if storage in _INTEGERS and array.ndim >= 2:

@@ -85,17 +85,14 @@ class LoadedBiLM:
         raise NotImplementedError
 
     def stored(self) -> "StoredBiLM":
-        """Return the model with its parameters as arrays."""
         raise NotImplementedError
 
     @property
     def num_layers(self) -> int:
-        """L, with the token layer."""
         return self.config.lstm.num_layers + 1
 
     @property
     def output_dim(self) -> int:
-        """2D, the width of a layer."""
         return 2 * self.config.lstm.projection_dim
 
     @property
@@ -159,18 +156,12 @@ class LoadedBiLM:
         return digest.hexdigest()
 
     def metadata(self, *, tokenizer: Tokenizer | None = None) -> dict[str, Any]:
-        """Return the metadata of results that the model computes; JSON-able.
-
-        ``tokenizer`` is the one that split the text, if not the model's own.
-        """
+        """Return the metadata of results; ``tokenizer`` split the text, if not the model's own."""
         normalization = self.config.char_vocab.normalization
         return result_metadata(self.model_hash(), tokenizer or self.tokenizer, normalization)
 
     def fingerprint(self, model_hash: str | None = None) -> str:
-        """Return the hex SHA-256 of everything that decides the model's numbers.
-
-        Besides the hash of the parameters these are tokenizer, warm text and vocabulary.
-        """
+        """Return the hex SHA-256 of what decides results: weights, tokenizer, warm text, words."""
         vocab = None if self.word_vocab is None else self.word_vocab.sha256
         parts = [model_hash or self.model_hash(), to_dict(self.tokenizer), self.warm_text, vocab]
         return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -182,12 +173,9 @@ class LoadedBiLM:
     def save(self, directory: str | os.PathLike[str], *, dtype: Storage = "float32") -> None:
         """Write the model directory, whole or not at all, replacing an older model.
 
-        ``float16`` halves the file, ``int8`` quarters it; call `round_to` first, so that nothing is
-        lost in saving.
-
-        Raises:
-            FileExistsError: if ``directory`` exists and is not a model directory.
-            ValueError: if ``dtype`` cannot hold a parameter exactly.
+        ``float16`` halves the file, ``int8`` quarters it; call `round_to` first: a parameter that
+        ``dtype`` cannot hold exactly is refused (`ValueError`), as is a ``directory`` that is not a
+        model's (`FileExistsError`).
         """
         target = Path(os.path.expanduser(directory)).resolve()
         check_name(target)
@@ -227,21 +215,9 @@ class LoadedBiLM:
 
 
 class StoredBiLM(LoadedBiLM):
-    """A biLM as arrays.
+    """A biLM as arrays; the arguments are those of `PretrainedBiLM`.
 
-    Args:
-        config: Shape of the network.
-        arrays: All parameters.
-        word_vocab: The words that the softmax predicts and that a word-input model reads.
-        softmax_config: The output layer, if there is one.
-        num_words: V, for an output layer without a vocabulary.
-        tokenizer: The tokenizer of the training text.
-        warm_text: Neutral sentences, words joined by spaces.
-        char_vocab: What turns words into ids of characters.
-        training: JSON-able.
-        mixes: Trained mixtures of its layers.
-        spelling: How words outside the vocabulary are spelled.
-        device: Where PyTorch holds the parameters.
+    ``device`` is where PyTorch holds the parameters.
     """
 
     def __init__(
@@ -269,7 +245,6 @@ class StoredBiLM(LoadedBiLM):
         self._model_hash: str | None = None
 
     def arrays(self) -> Arrays:
-        """Return the parameters."""
         return self._arrays
 
     def model_hash(self) -> str:
@@ -277,20 +252,14 @@ class StoredBiLM(LoadedBiLM):
         return self._model_hash or super().model_hash()
 
     def stored(self) -> "StoredBiLM":
-        """Return the model itself."""
         return self
 
     @property
     def num_target_words(self) -> int | None:
-        """V of the softmax, if there is one."""
         return None if self.softmax_config is None else self._num_words
 
     def rounded_to(self, dtype: Storage) -> "StoredBiLM":
-        """Return the model with all parameters rounded to numbers that ``dtype`` holds exactly.
-
-        Raises:
-            ValueError: if a parameter is too large or not finite.
-        """
+        """Return the model with all parameters rounded to numbers that ``dtype`` holds exactly."""
         rounded = copy.copy(self)
         rounded._arrays = round_all(self._arrays, dtype)
         rounded._model_hash = None
@@ -315,16 +284,7 @@ def open_bilm(model: LoadedBiLM | str | os.PathLike[str] | None) -> StoredBiLM:
 
 
 def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
-    """Read a model directory; the parameters are memory-mapped if they are fp32.
-
-    Args:
-        path: Directory, or the name of a packaged model; default: the English one.
-
-    Raises:
-        FileNotFoundError: if there is no such model.
-        FormatError: if a file or a tensor is missing or damaged.
-        ConfigError: if config.json holds an unknown key or a wrong value.
-    """
+    """Read a model directory, by default the English model; fp32 weights are memory-mapped."""
     directory = find_model(path)
     config = read_config(directory)
     vocab = read_vocab(directory, config)

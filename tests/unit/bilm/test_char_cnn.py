@@ -1,11 +1,8 @@
-import re
-
 import pytest
 import torch
 from torch.nn import functional
 
-from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder, Highway, WordTokenEncoder
-from elmokit.errors import ConfigError
+from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 
 WORDS = ["I", "sat", "", "bank", "눈", "Donaudampfschifffahrt", "x" * 60, "<S>", "🙂🙂"]
@@ -55,51 +52,9 @@ def test_equals_torchs_own_convolutions_over_whole_rows(activation, num_highway,
     torch.testing.assert_close(encoder(ids), plain(encoder, ids), atol=1e-6, rtol=0)
 
 
-def test_the_padding_character_is_not_masked():
-    encoder, ids = build(), ids_of(["a"])
-    before = encoder(ids)
-    with torch.no_grad():
-        encoder.char_embedding.weight[261] += 1.0
-    assert (encoder(ids) - before).abs().max() > 1e-3
-
-
-def test_the_maximum_is_taken_before_the_activation():
-    """With every answer below zero relu gives zero, whichever came first; tanh keeps the order."""
-    encoder = build(activation="tanh", num_highway=0, filters=((1, 5),))
-    assert encoder.projection is None
-    answers = functional.conv1d(
-        encoder.char_embedding(ids_of(["ab"])).transpose(1, 2),
-        encoder.convolutions[0].weight,
-        encoder.convolutions[0].bias,
-    )
-    torch.testing.assert_close(encoder(ids_of(["ab"])), torch.tanh(answers.amax(dim=2)))
-
-
 def test_wrong_row_length_is_refused():
     with pytest.raises(ValueError, match=r"`char_ids` .*\b50\b.*\(2, 40\)"):
         build()(torch.ones(2, 40, dtype=torch.int64))
-
-
-def test_filters_wider_than_rows_are_refused():
-    with pytest.raises(ValueError, match=r"width 5 .*max_characters=4"):
-        build(max_characters=4)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("filters", ()),
-        ("filters", ((0, 4),)),
-        ("filters", ((1, 0),)),
-        ("filters", ((51_000_000, 1),)),
-        ("filters", ((1, 2**17),)),
-        ("embedding_dim", 0),
-        ("num_highway", -1),
-    ],
-)
-def test_impossible_shapes_are_refused(name, value):
-    with pytest.raises(ConfigError, match=rf"`{name}` .*{re.escape(str(value))}$"):
-        CharCNNConfig(**{name: value})
 
 
 def test_gradients_reach_every_parameter_but_the_padded_row():
@@ -127,32 +82,3 @@ def test_fresh_weights_are_those_of_the_original(activation):
         assert widest.std().item() == pytest.approx((7 * 16) ** -0.5, rel=0.02)
     assert encoder.projection.weight.std().item() == pytest.approx(2048**-0.5, rel=0.02)
     assert not any(conv.bias.any() for conv in encoder.convolutions)
-
-
-def test_word_vectors_are_looked_up():
-    encoder = WordTokenEncoder(4, output_dim=3)
-    encoder.reset_parameters(torch.Generator().manual_seed(0))
-    vectors = encoder(torch.tensor([2, 0, 4]))
-    assert torch.equal(vectors[0], encoder.embedding.weight[2])
-    assert torch.equal(vectors[2], encoder.embedding.weight[4])
-    assert not vectors[1].any()
-    vectors.sum().backward()
-    assert not encoder.embedding.weight.grad[0].any()
-    assert encoder.embedding.weight.grad[2].any()
-
-
-def test_the_gate_multiplies_the_transformed_branch():
-    layer, x = Highway(4), torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
-    layer.reset_parameters(torch.Generator().manual_seed(0))
-    gate = 1 / (1 + torch.exp(-(x @ layer.carry.weight.T + layer.carry.bias)))
-    transformed = (x @ layer.transform.weight.T + layer.transform.bias).clamp(min=0)
-    torch.testing.assert_close(layer(x), gate * transformed + (1 - gate) * x)
-
-
-def test_a_fresh_highway_is_that_of_the_original_and_nearly_copies():
-    layer = Highway(400)
-    layer.reset_parameters(torch.Generator().manual_seed(0))
-    assert (layer.carry.bias == -2).all()
-    assert (layer.transform.bias == 0).all()
-    for linear in (layer.carry, layer.transform):
-        assert linear.weight.std().item() == pytest.approx(1 / 20, rel=0.02)

@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from torch import nn
@@ -60,34 +58,6 @@ def test_equals_torchs_own_lstm_without_clips(projection_dim):
     assert_states_close(state, (last_hidden[0], last_cell[0]))
 
 
-def test_one_step_by_hand():
-    layer = build(cell_dim=1, projection_dim=1, input_dim=1)
-    with torch.no_grad():
-        layer.input_weight.copy_(torch.tensor([[0.1], [0.2], [0.3], [0.4]]))
-        layer.recurrent_weight.copy_(torch.tensor([[0.5], [0.6], [0.7], [0.8]]))
-        layer.bias.copy_(torch.tensor([0.01, 0.02, 0.03, 0.04]))
-    x, h, c = 2.0, -1.0, 0.5
-
-    def sigmoid(value):
-        return float(torch.sigmoid(torch.tensor(value, dtype=torch.float64)))
-
-    def tanh(value):
-        return float(torch.tanh(torch.tensor(value, dtype=torch.float64)))
-
-    i, f = sigmoid(0.1 * x + 0.5 * h + 0.01), sigmoid(0.2 * x + 0.6 * h + 0.02 + 1.0)
-    g, o = tanh(0.3 * x + 0.7 * h + 0.03), sigmoid(0.4 * x + 0.8 * h + 0.04)
-    cell = f * c + i * g
-    _, (hidden, new_cell) = layer(torch.tensor([[[x]]]), (torch.tensor([[h]]), torch.tensor([[c]])))
-    assert new_cell.item() == pytest.approx(cell, abs=1e-6)
-    assert hidden.item() == pytest.approx(o * tanh(cell), abs=1e-6)
-
-
-def test_the_forget_offset_is_added_at_run_time_only():
-    layer = build()
-    offset = (layer.gate_bias() - layer.bias).reshape(4, CELL)
-    torch.testing.assert_close(offset, torch.tensor([[0.0], [1], [0], [0]]).expand(4, CELL))
-
-
 def test_both_clips_act_and_the_clipped_cell_is_used():
     layer = build(cell_clip=0.3, projection_clip=0.1, gain=4.0)
     outputs, (hidden, cell) = layer(inputs(4, 9), start(layer, 4))
@@ -97,13 +67,6 @@ def test_both_clips_act_and_the_clipped_cell_is_used():
     unprojected = build(cell_clip=0.3, projection_dim=CELL, gain=4.0)
     outputs, _ = unprojected(inputs(4, 9), start(unprojected, 4))
     assert outputs.abs().max() <= torch.tanh(torch.tensor(0.3)) + 1e-6
-
-
-def test_the_projection_clip_needs_a_projection():
-    free = build(projection_dim=CELL)
-    clipped = build(projection_dim=CELL, projection_clip=1e-3)
-    x, state = inputs(2, 6), start(free, 2)
-    assert torch.equal(free(x, state)[0], clipped(x, state)[0])
 
 
 def test_clips_pass_no_gradient_where_they_act():
@@ -142,16 +105,6 @@ def test_masked_positions_leave_the_state_alone_and_give_zero():
     assert_states_close((hidden[2], cell[2]), (state[0][2], state[1][2]), atol=0)
 
 
-def test_what_stands_at_masked_positions_does_not_matter():
-    layer, x = build(), inputs(2, 5)
-    mask = torch.tensor([[True, True, True, False, False], [True] * 5])
-    other = x.clone()
-    other[0, 3:] = 1e4
-    first, second = (layer(each, start(layer, 2), mask) for each in (x, other))
-    assert torch.equal(first[0], second[0])
-    assert_states_close(first[1], second[1], atol=0)
-
-
 def test_twenty_steps_twice_are_forty_steps_once():
     layer, x = build(cell_clip=0.5, projection_clip=0.5), inputs(3, 40)
     whole, last = layer(x, start(layer, 3))
@@ -159,23 +112,6 @@ def test_twenty_steps_twice_are_forty_steps_once():
     second, state = layer(x[:, 20:], state)
     torch.testing.assert_close(torch.cat((first, second), dim=1), whole, atol=1e-6, rtol=0)
     assert_states_close(state, last)
-
-
-def test_no_output_sees_a_later_input():
-    layer, x = build(), inputs(2, 8)
-    changed = x.clone()
-    changed[:, 5] += 1.0
-    before, after = (layer(each, start(layer, 2))[0] for each in (x, changed))
-    assert torch.equal(before[:, :5], after[:, :5])
-    assert (before[:, 5:] - after[:, 5:]).abs().amax(dim=(0, 2)).min() > 1e-4
-
-
-def test_no_steps_give_nothing_and_the_same_state():
-    layer = build()
-    state = start(layer, 2)
-    outputs, after = layer(inputs(2, 0), state)
-    assert outputs.shape == (2, 0, DIM)
-    assert_states_close(after, state, atol=0)
 
 
 def test_fresh_weights_are_those_of_the_original():
@@ -186,25 +122,6 @@ def test_fresh_weights_are_those_of_the_original():
         assert weight.abs().max().item() == pytest.approx(bound, rel=0.01)
     assert layer.projection_weight.abs().max().item() == pytest.approx((6 / 96) ** 0.5, rel=0.01)
     assert not layer.bias.any()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"num_layers": 0}, "`num_layers`.* from 1 "),
-        ({"num_layers": 10**9}, "`num_layers`.* to 100,"),
-        ({"cell_dim": 0}, "`cell_dim`.* from 1 "),
-        ({"cell_dim": 1 << 40}, "`cell_dim`.* to 65,536"),
-        ({"projection_dim": 9, "cell_dim": 8}, "`projection_dim`.* to 8, got 9"),
-        ({"cell_clip": 0.0}, "`cell_clip`.*got 0.0"),
-        ({"cell_clip": math.nan}, "`cell_clip`.*got nan"),
-        ({"projection_clip": math.inf}, "`projection_clip`.*got inf"),
-        ({"projection_clip": -1.0}, "`projection_clip`.*got -1.0"),
-    ],
-)
-def test_impossible_shapes_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        LSTMConfig(**settings)
 
 
 def test_a_clip_is_the_same_setting_as_a_whole_number():

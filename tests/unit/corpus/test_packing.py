@@ -56,19 +56,6 @@ def test_rows_are_filled_as_the_original_fills_them(make_packer):
     ]
 
 
-def test_only_the_chosen_rows_are_returned(make_packer):
-    window = make_packer(LETTERS).next_window(slice(1, 2))
-    assert decoded(window) == [["<S>", "f", "g", "h", "i"]]
-    assert len(window.char_ids) == 9  # backward it has </S>, l, k, j too
-
-
-def test_the_rest_of_a_sentence_is_skipped_on_request(make_packer):
-    packer = make_packer(LETTERS, num_epochs=2)
-    packer.next_window(ALL)
-    packer.skip_rest([1])
-    assert rest_of(packer)[0] == [["d", "e", "<S>", "m", "<S>"], ["<S>", "q", "r", "<S>", "a"]]
-
-
 @pytest.mark.parametrize("tokens_per_shard", [4, 1000])
 def test_a_new_packer_goes_on_from_a_position(make_packer, tokens_per_shard):
     settings = {"tokens_per_shard": tokens_per_shard, "num_epochs": 3}
@@ -118,16 +105,6 @@ def pairs(monkeypatch):
     monkeypatch.setattr("elmokit.corpus.packing.SHARDS_TOGETHER", 2)
 
 
-def test_groups_of_shards_come_in_another_order_each_epoch(ordered, pairs):
-    order = SentenceOrder(ordered, seed=0, shuffle="sentences")
-    drawn = [order.groups(epoch) for epoch in range(5)]
-    for groups in drawn:
-        assert len(groups) == order.num_groups == -(-len(ordered) // 2)
-        assert sorted(shard for group in groups for shard in group) == list(range(len(ordered)))
-        assert {len(group) for group in groups} <= {1, 2}
-    assert len({tuple(groups) for groups in drawn}) > 1
-
-
 @pytest.mark.parametrize("together", [2, 3, 8])
 def test_each_group_reads_the_same_mixture(tmp_path, monkeypatch, together):
     shards = write_shards([["w"]] * 57, tmp_path, tokens_per_shard=3)
@@ -150,9 +127,3 @@ def test_an_order_that_changes_needs_another_state_version(ordered, pairs):
         [(0, 3), (2,), (1, 4)],
     ]
     assert order.sentences(0, 0)[:5].tolist() == [2, 10, 3, 11, 0]
-
-
-def test_without_shuffling_nothing_moves(ordered):
-    order = SentenceOrder(ordered, seed=3, shuffle="none")
-    assert order.groups(4) == [(shard,) for shard in range(len(ordered))]
-    assert order.sentences(4, 1).tolist() == list(range(ordered.entries[1].num_sentences))

@@ -48,10 +48,6 @@ def test_the_thread_runs_ahead_up_to_the_limit_and_closes_its_source():
     assert closed == [True]
 
 
-def test_an_item_heavier_than_the_limit_goes_alone():
-    assert list(read_ahead(["a" * 50, "b", "c" * 70], limit=10, weigh=len))[2] == "c" * 70
-
-
 class Source:
     """Fails at its end, or when it is closed."""
 

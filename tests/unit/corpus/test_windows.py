@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from elmokit.corpus import windows
 from elmokit.corpus.windows import WordTable, sentence_streams
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
@@ -28,19 +27,6 @@ def test_table_begins_with_the_sentence_boundaries(make_table, vocabs):
     np.testing.assert_array_equal(table.char_ids[0], char_vocab.sentence_begin)
     np.testing.assert_array_equal(table.char_ids[1], char_vocab.sentence_end)
     np.testing.assert_array_equal(table.char_ids[3], char_vocab.encode_word("z"))
-
-
-def test_boundary_words_in_the_text_are_the_boundaries(make_table):
-    table = make_table(["a", "</S>", "<S>"])
-    assert len(table) == 3
-    assert table.types(["<S>", "</S>", "a"]).tolist() == [0, 1, 2]
-
-
-def test_table_of_more_words_than_one_chunk(make_table, vocabs, monkeypatch):
-    monkeypatch.setattr(windows, "_WORDS_PER_CHUNK", 4)
-    words = [f"w{i}" for i in range(11)]
-    table = make_table(words)
-    np.testing.assert_array_equal(table.char_ids[2:], vocabs["char_vocab"].encode_words(words))
 
 
 def test_sentence_streams_run_both_ways():

@@ -14,7 +14,6 @@ from elmokit.errors import FormatError
 
 from ...builders.embedding_models import (
     largest_difference,
-    plain_layers,
     random_sentences,
     toy_model,
 )
@@ -30,25 +29,12 @@ def embedder(model):
     return Embedder(model)
 
 
-def test_lists_and_strings_may_be_mixed(embedder):
-    as_words = embedder.embed([["I", "sat"], ["배", "를"]])
-    mixed = embedder.embed(["I sat", ["배", "를"]])
-    assert largest_difference(as_words, mixed) == 0
-    assert as_words[0].shape == (3, 2, 16)
-
-
 def test_strings_go_through_the_tokenizer_of_the_model():
     from elmokit.text.tokenizers.registry import TokenizerConfig
 
     embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
     (vectors,) = embedder.embed(["I sat by the bank."])
     assert vectors.shape[1] == 6
-
-
-def test_embed_equals_the_plain_network_in_input_order(model, embedder):
-    sentences = random_sentences(60)
-    expected, _ = plain_layers(model, sentences)
-    assert largest_difference(embedder.embed(sentences, batch_tokens=64), expected) <= 2e-6
 
 
 def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
@@ -61,15 +47,6 @@ def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
     first = next(stream)
     assert next(asked) < 60
     assert largest_difference([first, *stream], expected) == 0
-
-
-def test_a_batch_of_rows_goes_on(embedder):
-    text = random_sentences(6)
-    _, state = embedder.embed_batch(text[:4])
-    second, state = embedder.embed_batch(text[4:], state=state)
-    assert state.num_rows == 4
-    alone, _ = embedder.embed_batch(text[4:])
-    assert largest_difference(second, alone) > 0
 
 
 def test_carry_is_one_stream(embedder):
@@ -107,12 +84,6 @@ def test_without_warm_text_the_package_has_some_and_says_so(embedder, caplog):
     assert len(caplog.records) == 1
 
 
-def test_empty_sentences_keep_their_place(embedder):
-    arrays = embedder.embed([[], ["a"], ""], layers="all")
-    assert [a.shape for a in arrays] == [(3, 0, 16), (3, 1, 16), (3, 0, 16)]
-    assert embedder.embed([]) == []
-
-
 def test_any_string_is_a_word(embedder):
     words = ["\x00", "\ud800", "", "a b", "<S>", "👩‍👩‍👧", "한" * 99]
     (vectors,) = embedder.embed([words], layers=0)
@@ -130,12 +101,6 @@ def test_word_input_models_embed():
     assert np.array_equal(unknown[0, 8:], table[model.word_vocab.unknown_id])
 
 
-def test_one_string_is_refused_with_help(embedder):
-    for call in (embedder.embed, embedder.embed_stream):
-        with pytest.raises(TypeError, match=r"`sentences` .*string.*list: \["):
-            call("I sat by the bank .")
-
-
 def test_wrong_options_are_refused_before_anything_is_read(embedder):
     never = (pytest.fail("read") for _ in range(1))
     with pytest.raises(
@@ -148,32 +113,6 @@ def test_wrong_options_are_refused_before_anything_is_read(embedder):
         embedder.embed_stream(never, batch_tokens=0)
     with pytest.raises(ValueError, match=r"`state` .*reset, .*''"):
         check_state_policy("")
-
-
-def test_load_takes_a_directory_or_a_model(model, tmp_path):
-    model.save(tmp_path / "m")
-    from_directory = Embedder.load(str(tmp_path / "m"), device="cpu")
-    from_model = Embedder.load(model, device="cpu")
-    sentences = random_sentences(5)
-    assert largest_difference(from_directory.embed(sentences), from_model.embed(sentences)) == 0
-
-
-def test_load_refuses_what_it_does_not_know(model, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"'.*/nowhere'.*"):
-        Embedder.load(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match=r"`precision` .*fp32, bf16, int8, .*'int4'"):
-        Embedder.load(model, precision="int4")
-    with pytest.raises(ValueError, match=r"`num_threads` .*\b1, .*\b0\b"):
-        Embedder.load(model, num_threads=0)
-
-
-def test_load_sets_the_threads_of_the_process_if_asked(model, monkeypatch):
-    given = []
-    monkeypatch.setattr(torch, "set_num_threads", given.append)
-    Embedder.load(model)
-    assert given == []
-    Embedder.load(model, num_threads=3)
-    assert given == [3]
 
 
 def test_metadata_say_what_made_the_vectors(model, embedder):
@@ -190,14 +129,6 @@ def test_metadata_say_what_made_the_vectors(model, embedder):
     assert (metadata["layers"], metadata["state"]) == ("top", "warm")
     assert metadata["elmokit_version"] == elmokit.__version__
     assert len(metadata["warm_text_sha256"]) == 64
-
-
-def test_progress_goes_to_stderr(embedder, capsys):
-    arrays = embedder.embed([["a"], ["b"]], progress=True)
-    assert len(arrays) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "embedding" in captured.err
 
 
 @pytest.mark.gpu
@@ -254,18 +185,6 @@ def test_a_model_of_another_type_is_converted(backend, dtype):
     for got, wanted in zip(Embedder(model).embed(sentences), expected, strict=True):
         assert np.abs(got - wanted).max() <= 2e-6
     assert next(model.parameters()).dtype == dtype
-
-
-def test_later_changes_of_the_model_do_not_matter(backend):
-    model = toy_model()
-    embedder = Embedder(model)
-    sentences = [["I", "sat"], ["bank"]]
-    expected = embedder.embed(sentences)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.mul_(2)
-    for got, wanted in zip(embedder.embed(sentences), expected, strict=True):
-        assert np.array_equal(got, wanted)
 
 
 @pytest.fixture

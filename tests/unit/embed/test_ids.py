@@ -1,4 +1,3 @@
-import pytest
 import torch
 
 from elmokit.embed import ids
@@ -20,23 +19,6 @@ def test_default_neither_composes_nor_keeps_characters_whole():
     assert decomposed[:5].tolist() == [259, 102, 0xCC + 1, 0x81 + 1, 260]
     long = batch_to_ids([["x" + "한" * 16]])[0, 0]  # 49 bytes: cut inside the last syllable
     assert long[48] == "한".encode()[1] + 1
-
-
-def test_a_model_brings_its_own_characters():
-    vocab = CharVocab(CharVocabConfig(max_characters=10))
-    ids = batch_to_ids([["e\u0301"]], char_vocab=vocab)
-    assert ids.shape == (1, 1, 10)
-    assert ids[0, 0, 1:4].tolist() == [0xC3 + 1, 0xA9 + 1, 260]
-
-
-def test_nothing_gives_an_empty_tensor():
-    assert batch_to_ids([]).shape == (0, 0, 50)
-    assert batch_to_ids([[]]).shape == (1, 0, 50)
-
-
-def test_a_string_is_not_a_sentence():
-    with pytest.raises(TypeError, match=r"sentence 0 .*list of words"):
-        batch_to_ids(["not tokenized"])
 
 
 def test_words_that_our_models_normalize_are_warned_of_once(caplog):

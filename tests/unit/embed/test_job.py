@@ -10,7 +10,7 @@ import pytest
 
 from elmokit.embed import job, part_store
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import embed_files, random_sentences, read_hdf5, toy_model
@@ -33,35 +33,6 @@ def assert_same(a, b):
     assert a.keys() == b.keys()
     for key in a:
         np.testing.assert_array_equal(a[key], b[key])
-
-
-def test_every_line_has_its_vectors_under_its_number(embedder, text, tmp_path):
-    output = tmp_path / "deep" / "out.h5"
-    report = embed_files(embedder, text, output)
-    sentences = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
-    assert_same(read_hdf5(output), dict(enumerate(embedder.embed(sentences))))
-    assert report.sentences == 41
-    assert report.words == sum(map(len, sentences))
-    assert (report.resumed_sentences, report.metadata["state"]) == (0, "reset")
-    assert [path.name for path in output.parent.iterdir()] == ["out.h5"]
-
-
-def test_shards_together_are_the_whole(embedder, text, tmp_path):
-    embed_files(embedder, text, tmp_path / "whole.h5")
-    pieces = {}
-    for i in range(3):
-        embed_files(embedder, text, tmp_path / f"{i}.h5", shard=(i, 3))
-        piece = read_hdf5(tmp_path / f"{i}.h5")
-        assert set(piece) == set(range(i, 41, 3))
-        pieces |= piece
-    assert_same(dict(sorted(pieces.items())), read_hdf5(tmp_path / "whole.h5"))
-
-
-def test_more_shards_than_lines_give_empty_files(embedder, tmp_path):
-    (tmp_path / "t.txt").write_text("one line\n")
-    report = embed_files(embedder, tmp_path / "t.txt", tmp_path / "o.h5", shard=(2, 4))
-    assert report.sentences == 0
-    assert read_hdf5(tmp_path / "o.h5") == {}
 
 
 @pytest.mark.parametrize("state", ["reset", "carry", "warm"])
@@ -206,21 +177,6 @@ def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
     assert report.sentences == 42
 
 
-def test_what_the_job_writes_into_the_folder_of_texts_is_no_text(embedder, text, tmp_path):
-    output, folder = tmp_path / "texts/out.npz", tmp_path / "texts"
-    folder.mkdir()
-    text.rename(folder / "a.txt")
-    (folder / "z.txt").write_bytes(b"\x89PNG\r\n")
-    with pytest.raises(FormatError, match=r"z\.txt, line 1"):
-        embed_files(embedder, folder, output, batch_tokens=16)
-    assert (folder / "out.npz.parts").is_dir()
-    (folder / "z.txt").write_text("the bank\n", encoding="utf-8")
-    report = embed_files(embedder, folder, output, batch_tokens=16, resume=True)
-    assert report.resumed_sentences > 0
-    assert report.sentences == 42
-    assert embed_files(embedder, folder, output, resume=True).resumed_sentences == 42
-
-
 def test_resuming_refuses_another_text(embedder, text, tmp_path):
     lines = text.read_bytes().split(b"\n")
     text.write_bytes(b"\n".join([*lines, b"\xff\xfe\n"]))
@@ -351,30 +307,6 @@ def test_wrong_options_leave_nothing_behind(embedder, text, tmp_path, options, m
     with pytest.raises(ValueError, match=message):
         embed_files(embedder, text, tmp_path / "out.h5", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
-
-
-@pytest.mark.parametrize("pooling", ["sif", "mean", "max"])
-def test_pooled_lines_are_embed_sentences(embedder, text, tmp_path, pooling):
-    lines = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
-    expected = embedder.embed_sentences(lines, pooling=pooling)
-    pieces = {}
-    for i in range(2):
-        embed_files(embedder, text, tmp_path / f"{i}.h5", pooling=pooling, shard=(i, 2))
-        pieces |= read_hdf5(tmp_path / f"{i}.h5")
-    assert_same(dict(sorted(pieces.items())), dict(enumerate(expected)))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"pooling": "first"}, '`pooling` must be .*"sif".*first'),
-        ({"pooling": "mean", "file_format": "bilm-tf"}, '"all".*average'),
-    ],
-)
-def test_pooling_that_cannot_be_is_refused(embedder, text, tmp_path, options, message):
-    with pytest.raises(InputError, match=message):
-        embed_files(embedder, text, tmp_path / "out.h5", **options)
-    assert list(tmp_path.iterdir()) == [text]
 
 
 def test_short_sentences_are_stored_by_their_number(embedder, tmp_path, monkeypatch):

@@ -46,12 +46,6 @@ def test_a_missing_and_a_doubled_shard_are_told(shards, tmp_path):
     assert not (tmp_path / "all.h5").exists()
 
 
-def test_what_is_no_shard_is_told(shards, tmp_path):
-    whole = shards(0, 1)
-    with pytest.raises(InputError, match=r"/0\.h5 .*--shard i/N"):
-        merge_shards([whole], tmp_path / "all.h5")
-
-
 @pytest.mark.parametrize("key", ["format", "num_words", "text_sha256", "dim"])
 def test_missing_metadata_are_named_with_their_file(shards, tmp_path, key):
     paths = [shards(i, 2) for i in range(2)]
@@ -74,11 +68,3 @@ def test_a_shard_is_never_replaced(shards, tmp_path):
     paths = [shards(i, 2) for i in range(2)]
     with pytest.raises(InputError, match=r"/0\.h5 .*output"):
         merge_shards(paths, paths[0], overwrite=True)
-
-
-def test_formats_of_one_name_can_be_exchanged(shards, tmp_path):
-    paths = [shards(i, 2) for i in range(2)]
-    merge_shards(paths, tmp_path / "all.npz")
-    with open_vectors(tmp_path / "all.npz") as sentences:
-        assert len(sentences) == 8
-        assert sentences[7].tokens == ["line", "7"]

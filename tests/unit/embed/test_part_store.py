@@ -48,13 +48,6 @@ def test_state_of_the_last_part_is_kept(store):
     assert np.array_equal(last.cell, state.cell)
 
 
-def test_a_directory_that_was_moved_away_is_not_made_again(store, tmp_path):
-    store.folder.rename(tmp_path / "away")
-    with pytest.raises(FormatError, match="were removed"):
-        store.add(5, block(5, 1), None)
-    assert not store.folder.exists()
-
-
 def test_what_follows_a_gap_is_missed_and_dropped_when_the_job_goes_on(store):
     store.add(7, block(7, 1), None)
     with pytest.raises(FormatError, match=r"out\.h5\.parts: sentences 5 to 6 .*--resume"):
@@ -74,30 +67,3 @@ def test_damage_names_the_part_and_the_way_on(store):
     path.write_bytes(content[:100])
     with pytest.raises(FormatError, match=r"part-000000000003"):
         list(store.texts())
-
-
-def test_blocks_written_in_the_background_are_on_disk_at_the_end(store):
-    with store.writer() as writer:
-        writer.add(block(5, 2), None)
-        assert writer.end == 7
-        writer.add(block(0, 0), None)  # nothing to write
-        writer.add(block(7, 1), None)
-    assert store.num_sentences == 8
-    assert len(store.paths()) == 4
-
-
-@pytest.mark.parametrize("counts", [(2, 2), (2,)])
-def test_a_block_that_cannot_be_written_is_told_at_the_next_one_or_at_the_end(
-    store, counts, monkeypatch
-):
-    def fail(first, block, state):
-        raise OSError("No space left on device")
-
-    def write():
-        with store.writer() as writer:
-            for count in counts:
-                writer.add(block(5, count), None)
-
-    monkeypatch.setattr(type(store), "add", lambda self, *given: fail(*given))
-    with pytest.raises(OSError, match="No space left"):
-        write()

@@ -32,14 +32,3 @@ def test_without_a_vocabulary_it_is_the_mean_of_the_mean_of_the_layers(embedder)
     assert found.shape == (2, embedder.dim)
     layers = embedder.embed(["I sat by the bank"])[0]
     assert np.abs(found[0] - layers.mean(axis=(0, 1))).max() < 1e-6
-
-
-def test_an_unknown_pooling_is_refused_before_any_work(embedder):
-    def sentences():
-        pytest.fail("it was read")
-        yield ""
-
-    with pytest.raises(ValueError, match=r'"mean" or "max".*first'):
-        embedder.embed_sentences(sentences(), pooling="first")
-    with pytest.raises(TypeError, match="`sentences` must be a list"):
-        embedder.embed_sentences("one string")

@@ -11,16 +11,13 @@ import torch
 
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.readers import ReadReport, TextLine
-from elmokit.errors import InputError
 from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.evaluation.surprisal import surprisal, surprisal_of_lines
 from elmokit.evaluation.text_scorer import open_scorer
 from elmokit.inference import target_scores
-from elmokit.inference.warm_state import warm_text
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.weights.model_dir import load_model
 
 from ...builders.training_models import VOCAB, random_sentences, toy_model
 
@@ -123,14 +120,6 @@ def test_sentences_of_an_item_are_one_sequence_forward(model):
     assert not all(is_same)
 
 
-def test_an_item_of_one_sentence_is_that_sentence(model):
-    items = list(range(len(SENTENCES)))
-    rows = list(surprisal(model, SENTENCES, items=items, precision="fp32", top=2))
-    assert rows == list(surprisal(model, SENTENCES, precision="fp32", top=2))
-    with pytest.raises(InputError, match=rf"`items`.* 2 for {len(items)} sentences"):
-        surprisal(model, SENTENCES, items=[0, 1])
-
-
 @pytest.mark.parametrize("items", [None, ITEMS])
 def test_rows_come_in_order_whatever_is_computed_together(model, items, monkeypatch):
     def keys(rows):
@@ -159,19 +148,6 @@ def test_a_string_has_places_in_itself_and_a_list_has_none():
     assert {(row.file, row.line) for row in rows} == {(None, None)}
 
 
-def test_korean_morphemes_have_the_place_of_what_they_are_part_of():
-    text = "강에 갔다."
-    rows = list(surprisal("ko", [text], top=1))
-    assert [(row.word, text[row.start : row.end]) for row in rows[:-1]] == [
-        ("강", "강"), ("에", "에"), ("가", "갔"), ("었", "갔"), ("다", "다"), (".", "."),
-    ]  # fmt: skip
-    assert rows[-1].word == "</S>"
-    assert rows[-1].forward < 1, "after a full stop a sentence ends"
-    likeliest = rows[-1].forward_top[0]
-    assert likeliest.word == "</S>"
-    assert likeliest.probability == pytest.approx(2 ** -rows[-1].forward, rel=1e-2)
-
-
 def test_lines_of_a_file_have_their_numbers(tmp_path, model):
     model.save(tmp_path / "model")
     read = ReadReport()
@@ -188,17 +164,16 @@ def test_lines_of_a_file_have_their_numbers(tmp_path, model):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "error"),
     [
-        ({"top": -1}, ValueError, rf"`top` .*\b{len(VOCAB)}\b.*-1"),
-        ({"top": len(VOCAB) + 1}, ValueError, rf"`top` .*\b{len(VOCAB)}\b.*{len(VOCAB) + 1}"),
-        ({"state": "carry"}, ValueError, r"`state` .*warm, reset, .*'carry'"),
-        ({"sentences": "the river"}, TypeError, "one string"),
-        ({"model": toy_model(vocab=None, softmax=None)}, ValueError, "softmax"),
+        ({"top": -1}, ValueError), ({"top": len(VOCAB) + 1}, ValueError),
+        ({"state": "carry"}, ValueError), ({"sentences": "the river"}, TypeError),
+        ({"unknown": "spelled"}, ValueError), ({"items": [0, 1]}, ValueError),
+        ({"model": toy_model(vocab=None, softmax=None)}, ValueError),
     ],
-)
-def test_errors_come_at_the_call_not_at_the_first_row(model, options, error, message):
-    with pytest.raises(error, match=message):
+)  # fmt: skip
+def test_errors_come_at_the_call_not_at_the_first_row(model, options, error):
+    with pytest.raises(error):
         surprisal(**{"model": model, "sentences": SENTENCES, **options})
 
 
@@ -207,23 +182,6 @@ def test_no_text_has_no_perplexity(model):
     assert list(rows) == []
     with pytest.raises(ValueError, match="no text"):
         rows.report()
-
-
-def test_ranks_and_entropies_are_nearly_the_same_in_bf16():
-    model = load_model("en")
-    sentences = [line.split() for line in warm_text(model.warm_text)][:20]
-    exact = list(surprisal(model, sentences, precision="fp32", unknown="unk"))
-    quick = list(surprisal(model, sentences, precision="bf16", unknown="unk"))
-    expected = perplexity(model, sentences)
-    report = [math.fsum(getattr(row, way) for row in quick) / len(quick) for way in WAYS]
-    assert 2 ** np.array(report) == pytest.approx(
-        [getattr(expected, way) for way in WAYS], rel=1e-3
-    )
-    for row, other in zip(exact, quick, strict=True):
-        assert other.forward_entropy == pytest.approx(row.forward_entropy, abs=0.2)
-        assert other.backward_rank == pytest.approx(row.backward_rank, rel=0.1, abs=2)
-    means = [np.mean([row.forward_entropy for row in rows]) for rows in (exact, quick)]
-    assert means[1] == pytest.approx(means[0], rel=1e-3)
 
 
 def test_unknown_words_cost_their_spelling_too():
@@ -247,8 +205,3 @@ def test_unknown_words_cost_their_spelling_too():
     num_bytes = len(" ".join(sentence).encode()) + 2
     assert report.bits_per_byte - as_unk_report.bits_per_byte == pytest.approx(extra / num_bytes)
     assert report.bits_per_byte == report.bits_per_byte_spelled
-
-
-def test_a_model_that_cannot_spell_says_so():
-    with pytest.raises(InputError, match="--unknown unk"):
-        surprisal(toy_model(), [["walrus"]], unknown="spelled")

@@ -87,21 +87,6 @@ def test_a_table_of_texts_keeps_its_columns(model_dir, tmp_path, words):
     assert [row["id"] for row in written] == [row["id"] for row in rows]
 
 
-@pytest.mark.e2e
-@pytest.mark.parametrize(("header", "options", "named"), [
-    ("text,forward", [], "forward"),
-    ("text,id", ["--item", "id"], "--words typed"),
-    ("text,id", ["--item", "story", "--words", "typed"], "story"),
-    ("words,id", [], "text"),
-    ("text,id", ["--words", "typed", "--top", "3"], "--top"),
-])  # fmt: skip
-def test_what_does_not_fit_is_named(model_dir, tmp_path, header, options, named):
-    path = tmp_path / "texts.csv"
-    path.write_text(f"{header}\nbank,1\n", encoding="utf-8")
-    done = elmokit("surprisal", model_dir, path, "--text-field", "text", *options, expect=2)
-    assert named in done.stderr
-
-
 def test_words_of_items_are_single_and_in_one_place(tmp_path):
     with pytest.raises(InputError, match="two words at the same place"):
         sentences_of_items(["a", "a"], ["x", "y"], [1, 1])

@@ -3,16 +3,14 @@ import json
 
 import pytest
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.experiments import inputs
 from elmokit.experiments.definitions import TaskSettings
 from elmokit.experiments.inputs import sample_file, write_run_files
 from elmokit.probes.data import SplitFiles
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.conllu import read_conllu
-from elmokit.tasks.formats.ontonotes import read_coreference
 from elmokit.tasks.formats.propbank import read_propbank
-from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.registry import find_task
 
 
@@ -34,40 +32,6 @@ def test_sentences_stay_whole_and_a_smaller_sample_is_part_of_a_larger_one(tmp_p
     assert set(found[5]) < set(found[20])
     assert found[20] == sorted(found[20], key=found[500].index)  # in their own order
     assert found[5] != found[500][:5]
-
-
-def test_questions_are_drawn_with_their_paragraphs(tmp_path):
-    def paragraph(name, num_questions):
-        answers = [{"text": name, "answer_start": 0}]
-        questions = [
-            {"id": f"{name}{n}", "question": "what ?", "answers": answers}
-            for n in range(num_questions)
-        ]
-        return {"context": name, "qas": questions}
-
-    document = {
-        "version": "1.1",
-        "data": [{"title": "t", "paragraphs": [paragraph(f"p{n}", 2) for n in range(10)]}],
-    }
-    source = write(tmp_path / "train.json", json.dumps(document))
-    sample = sample_file(source, tmp_path / "out", task="qa", limit=5)
-    contexts = [example.context for example in read_squad(sample)]
-    assert len(contexts) == 4  # two paragraphs of two: a third would be too much
-    assert len(set(contexts)) == 2
-    sample = sample_file(source, tmp_path / "out", task="qa", limit=1)
-    assert len(list(read_squad(sample))) == 2  # at least one paragraph
-
-
-def test_the_parts_of_a_document_stay_together(tmp_path):
-    part = "#begin document ({}); part {:03}\na\t0\t0\tHe\t(0)\n\n#end document\n"
-    names = [(name, number) for number in range(3) for name in "abcdefghij"]
-    source = write(tmp_path / "train.conll", "".join(part.format(*name) for name in names))
-    parts = divided(source, tmp_path / "out", task="coref", limit=12)
-    train, held_out = (list(read_coreference(path)) for path in (parts.train, parts.held_out))
-    assert (len(train), len(held_out)) == (12, 3)  # four documents and one
-    assert len({document.name for document in train}) == 4
-    assert len({document.name for document in held_out}) == 1
-    assert not {one.name for one in train} & {one.name for one in held_out}
 
 
 def divided(source, directory, *, task, limit=None, subset="all"):
@@ -100,20 +64,6 @@ def test_a_tenth_is_held_out_and_is_the_same_for_every_size(tmp_path, monkeypatc
     monkeypatch.setattr(inputs, "MAX_HELD_OUT", 2)
     few = divided(source, tmp_path / "few", task="ner")
     assert len(list(read_columns(few.held_out))) == 2
-
-
-def test_verbs_are_what_is_counted_in_roles(tmp_path):
-    tags = [["B-V", "O", "O"], ["O", "B-V", "O"], ["O", "O", "B-V"]]
-    record = {
-        "tokens": ["go", "run", "dog"], "pos": ["VB", "VB", "NN"],
-        "predicates": [{"index": n, "tags": tags[n]} for n in range(3)],
-    }  # fmt: skip
-    source = write(tmp_path / "train.jsonl", 20 * f"{json.dumps(record)}\n")
-    parts = divided(source, tmp_path / "out", task="srl", limit=9, subset="verbs")
-    # a tenth of 40 verbs; four sentences of two verbs, a fifth would be too much
-    assert len(list(read_propbank(parts.held_out))) == 4
-    assert len(list(read_propbank(parts.train))) == 8
-    assert len(list(read_propbank(divided(source, tmp_path / "all", task="srl").train))) == 54
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".tsv", ".txt"])
@@ -170,18 +120,3 @@ def test_marks_and_comments_are_no_sentences(tmp_path, name, unit, task, read, n
     sample = sample_file(source, tmp_path / "sample", task=task, limit=2)
     assert len(list(read(sample))) == 2
     assert sample_file(source, tmp_path / "whole", task=task, limit=None) == source
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "task", "message"),
-    [
-        ("train.csv", "text,label\na,1\n", "sentiment", r"train\.csv: .*CSV.*TSV .*JSON"),
-        ("train.conll", "#begin document (a); part 0\na\t0\t0\tHe\t(0)\n\n#end document\n", "coref",
-         r"train\.conll .* 1 of its units \(coref.* 2 "),
-        ("train.jsonl", '{"tokens": [], "predicates": []}\n\n{\n', "srl", r"jsonl, line 3\b"),
-        ("train.json", '{"data": [{"paragraphs": [{}]}]}', "qa", r"'data\[0\]\.paragraphs\[0\]\."),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_divided_is_told_with_its_place(tmp_path, name, text, task, message):
-    with pytest.raises((InputError, FormatError), match=message):
-        divided(write(tmp_path / name, text), tmp_path / "out", task=task)

@@ -9,7 +9,6 @@ import pytest
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import (
     CONTROL_SEEDS,
-    MAX_EPOCHS,
     SEEDS,
     TASKS,
     Condition,
@@ -74,30 +73,6 @@ def test_what_decides_a_run_decides_its_id_and_nothing_else():
         assert not {run.id for run in changed} & {run.id for run in runs}
     read = [run.metadata["config"]["inputs"] for run in runs]
     assert {(one["characters"], one["static_scale"]) for one in read} == {(True, "learned")}
-
-
-def test_what_the_task_leaves_open_is_the_papers_choice_written_out():
-    explicit = Condition(name="λ = 0.001", overrides=(*ELMO.overrides, "inputs.layer_l2=0.001"))
-    by_default, by_hand = (
-        plan(tasks=(SRL,), conditions=(condition,), shares=(1.0,))[0]
-        for condition in (ELMO, explicit)
-    )
-    assert by_default.id == by_hand.id  # one run for both experiments
-    assert by_default.metadata["config"]["inputs"]["positions"] == "input"
-    assert plan(tasks=(NLI,))[0].metadata["config"]["inputs"]["positions"] == "both"
-
-
-def test_few_labels_get_more_passes_in_every_condition():
-    train = {
-        (run.share, run.condition): run.metadata["config"]["train"]
-        for run in plan(tasks=(NLI,), shares=(1.0, 0.25, 0.0001))
-    }
-    assert train[1.0, "static"]["epochs"] == NLI.epochs
-    assert train[0.25, "static"]["epochs"] == 2 * NLI.epochs
-    assert train[0.25, "static"]["patience"] == 2 * NLI.patience
-    assert train[0.0001, "elmo"]["epochs"] == MAX_EPOCHS
-    assert train[0.0001, "elmo"]["label_share"] == 0.0001
-    assert all(train[share, "static"] == train[share, "elmo"] for share in (1.0, 0.25, 0.0001))
 
 
 def test_seeds_are_those_of_the_task_fewer_for_controls_unless_they_are_given():

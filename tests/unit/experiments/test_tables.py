@@ -12,7 +12,6 @@ from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.report import PLOTS
 from elmokit.experiments.runs import RunResult
 from elmokit.experiments.tables import (
-    curve_table,
     fewer_labels_table,
     gain_table,
     mix_table,
@@ -82,11 +81,6 @@ def test_p_values_are_adjusted_for_the_tasks_of_one_condition_and_share():
     found = Findings(runs, "static").comparisons
     assert len(found) == 2 * 3
     assert {one.adjusted_p for one in found} == {3 * one.p_value for one in found}
-
-
-def test_the_label_curve_says_where_the_reference_is_reached():
-    table = curve_table(findings())
-    assert table.rows == (("nli", "pairs", "elmo", "60.50", "1 %"),)
 
 
 def test_layer_weights_over_seeds():

@@ -7,7 +7,6 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import InputError
 from elmokit.files.remote import as_address, local_output
 from elmokit.files.sources import describe_files, find_files, read_pieces
@@ -114,15 +113,6 @@ def test_files_folders_and_patterns_are_found():
     assert described["sha256"].startswith("982d9e3e")
 
 
-def test_shards_of_remote_text_are_those_of_local_text(tmp_path):
-    (tmp_path / "t.txt").write_text(LINES * 20, encoding="utf-8")
-    put("memory://t.txt", (LINES * 20).encode())
-    for name, path in (("local", tmp_path / "t.txt"), ("remote", "memory://t.txt")):
-        TextShards(TextConfig(), "NFC").make(describe_files(find_files(path)), tmp_path / name)
-    shards = [(tmp_path / name / "shard-00000.bin").read_bytes() for name in ("local", "remote")]
-    assert shards[0] == shards[1]
-
-
 def test_embedding_goes_there_and_back(tmp_path):
     place = "oss://mine/out"
     toy_model().save(tmp_path / "model")
@@ -138,14 +128,6 @@ def test_embedding_goes_there_and_back(tmp_path):
     assert "3 finished before" in elmokit(*remote, "--resume").stdout
     elmokit(*remote, "--overwrite")
     assert not list((tmp_path / "cache").rglob("o.*"))
-
-
-@pytest.mark.parametrize("command", ["vocab", "embed"])
-def test_a_text_is_not_replaced_by_what_is_made_of_it(command):
-    put("memory://t.txt", LINES.encode())
-    refused = elmokit(command, "memory://*.txt", "-o", "memory://t.txt", "--overwrite", expect=2)
-    assert "is read by this command" in refused.stderr
-    assert get("memory://t.txt") == LINES.encode()
 
 
 @pytest.fixture
@@ -170,19 +152,6 @@ def test_a_failed_transfer_of_vectors_is_repeated(tmp_path, broken_line):
     assert "3 finished before" in elmokit(*command, "--resume").stdout
     assert get("oss://mine/o.h5")
     assert not list((tmp_path / "cache").rglob("*.h5"))
-
-
-def test_what_arrives_incomplete_is_kept(monkeypatch):
-    def cut(self, _, path):
-        self.pipe_file(path, b"wh")
-
-    monkeypatch.setattr(Buckets, "put_file", cut)
-    with (
-        pytest.raises(OSError, match=r"oss://mine/o\.h5 arrived incomplete; .* kept in"),
-        local_output("oss://mine/o.h5") as path,
-    ):
-        path.write_bytes(b"whole")
-    assert path.read_bytes() == b"whole"
 
 
 def refused_before_work(kind, match, target, **options):

@@ -13,7 +13,6 @@ from elmokit.files.temporary import (
     held_directory,
     make_directory,
     remove_leftovers,
-    remove_whole,
     temporary_directory,
     why_untrusted,
 )
@@ -85,19 +84,6 @@ def test_what_a_process_holds_is_its_own_until_it_is_killed(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_removed_directory_never_has_a_half_under_its_name(tmp_path, monkeypatch):
-    whole, removed = left(tmp_path, "whole"), []
-    rmtree = temporary.shutil.rmtree
-
-    def noting(path, **options):
-        removed.append((path.parent, os.listdir(path), whole.exists()))
-        rmtree(path, **options)
-
-    monkeypatch.setattr(temporary.shutil, "rmtree", noting)
-    remove_whole(whole)
-    assert removed == [(tmp_path, ["whole"], False)]
-
-
 class TestTrust:
     @pytest.fixture
     def home(self, tmp_path):
@@ -130,17 +116,6 @@ class TestTrust:
     def test_what_another_user_owns_is_not_trusted(self, home, what):
         os.chown(home / what, 54321, -1)
         assert "belongs to user 54321" in str(why_untrusted(home / "cache/file"))
-
-    def test_a_group_or_a_containers_root_counts_above(self, home, monkeypatch):
-        home.chmod(0o775)
-        user, group = home.stat().st_uid, home.stat().st_gid
-        for trusted, is_trusted in (
-            (({0, user}, {group}, None), True),
-            (({0, user}, {group + 1}, None), False),
-            (({user + 1}, {group}, user), False),
-        ):
-            monkeypatch.setattr(temporary, "_trusted", lambda trusted=trusted: trusted)
-            assert (why_untrusted(home / "cache" / "file") is None) == is_trusted
 
     def test_links_are_followed_above_and_refused_below(self, home, tmp_path):
         (tmp_path / "link").symlink_to(home)

@@ -76,19 +76,8 @@ def test_prose_is_prose(tmp_path, prose):
         assert texts_of(tmp_path / "a.txt", prose, **fields) == prose.splitlines()
 
 
-def test_a_long_table_is_one_though_the_first_lines_end_in_a_quoted_field(tmp_path):
-    rows = "".join(f'{n},"a\nb"\n' for n in range(40))
-    assert texts_of(tmp_path / "a.txt", f"id,text\n{rows}", text_field="text") == ["a\nb"] * 40
-
-
 @pytest.mark.parametrize("suffix", [".txt", ""])
 def test_a_first_line_that_names_the_column_is_a_header(tmp_path, suffix):
     path = tmp_path / f"rows{suffix}"
     path.write_text("id\ttext\n1\thello\n")
     assert [record.text for record in TextRecords(path, text_field="text")] == [b"hello"]
-
-
-def test_a_long_quoted_field_is_no_accident(tmp_path):
-    path = tmp_path / "prose.txt"
-    path.write_text('Hello,world\na,"' + "b " * 70_000 + '"\nx,y\n')
-    assert len(list(TextRecords(path))) == 3

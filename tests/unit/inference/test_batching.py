@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.inference.batching import batch_by_length, fill_buffers, find_distinct_tokens
+from elmokit.inference.batching import batch_by_length, fill_buffers
 
 
 @given(st.lists(st.integers(2, 30)), st.integers(1, 60))
@@ -20,21 +20,3 @@ def test_buffers_keep_the_order_and_the_bound(sentences, max_tokens):
     assert [s for buffer in buffers for s in buffer] == sentences
     for buffer in buffers:
         assert sum(len(s) + 2 for s in buffer[:-1]) < max_tokens
-
-
-def test_a_buffer_is_given_out_before_the_next_sentence_is_asked_for():
-    asked = []
-
-    def sentences():
-        for number in range(4):
-            asked.append(number)
-            yield ["w"] * 8
-
-    next(fill_buffers(sentences(), max_tokens=20))
-    assert asked == [0, 1]
-
-
-def test_every_distinct_word_is_numbered_once():
-    tokens = find_distinct_tokens([["a", "b", "a"], [], ["b", "</S>"]])
-    assert tokens.words == ["<S>", "</S>", "a", "b"]
-    assert [s.tolist() for s in tokens.sentences] == [[0, 2, 3, 2, 1], [0, 1], [0, 3, 1, 1]]

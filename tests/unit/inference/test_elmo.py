@@ -15,8 +15,7 @@ from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.inference import elmo as elmo_module
 from elmokit.inference.elmo import ELMo
-from elmokit.kernels import build
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -138,24 +137,6 @@ def strip(x, mask):
 
 
 class TestMixtures:
-    def test_top_is_gamma_times_the_last_layer(self, model, ids):
-        elmo = ELMo(model, layers="top", dropout=0.0)
-        with torch.no_grad():
-            elmo.scalar_mixes[0].gamma.fill_(1.5)
-        layers, mask = layers_of(model)
-        torch.testing.assert_close(elmo(ids).mixes[0], strip(1.5 * layers[-1], mask))
-        assert elmo.penalty().item() == 0
-
-    def test_average_learns_gamma_alone(self, model, ids):
-        elmo = ELMo(model, layers="average", dropout=0.0)
-        layers, mask = layers_of(model)
-        out = elmo(ids).mixes[0]
-        torch.testing.assert_close(out, strip(layers.mean(dim=0), mask))
-        out.sum().backward()
-        names = [name for name, parameter in elmo.named_parameters() if parameter.requires_grad]
-        assert names == ["scalar_mixes.0.gamma"]
-        assert elmo.scalar_mixes[0].gamma.grad is not None
-
     def test_several_mixtures_share_one_pass_and_have_their_own_gradients(self, model, ids):
         elmo = ELMo(model, num_mixes=2, dropout=0.0)
         calls = []
@@ -166,10 +147,6 @@ class TestMixtures:
         first.square().sum().backward()
         assert elmo.scalar_mixes[0].mix_weights.grad.abs().sum() > 0
         assert elmo.scalar_mixes[1].mix_weights.grad is None
-
-    def test_no_mixture_is_refused(self, model):
-        with pytest.raises(ValueError, match=r"`num_mixes` .*\b1, .*\b0\b"):
-            ELMo(model, num_mixes=0)
 
 
 class TestFreezing:
@@ -191,36 +168,6 @@ class TestFreezing:
             assert parameter.grad is not None, name
             assert parameter.grad.abs().sum() > 0, name
 
-    def test_no_grad_of_the_caller_holds_for_a_trainable_model(self, model, ids):
-        elmo = ELMo(model, trainable_bilm=True)
-        with torch.no_grad():
-            out = elmo(ids)
-        assert not out.mixes[0].requires_grad
-        assert not out.state.hidden.requires_grad
-
-
-class TestDropout:
-    def test_acts_in_training_only(self, model, ids):
-        elmo = ELMo(model, dropout=0.5)
-        still = elmo.eval()(ids).mixes[0]
-        assert torch.equal(elmo(ids).mixes[0], still)
-        dropped = elmo.train()(ids).mixes[0]
-        kept = dropped != 0
-        torch.testing.assert_close(dropped[kept], 2 * still[kept])
-        assert 0.3 < kept[still != 0].float().mean() < 0.7
-
-
-class TestPenalty:
-    def test_is_l2_times_the_squared_weights_of_all_mixtures_without_gamma(self, model):
-        elmo = ELMo(model, num_mixes=2, l2=0.1)
-        with torch.no_grad():
-            for mix, value in zip(elmo.scalar_mixes, (1.0, 2.0), strict=True):
-                mix.mix_weights.fill_(value)
-                mix.gamma.fill_(50.0)
-        assert elmo.penalty().item() == pytest.approx(0.1 * (3 * 1 + 3 * 4))
-        elmo.penalty().backward()
-        assert all(mix.gamma.grad is None for mix in elmo.scalar_mixes)
-
 
 class TestBoundaries:
     @pytest.mark.parametrize(
@@ -239,12 +186,6 @@ class TestBoundaries:
         out = elmo(ids)
         assert not out.mixes[0][~out.mask].any()
         assert (out.mixes[0][out.mask].abs().sum(dim=1) > 0).all()
-
-    def test_a_norm_without_boundaries_cannot_keep_them(self, model):
-        with pytest.raises(
-            ValueError, match=r"layer_norm='batch' .*layer_norm='batch_with_boundaries'"
-        ):
-            ELMo(model, layer_norm="batch", keep_boundaries=True)
 
 
 class TestLayerNorm:
@@ -296,11 +237,6 @@ class TestWordInput:
         out = ELMo(model, dropout=0.0)(model.encode(sentences, boundaries=False))
         layers, mask = layers_of(model, model.encode(sentences))
         torch.testing.assert_close(out.mixes[0], strip(layers.mean(dim=0), mask))
-
-    def test_a_model_without_vocabulary_cannot_add_boundaries(self):
-        model = BiLM(BiLMConfig(char_cnn=None, num_words=9, lstm=LSTM))
-        with pytest.raises(ValueError, match="`word_vocab`"):
-            ELMo(model)(torch.tensor([[4, 5]]))
 
 
 class TestKernels:
@@ -354,17 +290,6 @@ class TestKernels:
             torch.testing.assert_close(second, plain(elmo, ids).mixes[0], atol=1e-5, rtol=0)
             assert weight.count_nonzero() == 0 or elmo._packed._packed is not packed, name
 
-    def test_weights_of_any_layout_are_seen(self):
-        model = toy_model()
-        elmo, ids = ELMo(model), model.encode([["bank"]], boundaries=False)
-        weight = model.forward_layers[0].get_parameter("input_weight")
-        weight.data = weight.data.T.contiguous().T
-        elmo(ids)
-        packed = elmo._packed._packed
-        weight.data.mul_(2)
-        elmo(ids)
-        assert elmo._packed._packed is not packed
-
     def test_a_network_that_is_traced_runs_the_modules(self, tmp_path):
         # in a process of its own: the kernels in a trace end it; and without checks of types,
         # because sizes are tensors in a trace
@@ -384,22 +309,6 @@ class TestKernels:
         elmo(ids).mixes[0].sum().backward()
         assert elmo._packed._packed is None
         assert all(p.grad is not None for p in elmo.bilm.parameters())
-
-    def test_without_a_compiler_it_is_said_once(self, monkeypatch, caplog):
-        for function in (build.load_library, build.say_once, load_kernels):
-            function.cache_clear()
-        monkeypatch.setattr(build, "_compiler", lambda: None)
-        model = toy_model()
-        elmo = ELMo(model)
-        try:
-            for _ in range(2):
-                elmo(model.encode([["bank"]], boundaries=False))
-        finally:
-            for function in (build.load_library, build.say_once, load_kernels):
-                function.cache_clear()
-        assert elmo._packed._packed is None
-        (record,) = [one for one in caplog.records if one.levelname == "WARNING"]
-        assert "more slowly" in record.getMessage()
 
 
 class TestSaving:
@@ -457,20 +366,3 @@ class TestInput:
         for call in (ELMo(model), model):
             with pytest.raises(TypeError, match=rf"{shape}.*{got}.*\n.*encode\(.*batch_to_ids\("):
                 call(ids)
-
-    def test_ids_of_another_model_are_refused(self):
-        with pytest.raises(ValueError, match=r"\(B, T, \d+\).*\(1, 2, 9\)"):
-            ELMo(toy_model())(torch.ones(1, 2, 9, dtype=torch.int64))
-
-
-class TestNames:
-    def test_a_model_may_be_named_and_strings_go_through_its_tokenizer(self):
-        elmo = ELMo("en")
-        assert torch.equal(elmo.encode(["I sat by the bank."]), ELMo().encode(
-            [["I", "sat", "by", "the", "bank", "."]]
-        ))  # fmt: skip
-        assert elmo(elmo.encode(["I sat ."])).mask.sum() == 3
-
-    def test_an_unknown_name_is_told(self):
-        with pytest.raises(FileNotFoundError, match="'fr'"):
-            ELMo("fr")

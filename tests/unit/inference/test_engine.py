@@ -4,7 +4,7 @@ import torch
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.inference import kernel_backend as packed
-from elmokit.inference import numpy_backend, results
+from elmokit.inference import numpy_backend
 
 from ...builders.embedding_models import (
     largest_difference,
@@ -82,42 +82,10 @@ def test_rows_go_on_from_their_state(model):
     assert state.num_rows == 5
 
 
-def test_the_given_state_is_not_changed():
-    model = toy_model()
-    state = BiLMState.zeros(model.config.lstm, 2)
-    run_engine(model, random_sentences(2), state=state)
-    assert not state.hidden.any()
-    assert not state.cell.any()
-
-
 def test_state_of_another_model_is_refused():
     other = BiLMState.zeros(toy_model(num_layers=3).config.lstm, 2)
     with pytest.raises(ValueError, match=r"`state` .*\(2, 2, 8, 24\), .*\(3, 2, 8, 24\)"):
         run_engine(toy_model(), [["a"]], state=other)
-
-
-def test_empty_sentences_and_batches(backend):
-    model = toy_model()
-    out = run_engine(model, [[], ["a"], []])
-    assert [array.shape for array in out.vectors] == [(3, 0, 16), (3, 1, 16), (3, 0, 16)]
-    assert run_engine(model, [[]], layers="top").vectors[0].shape == (0, 16)
-    empty = run_engine(model, [])
-    assert empty.vectors == []
-    assert empty.state.num_rows == 0
-
-
-def test_padding_rows_of_a_block_leave_no_trace(backend):
-    model = toy_model()
-    sentences = random_sentences(9, longest=20)
-    alone = [run_engine(model, [sentence]).vectors[0] for sentence in sentences]
-    assert largest_difference(run_engine(model, sentences).vectors, alone) == 0
-
-
-@pytest.mark.parametrize("layers", ["bottom", 3, -1, True, "0"])
-def test_unknown_layers_are_refused_with_the_choices(layers):
-    choices = '"all", "top", "average" .* 0 .* 2 '
-    with pytest.raises(ValueError, match=rf"`layers` .*{choices}.* {layers!r}\.$"):
-        results.check_layers(layers, 3)
 
 
 @pytest.mark.usefixtures("without_type_checks")

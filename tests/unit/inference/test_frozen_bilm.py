@@ -1,10 +1,9 @@
 """Words of a frozen biLM: each distinct one goes through the token layer once."""
 
-import numpy as np
 import pytest
 import torch
 
-from elmokit.inference.elmo import ELMo, run_frozen
+from elmokit.inference.elmo import run_frozen
 from elmokit.inference.frozen_bilm import FrozenBiLM
 
 from ...builders.embedding_models import random_sentences, toy_model
@@ -24,21 +23,6 @@ def test_rows_are_the_token_vectors_of_the_words(backend, words):
         assert [tokens.words[i] for i in index] == ["<S>", *sentence, "</S>"]
 
 
-def test_kept_words_are_not_encoded_again(monkeypatch):
-    bilm = FrozenBiLM(toy_model(), word_cache=True)
-    first, _ = bilm.encode(SENTENCES)
-    asked = []
-    encode = bilm.engine.encode_tokens
-    monkeypatch.setattr(
-        bilm.engine, "encode_tokens", lambda ids: (asked.append(len(ids)), encode(ids))[1]
-    )
-    again, tokens = bilm.encode(SENTENCES)
-    assert np.array_equal(first, again)
-    assert asked == []
-    bilm.encode([["unseen", *tokens.words]])
-    assert asked == [1]
-
-
 @pytest.mark.parametrize("wrong", [-1, 262, 65535, 65536 + 98])
 def test_ids_that_the_model_does_not_have_are_refused(wrong):
     model = toy_model()
@@ -46,11 +30,3 @@ def test_ids_that_the_model_does_not_have_are_refused(wrong):
     ids[0, 1, 2] = wrong
     with pytest.raises(ValueError, match=f"0 to 261, got {wrong}"):
         run_frozen(FrozenBiLM(model), ids)
-
-
-def test_too_small_a_state_is_refused():
-    model = toy_model()
-    elmo = ELMo(model)
-    state = elmo(model.encode([["a"]], boundaries=False)).state
-    with pytest.raises(ValueError, match=r"`state`.*\b1 .*\b2\b"):
-        elmo(model.encode([["a"], ["b"]], boundaries=False), state=state)

@@ -1,6 +1,5 @@
 """Reading order and the warm start state."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -21,14 +20,6 @@ def model():
         warm_text=text,
     )
     return model.eval()
-
-
-def test_a_direction_does_not_read_the_boundary_at_its_end():
-    from elmokit.inference.warm_state import inputs_of
-
-    sentence = np.array([0, 5, 6, 1])  # <S> 5 6 </S>
-    assert inputs_of("forward", sentence).tolist() == [0, 5, 6]
-    assert inputs_of("backward", sentence).tolist() == [5, 6, 1]
 
 
 def test_the_warm_state_is_the_mean_after_the_sentences_of_carried_streams(model):
@@ -53,18 +44,3 @@ def test_the_warm_state_is_the_mean_after_the_sentences_of_carried_streams(model
             mean = torch.stack(theirs).mean(0)
             torch.testing.assert_close(torch.from_numpy(ours[:, axis].copy()), mean)
     assert warm.num_rows == 1
-
-
-def test_few_sentences_are_enough(model):
-    from elmokit.inference.frozen_bilm import FrozenBiLM
-    from elmokit.inference.warm_state import warm_state
-
-    assert bool(warm_state(FrozenBiLM(model), ["only one ."]).cell.mean() < np.inf)
-
-
-def test_a_model_without_neutral_text_takes_the_packages_own_and_says_so(model, caplog):
-    from elmokit.inference.warm_state import warm_text
-
-    model.warm_text = ()
-    assert len(warm_text(model.warm_text)) > 20
-    assert "package's own" in caplog.text

@@ -7,7 +7,7 @@ import pytest
 
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.inspection.tokens import count_tokens, tokenize, tokenize_lines_of
-from elmokit.text.char_vocab import WORD_BEGIN, WORD_END, CharVocabConfig
+from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.lexicon import Lexicon
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -22,16 +22,6 @@ def reading_as(tokenizer, **settings):
 @pytest.fixture(scope="module")
 def simple():
     return reading_as("simple")
-
-
-def test_a_token_has_its_place_its_bytes_and_its_standing_in_the_vocabulary(simple):
-    text = "the 강, ship"
-    the, river, comma, ship = tokenize(simple, text).tokens
-    assert [text[t.start : t.end] for t in (the, river, comma, ship)] == ["the", "강", ",", "ship"]
-    assert the.char_ids == (WORD_BEGIN + 1, *(byte + 1 for byte in b"the"), WORD_END + 1)
-    assert river.char_ids[1:-1] == tuple(byte + 1 for byte in "강".encode())
-    assert [t.is_known for t in (the, river, comma, ship)] == [True, True, False, False]
-    assert not any(t.is_cut or t.changed_by for t in (the, river, comma, ship))
 
 
 def test_the_tokens_are_those_that_the_model_reads(simple):
@@ -82,20 +72,6 @@ def test_characters_of_a_lexicon_are_shown_without_the_id_of_the_word():
     config = replace(toy_model().config, char_vocab=chars, lexicon=lexicon.config(word_dim=4))
     found = tokenize(PretrainedBiLM(config, lexicon=lexicon), "ab c zz").tokens
     assert [token.char_ids for token in found] == [(2, 7, 8, 3), (2, 9, 3), (2, 6, 6, 3)]
-
-
-@pytest.mark.usefixtures("without_type_checks")
-@pytest.mark.parametrize(
-    ("sentence", "error", "named"),
-    [
-        (["the", "river"], TypeError, "`sentence`"), (b"the", TypeError, "`sentence`"),
-        (None, TypeError, "`sentence`"), ("the\0river", ValueError, "NUL"),
-    ],
-)  # fmt: skip
-def test_anything_but_text_is_refused(simple, sentence, error, named):
-    assert tokenize(simple, " \u200b").tokens == ()
-    with pytest.raises(error, match=named):
-        tokenize(simple, sentence)
 
 
 def test_lines_of_files_have_their_sentences_numbers_and_counts(simple, tmp_path):

@@ -65,13 +65,6 @@ def test_every_filter_wins_where_torchs_convolution_is_highest(model):
             assert window == window_text(found.char_ids[at : at + one.width])
 
 
-def test_bytes_and_ids(model):
-    found = trace(model, ["the", "강"], word=1)
-    assert found.raw_bytes == tuple("강".encode())
-    assert found.char_ids == (259, *(byte + 1 for byte in found.raw_bytes), 260, *[261] * 9)
-    assert (found.words, found.word, found.index) == (("the", "강"), "강", 1)
-
-
 def test_the_mixture_has_the_weights_and_the_scale_that_are_given(model):
     plain = trace(model, ["the", "강"])
     layers = [np.concatenate((layer.forward, layer.backward)) for layer in plain.layers]
@@ -91,15 +84,6 @@ def test_a_model_of_words_has_layers_alone():
     (expected,) = Embedder(model).embed([["river", "bank"]])
     np.testing.assert_allclose(found.layers[2].backward, expected[2, 1, 5:], atol=1e-5)
     np.testing.assert_allclose(found.token, expected[0, 1, :5], atol=1e-6)
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_the_mode_does_not_matter_and_stays(training):
-    model = load_model("en").train(training)
-    expected = trace("en", "I sat by the bank .", word=4)
-    found = trace(model, "I sat by the bank .", word=4)
-    np.testing.assert_array_equal(found.mixture, expected.mixture)
-    assert model.training == training
 
 
 def test_parts_of_characters_are_shown_as_bytes():

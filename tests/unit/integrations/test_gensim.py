@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError
 
 from ...builders.embedding_models import WORDS, random_sentences, toy_model
 
@@ -52,15 +51,6 @@ def test_words_alone_are_sentences_of_one_word(embedder):
     assert [spellings.get_vecattr(word, "count") for word in spellings.index_to_key] == [1, 1, 1]
 
 
-def test_chosen_words_keep_their_order_and_rare_ones_are_left_out(embedder, sentences):
-    counts = {word: len(found) for word, found in averages(embedder, sentences).items()}
-    least = sorted(counts.values())[len(counts) // 2]
-    keyed = keyed_vectors(embedder, ["river", "unseen", *WORDS], sentences=sentences,
-                          min_count=least)  # fmt: skip
-    wanted = dict.fromkeys(["river", *WORDS])
-    assert keyed.index_to_key == [word for word in wanted if counts.get(word, 0) >= least]
-
-
 def test_chosen_words_are_found_as_the_model_reads_them(embedder, caplog):
     assert embedder.normalization == "plain-1"
     words = ["don’t", "don't", "cafe\u0301", "unseen"]
@@ -69,18 +59,3 @@ def test_chosen_words_are_found_as_the_model_reads_them(embedder, caplog):
     assert [keyed.get_vecattr(word, "count") for word in words[:3]] == [2, 2, 1]
     assert "1 of 4 words" in caplog.text
     assert "'unseen'" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("words", "options", "error", "named"),
-    [
-        (None, {}, InputError, "sentences"),
-        ([], {}, InputError, "words"),
-        (None, {"sentences": [["I", "sat"]], "min_count": 2}, InputError, "2"),
-        (WORDS, {"layers": "all"}, InputError, "layers"),
-        ("bank", {}, TypeError, "words"),
-    ],
-)
-def test_bad_input_is_refused(embedder, words, options, error, named):
-    with pytest.raises(error, match=named):
-        keyed_vectors(embedder, words, **options)

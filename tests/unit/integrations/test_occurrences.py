@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import toy_model
@@ -70,17 +69,3 @@ def test_the_file_holds_the_table_and_how_it_was_made(embedder, tmp_path):
     assert found.equals(table(embedder, layers="top"))
     metadata = json.loads(found.schema.metadata[b"elmokit"])
     assert metadata == {"kind": "occurrences of words", **embedder.metadata(layers="top")}
-
-
-@pytest.mark.parametrize(
-    ("texts", "options", "named"),
-    [
-        (TEXTS, {"layers": "all"}, "one vector per word"),
-        (TEXTS, {"rows": 0}, "rows"),
-        (["a", ["b"]], {}, r"text 1.*list"),
-        ("one string", {}, "texts"),
-    ],
-)
-def test_bad_input_is_refused(embedder, without_type_checks, texts, options, named):
-    with pytest.raises((InputError, TypeError), match=named):
-        table(embedder, texts, **options)

@@ -9,7 +9,6 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
-from elmokit.errors import InputError
 
 from ...builders.embedding_models import embed_files, random_sentences, toy_model
 
@@ -90,17 +89,3 @@ def test_a_data_set_gets_the_vectors(model):
         vectors = np.array(list(row["average"]), np.float32).reshape(-1, 16)
         np.testing.assert_array_equal(vectors, expected[row["id"]])
     assert sorted(row["id"] for row in found) == list(range(40))
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"precision": "int4"}, "int4"),
-        ({"options": EmbedOptions(layers="bottom")}, "layers"),
-        ({"options": EmbedOptions(state="carry")}, "carry"),
-        ({"num_actors": 3}, "3 CPUs"),
-    ],
-)
-def test_what_cannot_run_is_refused(model, settings, named):
-    with pytest.raises(InputError, match=named):
-        RayLines(model, **settings)

@@ -12,7 +12,6 @@ st = pytest.importorskip(
     "sentence_transformers", reason="extra `sentence-transformers` is not installed"
 )
 
-from sentence_transformers.base.modules import Normalize  # noqa: E402
 from sentence_transformers.sentence_transformer.modules import Pooling  # noqa: E402
 
 from elmokit.integrations.sentence_transformers import ElmoWords  # noqa: E402
@@ -66,20 +65,6 @@ def test_empty_texts_are_zeros(model, pooling):
     assert not built.encode(["", ""]).any()
 
 
-def test_multi_vectors_are_the_words_vectors(model, tmp_path):
-    built = st.MultiVectorEncoder(modules=[ElmoWords(model), Normalize("token_embeddings")],
-                                  device="cpu")  # fmt: skip
-    expected = Embedder(model).embed(TEXTS, layers="average")
-    built.save(str(tmp_path / "saved"))
-    loaded = st.MultiVectorEncoder(str(tmp_path / "saved"), device="cpu", trust_remote_code=True)
-    for one in (built, loaded):
-        for found, vectors in zip(one.encode_document(TEXTS), expected, strict=True):
-            unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-            assert np.abs(np.asarray(found) - unit).max() < 1e-6
-    scores = loaded.similarity(loaded.encode_query(TEXTS), loaded.encode_document(TEXTS))
-    assert scores.argmax(dim=1).tolist() == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize("trainable_bilm", [False, True])
 def test_a_loss_trains_the_mixture_and_the_bilm_on_request(model, trainable_bilm):
     words = ElmoWords(model, layers="mix", trainable_bilm=trainable_bilm)
@@ -90,9 +75,3 @@ def test_a_loss_trains_the_mixture_and_the_bilm_on_request(model, trainable_bilm
     assert words.elmo.scalar_mixes[0].mix_weights.grad.any()
     grads = [weight.grad is not None for weight in words.bilm.parameters()]
     assert all(grads) if trainable_bilm else not any(grads)
-
-
-@pytest.mark.parametrize("wrong", [{"layers": "first"}, {"max_seq_length": -1}])
-def test_unknown_settings_are_refused(model, wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        ElmoWords(model, **wrong)

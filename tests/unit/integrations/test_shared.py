@@ -38,18 +38,3 @@ def test_words_stay_with_their_vectors(embedder):
     assert [words for words, _ in pairs] == sentences
     for (_, found), vectors in zip(pairs, embedder.embed(sentences, layers="top"), strict=True):
         assert np.array_equal(found, vectors)
-
-
-def test_sentences_are_read_as_they_are_needed(embedder):
-    read = 0
-
-    def endless():
-        nonlocal read
-        while True:
-            read += 1
-            yield ["I", "sat"] * 100
-
-    stream = words_and_vectors(embedder, endless())
-    for _ in range(3):
-        next(stream)
-    assert read < 200

@@ -55,15 +55,6 @@ def test_pickles_and_clones(folder, pooling):
     assert np.array_equal(pickle.loads(data).transform(TEXTS), fitted.transform(TEXTS))
 
 
-def test_set_output_gives_named_columns(folder, embedder):
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    series = pandas.Series(TEXTS, index=range(100, 100 + len(TEXTS)))
-    frame = ElmoVectorizer(folder).set_output(transform="pandas").fit_transform(series)
-    assert list(frame.columns) == [f"elmo{i}" for i in range(embedder.dim)]
-    assert list(frame.index) == list(series.index)
-    assert np.array_equal(frame.to_numpy(), embedder.embed_sentences(TEXTS, pooling="mean"))
-
-
 def test_the_checks_of_scikit_learn_pass():
     """All of `check_estimator` that fit no numbers; it runs none of them for input of strings."""
     for name in (
@@ -72,19 +63,3 @@ def test_the_checks_of_scikit_learn_pass():
         "set_params", "valid_tag_types",
     ):  # fmt: skip
         getattr(estimator_checks, f"check_{name}")("ElmoVectorizer", ElmoVectorizer())
-
-
-@pytest.mark.parametrize(
-    ("settings", "texts", "error", "named"),
-    [
-        ({"pooling": "first"}, TEXTS, ValueError, "first"),
-        ({"layers": "all"}, TEXTS, ValueError, "one vector per word"),
-        ({}, "one string", TypeError, "one string"),
-        ({}, ["a", 1.5], TypeError, r"sentence 1.*float"),
-        ({}, np.array([TEXTS[:2], TEXTS[2:4]]), ValueError, r"shape \(2, 2\)"),
-        ({"pooling": "sif"}, ["a bank", None, "", np.nan], ValueError, "2 of 4 .* row 1"),
-    ],
-)
-def test_bad_input_is_refused(folder, without_type_checks, settings, texts, error, named):
-    with pytest.raises(error, match=named):
-        ElmoVectorizer(folder, **settings).fit_transform(texts)

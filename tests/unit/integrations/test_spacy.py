@@ -147,19 +147,6 @@ def test_the_gradients_of_the_mixture_are_right(folder):
             assert mix.get_grad(name)[i] == pytest.approx(slope, rel=1e-2, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"layers": "all"}, "one vector per word"), ({"layers": "bogus"}, "bogus"),
-        ({"layers": 7}, "layers"), ({"batch_size": 0}, "batch_size"),
-        ({"model": "nothing-here"}, "nothing-here"),
-    ],
-)  # fmt: skip
-def test_bad_settings_are_refused(folder, settings, named):
-    with pytest.raises((ValueError, FileNotFoundError), match=named):
-        pipeline(folder, **settings)("a")
-
-
 def test_vectors_of_tokens_spans_and_documents(folder):
     doc = pipeline(folder)(TEXTS[0])
     read = [token.i for token in doc if not token.is_space]

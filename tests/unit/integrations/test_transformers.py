@@ -158,20 +158,6 @@ def test_offsets_count_the_raw_text(model):
     assert words == ["\u201c", "The", "bank", "\u201d", ",", "e\u0301tage", "."]
 
 
-def test_gradients_reach_the_weights_and_change_the_vectors(model):
-    loaded = ElmoModel.from_elmokit(model).train()
-    batch = ElmoTokenizer.from_elmokit(model)(TEXTS[:2], padding=True, return_tensors="pt")
-    with torch.no_grad():
-        before = loaded.eval()(**batch).last_hidden_state
-    optimizer = torch.optim.SGD(loaded.parameters(), lr=0.01)
-    loaded.train()(**batch).last_hidden_state.square().mean().backward()
-    assert all(weight.grad is not None for weight in loaded.parameters())
-    optimizer.step()
-    with torch.no_grad():
-        after = loaded.eval()(**batch).last_hidden_state
-    assert after.square().mean() < before.square().mean()
-
-
 def test_a_missing_weight_is_an_error(folder, tmp_path):
     import shutil
 
@@ -201,29 +187,6 @@ def test_a_collator_pads_what_was_tokenized_one_by_one(model):
         tokenizer(TEXTS[3]), padding="max_length", max_length=at_once["input_ids"].shape[1]
     )
     assert torch.equal(torch.tensor(one["input_ids"]), at_once["input_ids"][3])
-
-
-def test_ids_are_prepared_as_a_text_is(model):
-    tokenizer, words = ElmoTokenizer.from_elmokit(model), ["the", "bank", "of"]
-    ids = tokenizer.convert_tokens_to_ids(words)
-    for options in ({}, {"truncation": True, "max_length": 4}, {"add_special_tokens": False}):
-        options |= {"return_special_tokens_mask": True, "return_length": True}
-        prepared = tokenizer.prepare_for_model(ids, **options)
-        whole = tokenizer(words, is_split_into_words=True, **options)
-        assert dict(prepared) == dict(whole)
-    mask = tokenizer.get_special_tokens_mask(
-        tokenizer("the bank")["input_ids"], already_has_special_tokens=True
-    )
-    assert (mask, tokenizer.num_special_tokens_to_add()) == ([1, 0, 0, 1], 2)
-
-
-def test_it_goes_back_to_a_model_directory(folder, model, tmp_path):
-    back = ElmoModel.from_pretrained(folder).bilm
-    assert back.warm_text == model.warm_text
-    back.save(tmp_path / "model")
-    again = Embedder.load(tmp_path / "model").embed(TEXTS)
-    for one, other in zip(again, Embedder(model).embed(TEXTS), strict=True):
-        assert np.array_equal(one, other)
 
 
 def test_bad_input_is_refused(model):

@@ -1,8 +1,6 @@
 """A causal language model of transformers gives sentences the surprisal that elmokit gives them."""
 
 import math
-import os
-import subprocess
 
 import pytest
 import torch
@@ -12,7 +10,6 @@ from elmokit.evaluation.surprisal import surprisal
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
-from ...builders.command_line import start_python
 from ...builders.training_models import VOCAB, toy_model
 
 transformers = pytest.importorskip("transformers", reason="extra `transformers` is not installed")
@@ -118,27 +115,6 @@ def test_offsets_are_the_places_of_the_words_in_the_text(direction):
         assert places[0] == (0, 0), "a boundary that is not in the text"
     alone = tokenizer(text, return_offsets_mapping=True)
     assert alone["offset_mapping"] == batch["offset_mapping"][0]
-
-
-def test_without_our_import_a_folder_loads_if_its_code_is_trusted(tmp_path):
-    source = spelling_model()
-    folder = str(save(source, tmp_path / "saved", "forward"))
-    program = f"""
-import torch
-import transformers
-options = dict(trust_remote_code=True)
-model = transformers.AutoModelForCausalLM.from_pretrained({folder!r}, **options)
-tokenizer = transformers.AutoTokenizer.from_pretrained({folder!r}, **options)
-batch = tokenizer({TEXTS!r}, padding=True, return_tensors="pt")
-torch.save(model(**batch).logits, {folder!r} + ".pt")
-"""
-    environment = {"HF_MODULES_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
-    process = start_python(program, env={**os.environ, **environment}, stderr=subprocess.PIPE)
-    _, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    batch = ElmoWordTokenizer.from_elmokit(source)(TEXTS, padding=True, return_tensors="pt")
-    logits = ElmoForCausalLM.from_elmokit(source)(**batch).logits
-    torch.testing.assert_close(torch.load(f"{folder}.pt"), logits)
 
 
 def test_what_cannot_be_scored_is_refused():

@@ -77,12 +77,6 @@ class TestResuming:
             pytest.fail("taken")
         assert contents(tmp_path) == before
 
-    def test_without_a_piece_it_starts_from_the_beginning_and_says_so(self, tmp_path, caplog):
-        make(tmp_path)
-        with job_in(tmp_path, resume=True) as job:
-            assert job.pieces.latest is None
-        assert f"nothing saved in {tmp_path}" in caplog.text
-
     def test_a_result_without_pieces_is_never_replaced(self, tmp_path):
         make(tmp_path, 1)
         (tmp_path / "model").touch()
@@ -140,14 +134,6 @@ class TestRefusing:
             job_in(tmp_path, resume=resume),
         ):
             pytest.fail("taken")
-
-    @pytest.mark.parametrize(
-        ("settings", "command"),
-        [({"task": "ner"}, "train"), ({"model": {}}, "pretrain"), ({"train": {}}, "finetune")],
-    )
-    def test_a_record_of_an_earlier_version_tells_its_command(self, tmp_path, settings, command):
-        (tmp_path / RUN_FILE).write_text(json.dumps({"config": settings}))
-        assert command_of(tmp_path) == command
 
     def test_two_processes_do_not_work_in_one_directory(self, tmp_path):
         with job_in(tmp_path) as job:

@@ -53,21 +53,6 @@ def test_a_second_interrupt_is_obeyed_unless_torchrun_may_repeat_the_first():
         assert stop.signal_number == signal.SIGINT
 
 
-def test_a_handler_of_c_is_left_alone(monkeypatch):
-    """Python has no name for it, and could not put it back."""
-    python_knows = signal.getsignal
-
-    def getsignal(number):
-        return None if number == signal.SIGTERM else python_knows(number)
-
-    monkeypatch.setattr(signal, "getsignal", getsignal)
-    before = python_knows(signal.SIGTERM)
-    with stop_requests(True):
-        assert python_knows(signal.SIGTERM) == before
-        assert python_knows(signal.SIGINT) != signal.default_int_handler
-    assert python_knows(signal.SIGINT) == signal.default_int_handler
-
-
 def test_a_signal_that_is_ignored_stays_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -1,7 +1,6 @@
 """Which libraries are compiled and loaded: whole ones that nobody else could have written."""
 
 import ctypes
-import logging
 import os
 import re
 import stat
@@ -90,13 +89,6 @@ def write_compiler(folder, script, monkeypatch):
     monkeypatch.setenv("CC", str(compiler))
 
 
-def test_the_switch_turns_it_off(monkeypatch, caplog):
-    caplog.set_level(logging.INFO)
-    monkeypatch.setenv(build.SWITCH, "0")
-    assert load_library("inference") is None
-    assert "ELMOKIT_NATIVE=0" in caplog.text
-
-
 @pytest.mark.parametrize("problem", ["no compiler", "refuses", "blocked cache", "no home"])
 def test_what_stands_in_the_way_is_said_once(problem, monkeypatch, tmp_path, caplog):
     write_compiler(tmp_path, "echo 'no such instruction' >&2; exit 1", monkeypatch)
@@ -131,7 +123,7 @@ def test_a_forked_child_computes_too(monkeypatch):
     code = """
 import os, torch
 import numpy as np
-from elmokit.kernels.inference import load_kernels
+from elmokit.kernels.library import load_kernels
 from elmokit.kernels.layers import PackedLinear
 torch.set_num_threads(2)
 weight, bias = np.eye(100, dtype=np.float32), np.zeros(100, np.float32)

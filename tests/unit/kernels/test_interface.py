@@ -1,7 +1,6 @@
 """What Python reads out of the C source, and that the compiler lays structures out likewise."""
 
 import ctypes
-import re
 import subprocess
 
 import pytest
@@ -13,27 +12,6 @@ from ...builders.kernel_sources import write_library
 
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 LIBRARIES = sorted(path.stem for path in SOURCE_DIR.glob("*.c"))
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_every_function_of_the_library_is_known(name):
-    exported = set(re.findall(r"^void elmokit_(\w+)\(", read_interface(name).source, re.M))
-    assert set(read_interface(name).functions) == exported - {"use_openmp"}
-
-
-def test_structures_are_those_of_the_source(source_dir):
-    write_library(
-        source_dir, "part p, *parts; const float *x, *y; int64_t n; float bound; void *v;"
-    )
-    read = read_interface("own")
-    call = read.functions["own"]
-    assert [name for name, _ in call._fields_] == ["p", "parts", "x", "y", "n", "bound", "v"]
-    assert read.pointed[call] == {"parts": "part", "x": "float", "y": "float", "v": "void"}
-    assert set(read.structures) == {"part", "own_call"}
-    assert read.constants == {"ROWS": 16}
-    assert call.bound.offset == 16 + 3 * 8 + 8
-    with pytest.raises(AttributeError, match="nonsense"):
-        call(nonsense=1)
 
 
 @pytest.mark.parametrize("field", ["double x;", "int64_t sizes[3];", "unsigned char *x;"])

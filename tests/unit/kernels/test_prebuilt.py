@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import platform
 import shutil
 from itertools import pairwise
@@ -77,13 +76,6 @@ def test_others_compile(why, monkeypatch):
     assert origin("inference") == "kernels compiled on this machine"
 
 
-def test_libraries_of_other_sources_are_not_used(folder, caplog):
-    caplog.set_level(logging.INFO)
-    write_manifest(folder, sources={"inference": "0" * 64})
-    assert origin("inference") == "kernels compiled on this machine"
-    assert str(folder) in caplog.text
-
-
 @pytest.mark.parametrize("damage", ["cut", "missing"])
 def test_a_damaged_library_is_never_opened(folder, damage, monkeypatch, caplog):
     path = folder / library_file("inference", PLAIN, platform.system())
@@ -94,15 +86,6 @@ def test_a_damaged_library_is_never_opened(folder, damage, monkeypatch, caplog):
     assert load_library("inference") is not None
     assert str(path) in caplog.text
     assert str(path) not in opened
-
-
-def test_a_library_that_the_system_cannot_load_leaves_numpy(folder, monkeypatch, caplog):
-    monkeypatch.setattr(build, "_compiler", lambda: None)
-    (folder / library_file("inference", PLAIN, platform.system())).write_bytes(b"no library")
-    write_manifest(folder)
-    assert load_library("inference") is None
-    assert "computed more slowly" in caplog.text
-    assert origin("inference").startswith("NumPy")
 
 
 def test_a_variant_asks_for_all_that_a_slower_one_needs():

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from elmokit.kernels import training
-from elmokit.kernels.build import say_once
 from elmokit.kernels.library import address
 from elmokit.kernels.training import check_ids, kernels_for, load_training_kernels
 
@@ -72,13 +71,3 @@ def test_kernels_are_for_fp32_parameters_on_the_cpu(kernels, monkeypatch):
         assert kernels_for(torch.zeros(1)) is None
     monkeypatch.setattr(training, "load_training_kernels", lambda: None)
     assert kernels_for(torch.zeros(1)) is None
-
-
-def test_without_instructions_for_it_half_width_is_left_to_pytorch_and_said_once(
-    kernels, monkeypatch, caplog
-):
-    monkeypatch.setattr(kernels, "has_bf16", False)
-    say_once.cache_clear()
-    with torch.autocast("cpu", dtype=torch.bfloat16), caplog.at_level("INFO"):
-        assert kernels_for(torch.zeros(1)) is kernels_for(torch.zeros(1)) is None
-    assert ["bf16" in record.getMessage() for record in caplog.records] == [True]

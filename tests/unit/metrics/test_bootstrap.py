@@ -1,6 +1,5 @@
 """The hierarchical bootstrap against a slow one, Student's t, and data whose truth is known."""
 
-import random
 import statistics
 
 import numpy as np
@@ -9,7 +8,6 @@ from scipy import stats
 
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
-from elmokit.metrics.span_f1 import f1_of
 
 
 def same_in_every_unit(scores, *, units=5):
@@ -31,22 +29,6 @@ def test_without_variance_over_units_the_interval_is_student_s():
     assert found.low == pytest.approx(interval.low, abs=0.02 * width)
     assert found.high == pytest.approx(interval.high, abs=0.02 * width)
     assert found.p_value == pytest.approx(welch.pvalue, abs=0.002)
-
-
-def test_conditions_may_have_other_numbers_of_seeds_and_gains_another_spread():
-    few, many = same_in_every_unit([50.0]), same_in_every_unit([60.0, 62.0, 64.0])
-    pooled_sd = 2.0  # of the three alone
-    found = bootstrap_gain(
-        RunCounts(many, few), score=accuracy_of, num_rounds=100_000, seed=1
-    )  # fmt: skip
-    half = 4.303 * pooled_sd * (1 + 1 / 3) ** 0.5
-    assert found.high - found.low == pytest.approx(2 * half, rel=0.04)
-    certain = RunCounts(same_in_every_unit([55.0, 55.0]), same_in_every_unit([50.0, 50.0]))
-    change = bootstrap_gain(
-        RunCounts(many, few), certain, score=accuracy_of, num_rounds=100_000, seed=1
-    )  # fmt: skip
-    assert change.difference == 12 - 5
-    assert change.high - change.low == pytest.approx(2 * half, rel=0.04)
 
 
 def test_a_fixed_model_has_no_error_from_seeds():
@@ -75,99 +57,6 @@ def test_units_that_all_agree_say_no_more_than_their_signs(num_units, p):
     found = bootstrap_gain(RunCounts(right, wrong), score=accuracy_of, seed=1)
     assert (found.difference, found.low, found.high) == (100, None, None)
     assert found.p_value == pytest.approx(p, abs=1e-4)
-
-
-def slow(new, base, minus=None, *, rounds, seed):
-    """The values of the rounds, drawn one by one with Python's own generator."""
-    draw = random.Random(seed)
-    num_units = len(new[0])
-
-    def f1(rows):
-        found, predicted, gold = (sum(column) for column in zip(*rows, strict=True))
-        return 200 * found / (predicted + gold) if predicted + gold else 0.0
-
-    def chi_square(freedom):
-        return sum(draw.gauss(0, 1) ** 2 for _ in range(freedom))
-
-    pairs = [(1, new, base)] + ([] if minus is None else [(-1, *minus)])
-    observed = [[[f1(run) for run in side] for side in pair[1:]] for pair in pairs]
-    drawn = []
-    for _ in range(rounds):
-        chosen = [draw.randrange(num_units) for _ in range(num_units)]
-        drawn.append([
-            [[f1([run[unit] for unit in chosen]) for run in side] for side in pair[1:]]
-            for pair in pairs
-        ])  # fmt: skip
-
-    def gain(scores):
-        return sum(
-            sign * (statistics.mean(a) - statistics.mean(b))
-            for (sign, _, _), (a, b) in zip(pairs, scores, strict=True)
-        )
-
-    values = []
-    noise = []
-    for number in range(len(pairs)):
-        known = [side for side in range(2) if len(observed[number][side]) > 1]
-        spreads, of_units, freedoms = [], [], []
-        for side in known:
-            runs = observed[number][side]
-            squares = sum(
-                statistics.pvariance([
-                    one[number][side][run] - statistics.mean(one[number][side]) for one in drawn
-                ])
-                for run in range(len(runs))
-            )  # fmt: skip
-            freedoms.append(len(runs) - 1)
-            spreads.append(statistics.variance(runs))
-            of_units.append(squares / (len(runs) - 1) * num_units / (num_units - 1))
-        if not known:
-            continue
-        counts = [len(side) for side in observed[number]]
-        if len(known) == 1:  # the other side has its variance
-            inverse = sum(1 / count for count in counts)
-            noise.append((spreads[0] * inverse, freedoms[0], of_units[0] * inverse))
-            continue
-        parts = [spread / count for spread, count in zip(spreads, counts, strict=True)]
-        power = 1 if min(freedoms) == 1 else 2
-        freedom = sum(parts) ** power / sum(
-            part**power / degree for part, degree in zip(parts, freedoms, strict=True)
-        )
-        units = sum(unit / count for unit, count in zip(of_units, counts, strict=True))
-        noise.append((sum(parts), freedom, units))
-    for one in drawn:
-        value = (gain(one) - gain(observed)) * (num_units / chi_square(num_units - 1)) ** 0.5
-        for total, freedom, of_units in noise:
-            spread = total * freedom / draw.gammavariate(freedom / 2, 2) - of_units
-            value += draw.gauss(0, max(0.0, spread) ** 0.5)
-        values.append(gain(observed) + value)
-    return values
-
-
-@pytest.mark.parametrize("seeds", [(3, 4), (1, 1), (1, 4)])
-def test_it_agrees_with_a_slow_one(seeds):
-    generator = np.random.default_rng(4)
-
-    def f1_counts(num_seeds, mean):
-        gold = generator.integers(1, 5, size=(12,))
-        rows = [[(k := generator.binomial(g, mean), k + 1, g) for g in gold]
-                for _ in range(num_seeds)]  # fmt: skip
-        return np.array(rows, dtype=float)
-
-    sides = [f1_counts(seeds[0], 0.7), f1_counts(seeds[1], 0.5)]
-    whole = [f1_counts(3, 0.8), f1_counts(4, 0.75)]
-    for minus in (None, whole):
-        values = slow(*(side.tolist() for side in sides),
-                      minus and [side.tolist() for side in minus], rounds=2000, seed=1)  # fmt: skip
-        found = bootstrap_gain(
-            RunCounts(*sides), minus and RunCounts(*minus), score=f1_of, num_rounds=20_000, seed=2
-        )
-        low, *_, high = statistics.quantiles(values, n=40)
-        width = high - low
-        assert found.low == pytest.approx(low, abs=0.1 * width)
-        assert found.high == pytest.approx(high, abs=0.1 * width)
-        below = sum(value <= 0 for value in values) / len(values)
-        assert found.p_value == pytest.approx(2 * min(below, 1 - below), abs=0.04)
 
 
 class World:

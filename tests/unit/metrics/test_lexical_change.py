@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from elmokit.metrics.lexical_change import (
-    MEASURES,
     false_discovery_rates,
     jensen_shannon,
     lexical_change,
@@ -74,19 +73,3 @@ def test_without_change_one_in_twenty_p_values_is_below_one_in_twenty():
         assert 0.03 <= np.mean([one.p[name] < 0.05 for one in found]) <= 0.07
     assert np.mean([one.p["jsd"] < 0.05 for one in found]) <= 0.07  # it has few values
     assert abs(np.mean([one.excess for one in found])) < 0.002
-
-
-def test_uses_of_many_occurrences_are_white():
-    generator = np.random.default_rng(5)
-    scales = np.array([9, 5, 3, 2])
-    samples = [generator.normal(size=(500, 4)) * scales + k for k in range(20)]
-    whitening = within_word_whitening(samples)
-    rows = np.concatenate([(sample - sample.mean(axis=0)) @ whitening for sample in samples])
-    assert np.abs(rows.T @ rows / len(rows) - np.eye(4)).max() < 0.05
-
-
-def test_equal_vectors_have_not_changed():
-    same = np.tile(vectors(np.random.default_rng(0), 1), (6, 1))
-    found = compare(same[:3], same[3:])
-    assert found.p == dict.fromkeys(MEASURES, 1.0)
-    assert found.excess == pytest.approx(0, abs=1e-12)

@@ -1,7 +1,5 @@
 """Spans, semantic roles and their F1 against the rules of conlleval and srl-eval."""
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +10,6 @@ from elmokit.metrics.span_f1 import (
     f1_of,
     read_arguments,
     read_spans,
-    write_tags,
 )
 
 TAGS = [f"{prefix}-{label}" for prefix in "BILU" for label in ("X", "Y")] + ["O"]
@@ -75,12 +72,6 @@ def test_an_unknown_tag_is_an_error(tag):
         read_spans(["O", tag])
 
 
-@pytest.mark.parametrize("spans", [[("X", 0, 2), ("Y", 1, 3)], [("X", 1, 1)], [("X", 2, 4)]])
-def test_spans_that_tags_cannot_hold_are_an_error(spans):
-    with pytest.raises(ValueError, match=rf"\b3 .*{re.escape(str(spans[-1]))}"):
-        write_tags(spans, 3, scheme="iob2")
-
-
 @pytest.mark.parametrize(
     ("tags", "arguments"),
     [
@@ -94,21 +85,6 @@ def test_spans_that_tags_cannot_hold_are_an_error(spans):
 )
 def test_arguments_by_hand(tags, arguments):
     assert read_arguments(tags.split()) == arguments
-
-
-@pytest.mark.parametrize(
-    ("predicted", "gold", "read", "row"),
-    [
-        ("B-X O B-Y", "B-X B-Y I-Y", read_spans, [1, 2, 2]),
-        ("B-X", "O", read_spans, [0, 1, 0]),
-        ("B-A0 O O", "B-A0 O B-C-A0", read_arguments, [0, 1, 1]),  # all pieces must agree
-        ("B-A0 I-A0 I-A0", "B-A0 O B-C-A0", read_arguments, [0, 1, 1]),
-        ("B-A0 O B-C-A0", "B-A0 O B-C-A0", read_arguments, [1, 1, 1]),
-        ("B-V B-A1", "B-V B-A0", read_arguments, [0, 1, 1]),  # the predicate is not scored
-    ],
-)
-def test_counts_by_hand(predicted, gold, read, row):
-    assert count_spans([predicted.split()], [gold.split()], read=read).rows.tolist() == [row]
 
 
 def test_every_type_has_its_own_figures():

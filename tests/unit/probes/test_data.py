@@ -6,8 +6,6 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.probes.data import (
-    find_sense_corpus,
-    find_splits,
     read_pos_data,
     read_sense_data,
     read_wic_data,
@@ -50,20 +48,6 @@ def test_senses_are_text_keys_and_an_inventory_of_one_test_set(senses_dir):
     for wrong in (None, "x"):
         with pytest.raises(InputError, match=r"semeval2007, senseval2 .*--test"):
             read_sense_data(senses_dir, test=wrong)
-
-
-@pytest.mark.parametrize(
-    "name", ["oewn2021-senses.tsv", "semeval2007.gold.key.txt", "semcor.data.xml.xz"]
-)
-def test_what_is_missing_is_named(senses_dir, tmp_path, name):
-    (senses_dir / name).unlink()
-    with pytest.raises(FileNotFoundError, match=name.removeprefix("oewn2021-").removesuffix(".xz")):
-        read_sense_data(senses_dir)
-    for read in (read_sense_data, find_sense_corpus, read_pos_data):
-        with pytest.raises(FileNotFoundError, match="/none"):
-            read(tmp_path / "none")
-    with pytest.raises(FileNotFoundError, match="'train'"):
-        find_splits(tmp_path)
 
 
 def test_pairs_are_told_by_their_columns(tmp_path):

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from elmokit.config import to_dict
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 from elmokit.probes.layer_weights import (
     LayerWeights,
     MixWeights,
@@ -58,12 +58,6 @@ def test_weights_are_shares_at_each_position_of_use(write_run):
     # a run reads layers where its task does
     found = read_layer_weights(write_run("other", condition="random", output=([0.0, 0.0], 1.0)))
     assert [(one.position, one.weights) for one in found.mixes] == [("output", (0.5, 0.5))]
-
-
-@pytest.mark.parametrize("condition", ["static", "top", "average"])
-def test_an_arm_that_learns_no_weights_is_told(write_run, condition):
-    with pytest.raises(InputError, match=f"/run .*--embeddings {condition}, .*--embeddings elmo"):
-        read_layer_weights(write_run("run", condition=condition, input=([0.0], 1.0)))
 
 
 def test_damage_is_told(write_run, tmp_path):

@@ -10,13 +10,11 @@ from elmokit.probes.neighbors import (
     find_neighbors,
     find_occurrences,
     nearest_occurrences,
-    nearest_words,
     neighborhoods,
     occurrence_in,
     share_of_same_sense,
     spread,
 )
-from elmokit.vectors.static_vectors import StaticVectors
 
 VECTORS = {"money": (1, 0.1), "cash": (1, 0), "river": (-1, 0.1), "water": (-1, 0)}
 VECTORS |= dict.fromkeys(("River", "WATER", ",", "."), (0, 1))
@@ -54,14 +52,6 @@ def test_the_nearest_is_the_one_in_like_context(monkeypatch, occurrences, at_onc
     assert share_of_same_sense(near) == 1.0
     marked = [near[0].occurrence.marked(context=context) for context in (None, 1, 0)]
     assert marked == ["money [bank] .", "money [bank] .", "… [bank] …"]
-
-
-def test_two_occurrences_have_their_plain_cosine(occurrences):
-    pairs = [(occurrences[0], occurrences[1]), (occurrences[0], occurrences[2])]
-    near, far = (neighborhoods(FirstWordEmbedder(), pair)[0].similarities[0] for pair in pairs)
-    a, b = (np.array(VECTORS[one.tokens[0]]) for one in pairs[1])
-    assert far == pytest.approx(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
-    assert near > far > -1
 
 
 def test_occurrences_are_found_once_a_sentence_up_to_a_limit():
@@ -108,44 +98,6 @@ def test_the_nearest_words_of_a_text_are_one_a_sentence_and_none_twice(monkeypat
     assert [one.tokens for one in near.neighbors] == [("cash",), ("cash", "water")]
 
 
-def test_static_neighbors_are_words():
-    words = ["money", "cash", "river", "water"]
-    static = StaticVectors(words, np.array([VECTORS[word] for word in words], "f4"))
-    near = nearest_words(static, "Cash", num_neighbors=2)
-    assert [word for word, _ in near] == ["money", "river"]
-    assert near[0][1] == pytest.approx(1 / 1.01**0.5)
-    assert len(nearest_words(static, "cash")) == 3
-    assert nearest_words(static, "tree") == []
-
-
-@pytest.mark.parametrize(
-    ("word", "query", "named"),
-    [
-        ("bank", None, "'bank'"),
-        ("tree", None, "'tree'"),
-        ("bank", Occurrence(("money", "bank"), 1), "'bank'"),
-        (["가", "었", "다"], None, "'가 었 다'"),
-    ],
-)
-def test_what_cannot_be_found_is_told(word, query, named):
-    text = [["money", "bank"], ["money", "bank"]]
-    with pytest.raises(InputError, match=named):
-        find_neighbors(FirstWordEmbedder(), text, word, query=query)
-    with pytest.raises(InputError, match=r"'bank'.*'the river'"):
-        occurrence_in(["the", "river"], "bank")
-
-
-def test_a_word_that_the_tokenizer_divides_is_found_by_its_parts():
-    text = [["cash", "money"], ["money", "cash", "money"], ["river", "cash", "water", "money"]]
-    places = find_occurrences(text, ["cash", "money"])
-    assert [(one.tokens, one.index, one.end) for one in places] == [
-        (("cash", "money"), 0, 2), (("money", "cash", "money"), 1, 3),
-    ]  # fmt: skip
-    assert places[1].marked(context=1) == "money [cash money]"
-    one = occurrence_in(["river", "cash", "money", "."], ["cash", "money"])
-    assert one.vector(np.array([[9, 9], [1, 0], [3, 4], [9, 9]])).tolist() == [2, 2]
-
-
 @pytest.mark.parametrize(
     "repeated",
     [
@@ -161,3 +113,11 @@ def test_a_query_is_never_its_own_neighbor(repeated):
     assert [list(one.tokens) for one in near.neighbors] == others
     (near,) = find_neighbors(WordEmbedder(), [repeated, *others], "money", query=query)
     assert [list(one.tokens) for one in near.neighbors] == others[:1]
+
+
+@pytest.mark.parametrize(("word", "query"), [
+    ("bank", None), ("tree", None), ("bank", Occurrence(("money", "bank"), 1)), (["가"], None),
+])  # fmt: skip
+def test_what_cannot_be_found_is_told(word, query):
+    with pytest.raises(InputError, match=word if isinstance(word, str) else "가"):
+        find_neighbors(FirstWordEmbedder(), [["money", "bank"]] * 2, word, query=query)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from elmokit.probes import pos
 from elmokit.probes.pos import MAJORITY, probe_pos
@@ -34,34 +33,14 @@ def test_seen_and_unseen_words_are_scored_apart():
     assert baseline.seen == pytest.approx(200 / 3)
 
 
-def test_the_optimum_of_loss_and_prior_is_reached_whatever_the_scale_of_features():
-    """So that no layer gains from the size of its activations."""
+def test_no_layer_gains_from_the_size_of_its_activations():
     random = np.random.default_rng(0)
-    x = random.normal(size=(60, 4))
+    x, dev = random.normal(size=(60, 4)), random.normal(size=(2000, 4))
     labels = (x @ random.normal(size=(4, 3)) + random.gumbel(size=(60, 3))).argmax(axis=1)
-    dev = random.normal(size=(2000, 4))
     scale, offset = 10 ** random.uniform(-2, 1, 4), random.normal(size=4)
     tags = [f"T{label}" for label in labels]
     plain, scaled = (
         pos._classify("x", rows.astype("f4"), tags, dev_rows.astype("f4"))
         for rows, dev_rows in ((x, dev), (x * scale + offset, dev * scale + offset))
     )
-    mean, deviation = x.mean(axis=0), x.std(axis=0)
-    rows, weight = torch.tensor((x - mean) / deviation), torch.zeros(4, 3, dtype=torch.float64)
-    bias = torch.zeros(3, dtype=torch.float64)
-    optimizer = torch.optim.LBFGS(
-        [weight.requires_grad_(), bias.requires_grad_()], max_iter=500, tolerance_grad=1e-9
-    )
-
-    def loss():
-        optimizer.zero_grad()
-        entropy = torch.nn.functional.cross_entropy(rows @ weight + bias, torch.tensor(labels))
-        total = entropy + weight.square().sum() / (2 * len(x))
-        total.backward()
-        return total
-
-    optimizer.step(loss)
-    scores = torch.tensor((dev - mean) / deviation) @ weight + bias
-    expected = [f"T{label}" for label in scores.argmax(dim=1).tolist()]
-    assert np.mean(np.array(plain) == expected) > 0.998
-    assert np.mean(np.array(scaled) == expected) > 0.998
+    assert np.mean(np.array(plain) == np.array(scaled)) > 0.998

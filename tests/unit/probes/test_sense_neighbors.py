@@ -50,40 +50,6 @@ def test_precision_and_chance_are_those_counted_by_hand():
     assert score(shared, k=1).sense == 100  # one of several senses is enough
 
 
-def test_parts_of_speech_count_only_where_a_lemma_has_several():
-    nouns = [
-        annotated(word + word, word, (0, 1, "rock", "NOUN", sense))
-        for word, sense in (("a", "s"), ("b", "s"), ("d", "m"))
-    ]
-    found = score([*PLAYS, *nouns], k=1)
-    assert (found.num_queries, found.num_pos_queries) == (8, 5)
-    assert found.sense_counts.tolist() == [[4, 5], [2, 3]]
-    assert found.pos_counts.tolist() == [[5, 5]]
-    only_nouns = score(nouns, k=1)
-    assert (only_nouns.pos, only_nouns.pos_chance, only_nouns.num_pos_queries) == (0, 0, 0)
-
-
-def test_the_sample_is_bounded_and_follows_the_seed():
-    sentences = [
-        annotated(f"s{n}", "abcde"[n % 5], (0, 1, f"lemma{n % 20}", "NOUN", str(n % 3)))
-        for n in range(400)
-    ]
-    options = {"k": 2, "num_lemmas": 6, "max_occurrences": 10}
-
-    def read(seed):
-        source = TableSource(VECTORS)
-        found = precision_at_k([source], sentences, seed=seed, **options)[0]
-        return found, source.read
-
-    (one, words), (same, same_words), (_, other_words) = read(1), read(1), read(2)
-    assert one.num_queries == 60
-    assert len(one.sense_counts) == 6
-    assert len(words) == 60
-    assert words == same_words
-    assert one.sense == same.sense
-    assert words != other_words
-
-
 DRAMA, SHOW, ACT, VERB = "play%1:10:01::", "play%1:10:03::", "play%1:04:05::", "play%2:33:00::"
 LONG = "was of the kind that everybody here likes"
 

@@ -9,7 +9,6 @@ from elmokit.probes.vector_sources import (
     check_names,
     layer_sources,
     occurrence_vectors,
-    static_source,
 )
 
 from ...builders.probe_sources import TableSource, annotated
@@ -50,14 +49,6 @@ def test_layers_are_those_of_the_embedder_kept_in_half_precision(
         assert one.shape == other.shape == (len(names), num_words, 16)
         np.testing.assert_allclose(one, vectors.reshape(one.shape), atol=1e-6)
         np.testing.assert_allclose(other, one, atol=2e-3)
-
-
-def test_static_vectors_do_not_know_the_sentence(tmp_path):
-    (tmp_path / "vectors.txt").write_text("the 1 2\nbank 3 4\n", encoding="utf-8")
-    source = static_source(tmp_path / "vectors.txt", {"the", "bank", "sat"})
-    (vectors,) = source.stream([("The", "bank", "sat")])
-    assert vectors.tolist() == [[[1, 2], [3, 4], [0, 0]]]
-    assert source.keep([("bank",)])[0].tolist() == [[[3, 4]]]
 
 
 def test_random_weights_are_those_of_the_seed(tmp_path):

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.errors import InputError
 from elmokit.probes.word_in_context import best_threshold, find_words, word_in_context
 from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
 
@@ -49,21 +48,6 @@ def test_the_threshold_is_learned_and_applied():
     assert found.counts.tolist() == [[1, 1], [0, 1]]
 
 
-def test_a_word_that_the_tokenizer_splits_has_the_mean_of_its_parts():
-    def split(text):
-        return text.replace("은행에", "은행 에").split()
-
-    found = find_words([pair("강 [은행에] 갔다", "[은행] 갔다", True)], split)
-    assert found.sentences == [("강", "은행", "에", "갔다"), ("은행", "갔다")]
-    # (1, 1) / 2 and (1, 0)
-    assert found.cosines(TableSource(VECTORS)).tolist() == [[pytest.approx(0.5**0.5)]]
-
-
-def test_offsets_count_characters_of_the_raw_text():
-    words = find_words([pair("  the   [bank]", "[bank]", True)], str.split)
-    assert words.cosines(TableSource(VECTORS)).tolist() == [[pytest.approx(1)]]
-
-
 def test_a_pair_whose_word_is_not_found_is_wrong_and_counted(caplog):
     def lossy(text):
         return [] if "강" in text else text.split()
@@ -72,12 +56,6 @@ def test_a_pair_whose_word_is_not_found_is_wrong_and_counted(caplog):
     found = score(PAIRS, dev, lossy)
     assert (found.accuracy, found.num_not_found, found.num_pairs) == (50, 1, 2)
     assert "1 of 2 pairs" in caplog.text
-
-
-def test_a_tokenizer_that_finds_nothing_is_refused():
-
-    with pytest.raises(InputError, match="3 of 3 pairs"):
-        find_words(PAIRS, lambda text: [])
 
 
 @given(

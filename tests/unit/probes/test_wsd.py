@@ -144,21 +144,6 @@ def test_figures_follow_from_the_counts():
     assert "counts" not in plain
 
 
-def test_every_way_of_every_source_is_scored_and_little_is_read():
-    two = TableSource({word: [x, x[::-1]] for word, x in VECTORS.items()}, ("plain", "swapped"))
-    rock = annotated("u", "the cash", (1, 2, "rock", "NOUN", "rock%stone"))
-    corpus = [bank("t1", "cash", "bank%money"), bank("t3", "shore", "bank%river"), rock]
-    test = [bank("q", "shore", "bank%river")]
-    scores = disambiguate(
-        [two, TableSource(VECTORS, ("other",))], corpus, test, inventory(**SENSES)
-    )
-    names = [score.name for score in scores]
-    assert names == ["first sense", "most frequent sense", "plain", "swapped", "other"]
-    assert [score.f1 for score in scores[2:]] == [100, 100, 100]
-    # lemmas with one sense need no vectors
-    assert sorted(two.read) == [("the", "cash"), ("the", "shore"), ("the", "shore")]
-
-
 def test_ties_are_counted_and_rounding_does_not_decide_them():
     words = [f"w{number}" for number in range(6)]
     table = {word: [1.0 + 1e-7 * number, 1.0] for number, word in enumerate(words)}
@@ -172,19 +157,3 @@ def test_ties_are_counted_and_rounding_does_not_decide_them():
     assert (score.f1, score.nearest_f1, score.prior_f1) == (100, 100, 100)
     assert score.num_ties["f1"] == score.num_ties["nearest_f1"] == 1
     assert score.num_ties["semcor_nearest_f1"] == 6
-
-
-def test_the_prior_is_weighed_as_is_best_on_the_corpus():
-    corpus = [
-        bank("r", "loan", "bank%river", document="r"),
-        *(bank(f"o{n}", "cash", "bank%money", document=f"o{n}") for n in range(4)),
-        bank("m", "between", "bank%money", document="m"),  # right with w of 1/64 or more
-        bank("n", "near", "bank%money", document="n"),  # right with 1/32 or more
-    ]
-    (*_, score) = scores_of([bank("q", "loan", "bank%money")], corpus)
-    assert (score.nearest_f1, score.prior_f1, score.prior_weight) == (0, 100, 1 / 32)
-    # m gets 1/32, the best without m; n gets only 1/64, the best without n
-    assert score.counts[1:, 15].tolist() == [0, 1, 1, 1, 1, 1, 0]
-    # the test set does not choose: 1/4 would be right there
-    (*_, score) = scores_of([bank("q", "between", "bank%money")], corpus[:5])
-    assert (score.prior_f1, score.prior_weight) == (0, 0)

@@ -1,13 +1,10 @@
 """Coreference as a task: reading, windows, scores, output."""
 
 import random
-from dataclasses import replace
 
 import pytest
 
-from elmokit.errors import FormatError
-from elmokit.metrics.coref import average_f1_of
-from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask, _window
+from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
@@ -41,14 +38,6 @@ ANNA = written("Anna|(1) sees her|(1)|(2 brother|2)", "he|(2) smiles")
 RAIN = written("It rains", name="b")
 
 
-def test_documents_are_read_with_their_clusters(read):
-    anna, rain = read(ANNA, RAIN)
-    assert TASK.sentences(anna) == (("Anna", "sees", "her", "brother"), ("he", "smiles"))
-    assert TASK.gold(anna) == [[(0, 1), (2, 3)], [(2, 4), (4, 5)]]
-    assert TASK.gold(rain) == []
-    assert TASK.labels([anna, rain]) == ["news"]
-
-
 def test_a_mention_of_two_clusters_stays_in_the_first(read, caplog):
     (found,) = read(written("a|(1) b|(1)|(2) c|(2) d|(3) b|(3)|(2)", "e|(4)|(5)"))
     # clusters in the order of their first mentions: 1, 2, 3, 4
@@ -59,13 +48,6 @@ def test_a_mention_of_two_clusters_stays_in_the_first(read, caplog):
     assert TASK.gold(twice) == [[(0, 1), (1, 2)]]
     assert caplog.text == ""
     assert TASK.score([TASK.gold(found)], [TASK.gold(found)]).value == 100
-
-
-def test_data_without_clusters_can_be_scored_and_not_learned(read):
-    alone = written("It|(1) rains")
-    with pytest.raises(FormatError, match=r"train\.conll: .* 2 .*\(3 .* 3\)"):
-        read(RAIN, alone)
-    assert len(read(RAIN, alone, training=False)) == 2
 
 
 # --- windows --------------------------------------------------------------------------------------
@@ -103,28 +85,7 @@ def test_a_window_is_a_stretch_of_the_document_with_its_mentions():
     assert TASK.part(whole, random.Random(3)) == TASK.part(whole, random.Random(3))
 
 
-def test_mentions_that_reach_beyond_a_window_are_left_out():
-    whole = replace(long_document(4), clusters=(((1, 3), (3, 4)), ((0, 1), (6, 7))), speakers=None)
-    part = _window(whole, 1, 3)
-    assert part.tokens == ("1", "x", "2", "x")
-    assert part.clusters == (((1, 2),),)
-    assert part.speakers is None
-
-
 # --- scores and output ----------------------------------------------------------------------------
-
-
-def test_the_score_is_the_mean_of_three_measures_without_single_mentions():
-    gold = [[[(0, 1), (2, 3), (4, 5)], [(6, 7)]], []]
-    predicted = [[[(0, 1), (2, 3)]], []]
-    score = TASK.score(gold, predicted)
-    # MUC: P 1/1, R 1/2; B3: P 2/2, R (2·2/3)/3; CEAF: phi = 2·2/(2 + 3), one cluster each
-    expected = {"muc": 200 / 3, "b3": 100 * 2 * (4 / 9) / (1 + 4 / 9), "ceaf": 80}
-    assert score.details == pytest.approx(expected)
-    assert score.value == pytest.approx(sum(expected.values()) / 3)
-    assert score.metric == TASK.metric == "average F1"
-    assert score.counts.shape == (2, 12)
-    assert average_f1_of(score.counts.sum(axis=0)) == pytest.approx(score.value)
 
 
 def test_mentions_are_shown_in_numbered_brackets_that_nest():

@@ -126,25 +126,3 @@ def test_scores_follow_the_language_of_each_question():
         pytest.approx(100 * (2 / 3 + 1 + 4 / 5 + 2 / 3) / 4),
     )
     assert score.details == {"exact match": 25}
-
-
-def test_hangul_in_the_question_decides_not_in_the_answer_or_the_context(squad):
-    path = squad(
-        paragraph("Seoul (서울) since 1394", ("Which city?", "서울"), ("언제 ?", "1394")),
-    )
-    english, korean = TASK.read(path, training=False, tokenize=str.split)
-    assert TASK.gold(english) == GoldAnswers(("서울",), "squad")
-    assert TASK.gold(korean) == GoldAnswers(("1394",), "korquad")
-
-
-def test_new_words_are_an_example_whose_context_is_joined_by_spaces():
-    example = TASK.example_of(("Who", "?"), ("Minji", "Kim", "sat", "."))
-    assert example.context == "Minji Kim sat ."
-    assert example.offsets == ((0, 5), (6, 9), (10, 13), (14, 15))
-    assert TASK.sentences(example) == (("Who", "?"), ("Minji", "Kim", "sat", "."))
-    answer = FoundAnswer("Minji Kim", 0, 9, 0.25)
-    assert TASK.show(example, answer) == "Minji Kim\tWho ?"
-    assert TASK.as_json(example, answer) == {
-        "question": "Who ?", "context": "Minji Kim sat .", "answer": "Minji Kim",
-        "start": 0, "end": 9, "probability": 0.25,
-    }  # fmt: skip

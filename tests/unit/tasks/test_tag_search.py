@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from elmokit.metrics.span_f1 import read_spans
 from elmokit.tasks.tag_search import (
     Marginals,
-    TagSearch,
     allowed_transitions,
     span_probs,
     viterbi,
@@ -57,15 +56,6 @@ def test_the_search_finds_what_enumeration_finds(allowed):
         assert scores[row] == pytest.approx(score_of(transitions, logits[row], best))
 
 
-@pytest.mark.parametrize("shape", [(2, 0), (0, 0), (0, 3), (2, 3)])
-def test_nothing_to_decode(shape):
-    lengths = np.zeros(shape[0], dtype=np.int64)
-    tags, scores = viterbi(np.full((*shape, NUM_TAGS), np.nan), lengths, allowed=SOME)
-    assert tags.shape == shape
-    assert not tags.any()
-    assert not scores.any()
-
-
 @given(
     seed=st.integers(0, 10_000),
     scale=st.sampled_from([1e-3, 1.0, 1e4, 1e30, 1e300]),
@@ -90,15 +80,6 @@ def test_scores_of_a_diverged_model_are_told(value):
         viterbi(np.array([[[value]]]), length, allowed=one)
     with pytest.raises(FloatingPointError, match="NaN"):
         viterbi(np.zeros((1, 1, 1)), length, transitions=np.array([[value]]), allowed=one)
-
-
-def test_without_a_scheme_each_word_has_its_own_softmax():
-    logits, lengths = random(2, 3, 2).astype(np.float32), np.array([3, 1])
-    answers = TagSearch(["A", "B"]).best_with_probs(logits, lengths)
-    for (tags, probs), scores, length in zip(answers, logits, lengths, strict=True):
-        shares = np.exp(scores[:length]) / np.exp(scores[:length]).sum(axis=1, keepdims=True)
-        assert tags == ["AB"[tag] for tag in scores[:length].argmax(axis=1)]
-        assert probs == pytest.approx(shares.max(axis=1).tolist(), abs=1e-6)
 
 
 # --- what may follow what -------------------------------------------------------------------------

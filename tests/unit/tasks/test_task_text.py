@@ -39,18 +39,6 @@ def test_sentences_come_in_order(model, pairs):
     assert text.name == "nli, words"
 
 
-def test_a_directory_stands_for_the_file_of_its_split(model, pairs):
-    text, other = TaskText.of_model("nli", model), pairs / "train.jsonl"
-    assert text.files([pairs, other], "dev") == [pairs / "dev.jsonl", other]
-
-
-def test_words_of_the_data_stay_as_they_are(model, tmp_path):
-    path = tmp_path / "train.txt"
-    path.write_text("Kim's B-PER\nU.S., B-LOC\n\n", encoding="utf-8")
-    text = TaskText.of_model("ner", model)
-    assert list(text.read(path)) == [("Kim's", "U.S.,")]
-
-
 def test_morphemes_are_read_if_asked_for(model, tmp_path):
     path = tmp_path / "ko.conllu"
     path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")

@@ -82,15 +82,6 @@ def test_words_that_are_not_in_the_text_have_no_place():
     assert written.marked([(1, 3, "<", ">")]) == "a <x b>"
 
 
-def test_words_without_a_text_have_places_whatever_they_are():
-    words = ["a", " " + "x" * 100, ""]
-    written = WrittenWords(words)
-    assert written.offsets == ((0, 1), (2, 103), (104, 104))
-    assert written.marked([(1, 2, "<", ">")]) == f"a <{words[1]}> "
-    assert WrittenWords(words[:2], "a" + "y" * 200).marked([(0, 1, "<", ">")]) == f"<a> {words[1]}"
-    assert WrittenWords([]).text == ""
-
-
 def test_spans_may_contain_one_another_and_be_of_nothing_written():
     written = WrittenWords(["a", "b", "c"])
     marks = [(0, 2, "[", "]1"), (0, 3, "[", "]2"), (1, 2, "[", "]3"), (2, 3, "[", "]4")]

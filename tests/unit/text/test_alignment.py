@@ -141,19 +141,6 @@ def test_morphemes_are_where_kiwi_found_them(text, is_plain, expected):
     assert align(words[:-2], text) == offsets[:-2]
 
 
-def test_many_contracted_syllables_and_long_texts_have_places_throughout():
-    pytest.importorskip("kiwipiepy")
-    for text, word, count in (
-        ("뭘 봐 " * 40 + "서울에 갔다.", "서울", 1),
-        ("나는 학교에 갔다. " * 700, "학교", 700),  # longer than the piece that Kiwi reads
-    ):
-        words = build_tokenizer("korean").tokenize(text)
-        offsets = align(words, text)
-        assert offsets is not None
-        written = [text[start:end] for start, end in offsets]
-        assert [words[i] for i, found in enumerate(written) if found == word] == [word] * count
-
-
 def check_order(offsets, text):
     bounds = [(0, 0), *offsets, (len(text), len(text))]
     assert all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(bounds))
@@ -183,18 +170,6 @@ def test_words_of_the_simple_tokenizer_are_cut_out_of_any_text_as_they_are(text)
     assert [text[start:end] for start, end in offsets] == words
 
 
-@given(
-    st.lists(st.text("ab가각ß", min_size=1, max_size=3), max_size=8),
-    st.text("ab가각ß ", max_size=12),
-)
-def test_offsets_of_any_words_follow_each_other_inside_the_text(words, text):
-    offsets = align(words, text)
-    assert offsets is not None  # so little can always be passed over
-    assert len(offsets) == len(words)
-    check_order(offsets, text)
-    assert all(start <= end for start, end in offsets)
-
-
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
@@ -213,11 +188,3 @@ def test_a_span_is_all_words_that_have_a_character_of_the_answer(answer, expecte
     # of the third and of the last word nothing is written
     offsets = ((0, 3), (4, 8), (8, 8), (8, 10), (12, 12))
     assert covering_words(offsets, *answer) == expected
-
-
-@pytest.mark.parametrize("text", ["ｶﾞｽ ﾊﾟﾝ ﾊﾞｽ x", "´´ ‘‘ ＇` x"])
-def test_signs_that_normalization_joins_keep_a_place_of_their_own(text):
-    words = NormalizingTokenizer(SimpleTokenizer(), "plain-1").tokenize(text)
-    offsets = align(words, text)
-    assert offsets is not None
-    assert [text[start:end] for start, end in offsets] == text.split()

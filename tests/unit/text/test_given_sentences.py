@@ -5,7 +5,6 @@ import pytest
 from elmokit.text.given_sentences import (
     check_is_list,
     check_words,
-    split_sentence,
     split_sentences,
 )
 
@@ -28,22 +27,11 @@ def test_what_is_no_sentence_is_named(sentence):
         list(split_sentences(iter([["a"], sentence]), str.split))
 
 
-def test_a_string_needs_a_tokenizer():
-    with pytest.raises(TypeError, match=r"text 3 .*'I sat'.*list of\s+words"):
-        split_sentence("I sat", None, where="text 3")
-
-
-@pytest.mark.parametrize(("text", "message"), [("a\0b", "NUL"), ("a\ud800", "surrogate")])
+@pytest.mark.parametrize(("text", "message"), [("a\0b", "NUL"), ("a\ud800", "UTF-8")])
 def test_what_is_no_text_is_refused_in_strings_and_kept_in_words(text, message):
     with pytest.raises(ValueError, match=f"sentence 0 .*{message}"):
         list(split_sentences([text], str.split))
     assert list(split_sentences([[text]], str.split)) == [[text]]
-
-
-def test_words_that_were_given_are_shown_to_a_listener():
-    seen: list[list[str]] = []
-    list(split_sentences([["a", "b"], "c d"], str.split, on_words=seen.append))
-    assert seen == [["a", "b"]]
 
 
 @pytest.mark.parametrize("words", ["bank", b"bank", ["bank", 5], [None], ["bank", float("nan")]])

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from elmokit.errors import ConfigError
 from elmokit.text.char_vocab import CharVocabConfig
-from elmokit.text.lexicon import Lexicon, LexiconConfig, LexiconVocab
+from elmokit.text.lexicon import Lexicon, LexiconVocab
 
 LEXICON = Lexicon(("a", "b", "강", "\u3000"), ("ab", "강", "aaa"))
 
@@ -39,23 +38,7 @@ def test_boundaries(vocab):
     assert not ids[1, 2].any()
 
 
-def test_cut_words(vocab):
-    assert [vocab.is_truncated(word) for word in ("aaa", "aaaa", "강강강", "강강강강")] == [
-        False, True, False, True
-    ]  # fmt: skip
-
-
 def test_there_and_back(tmp_path):
     lexicon = Lexicon(("a", "\n", "\u2028", '"'), ("", "\t", "강\\"))
     (tmp_path / "lexicon.json").write_bytes(lexicon.to_bytes())
     assert Lexicon.read(tmp_path / "lexicon.json") == lexicon
-
-
-def test_the_configuration_knows_its_lists():
-    config = LEXICON.config(word_dim=3)
-    assert (config.num_characters, config.num_words) == (4, 3)
-    assert (config.character_rows, config.word_rows) == (11, 8)
-    swapped = Lexicon(LEXICON.characters, ("강", "ab", "aaa"))
-    assert swapped.config(word_dim=3) != config
-    with pytest.raises(ConfigError, match="num_characters"):
-        LexiconConfig(num_characters=10**6, num_words=1, word_dim=1, sha256="")

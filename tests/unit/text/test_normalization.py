@@ -1,24 +1,10 @@
 """Profiles of spelling: what each changes, and what it leaves alone."""
 
 import time
-import unicodedata
 
 import pytest
 
-from elmokit.text.char_vocab import CharVocabConfig
-from elmokit.text.normalization import DEFAULT_NORMALIZATION, normalize
-
-MESSY = "“Ｄｏｎ’t”\u200b — `` so ''\ufeff, " + unicodedata.normalize("NFD", "각")
-
-
-def test_new_models_read_plain_signs():
-    assert DEFAULT_NORMALIZATION == CharVocabConfig().normalization == "plain-1"
-    assert normalize(MESSY, "plain-1") == '"Don\'t" -- " so ", 각'
-
-
-def test_earlier_profiles_are_what_they_were():
-    assert normalize(MESSY, "none") == MESSY
-    assert normalize(MESSY, "NFC") == unicodedata.normalize("NFC", MESSY)
+from elmokit.text.normalization import normalize
 
 
 @pytest.mark.parametrize(
@@ -77,14 +63,3 @@ def test_time_grows_with_the_length_of_a_text(text, form):
     started = time.process_time()
     normalize(text, form)  # quadratic: minutes
     assert time.process_time() - started < 10
-
-
-def test_marks_keep_all_that_stand_on_a_letter_in_order_of_their_class():
-    text = "e" + "\u0301\u0323" * 2000
-    expected = "\u1eb9" + "\u0323" * 1999 + "\u0301" * 2000
-    assert normalize(text, "NFC") == normalize(text, "plain-1") == expected
-
-
-@pytest.mark.parametrize("marks", ["\\", "\\\\", "\\\\\\"])
-def test_all_backslashes_before_a_slash_go_and_no_others(marks):
-    assert normalize(f"1{marks}/2{marks}x{marks}*", "plain-1") == f"1/2{marks}x*"

@@ -3,13 +3,12 @@
 import pytest
 
 from elmokit.corpus.readers import ReadReport, read_text_lines
-from elmokit.embed.embedder import Embedder
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.evaluation.surprisal import surprisal
 from elmokit.text.special_words import SpecialWordCount, special_words_in
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
 
-from ...builders import embedding_models, training_models
+from ...builders import training_models
 
 SPECIAL = [
     "<S>", "</S>", "<s>", "</s>", "<UNK>", "<unk>", "[UNK]", "<pad>", "[CLS]", "[MASK]", "<eos>",
@@ -59,23 +58,6 @@ def test_a_corpus_tells_lines_and_words_once_at_its_end(tmp_path, caplog):
     for part in ("4 of 6 lines", "a.txt", "<s> 2", "</s> 2", "<unk> 2", "[UNK] 2"):
         assert part in message
     assert report.marked_lines == 4
-
-
-def _embed(sentences, tokenizer):
-    model = embedding_models.toy_model(tokenizer=TokenizerConfig(name=tokenizer))
-    embedder = Embedder(model)
-    for _ in range(2):
-        embedder.embed(sentences)
-    return embedder
-
-
-@pytest.mark.parametrize("tokenizer", ["whitespace", "simple"])
-@pytest.mark.parametrize("as_words", [False, True])
-def test_embed_tells_it_once_of_strings_and_lists_of_words(as_words, tokenizer, caplog):
-    _embed([text.split() for text in MARKED] if as_words else MARKED, tokenizer)
-    (message,) = messages(caplog)
-    assert "2 of 3 sentences" in message
-    assert "<unk> 1" in message
 
 
 @pytest.mark.parametrize("score", [perplexity, surprisal])

@@ -94,12 +94,6 @@ def test_any_word_has_a_probability_of_its_own_in_any_company(words, word):
     assert -np.log(path).sum() == pytest.approx(alone[0], rel=1e-6)
 
 
-def test_words_like_those_of_the_text_are_likelier():
-    model = SpellingModel.train(WORDS)
-    likely, unlikely = model.nats(["talked", "xqzvjw"], VOCAB)
-    assert likely < unlikely
-
-
 def test_a_file_holds_no_more_than_the_most_n_grams(monkeypatch, tmp_path):
     generator = np.random.default_rng(0)
     words = ["".join(map(chr, generator.integers(97, 123, size=9))) for _ in range(300)]

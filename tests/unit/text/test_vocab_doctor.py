@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 
-from elmokit.errors import FormatError
-from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.vocab_doctor import check_vocab
 
 SPECIALS = ["<S>", "</S>", "<UNK>"]
@@ -73,16 +71,6 @@ def test_missing_specials_and_repeated_words(write):
     assert report.corpus is None
 
 
-def test_words_over_the_character_limit(write):
-    char_vocab = CharVocab(CharVocabConfig(max_characters=8))
-    path = write([*SPECIALS, "한국", "한국어", "longest", "한"])
-    report = check_vocab(path, [["한국어", "한국어", "한"]], char_vocab=char_vocab)
-    assert report.max_bytes == 6
-    assert report.truncated == ("한국어", "longest")
-    assert report.corpus.num_truncated == 2
-    assert report.corpus.frequent_truncated == (("한국어", 2),)
-
-
 def test_coverage_and_unknown_words(write):
     sentences = [["a", "x", "x", "<unk>"], ["a", "y", "b"]]
     corpus = check_vocab(write([*SPECIALS, "a", "b", "c"]), iter(sentences)).corpus
@@ -92,22 +80,3 @@ def test_coverage_and_unknown_words(write):
     with_unk = check_vocab(write([*SPECIALS, "a", "<unk>", "b"]), sentences).corpus
     assert with_unk.coverage == pytest.approx(4 / 7)
     assert with_unk.num_unseen == 0
-
-
-def test_decomposed_words_are_found_out(write):
-    path = write([*SPECIALS, "e\u0301te\u0301", "ok"])
-    assert (
-        "1 vocabulary word cannot occur in text with normalization plain-1"
-        in check_vocab(path).warnings[0]
-    )
-    as_it_is = CharVocab(CharVocabConfig(normalization="none"))
-    assert check_vocab(path, char_vocab=as_it_is).warnings == ()
-
-
-def test_a_vocabulary_without_words(write):
-    with pytest.raises(FormatError, match=r"/vocab\.txt.*empty"):
-        check_vocab(write([]))
-    sentences = [[f"u{i}"] * (2 if i == 2500 else 1) for i in range(5000)]
-    report = check_vocab(write(SPECIALS), sentences)
-    assert report.corpus.frequent_unknown[0] == ("u2500", 2)
-    assert report.corpus.coverage == 0.0

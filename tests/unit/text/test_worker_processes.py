@@ -12,7 +12,7 @@ from elmokit.errors import FormatError
 from elmokit.files.sources import describe_files
 from elmokit.files.text_reader import ReadReport
 from elmokit.text import worker_processes
-from elmokit.text.sentences import sentences_of_lines, tokenize_lines
+from elmokit.text.sentences import tokenize_lines
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.worker_processes import Workers
 
@@ -25,22 +25,6 @@ LINES = [
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(worker_processes, "BLOCK_CHARACTERS", 500)
-
-
-def tokenized(name, num_workers):
-    report = ReadReport()
-    try:
-        tokenizer = build_tokenizer(name)
-    except ImportError as error:
-        pytest.skip(str(error))
-    workers = Workers(num_workers)
-    lines = LINES[:40] if name == "korean" else LINES  # Kiwi is slow
-    return list(sentences_of_lines(lines, tokenizer, "plain-1", report, workers=workers)), report
-
-
-@pytest.mark.parametrize("name", ["simple", "korean"])
-def test_sentences_and_counts_are_those_of_one_process(name):
-    assert tokenized(name, 2) == tokenized(name, 1)
 
 
 def test_shards_have_the_same_bytes(tmp_path):

@@ -78,19 +78,6 @@ def test_states_are_saved_in_an_order_that_every_process_has():
     assert [id(parameter) for parameter in matrices] == [id(parameter) for parameter in in_order]
 
 
-def test_parameters_that_were_never_updated_have_no_state(module, tmp_path):
-    """While a fresh softmax is trained alone, the biLM has no moments yet."""
-    optimizer = OptimizerConfig().build(module)
-    module(torch.ones(1, 3)).sum().backward()
-    for parameter in module[0].parameters():
-        parameter.grad = None
-    optimizer.step()
-    path = save(tmp_path, 1, module, optimizer)
-    fresh = OptimizerConfig().build(module)
-    restore_optimizer(fresh, load_checkpoint(path).optimizer)
-    assert set(fresh.state) == set(module[1].parameters())
-
-
 @pytest.mark.parametrize("name", ["adamw", "adagrad", "muon"])
 @pytest.mark.parametrize("change", ["fewer", "another shape", "another parameter"])
 def test_an_optimizer_of_another_model_is_refused(module, tmp_path, name, change):
@@ -105,13 +92,6 @@ def test_an_optimizer_of_another_model_is_refused(module, tmp_path, name, change
 
 
 class TestFolder:
-    def test_only_the_newest_are_kept(self, module, tmp_path):
-        optimizer = trained(module)
-        for number in (5, 20, 100):
-            save(tmp_path, number, module, optimizer)
-        names = sorted(path.name for path in tmp_path.iterdir())
-        assert names == ["step-000000020", "step-000000100"]
-
     def test_a_kill_while_the_same_step_is_replaced_hides_none(self, module, tmp_path, monkeypatch):
         optimizer = trained(module)
         save(tmp_path, 5, module, optimizer)

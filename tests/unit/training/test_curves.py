@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from elmokit.errors import FormatError, InputError
-from elmokit.training.curves import MAX_ROWS, check_run_dir, plot_run, read_training_run
+from elmokit.errors import FormatError
+from elmokit.training.curves import plot_run, read_training_run
 
 
 @pytest.fixture
@@ -31,20 +31,6 @@ def test_a_fine_tuning_run_has_perplexities_before_and_after(run_dir):
     assert (found.before, found.after) == ({"in_domain": 300.5}, {})
     (run_dir / "after.json").write_text('{"in_domain": {"mean": 90}}')
     assert read_training_run(run_dir).after == {"in_domain": 90.0}
-
-
-def test_a_long_log_is_thinned_but_for_its_perplexities(run_dir):
-    rows = []
-    for step in range(1, 5001):
-        rows.append({"step": step, "loss": 1.0})
-        if step % 199 == 0:
-            rows.append({"step": step, "valid_forward": 9.0, "valid_backward": 9.0})
-    write_log(run_dir, rows)
-    run = read_training_run(run_dir)
-    assert run.num_rows == len(rows)
-    assert MAX_ROWS / 2 < len(run.rows) < MAX_ROWS
-    assert sum("valid_forward" in row for row in run.rows) == 25
-    assert (run.rows[0], run.rows[-1]) == (rows[0], rows[-1])
 
 
 @pytest.mark.parametrize("name", ["before.json", "ngram.json"])
@@ -85,10 +71,3 @@ def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model
         (run_dir / "config.json").touch()
         set_age(run_dir / "config.json", model)
     assert read_training_run(run_dir).is_running is is_running
-
-
-def test_what_is_no_run_is_told(tmp_path):
-    with pytest.raises(InputError, match="training run"):
-        check_run_dir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="missing"):
-        check_run_dir(tmp_path / "missing")

@@ -95,9 +95,3 @@ def test_follows_its_formula():
         kept = min(0.9, (1 + updates) / (10 + updates)) ** UPDATES_TOGETHER
         expected = kept * expected + (1 - kept) * history[updates - 1]
     torch.testing.assert_close(average, expected)
-
-
-@pytest.mark.parametrize("pause", [1, UPDATES_TOGETHER, UPDATES_TOGETHER + 3])
-def test_goes_on_bit_for_bit_from_its_state(pause):
-    whole, _ = averages_of(30)
-    assert torch.equal(averages_of(30, pause=pause)[0], whole)

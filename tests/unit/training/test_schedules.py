@@ -39,10 +39,6 @@ class TestLimits:
     def test_limits_become_a_budget(self, limits, expected):
         assert Limits(**limits).budget(**CORPUS) == Budget(**expected)
 
-    def test_less_than_one_update_is_refused(self):
-        with pytest.raises(ValueError, match="--epochs"):
-            Limits(epochs=0.05).budget(**CORPUS)
-
     @pytest.mark.parametrize(
         ("limits", "expected"),
         [
@@ -56,14 +52,6 @@ class TestLimits:
     def test_epochs_of_growing_steps_are_counted_in_targets(self, limits, expected):
         assert Limits(**limits).budget(**CORPUS, steps_grow=True) == Budget(**expected)
 
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [("minutes", -1), ("tokens", 0), ("epochs", -3), ("minutes", float("nan"))],
-    )
-    def test_limits_that_are_not_positive_are_refused_by_name(self, name, value):
-        with pytest.raises(ValueError, match=f"--{name}"):
-            Limits(**{name: value})
-
 
 class TestSchedule:
     def test_warms_up_from_nearly_zero_to_the_peak(self):
@@ -72,28 +60,9 @@ class TestSchedule:
         assert schedule.factor(0.05) == pytest.approx(0.5)
         assert schedule.factor(0.1) == pytest.approx(1.0)
 
-    def test_cosine_falls_to_its_final_factor(self):
-        schedule = ScheduleConfig(warmup_share=0.2, final_factor=0.1)
-        values = [schedule.factor(0.2 + 0.08 * k) for k in range(11)]
-        assert values == sorted(values, reverse=True)
-        assert schedule.factor(0.6) == pytest.approx((1 + 0.1) / 2)
-        assert schedule.factor(1.0) == pytest.approx(0.1)
-
     @pytest.mark.parametrize(
         ("share", "expected"), [(0.05, 0.5), (0.1, 1.0), (0.7, 1.0), (0.85, 0.5), (1.0, 0.0)]
     )
     def test_wsd_stays_at_its_peak_until_it_falls(self, share, expected):
         schedule = ScheduleConfig(kind="wsd", warmup_share=0.1, decay_share=0.3, final_factor=0)
         assert schedule.factor(share) == pytest.approx(expected)
-
-    def test_wsd_has_no_longer_ends_than_its_budget(self):
-        with pytest.raises(ValueError, match="decay_share"):
-            ScheduleConfig(kind="wsd", warmup_share=0.5, decay_share=0.6)
-
-    @pytest.mark.parametrize("final_factor", [0.0, 0.1])
-    def test_linear_falls_evenly_to_its_final_factor(self, final_factor):
-        schedule = ScheduleConfig(kind="linear", warmup_share=0.2, final_factor=final_factor)
-        assert schedule.factor(0.1) == pytest.approx(0.5)
-        assert schedule.factor(0.2) == pytest.approx(1.0)
-        assert schedule.factor(0.6) == pytest.approx((1 + final_factor) / 2)
-        assert schedule.factor(1.0) == pytest.approx(final_factor)

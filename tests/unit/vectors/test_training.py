@@ -1,5 +1,4 @@
 import random
-import unicodedata
 
 import numpy as np
 import pytest
@@ -81,14 +80,9 @@ def test_what_made_the_vectors_stands_beside_them(train, tmp_path, corpus):
     assert report.metadata_path == tmp_path / "v.bin.json"
     metadata = read_json(report.metadata_path, advice="")
     assert metadata["elmokit_version"] == elmokit.__version__
-    assert metadata["made_by"]["gensim"].startswith("4.")
-    assert metadata["settings"] == {
-        "kind": "skipgram", "dim": 16, "window": 5, "min_count": 2, "epochs": 3, "negative": 5,
-        "buckets": 500, "seed": 3, "learning_rate": 0.025, "sample": 0.001, "threads": 1,
-    }  # fmt: skip
-    assert metadata["tokenizer"]["name"] == "simple"
-    assert metadata["normalization"] == "plain-1"
-    assert metadata["words"] == 19
+    expected = {"seed": 3, "min_count": 2, "learning_rate": 0.025, "threads": 1}
+    assert expected.items() <= metadata["settings"].items()
+    assert (metadata["tokenizer"]["name"], metadata["words"]) == ("simple", 19)
     (file,) = metadata["corpus"]["files"]
     assert (file["path"], file["num_bytes"]) == (str(text), corpus.stat().st_size)
     assert metadata["corpus"]["sentences"] == report.corpus_sentences == 1200
@@ -97,60 +91,16 @@ def test_what_made_the_vectors_stands_beside_them(train, tmp_path, corpus):
 
 
 @pytest.mark.parametrize(
-    ("name", "setting", "error", "message"),
+    ("name", "setting", "error", "named"),
     [
-        ("v.npz", {}, InputError, r"/v\.npz .*\.bin .*\.txt .*\.vec "),
-        ("v.bin", {"min_count": 9999}, FormatError, r" 9999 .* 8,400 .*min_count"),
-        ("v.bin", {"dim": 0}, ConfigError, r"`dim` .* 1 to .* 0$"),
-        ("v.bin", {"seed": -1}, ConfigError, r"`seed` .* 0 .* 4,294,967,295.* -1$"),
+        ("v.npz", {}, InputError, "v.npz"), ("v.bin", {"min_count": 9999}, FormatError, "9999"),
+        ("v.bin", {"dim": 0}, ConfigError, "dim"), ("v.bin", {"seed": -1}, ConfigError, "seed"),
     ],
-)
-def test_impossible_settings_are_refused(train, tmp_path, name, setting, error, message):
-    with pytest.raises(error, match=message):
+)  # fmt: skip
+def test_impossible_settings_are_refused(train, tmp_path, name, setting, error, named):
+    with pytest.raises(error, match=named):
         train(tmp_path / name, config=setting)
     assert list(tmp_path.iterdir()) == []
-
-
-def save_model(directory, *, tokenizer="whitespace", version="", normalization="none"):
-    from elmokit.bilm.bilm import BiLMConfig
-    from elmokit.bilm.char_cnn import CharCNNConfig
-    from elmokit.bilm.lstmp import LSTMConfig
-    from elmokit.text.char_vocab import CharVocabConfig
-    from elmokit.text.tokenizers.registry import TokenizerConfig
-    from elmokit.weights.model_dir import PretrainedBiLM
-
-    config = BiLMConfig(
-        char_vocab=CharVocabConfig(normalization=normalization),
-        char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4),), num_highway=1),
-        lstm=LSTMConfig(num_layers=1, cell_dim=8, projection_dim=4),
-    )
-    tokenizer = TokenizerConfig(name=tokenizer, version=version)
-    PretrainedBiLM(config, tokenizer=tokenizer).save(directory)
-    return str(directory)
-
-
-def test_tokenizer_and_normalization_are_those_of_the_model(tmp_path):
-    from elmokit.vectors.training import corpus_shards
-
-    decomposed = unicodedata.normalize("NFD", "강물 didn't")
-    path = tmp_path / "corpus.txt"
-    path.write_text(decomposed, encoding="utf-8")
-    words = ["강물", "did", "n't"]
-    simple = {"tokenizer": "simple", "version": "1", "normalization": "NFC"}
-    for settings, named, expected, version in (
-        ({}, None, decomposed.split(), "1"),
-        ({}, "simple:en", [*decomposed[:-7].split(), "did", "n't"], "3, en"),
-        (simple, None, words, "1"),
-        (simple, "simple", words, "1"),  # it keeps its version if it is named
-        (None, None, ["강물", "didn't"], "3"),
-    ):
-        folder = tmp_path / f"{settings}{named}"
-        model = None if settings is None else save_model(folder, **settings)
-        (shards,) = corpus_shards([path], folder / "shards", model=model, tokenizer=named)
-        if settings is not None:
-            assert shards.metadata["normalization"] == settings.get("normalization", "none")
-        assert shards.tokenizer.version == version
-        assert list(shards.sentences()) == [expected]
 
 
 def test_shards_are_taken_as_they_are_if_they_agree(tmp_path, corpus):
@@ -176,26 +126,3 @@ def test_shards_are_taken_as_they_are_if_they_agree(tmp_path, corpus):
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=message):
             words(*names, tokenizer=tokenizer)
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ([], "none'"),
-        (["shards/manifest.json"], "training run.*/model/shards"),
-        (["config.json", "model.safetensors"], "is a model, not text"),
-        (["task.json", "model.safetensors"], "is a model, not text"),
-    ],
-)
-def test_a_run_in_place_of_a_text_and_a_missing_model_are_told(tmp_path, corpus, files, message):
-    from elmokit.vectors.training import corpus_shards
-
-    (tmp_path / "config.json").write_text("{}")  # a folder of texts may hold a file of that name
-    for file in files:
-        path = tmp_path / "model" / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("{}")
-    model = None if files else str(tmp_path / "none")
-    places = [tmp_path / "model"] if files else [corpus]
-    with pytest.raises((InputError, FileNotFoundError), match=message):
-        corpus_shards(places, tmp_path / "shards", model=model)

@@ -3,7 +3,6 @@
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
@@ -32,61 +31,23 @@ def test_an_address_that_cannot_be_listened_on_is_named():
         listen("192.0.2.1", 0)
 
 
-TEXTS = ["by the ocean", "a night"]
-
-
-@pytest.fixture
-def vectors(tmp_path):
-    path = tmp_path / "vectors.txt"
-    path.write_text("sat 1 2\nocean 3 4\nnight 5 6\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def train(tmp_path):
-    def train(vectors):
-        toy_model().save(tmp_path / "bilm")
-        table = tmp_path / "table.tsv"
-        table.write_text("text\tlabel\nby the river\tgood\nI sat\tbad\n", encoding="utf-8")
-        config = TaskRunConfig(
-            task="sentiment", hidden_dims=(8,), inputs=InputSettings(),
-            train=TaskTrainConfig(epochs=1, batch_size=2),
-        )  # fmt: skip
-        train_task(
-            config, table, table, tmp_path / "run", model=str(tmp_path / "bilm"), vectors=vectors,
-            cache_dir=tmp_path / "layers",
-        )  # fmt: skip
-        return tmp_path / "run"
-
-    return train
-
-
-def test_new_words_are_not_looked_up_in_the_file(train, vectors):
-    run_dir = train(vectors)
-    expected = list(TaskRun.load(run_dir).predict_json(TEXTS))
-    run = load_task_run(run_dir)
+def test_vectors_are_kept_in_memory_and_told_if_they_are_gone(tmp_path, caplog):
+    vectors, table = tmp_path / "vectors.txt", tmp_path / "table.tsv"
+    vectors.write_text("sat 1 2\nocean 3 4\nnight 5 6\n", encoding="utf-8")
+    table.write_text("text\tlabel\nby the river\tgood\nI sat\tbad\n", encoding="utf-8")
+    toy_model().save(tmp_path / "bilm")
+    config = TaskRunConfig(
+        task="sentiment", hidden_dims=(8,), train=TaskTrainConfig(epochs=1, batch_size=2)
+    )
+    train_task(
+        config, table, table, tmp_path / "run", model=str(tmp_path / "bilm"), vectors=vectors,
+        cache_dir=tmp_path / "layers",
+    )  # fmt: skip
+    texts = ["by the ocean", "a night"]
+    expected = list(TaskRun.load(tmp_path / "run").predict_json(texts))
+    run = load_task_run(tmp_path / "run")
     vectors.unlink()
-    assert list(run.predict_json(TEXTS)) == expected
-    assert {"ocean", "night"} <= set(run._maker.static.words)
-
-
-def test_vectors_that_are_gone_are_told_at_once(train, vectors, caplog):
-    run_dir = train(vectors)
-    vectors.unlink()
-    run = load_task_run(run_dir)
+    assert list(run.predict_json(texts)) == expected
+    load_task_run(tmp_path / "run")
     assert "new words get no static vector" in caplog.text
     assert str(vectors) in caplog.text
-    assert len(list(run.predict_json(TEXTS))) == 2
-
-
-def test_words_that_a_fasttext_model_does_not_list_keep_their_vectors(train, tmp_path, caplog):
-    gensim = pytest.importorskip("gensim")
-    made = gensim.models.FastText(
-        [["sat", "ocean", "night"]] * 5, vector_size=2, min_count=1, bucket=50, workers=1
-    )
-    path = tmp_path / "vectors.bin"
-    gensim.models.fasttext.save_facebook_model(made, str(path))
-    run = load_task_run(train(path))
-    assert f"{path} is read again" in caplog.text
-    list(run.predict_json(["oceans"]))
-    assert "oceans" in run._maker.static.words

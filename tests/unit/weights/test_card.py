@@ -36,14 +36,3 @@ def test_the_card_says_what_the_model_is():
     assert model.model_hash() in card
     assert "elmokit.Embedder.load(" in card
     assert "original_options" not in card
-
-
-def test_task_scores_have_a_table():
-    scores = {"named entities (F1)": "71.5 ± 0.2", "a|b": 48.251}
-    metadata = {"scores": scores, "limits": "small", "scores_note": "in percent"}
-    card = PretrainedBiLM(CONFIG, training=metadata).card()
-    assert card.endswith(
-        "- limits: small\n\n## Task scores\n\n| Task | Score |\n|---|---|\n"
-        "| named entities (F1) | 71.5 ± 0.2 |\n| a\\|b | 48.25 |\n\nin percent\n"
-    )
-    assert "Task scores" not in PretrainedBiLM(CONFIG, training={"scores": {}}).card()

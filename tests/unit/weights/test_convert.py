@@ -127,15 +127,6 @@ def test_a_model_directory_becomes_a_smaller_one(tmp_path, dtype, share):
 class TestFindingFiles:
     """A source is what its files hold, whatever they are called."""
 
-    def test_any_names(self, original, tmp_path):
-        for name, other in (
-            ("options.json", "about"), ("weights.hdf5", "elmo.model"), ("vocab.txt", "words")
-        ):  # fmt: skip
-            (original / name).rename(original / other)
-        report = convert(original, tmp_path / "model")
-        assert (report.source_format, report.vocabulary) == ("bilm-tf release", 5)
-        assert report.source == f"{original}: about, elmo.model"
-
     def test_a_separate_softmax_is_found(self, original, tmp_path):
         convert(original, tmp_path / "model")
         convert(tmp_path / "model", tmp_path / "two", softmax="elmo_softmax_weights.hdf5")

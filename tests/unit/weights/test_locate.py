@@ -4,15 +4,8 @@ from elmokit.weights.locate import (
     PACKAGED_MODELS,
     find_model,
     lasting_name,
-    packaged_models,
     path_of,
 )
-
-
-def test_a_packaged_model_is_found_by_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert packaged_models() == ["en", "ko"]
-    assert find_model("ko") == PACKAGED_MODELS / "ko"
 
 
 def test_a_model_directory_goes_before_a_packaged_model_and_other_directories_do_not(
@@ -28,15 +21,6 @@ def test_a_model_directory_goes_before_a_packaged_model_and_other_directories_do
         assert find_model("ko").resolve() == tmp_path / "ko"
     (record,) = caplog.records
     assert f"{tmp_path / 'ko'}, not the packaged model 'ko'" in record.getMessage()
-
-
-def test_an_unknown_name_lists_what_was_tried(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="'small-english'") as raised:
-        find_model("small-english")
-    assert str(tmp_path / "small-english") in str(raised.value)
-    assert "it has en, ko" in str(raised.value)
-    assert "elmokit pretrain" in str(raised.value)
 
 
 def test_a_packaged_model_is_remembered_by_name_and_others_by_their_path(tmp_path, monkeypatch):

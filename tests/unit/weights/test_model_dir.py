@@ -1,9 +1,7 @@
 import json
 import re
-import unicodedata
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -13,12 +11,8 @@ from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files import temporary
-from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights import model_files
-from elmokit.weights.mix_file import TrainedMixes, write_mixes
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.stored_bilm import read_bilm
 
@@ -87,31 +81,12 @@ def edit_config(directory, change):
 
 
 class TestPretrainedBiLM:
-    def test_encodes_characters_with_boundaries(self):
-        model = PretrainedBiLM(CONFIG)
-        ids = model.encode([["a", "b"], []])
-        assert ids.dtype == torch.int64
-        assert ids.shape == (2, 4, 50)
-        expected = torch.from_numpy(model.char_vocab.encode([["a", "b"], []]))
-        assert torch.equal(ids, expected)
-        assert model.encode([["a", "b"], []], boundaries=False).shape == (2, 2, 50)
-
     def test_encodes_words_for_word_input(self):
         model = PretrainedBiLM(WORD_CONFIG, word_vocab=VOCAB)
         assert model.encode([["the", "river"], []]).tolist() == [[1, 4, 3, 2], [1, 2, 0, 0]]
         assert model.encode([["bank"]], boundaries=False).tolist() == [[5]]
         assert model.encode([[]], boundaries=False).shape == (1, 0)
         assert model.encode([]).shape == (0, 0)
-
-    @pytest.mark.parametrize(("form", "word_id"), [("NFC", 4), ("none", 3)])
-    def test_words_are_normalized_before_they_are_looked_up(self, form, word_id):
-        vocab = WordVocab(["<S>", "</S>", "<UNK>", "강"])
-        config = replace(
-            WORD_CONFIG, num_words=len(vocab), char_vocab=CharVocabConfig(normalization=form)
-        )
-        model = PretrainedBiLM(config, word_vocab=vocab)
-        decomposed = unicodedata.normalize("NFD", "강")
-        assert model.encode([[decomposed]], boundaries=False).tolist() == [[word_id]]
 
     @pytest.mark.parametrize("config", [CONFIG, WORD_CONFIG])
     def test_strings_go_through_its_tokenizer(self, config):
@@ -124,15 +99,6 @@ class TestPretrainedBiLM:
 
 
 class TestModelHash:
-    def test_is_a_property_of_weights_and_numeric_settings(self):
-        model = PretrainedBiLM(CONFIG)
-        assert len(model.model_hash()) == 64
-        assert int(model.model_hash(), 16)
-        assert model.model_hash() == PretrainedBiLM(CONFIG).model_hash()
-        assert model.model_hash() == PretrainedBiLM(replace(CONFIG, dropout=0.4)).model_hash()
-        facts = PretrainedBiLM(CONFIG, word_vocab=VOCAB, training={"language": "en"})
-        assert model.model_hash() == facts.model_hash()
-
     def test_changes_with_any_number(self):
         model = PretrainedBiLM(CONFIG)
         hashes = {model.model_hash()}
@@ -195,15 +161,6 @@ class TestSave:
             saved = sum(3 * tensor.numel() - 4 * len(tensor) for tensor in matrices)
         names = 80 * len(tensors) if dtype == "int8" else 100  # of the scales, in the header
         assert full - small == pytest.approx(saved, abs=names)
-
-    def test_leftovers_of_a_killed_save_are_cleared(self, directory):
-        for role in (f"{temporary._MACHINE}{'0' * 16}.partial", "previous"):
-            left = directory.with_name(f".{directory.name}.{role}")
-            left.mkdir(0o700)
-            (left / "model.safetensors").write_text("half")
-        PretrainedBiLM(CONFIG).save(directory)
-        assert [path.name for path in directory.parent.iterdir()] == [directory.name]
-        assert load_model(directory).word_vocab is None
 
 
 FIRST = "token_encoder.char_embedding.weight"
@@ -268,15 +225,6 @@ def test_damage_is_named(directory, damage):
         load_model(directory)
 
 
-def test_int8_without_its_scales_is_refused(directory, tmp_path):
-    model = load_model(directory)
-    model.round_to("int8")
-    model.save(tmp_path / "m", dtype="int8")
-    change_tensors(tmp_path / "m", lambda tensors: tensors.pop(f"{FIRST}.scale"))
-    with pytest.raises(FormatError, match=rf"model\.safetensors.*{re.escape(FIRST)}\.scale"):
-        load_model(tmp_path / "m")
-
-
 @pytest.mark.parametrize("scale", [float("inf"), 3e38])
 def test_int8_whose_scales_are_too_large_is_refused(directory, scale, tmp_path):
     model = load_model(directory)
@@ -299,13 +247,6 @@ def test_what_is_no_model_directory_is_not_overwritten(tmp_path, name, content):
     assert (tmp_path / name).read_text() == content
 
 
-def test_a_model_directory_with_other_files_in_it_is_not_overwritten(directory):
-    (directory / "notes.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"/model .*notes\.txt"):
-        PretrainedBiLM(CONFIG).save(directory)
-    assert (directory / "notes.txt").exists()
-
-
 class TestLoadErrors:
     @pytest.mark.parametrize(
         ("path", "value"),
@@ -321,19 +262,6 @@ class TestLoadErrors:
         set_in_config(directory, path, value)
         with pytest.raises((ConfigError, FormatError), match=str(directory)):
             load_model(directory)
-
-
-def test_trained_mixtures_stay_with_the_model(directory, tmp_path):
-    mixes = TrainedMixes(mix_weights=np.float32([[0.1, 0.2, 0.3]]), gammas=np.float32([2.0]))
-    write_mixes(mixes, directory / model_files.MIXES_NAME)
-    model = load_model(directory)
-    model.round_to("int8")
-    model.save(tmp_path / "rounded", dtype="int8")
-    model.save(directory)
-    for saved in (tmp_path / "rounded", directory):
-        found = load_model(saved).mixes
-        assert np.array_equal(found.mix_weights, mixes.mix_weights)
-        assert np.array_equal(found.gammas, mixes.gammas)
 
 
 def test_a_stated_hash_is_taken_only_while_all_that_it_depends_on_is_as_it_was(directory):

@@ -9,7 +9,7 @@ from torch import nn
 
 from elmokit.errors import FormatError
 from elmokit.weights.arrays import mismatch
-from elmokit.weights.tensor_files import WithoutStorage, read_tensors
+from elmokit.weights.model_dir import WithoutStorage, read_tensors
 
 
 def test_tensors_come_back(tmp_path):

@@ -1,6 +1,5 @@
 """`elmokit change`: words that are used differently in two corpora."""
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
+from elmokit.cli.output import emit_json, write_table
 from elmokit.cli.progress import progress_bar
-from elmokit.cli.threads import choose_threads
 from elmokit.wording import counted
 
 if TYPE_CHECKING:
@@ -70,11 +68,10 @@ def change(
         if target is not None:
             check_target(target, inputs=[a, b], overwrite=overwrite)
     if plot is not None:
-        from elmokit.files.pictures import check_picture_name, new_figure
+        from elmokit.files.pictures import check_matplotlib, check_picture_name
 
         check_picture_name(plot)
-        new_figure(1, 1)  # fails now without the library, not after the work
-    choose_threads(threads)
+        check_matplotlib()
     with progress_bar("counting") as update:
         words = find_changes(
             a, b, model=model, words=word, layers=options.layers_of(layers), unit=unit,
@@ -107,22 +104,16 @@ def change(
 
 
 def _write(path: Path, words: "Sequence[ChangedWord]") -> None:
-    from elmokit.files.atomic import atomic_file
-
     measures = [f"{kind}{name}" for name in words[0].values for kind in ("", "p_", "q_")]
     count = len(words[0].examples[0])
     sentences = [f"{name}_{k}" for name in "ab" for k in range(1, count + 1)]
-    with (
-        atomic_file(path) as temp_path,
-        temp_path.open("w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(["word", "units_a", "units_b", "excess", *measures, *sentences])
-        for row in words:
-            numbers = [part[m] for m in row.values for part in (row.values, row.p, row.q)]
-            cells = [f"{number:.6g}" for number in (row.excess, *numbers)]
-            texts = [text for part in row.examples for text in part]
-            writer.writerow([row.word, *row.units, *cells, *texts])
+    rows = []
+    for row in words:
+        numbers = [part[m] for m in row.values for part in (row.values, row.p, row.q)]
+        cells = [f"{number:.6g}" for number in (row.excess, *numbers)]
+        texts = [text for part in row.examples for text in part]
+        rows.append([row.word, *row.units, *cells, *texts])
+    write_table(path, ["word", "units_a", "units_b", "excess", *measures, *sentences], rows)
 
 
 def _draw(path: Path, words: "Sequence[ChangedWord]") -> None:

@@ -51,8 +51,7 @@ def demo(
         output: Keep the models in DIR.
     """
     chosen = list(dict.fromkeys(language or LANGUAGES))
-    unknown = [name for name in chosen if name not in LANGUAGES]
-    if unknown:
+    if unknown := [name for name in chosen if name not in LANGUAGES]:
         raise InputError(f"There is no demo in {unknown[0]!r}; choose en or ko.")
     if output is not None:
         from elmokit.web.page.export import check_empty

@@ -3,14 +3,13 @@
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import duration, emit_json
+from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
-from elmokit.cli.threads import choose_threads
 from elmokit.embed.formats.registry import describe_formats, suffixes
 from elmokit.errors import InputError
 from elmokit.files.atomic import check_target
@@ -18,19 +17,17 @@ from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.embed.job import EmbedReport
-    from elmokit.embed.line_embedder import OwnLines
-    from elmokit.embed.options import EmbedOptions
+
+OutputOption = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="OUT", help=f"Output file: {', '.join(suffixes())}."),
+]
 
 
 def embed(
     texts: Annotated[list[str], typer.Argument(metavar="TEXT", help=options.TEXT_HELP)],
     *,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help=f"Output file: {', '.join(suffixes())}."
-        ),
-    ],
+    output: OutputOption,
     model: options.ModelOption = None,
     layers: str | None = None,
     pooling: Annotated[str | None, typer.Option("--pooling", "--pool")] = None,
@@ -50,7 +47,7 @@ def embed(
     batch_tokens: Annotated[int, typer.Option(min=1)] = 4096,
     device: str = "auto",
     threads: options.ThreadsOption = None,
-    engine: str = "local",
+    engine: Literal["local", "ray"] = "local",
     address: Annotated[str | None, typer.Option(metavar="ADDRESS")] = None,
     workers: Annotated[int | None, typer.Option(min=1)] = None,
     gpus: Annotated[float, typer.Option(min=0.0)] = 0.0,
@@ -96,9 +93,9 @@ def embed(
         id_field=id_field, text_field=text_field, resume=resume, overwrite=overwrite,
     )  # fmt: skip
     exclude = [] if as_address(output) else output_paths(output)
-    files, on_ray = find_files(texts, exclude=exclude), options.uses_ray(engine, address)
-    if not on_ray and (workers is not None or gpus):
-        raise InputError("--workers and --gpus are for a Ray cluster: add --engine ray.")
+    files, on_ray = find_files(texts, exclude=exclude), engine == "ray"
+    if not on_ray and (workers is not None or gpus or address is not None):
+        raise InputError("--address, --workers and --gpus are for Ray: add --engine ray.")
     if on_ray and device != "auto":
         raise InputError("--device applies to this machine; give Ray workers GPUs with --gpus.")
     with ExitStack() as stack:
@@ -116,7 +113,11 @@ def embed(
                 )
             )  # fmt: skip
         else:
-            lines = _own_lines(model, chosen, precision, device, threads)
+            from elmokit.embed.embedder import Embedder
+            from elmokit.embed.line_embedder import OwnLines
+
+            embedder = Embedder.load(model, device=device, precision=precision)
+            lines = OwnLines(embedder, chosen)
         update = stack.enter_context(progress_bar("embedding"))
         report = embed_lines(
             lines, files, path, chosen,
@@ -127,17 +128,6 @@ def embed(
         emit_json(report)
     else:
         _print(report)
-
-
-def _own_lines(
-    model: str | None, chosen: "EmbedOptions", precision: str, device: str, threads: int | None
-) -> "OwnLines":
-    from elmokit.embed.embedder import Embedder
-    from elmokit.embed.line_embedder import OwnLines
-
-    choose_threads(threads)
-    embedder = Embedder.load(model, device=device, precision=precision)
-    return OwnLines(embedder, chosen)
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:
@@ -171,12 +161,7 @@ def _print(report: "EmbedReport") -> None:
 def merge(
     shards: Annotated[list[Path], typer.Argument(metavar="SHARD")],
     *,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help=f"Output file: {', '.join(suffixes())}."
-        ),
-    ],
+    output: OutputOption,
     overwrite: bool = False,
     json: bool = False,
 ) -> None:
@@ -208,15 +193,14 @@ def bench(
     threads: options.ThreadsOption = None,
     json: bool = False,
 ) -> None:
-    """Measure embedding speed on this CPU: tokens/s and the time for a text.
+    """Measure embedding speed on this CPU.
 
     Args:
-        text: Text to time, read in part; default: demo text.
+        text: Text of the kind to embed, read in part; default: demo text.
         seconds: Duration of each of the six measurements.
     """
     from elmokit.embed.bench import bench as measure
 
-    choose_threads(threads)
     with progress_bar("measuring", total=6) as show:
         report = measure(
             model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=show
@@ -231,9 +215,3 @@ def bench(
         )
     typer.echo(f"CPU threads: {report.threads}; computed by {report.computed_by}")
     typer.echo("`embed` is faster than this on text whose words repeat.")
-    if report.corpus is not None:
-        times = ", ".join(
-            f"{name} {duration(max(1, 3600 * hours))}"
-            for name, hours in report.corpus.hours.items()
-        )
-        typer.echo(f"The text has about {report.corpus.tokens:,} tokens, which take about: {times}")

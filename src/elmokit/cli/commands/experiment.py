@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +11,8 @@ from elmokit.cli import options
 from elmokit.cli.error_messages import note_what_is_safe
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
-from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
-
-_CHANGE_NOTHING = {"--minutes": 1, "--layer-cache": 1, "--debug": 0, "--json": 0, "--resume": 0}
-"""Options that change no result, which the command of a report leaves out; how many values each."""
 
 
 def experiment(
@@ -69,13 +64,12 @@ def experiment(
     """
     from elmokit.experiments.run_experiment import ExperimentOptions, Progress, run_experiment
 
-    choose_threads(threads)
     target = output or Path("experiments") / name
     run_options = ExperimentOptions(
         data_dir=data, output=target, resume=resume, model=model, vectors=vectors,
         test_dir=test, seeds=seeds, minutes=minutes, tune=tune, rates=rates, device=device,
         overrides=tuple(set_ or ()), tasks=_names_of(tasks), cache_dir=layer_cache,
-        command=_command(sys.argv[1:]),
+        command=shlex.join(["elmokit", *sys.argv[1:]]),
     )  # fmt: skip
 
     def what_is_safe() -> str:
@@ -103,15 +97,3 @@ def _names_of(tasks: str | None) -> tuple[str, ...]:
     if tasks is not None and not names:
         raise InputError(f"--tasks names no task, got {tasks!r}. Leave it out to run all of them.")
     return names
-
-
-def _command(arguments: Sequence[str]) -> str:
-    """Return the command that trains what a report shows, also if this one only wrote it."""
-    words, remaining = ["elmokit"], iter(arguments)
-    for argument in remaining:
-        name, has_value, _ = argument.partition("=")
-        if name not in _CHANGE_NOTHING:
-            words.append(argument)
-        elif _CHANGE_NOTHING[name] and not has_value:
-            next(remaining, None)
-    return shlex.join(words)

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
-from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError, refuse
 from elmokit.wording import counted, quoted
 
@@ -30,7 +29,7 @@ def explore(
     port: Annotated[int, typer.Option(min=0, max=65535)] = PORT,
     show: Annotated[bool, typer.Option("--open")] = False,
     export: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
-    weights: Annotated[str, typer.Option(metavar="int6|int8|stored")] = WEIGHTS,
+    weights: Literal["int6", "int8", "stored"] = WEIGHTS,
     threads: options.ThreadsOption = None,
     json: bool = False,
 ) -> None:  # fmt: skip
@@ -58,7 +57,6 @@ def explore(
     from elmokit.weights.locate import packaged_models
 
     names = model or packaged_models()
-    choose_threads(threads)
     refuse({
         "--weights and --json belong to --export: give --export DIR.": (
             export is None and (json or weights != WEIGHTS)
@@ -76,15 +74,12 @@ def explore(
     _serve(names, run or [], task or [], corpus or [], host=host, port=port, show=show)
 
 
-def _export(names: list[str], directory: Path, *, weights: str, json: bool) -> None:
-    """Write the page as static files."""
-    from elmokit.web.page.export import ExportedWeights, export_explorer
+def _export(
+    names: list[str], directory: Path, *, weights: Literal["int6", "int8", "stored"], json: bool
+) -> None:
+    from elmokit.web.page.export import export_explorer
 
-    if weights not in get_args(ExportedWeights):
-        raise InputError(
-            f"--weights must be one of {', '.join(get_args(ExportedWeights))}, got {weights!r}."
-        )
-    report = export_explorer(names, directory, weights=cast(ExportedWeights, weights))
+    report = export_explorer(names, directory, weights=weights)
     if json:
         emit_json(report)
         return

@@ -8,7 +8,6 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
-from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.wording import counted
 
@@ -58,7 +57,6 @@ def neighbors(
         raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
     if sentence is not None and show is not None:
         raise InputError("--show is for all occurrences in TEXT: --sentence has only its own.")
-    choose_threads(threads)
     found = neighbors_of_word(
         Embedder.load(model, device=device), text, word, sentence=sentence, any_word=any_word,
         layers=options.layers_of(layers), num_neighbors=num_neighbors, limit=limit,

@@ -1,6 +1,5 @@
 """`elmokit pairs`: minimal pairs of grammar."""
 
-import dataclasses
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
-from elmokit.cli.threads import choose_threads
+from elmokit.cli.output import check_output, emit_json, write_table
 from elmokit.errors import InputError
 from elmokit.wording import counted
 
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
 MAX_VALUES = 200
 """A label with more values, such as an id, makes no groups."""
 _COLUMNS = ("sentence_good", "sentence_bad")
+_HEADER = f"{'pairs':>7}{'forward':>22}{'backward':>22}{'summed':>22}{'unknown':>9}"
 
 
 def pairs(
@@ -59,14 +58,9 @@ def pairs(
     """
     from elmokit.evaluation import pairs as minimal
     from elmokit.evaluation.text_scorer import open_scorer
-    from elmokit.files.atomic import check_target
     from elmokit.weights.model_files import models_over_training
 
-    if output is not None:
-        check_target(output, inputs=file, overwrite=overwrite)
-    elif overwrite:
-        raise InputError("--overwrite is for -o: nothing is written without it.")
-    choose_threads(threads)
+    check_output(output, inputs=file, overwrite=overwrite)
     if any(_is_suite(path, good) for path in file):
         others = compare or kept or by or output or (good, bad) != _COLUMNS
         if others or not all(_is_suite(path, good) for path in file):
@@ -109,18 +103,16 @@ def pairs(
     }
     if json:
         read = {"words_read": curve} if kept else {}
-        emit_json(_as_json({
-            "models": figures, "comparisons": comparisons, **read, "metadata": metadata,
-        }))  # fmt: skip
+        emit_json({"models": figures, "comparisons": comparisons, **read, "metadata": metadata})
         return
     if kept:
         typer.echo(f"{model} over its training: {counted(len(rows), 'pair')}")
-        _echo_header("words read")
+        typer.echo(f"{'words read':<42}{_HEADER}")
         for name, words in curve.items():
             _echo(f"{words:,}", figures[name]["all"])
     for name in (model, *(compare or ())):
         typer.echo(f"{name}: {counted(len(rows), 'pair')}")
-        _echo_header()
+        typer.echo(f"{'':<42}{_HEADER}")
         _echo("all", figures[name]["all"])
         for label, values in figures[name]["by"].items():
             for value, part in values.items():
@@ -154,15 +146,12 @@ def _suites(model: str, files: list[Path], scoring: dict[str, str], *, json: boo
     opened = read_bilm(model)
     figures = {str(suite.path): suite.score(opened, **scoring) for suite in suites}
     if json:
-        emit_json(_as_json({"suites": figures, "metadata": opened.metadata()}))
+        emit_json({"suites": figures, "metadata": opened.metadata()})
         return
     for name, rows in figures.items():
         typer.echo(f"{name}: {rows[0].items:,} items")
         for row in rows:
-            shares = (
-                f"{way} {100 * part.accuracy:.1f} [{100 * part.low:.1f}, {100 * part.high:.1f}]"
-                for way, part in row.readings.items()
-            )
+            shares = (f"{way} {_share(part)}" for way, part in row.readings.items())
             typer.echo(f"{row.prediction}\n    {', '.join(shares)}")
 
 
@@ -180,45 +169,23 @@ def _labels(rows: "list[Pair]", by: list[str] | None) -> list[str]:
     ]
 
 
-def _echo_header(first: str = "") -> None:
-    typer.echo(
-        f"{first:<42}{'pairs':>7}{'forward':>22}{'backward':>22}{'summed':>22}{'unknown':>9}"
-    )
+def _share(figure: Any) -> str:
+    return f"{100 * figure.accuracy:.1f} [{100 * figure.low:.1f}, {100 * figure.high:.1f}]"
 
 
 def _echo(name: str, part: "PairFigures") -> None:
-    cells = [
-        f"{100 * figure.accuracy:.1f} [{100 * figure.low:.1f}, {100 * figure.high:.1f}]"
-        for figure in part.readings.values()
-    ]
-    shares = "".join(f" {cell:>21}" for cell in cells)
+    shares = "".join(f" {_share(figure):>21}" for figure in part.readings.values())
     typer.echo(f"{name[:41]:<42}{part.pairs:>7,}{shares}{100 * part.unknown:>8.1f}%")
 
 
 def _write(output: Path, rows: "list[Pair]", scores: "dict[str, PairScores]") -> None:
-    import csv
-
-    from elmokit.files.atomic import atomic_file
-
-    with (
-        atomic_file(output) as temp_path,
-        temp_path.open("w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        sides = [f"{side}_{way}" for side in ("good", "bad") for way in ("forward", "backward")]
-        labels = [*dict.fromkeys(name for pair in rows for name in pair.labels)]
-        writer.writerow(["model", *_COLUMNS, *labels, *sides, "has_unknown"])
-        for name, part in scores.items():
-            bits = [part.good[0], part.good[1], part.bad[0], part.bad[1]]
-            for pair, *values, unknown in zip(rows, *bits, part.has_unknown, strict=True):
-                cells = (f"{value:.4f}" for value in values)
-                own = (pair.labels.get(label, "") for label in labels)
-                writer.writerow([name, pair.good, pair.bad, *own, *cells, int(unknown)])
-
-
-def _as_json(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    if isinstance(value, dict):
-        return {key: _as_json(part) for key, part in value.items()}
-    return [_as_json(part) for part in value] if isinstance(value, list) else value
+    sides = [f"{side}_{way}" for side in ("good", "bad") for way in ("forward", "backward")]
+    labels = [*dict.fromkeys(name for pair in rows for name in pair.labels)]
+    lines = []
+    for name, part in scores.items():
+        bits = [part.good[0], part.good[1], part.bad[0], part.bad[1]]
+        for pair, *values, unknown in zip(rows, *bits, part.has_unknown, strict=True):
+            cells = (f"{value:.4f}" for value in values)
+            own = (pair.labels.get(label, "") for label in labels)
+            lines.append([name, pair.good, pair.bad, *own, *cells, int(unknown)])
+    write_table(output, ["model", *_COLUMNS, *labels, *sides, "has_unknown"], lines)

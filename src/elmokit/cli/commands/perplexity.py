@@ -6,7 +6,6 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
-from elmokit.cli.threads import choose_threads
 
 
 def perplexity(
@@ -37,7 +36,6 @@ def perplexity(
     from elmokit.evaluation.perplexity import perplexity_of_files
     from elmokit.evaluation.text_scorer import open_scorer
 
-    choose_threads(threads)
     read = ReadReport()
     scorer, splitter = open_scorer(
         model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state,

@@ -8,7 +8,6 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
-from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.wording import counted
 
@@ -43,7 +42,6 @@ def predict(
     from elmokit.files.text_records import WHOLE_LINES
     from elmokit.tasks.runs.task_run import TaskRun
 
-    choose_threads(threads)
     trained = TaskRun.load(run, model=model, precision=precision, device=device)
     if text_field is None and trained.task.num_texts > 1:
         text_field = WHOLE_LINES  # with tabs between the texts
@@ -84,7 +82,6 @@ def evaluate(
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.weights.locate import TASK_RUNS
 
-    choose_threads(threads)
     in_columns = options.columns_of(columns)
     trained = TaskRun.load(
         run, model=model, precision=precision, device=device, cache_dir=layer_cache

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
+from elmokit.cli.output import check_output, emit_json
 from elmokit.cli.progress import progress_bar
-from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.probes.registry import describe_probes, find_probe
 
@@ -52,7 +51,6 @@ def probe(
     from elmokit.probes.probe import plain_score, run_probe, training_gains
     from elmokit.weights.model_files import models_over_training
 
-    choose_threads(threads)
     if kept and model is None:
         raise InputError("--kept is for a run of `elmokit pretrain --keep`: name it with --model.")
     curve = models_over_training(str(model)) if kept else {}
@@ -89,7 +87,8 @@ def probe(
     if gains:
         typer.echo(f"\ntrained minus untrained, with confidence intervals ({CONFIDENCE:.0%}):")
     for gain in gains:
-        _print_gain(probe_used.columns[gain.figure], gain)
+        title = probe_used.columns[gain.figure]
+        typer.echo(f"{gain.name:<20}{title:<22}{gain.difference:+7.2f} {gain.interval}")
 
 
 def _print_scores(probe: Any, scores: list[dict[str, Any]]) -> None:
@@ -109,10 +108,6 @@ def _print_scores(probe: Any, scores: list[dict[str, Any]]) -> None:
     typer.echo(probe.note.format(**scores[-1]))
 
 
-def _print_gain(title: str, gain: Any) -> None:
-    typer.echo(f"{gain.name:<20}{title:<22}{gain.difference:+7.2f} {gain.interval}")
-
-
 def weights(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN")],
     *,
@@ -128,13 +123,9 @@ def weights(
         runs: Directories written by `elmokit train`.
         plot: Also draw a heat map: .png, .pdf or .svg.
     """
-    from elmokit.files.atomic import check_target
     from elmokit.probes.layer_weights import plot_layer_weights, read_layer_weights
 
-    if plot is not None:
-        check_target(plot, overwrite=overwrite)
-    elif overwrite:
-        raise InputError("--overwrite is for --plot: nothing else is written.")
+    check_output(plot, overwrite=overwrite, option="--plot")
     weights = [read_layer_weights(run) for run in runs]
     if plot is not None:
         plot_layer_weights(weights, plot)

@@ -1,6 +1,5 @@
 """`elmokit reading`: surprisal against reading times."""
 
-import dataclasses
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -8,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
-from elmokit.cli.threads import choose_threads
+from elmokit.cli.output import check_output, emit_json, write_table
 from elmokit.errors import InputError
 from elmokit.wording import counted
 
@@ -80,21 +78,12 @@ def reading(
     from elmokit.evaluation import reading as times
     from elmokit.evaluation.text_tables import Table, sentences_of_items
     from elmokit.evaluation.typed_words import typed_words
-    from elmokit.files.atomic import check_target
     from elmokit.weights.model_files import models_over_training
     from elmokit.weights.stored_bilm import open_bilm
 
-    if output is not None:
-        check_target(output, inputs=[table], overwrite=overwrite)
-    elif overwrite:
-        raise InputError("--overwrite is for -o: nothing is written without it.")
+    check_output(output, inputs=[table], overwrite=overwrite)
     if state == "carry" and sentence is not None:
-        raise InputError(
-            "--state carry goes on from sentence to sentence of an item, but with --sentence there "
-            "are no items: leave out --sentence and name the column of items with --item, or use "
-            "--state warm."
-        )
-    choose_threads(threads)
+        raise InputError("--state carry needs items: give --item instead of --sentence.")
     rows = Table(table)
     order = rows.places(position, first=first_position)
     if sentence is not None:
@@ -171,9 +160,9 @@ def reading(
             "held_out_by": group_name,
             "unknown": float(np.mean([one.is_unknown for one in own.words])),
             "spelled": any(one.spelling is not None for one in own.words),
-            "gains": _as_json(gains),
+            "gains": gains,
             **({} if not kept else {"over_training": [
-                {"model": name, "words_read": curve[name], "gains": _as_json(part)}
+                {"model": name, "words_read": curve[name], "gains": part}
                 for name, part in over_training.items()
             ]}),
             "metadata": loaded.metadata(),
@@ -205,13 +194,6 @@ def _predictors(words: "Observations", spill: int) -> "dict[str, np.ndarray]":
     columns = {name: times.columns_of(words, [name], spill=spill) for name in FIGURES}
     both = np.concatenate([columns["forward"], columns["backward"]], axis=1)
     return {**columns, _BOTH: both}
-
-
-def _as_json(gains: "dict[str, dict[str, Gain]]") -> dict[str, Any]:
-    return {
-        name: {key: dataclasses.asdict(part) for key, part in parts.items()}
-        for name, parts in gains.items()
-    }
 
 
 def _plain(word: str) -> str:
@@ -246,23 +228,15 @@ def _write(
     output: Path, columns: "dict[str, np.ndarray]", words: "Observations",
     spilled: "dict[str, np.ndarray]",
 ) -> None:  # fmt: skip
-    import csv
-
-    from elmokit.files.atomic import atomic_file
-
     numbers = columns | {
         f"{name}_{back}" if back else name: column
         for name, both in spilled.items()
         for back, column in enumerate(both.T)
     }
-    with (
-        atomic_file(output) as temp_path,
-        temp_path.open("w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(["sentence", "position", "word", "is_unknown", "spelling", *numbers])
-        places = zip(words.sentence.tolist(), words.position.tolist(), words.words, strict=True)
-        for row, (sentence, place, word) in enumerate(places):
-            cells = [f"{column[row]:.6g}" for column in numbers.values()]
-            spelling = "" if word.spelling is None else f"{word.spelling:.6g}"
-            writer.writerow([sentence, place, word.word, int(word.is_unknown), spelling, *cells])
+    rows = []
+    places = zip(words.sentence.tolist(), words.position.tolist(), words.words, strict=True)
+    for row, (sentence, place, word) in enumerate(places):
+        cells = [f"{column[row]:.6g}" for column in numbers.values()]
+        spelling = "" if word.spelling is None else f"{word.spelling:.6g}"
+        rows.append([sentence, place, word.word, int(word.is_unknown), spelling, *cells])
+    write_table(output, ["sentence", "position", "word", "is_unknown", "spelling", *numbers], rows)

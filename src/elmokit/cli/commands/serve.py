@@ -10,7 +10,6 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
-from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.web.startup import ServerSettings
 
@@ -77,7 +76,6 @@ def serve(
         timeout: Seconds after which a request gets status 503.
         json: Print URL and name of the model as one JSON object.
     """
-    choose_threads(threads)
     try:
         from elmokit.web.api.routes import Service
         from elmokit.web.server import Server

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json, stdout_is_utf8
-from elmokit.cli.threads import choose_threads
+from elmokit.cli.output import check_output, emit_json, stdout_is_utf8
 from elmokit.errors import InputError
 from elmokit.wording import counted
 
@@ -65,17 +64,13 @@ def surprisal(
     from elmokit.evaluation.text_scorer import open_scorer
     from elmokit.evaluation.text_tables import SUFFIXES, TableText
     from elmokit.evaluation.typed_words import TypedLines
-    from elmokit.files.atomic import check_target
     from elmokit.files.sources import find_files, plain_suffix
 
     if output is not None:
         files.check_format(output)
-        check_target(output, inputs=find_files(text) if text else (), overwrite=overwrite)
-    elif overwrite:
-        raise InputError("--overwrite is for -o: nothing is written without it.")
+    check_output(output, inputs=find_files(text) if text else (), overwrite=overwrite)
     if words == "typed" and top:
         raise InputError("--top is for tokens: a typed word may have several. Leave it out.")
-    choose_threads(threads)
     read, table = ReadReport(), None
     is_table = bool(text) and all(plain_suffix(path) in SUFFIXES for path in text or ())
     if is_table and not (text_field or "").isdecimal():

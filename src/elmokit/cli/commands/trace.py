@@ -6,7 +6,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
-from elmokit.errors import InputError, as_input_error
+from elmokit.errors import as_input_error
 
 if TYPE_CHECKING:
     from elmokit.inspection.trace import WordTrace
@@ -41,20 +41,12 @@ def trace(
 
     loaded = read_bilm(model)
     with as_input_error():
-        found = trace_word(loaded, sentence, word=word, weights=_numbers(weights), gamma=gamma)
+        numbers = None if weights is None else [float(part) for part in weights.split(",")]
+        found = trace_word(loaded, sentence, word=word, weights=numbers, gamma=gamma)
     if json:
         emit_json({**found.as_dict(), "metadata": loaded.metadata()})
         return
     _print(found)
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    try:
-        return None if text is None else [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise InputError(
-            f"`--weights` must be numbers between commas, such as 0.2,0.5,0.3, got {text!r}."
-        ) from error
 
 
 def _print(found: "WordTrace") -> None:

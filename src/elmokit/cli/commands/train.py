@@ -8,7 +8,6 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import TaskListeners, progress_bar
-from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.tasks.registry import TASKS
 
@@ -63,8 +62,7 @@ def train(
     """
     from elmokit.tasks.runs.train_task import train_task
 
-    choose_threads(threads)
-    settings = [*(set_ or []), *options.columns_settings(columns)]
+    settings = [*(set_ or []), *options.as_settings(_columns(columns))]
     config = _config(task, embeddings, epochs=epochs, seed=seed, overrides=settings)
     train_path, dev_path = _splits(task, data, train, dev)
     with progress_bar("layers") as update:
@@ -76,6 +74,11 @@ def train(
             on_layers=lambda done, total: update(done, total=total, description="layers"),
         )  # fmt: skip
     _print(result, test, json=json)
+
+
+def _columns(text: str | None) -> dict[str, int | None]:
+    columns = options.columns_of(text)
+    return {} if columns is None else {"columns.word": columns.word, "columns.tag": columns.tag}
 
 
 def _config(

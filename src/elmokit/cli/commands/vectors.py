@@ -8,7 +8,6 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import duration, emit_json
 from elmokit.cli.progress import progress_bar
-from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.wording import counted
 
@@ -139,7 +138,6 @@ def distil(
     """
     from elmokit.embed.distil import distil as make
 
-    choose_threads(threads)
     with progress_bar("embedding") as update:
         report = make(
             model, corpus, output, layers=options.layers_of(layers), state=state,

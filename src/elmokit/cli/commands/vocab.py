@@ -55,19 +55,16 @@ def vocab(
         normalization: Text normalization, as in the model: plain-1, NFC or none.
     """
     refuse({
-        "vocab needs exactly one of -o FILE (count CORPUS, write the vocabulary) and --check FILE "
-        "(check that vocabulary).": (output is None) == (check is None),
-        "--max-size, --min-count and --overwrite are for writing a vocabulary, not --check.": (
-            check is not None and (overwrite or max_size is not None or min_count is not None)
+        "vocab needs either -o FILE and a CORPUS to count, or --check FILE.": (
+            (output is None) == (check is None) or not (check or corpus)
+        ),
+        "--max-size, --min-count and --overwrite are for -o, --max-characters for --check.": (
+            max_characters is not None
+            if check is None
+            else overwrite or max_size is not None or min_count is not None
         ),
         f"{output}: the vocabulary is written as plain text. Leave the suffix out.": (
             output is not None and output.suffix.lower() in COMPRESSIONS
-        ),
-        "--max-characters is for --check: a vocabulary has words of any length.": (
-            check is None and max_characters is not None
-        ),
-        "vocab needs a CORPUS to count: one or more files or folders of text.": (
-            check is None and not corpus
         ),
     })  # fmt: skip
     from elmokit.corpus.readers import ReadReport, read_text_lines
@@ -147,8 +144,16 @@ def _print(report: "VocabReport") -> None:
         f"cut            {counted(report.num_truncated, 'word')} longer than {report.max_bytes} "
         f"bytes{_examples(report.truncated)}"
     )
-    if report.corpus is not None:
-        _print_fit(report.corpus)
+    if (fit := report.corpus) is not None:
+        unseen = counted(fit.num_unseen, "word")
+        typer.echo(f"corpus         {_sizes(fit)}")
+        typer.echo(f"coverage       {fit.coverage:.2%}; {unseen} not in the corpus")
+        typer.echo(f"order          rank correlation with the counts {fit.rank_correlation:.2f}")
+        share = fit.num_truncated / max(fit.num_words, 1)
+        examples = _examples(word for word, _ in fit.frequent_truncated)
+        typer.echo(f"cut            {share:.3%} of the words{examples}")
+        unknown = " ".join(f"{word} ({count})" for word, count in fit.frequent_unknown)
+        typer.echo(f"unknown        {unknown or '-'}")
     for message in report.errors:
         typer.echo(f"ERROR          {message}")
     for message in report.warnings:
@@ -161,19 +166,6 @@ def _sizes(corpus: "BuiltVocab | CorpusFit") -> str:
     return f"{counted(corpus.num_words, 'word')} in {counted(corpus.num_sentences, 'sentence')}"
 
 
-def _print_fit(fit: "CorpusFit") -> None:
-    typer.echo(f"corpus         {_sizes(fit)}")
-    typer.echo(
-        f"coverage       {fit.coverage:.2%}; {counted(fit.num_unseen, 'word')} not in the corpus"
-    )
-    typer.echo(f"order          rank correlation with the counts {fit.rank_correlation:.2f}")
-    share = fit.num_truncated / max(fit.num_words, 1)
-    typer.echo(
-        f"cut            {share:.3%} of the words"
-        f"{_examples([word for word, _ in fit.frequent_truncated])}"
-    )
-    typer.echo(f"unknown        {' '.join(f'{w} ({n})' for w, n in fit.frequent_unknown) or '-'}")
-
-
-def _examples(words: "tuple[str, ...] | list[str]") -> str:
-    return f": {' '.join(words[:3])}" if words else ""
+def _examples(words: Iterable[str]) -> str:
+    examples = " ".join(list(words)[:3])
+    return examples and f": {examples}"

@@ -116,17 +116,23 @@ class ArrayReader:
     names: list[str] | None
     opened: ExitStack
 
+    def _find_sentences(
+        self, names: list[str], lines: str | None, is_vectors: Callable[[str], bool]
+    ) -> None:
+        """Set ``indices`` and ``names``; ``lines`` is JSON of `LINES_KEY`, if the file has it."""
+        if lines is None:
+            self.indices, self.names = sentence_names(names, is_vectors)
+        else:
+            self.indices, self.names = names_of_lines(lines, names)
+
     def sentence(self, name: str) -> Sentence:
-        """Return the sentence with a name."""
         raise NotImplementedError
 
     def read(self, position: int) -> Sentence:
-        """Return the sentence at a position among those of the file."""
         return self.sentence(self.names[position] if self.names else str(self.indices[position]))
 
     def __iter__(self) -> Iterator[Sentence]:
         return map(self.read, range(len(self.indices)))
 
     def close(self) -> None:
-        """Close the file."""
         self.opened.close()

@@ -21,8 +21,6 @@ from elmokit.embed.formats.block import (
     Block,
     Sentence,
     check_key,
-    names_of_lines,
-    sentence_names,
     tokens_from_json,
 )
 from elmokit.errors import FormatError
@@ -41,15 +39,10 @@ class Writer:
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         reserve(path, num_bytes)  # the library may crash on a full disk
         self.file = h5py.File(path, "w", locking=False)
-        cache = self.file.id.get_mdc_config()  # metadata cache: at most 2 MB, not 32
-        cache.set_initial_size = True
-        cache.initial_size, cache.min_size, cache.max_size = 2**20, 2**20, 2**21
-        self.file.id.set_mdc_config(cache)
         self.file.attrs[METADATA_KEY] = json.dumps(metadata)
         self._lines: dict[str, int] = {}
 
     def write(self, block: Block) -> None:
-        """Append sentences."""
         self._lines |= block.lines_of_keys()
         for key, tokens, vectors in block.rows():
             if block.keys is not None:
@@ -63,12 +56,10 @@ class Writer:
                 dataset.attrs.create(name, np.array(piece, dtype=kind))
 
     def add_text(self, name: str, text: str) -> None:
-        """Write a dataset of one text."""
         dataset = self.file.create_dataset(name, (1,), dtype=h5py.string_dtype("utf-8"))
         dataset[0] = text
 
     def close(self) -> None:
-        """Finish the file."""
         if self._lines:
             self.add_text(LINES_KEY, json.dumps(self._lines))
         self.file.close()
@@ -85,14 +76,12 @@ class AllenNLPWriter(Writer):
         self._index_of: dict[str, str] = {}
 
     def write(self, block: Block) -> None:
-        """Append sentences."""
         super().write(block)
         for index, text in zip(block.indices, block.texts, strict=True):
             if text is not None:
                 self._index_of[text.strip()] = str(index)
 
     def close(self) -> None:
-        """Write the index of the lines and finish the file."""
         self.add_text(TEXTS_KEY, json.dumps(self._index_of))
         super().close()
 
@@ -103,18 +92,11 @@ class Reader(ArrayReader):
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_hdf5(path))
-            tables = (TEXTS_KEY, LINES_KEY)
-            datasets = [name for name in self._file.names() if name not in tables]
-            lines = self._file.text(LINES_KEY)
-            self.indices, self.names = (
-                sentence_names(datasets, self._is_vectors)
-                if lines is None
-                else names_of_lines(lines, datasets)
-            )
+            names = [name for name in self._file.names() if name not in (TEXTS_KEY, LINES_KEY)]
+            self._find_sentences(names, self._file.text(LINES_KEY), self._is_vectors)
             self.opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:
-        """Return the sentence with a name."""
         if (dataset := self._file.dataset(name)) is None:
             raise ValueError(f"`{name}` is a group (HDF5 makes groups of names with `/`)")
         return self._tokens(dataset), self._file.read(dataset)
@@ -140,7 +122,6 @@ def _attribute(number: int) -> str:
 
 
 def read_metadata(path: Path) -> str:
-    """Return the metadata as JSON."""
     with open_hdf5(path) as file:
         text = file.text_attribute(METADATA_KEY)
     if text is None:

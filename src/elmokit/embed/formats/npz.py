@@ -20,8 +20,6 @@ from elmokit.embed.formats.block import (
     Block,
     Sentence,
     check_key,
-    names_of_lines,
-    sentence_names,
     tokens_from_json,
 )
 from elmokit.files.arrays import open_archive
@@ -37,7 +35,6 @@ class Writer:
         self._lines: dict[str, int] = {}
 
     def write(self, block: Block) -> None:
-        """Append sentences."""
         self._lines |= block.lines_of_keys()
         for key, tokens, vectors in block.rows():
             if block.keys is not None:
@@ -47,7 +44,6 @@ class Writer:
                 self._add(_tokens_name(key), np.array(tokens.decode()))
 
     def close(self) -> None:
-        """Finish the file."""
         if self._lines:
             self._add(LINES_KEY, np.array(json.dumps(self._lines)))
         self._file.close()
@@ -68,15 +64,12 @@ class Reader(ArrayReader):
             words = _tokens_name("")
             others = (METADATA_KEY, LINES_KEY)
             arrays = [n for n in self._file if n not in others and not n.startswith(words)]
-            self.indices, self.names = (
-                names_of_lines(self._file[LINES_KEY].item(), arrays)
-                if LINES_KEY in self._file and METADATA_KEY in self._file
-                else sentence_names(arrays, self._is_vectors)
-            )
+            is_ours = LINES_KEY in self._file and METADATA_KEY in self._file
+            lines = self._file[LINES_KEY].item() if is_ours else None
+            self._find_sentences(arrays, lines, self._is_vectors)
             self.opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:
-        """Return the sentence with a name."""
         words = _tokens_name(name)
         tokens = tokens_from_json(self._file[words].item()) if words in self._file else None
         return tokens, self._file[name]
@@ -90,6 +83,5 @@ def _tokens_name(name: int | str) -> str:
 
 
 def read_metadata(path: Path) -> str:
-    """Return the metadata as JSON."""
     with open_archive(path, advice="") as file:
         return str(file[METADATA_KEY].item())

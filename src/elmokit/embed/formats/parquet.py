@@ -44,7 +44,6 @@ def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
 
 
 def record_batch(block: Block, schema: pa.Schema) -> pa.RecordBatch:
-    """Return sentences as rows."""
     tokens = [
         None if words is None else [word.encode("utf-8", "replace") for word in words]
         for words in block.tokens
@@ -80,12 +79,10 @@ class Writer:
         )
 
     def write(self, block: Block) -> None:
-        """Append sentences as one row group."""
         if block.indices:
             self._writer.write_batch(record_batch(block, self._schema))
 
     def close(self) -> None:
-        """Finish the file."""
         self._writer.close()
 
 
@@ -139,7 +136,6 @@ class Reader:
         check_growth(self._path, self._num_bytes, self._path.stat().st_size)
 
     def read(self, position: int) -> Sentence:
-        """Return the sentence at a position among those of the file."""
         number = int(np.searchsorted(self._ends, position, side="right"))
         if self._group is None or self._group[0] != number:
             self._group = None  # before the next one is read
@@ -167,7 +163,6 @@ class Reader:
             yield sentence, layers[0] if len(layers) == 1 else np.stack(layers)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
@@ -179,5 +174,4 @@ def _array(words: Any) -> np.ndarray:
 
 
 def read_metadata(path: Path) -> str:
-    """Return the metadata as JSON."""
     return parquet.read_schema(path).metadata[METADATA_KEY.encode()].decode()

@@ -74,22 +74,17 @@ FORMATS = (
 
 def suffixes(name: str | None = None) -> list[str]:
     """Return the suffixes of a format, by default of all."""
-    found = (one.suffixes for one in FORMATS if name in (None, one.name))
-    return list(dict.fromkeys(suffix for these in found for suffix in these))
+    formats = [one for one in FORMATS if name in (None, one.name)]
+    return list(dict.fromkeys(suffix for one in formats for suffix in one.suffixes))
 
 
 def format_names() -> list[str]:
-    """Return the names of all formats."""
     return list(dict.fromkeys(one.name for one in FORMATS))
 
 
 def describe_formats() -> str:
     """Return every format with its suffixes, for help texts."""
-    files = {name: [one for one in FORMATS if one.name == name] for name in format_names()}
-    return "; ".join(
-        f"{name}: " + ", ".join(f"{'/'.join(one.suffixes)} ({one.help})" for one in its_files)
-        for name, its_files in files.items()
-    )
+    return "; ".join(f"{one.name}: {'/'.join(one.suffixes)} ({one.help})" for one in FORMATS)
 
 
 def find_format(path: Path, name: str) -> OutputFormat:
@@ -99,12 +94,9 @@ def find_format(path: Path, name: str) -> OutputFormat:
     for one in FORMATS:
         if one.name == name and path.suffix.lower() in one.suffixes:
             return one
-    if path.suffix.lower() not in suffixes():
-        raise InputError(
-            f"The output must end in one of {', '.join(suffixes())}, got {path.name!r}."
-        )
     raise InputError(
-        f"Format {name!r} is written to {' or '.join(suffixes(name))} only, got {path.name!r}."
+        f"A file of the format {name!r} must end in {' or '.join(suffixes(name))}, got "
+        f"{path.name!r}."
     )
 
 

@@ -43,6 +43,15 @@ class TaggedSentence:
     """As it was written, if that is known."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaggedCharacters(TaggedSentence):
+    """A text in tokens of a tokenizer, with tags of tokens and of characters, both IOB2."""
+
+    offsets: Offsets
+    """Of the tokens, in characters of the text."""
+    character_tags: tuple[str, ...]
+
+
 def is_comment(line: str) -> bool:
     """Tell whether a line before a sentence may be a comment: ``#`` or ``##`` and a space."""
     return re.match(r"#+(\s|$)", line) is not None
@@ -72,29 +81,79 @@ def read_columns(
     """Yield the sentences of a file, by default with words in the first column, tags in the last.
 
     ``# ...`` is a comment before a sentence, but not inside one, unless it has as many columns as
-    other rows and ends with a tag. Sentences with an empty token are skipped.
-
-    Tags of any scheme become IOB2 (`to_iob2`). ``spaces="drop"`` leaves out rows for spaces between
-    words (a token of spaces, or ``_`` in every column but the tag); if a chunk began there, it
-    begins at the next word.
+    other rows and ends with a tag. Sentences with an empty token are skipped. Tags of any scheme
+    become IOB2. ``spaces="drop"`` leaves out rows for spaces between words (a token of spaces, or
+    ``_`` in every column but the tag); if a chunk began there, it begins at the next word.
     """
+    wanted = columns or Columns()
+    return read_examples(path, lambda path, report: _read_columns(path, wanted, spaces, report))
 
-    def sentences(path: Path, report: ExampleReport) -> Iterator[TaggedSentence]:
-        reader = _ColumnReader(path, columns or Columns())
-        for rows in reader.rows():
-            location = rows[0].location
-            if spaces == "drop":
-                rows = [row for row in rows if not reader.is_space(row)]
-            words = [row.fields[reader.word] for row in rows]
-            if words and all(words):
-                tags = [row.fields[reader.tag] for row in rows]
-                tags = to_iob2(tags, [row.location for row in rows], report)
-                yield TaggedSentence(tokens=tuple(words), tags=tuple(tags), location=location)
-            else:
-                report.skip("empty_token" if words else "empty_sentence", location)
-        reader.check_contents()
 
-    return read_examples(path, sentences)
+def _read_columns(
+    path: Path, columns: Columns, spaces: str, report: ExampleReport
+) -> Iterator[TaggedSentence]:
+    # Marks of documents stand between sentences, in old files without a blank line.
+    blocks = [
+        [row for row in block if not row.fields[0].startswith(DOCUMENT_MARK)]
+        for block in read_blocks(path)
+    ]
+    first = next((row for rows in blocks for row in rows if not is_comment(row.fields[0])), None)
+    if first is None:
+        return
+    width, word = len(first.fields), columns.word - 1
+    tag = width - 1 if columns.tag is None else columns.tag - 1
+
+    def is_note(row: Row) -> bool:  # not the word "#", which has a tag and as many columns
+        is_row = len(row.fields) == width > max(1, tag) and _TAG.fullmatch(row.fields[tag])
+        return is_comment(row.fields[0]) and not is_row
+
+    def is_space(row: Row) -> bool:
+        others = row.fields[:tag] + row.fields[tag + 1 :]
+        return row.fields[word].isspace() or (len(others) > 1 and set(others) == {"_"})
+
+    sentences = [list(itertools.dropwhile(is_note, rows)) for rows in blocks]
+    _check_rows([row for rows in sentences for row in rows], first, columns, word, tag)
+    for rows in filter(None, sentences):
+        location = rows[0].location
+        if spaces == "drop":
+            rows = [row for row in rows if not is_space(row)]
+        words = [row.fields[word] for row in rows]
+        if words and all(words):
+            tags = [row.fields[tag] for row in rows]
+            tags = to_iob2(tags, [row.location for row in rows], report)
+            yield TaggedSentence(tokens=tuple(words), tags=tuple(tags), location=location)
+        else:
+            report.skip("empty_token" if words else "empty_sentence", location)
+
+
+def _check_rows(rows: list[Row], first: Row, columns: Columns, word: int, tag: int) -> None:
+    """Refuse rows of other columns, words that only count, and a guess between columns of tags."""
+    width = len(first.fields)
+    for row in rows:
+        if len(row.fields) != width or width == 1:
+            raise row.location.error(
+                f"the row {shown(row.fields)} must have the {max(2, width)} columns of the "
+                "first row, a word and its tag among them, separated by tabs, or all by spaces."
+            )
+    if max(word, tag) >= width or word == tag:
+        raise first.location.error(f"{width} columns, but {columns} (--columns).")
+    types = {
+        at: {row.fields[at][2:] for row in rows} - {""}
+        for at in range(width)
+        if at != word and all(_TAG.fullmatch(row.fields[at]) for row in rows)
+    }
+    rivals = [at for at in types if types[at] & types[max(types)]]
+    # With the wrong columns a model would learn to tag numbers, or inner spans, without a sign.
+    if len(rows) > 1 and all(_INDEX.fullmatch(row.fields[word]) for row in rows):
+        fault = f"column {word + 1} has no words, only numbers"
+    elif columns.tag is None and len(rivals) > 1:
+        fault = f"columns {' and '.join(str(at + 1) for at in rivals)} have tags of the same types"
+    else:
+        return
+    raise first.location.error(
+        f"{fault}. The row is {shown(first.fields)}. Name the columns with the words and with the "
+        "tags to read, counted from 1, such as --columns word=2,tag=3."
+    )
 
 
 def to_iob2(tags: Sequence[str], locations: Iterable[Location], report: ExampleReport) -> list[str]:
@@ -112,100 +171,6 @@ def to_iob2(tags: Sequence[str], locations: Iterable[Location], report: ExampleR
     pairs = zip(tags, legal, strict=True)
     report.repaired["chunk_begins_with_I"] += sum(a[0] == "I" and b[0] == "B" for a, b in pairs)
     return legal
-
-
-class _ColumnReader:
-    """Reads rows of a word and a tag, and remembers what the columns hold."""
-
-    def __init__(self, path: Path, columns: Columns) -> None:
-        self.path, self.columns = path, columns
-        self.word = columns.word - 1
-        self.tag = -1 if columns.tag is None else columns.tag - 1
-        self._first: Row | None = None
-        self._types: dict[int, set[str]] = {}  # of spans, by the columns with tags alone
-        self._num_rows, self._only_numbers = 0, True
-
-    def rows(self) -> Iterator[list[Row]]:
-        """Yield the rows of each sentence, without marks of documents and comments before it."""
-        for block in read_blocks(self.path):
-            # Marks of documents stand between sentences, in old files without a blank line.
-            rows = [row for row in block if not row.fields[0].startswith(DOCUMENT_MARK)]
-            self._first = self._first or next(
-                (row for row in rows if not is_comment(row.fields[0])), None
-            )
-            if self._first is None:
-                continue
-            rows = list(itertools.dropwhile(self._is_comment, rows))
-            for row in rows:
-                self._check_row(row, self._first)
-            if rows:
-                self._note(rows)
-                yield rows
-
-    def _is_comment(self, row: Row) -> bool:
-        """Tell a comment from a row of the word ``#``, which has a tag and as many columns."""
-        assert self._first is not None
-        is_row = len(row.fields) == len(self._first.fields) > max(1, self.tag)
-        return is_comment(row.fields[0]) and not (is_row and _TAG.fullmatch(row.fields[self.tag]))
-
-    def _check_row(self, row: Row, first: Row) -> None:
-        num_columns = len(first.fields)
-        if len(row.fields) != num_columns or num_columns == 1:
-            raise row.location.error(
-                f"the row {shown(row.fields)} must have the {max(2, num_columns)} columns of the "
-                "first row, a word and its tag among them, separated by tabs, or all by spaces."
-            )
-        if max(self.word, self.tag) >= num_columns or self.word == self.tag % num_columns:
-            raise row.location.error(f"{num_columns} columns, but {self.columns} (--columns).")
-
-    def is_space(self, row: Row) -> bool:
-        """Tell a row for spaces between words."""
-        others = row.fields.copy()
-        del others[self.tag]
-        return row.fields[self.word].isspace() or (len(others) > 1 and set(others) == {"_"})
-
-    def _note(self, rows: list[Row]) -> None:
-        if not self._num_rows:
-            self._types = {at: set() for at in range(len(rows[0].fields)) if at != self.word}
-        for at in list(self._types):
-            tags = [row.fields[at] for row in rows]
-            if all(map(_TAG.fullmatch, tags)):
-                self._types[at].update(tag[2:] for tag in tags if tag != "O")
-            else:
-                del self._types[at]
-        self._num_rows += len(rows)
-        words = (row.fields[self.word] for row in rows)
-        self._only_numbers = self._only_numbers and all(map(_INDEX.fullmatch, words))
-
-    def check_contents(self) -> None:
-        """Refuse words that only count, and a guess between columns with tags of the same types."""
-        # With the wrong columns a model would learn to tag numbers, or inner spans, without a sign.
-        tags = list(self._types)
-        rivals = [at for at in tags if self._types[at] & self._types[tags[-1]]]
-        if self._only_numbers and self._num_rows > 1:
-            fault = f"column {self.word + 1} has no words, only numbers"
-        elif self.columns.tag is None and len(rivals) > 1:
-            numbers = " and ".join(str(at + 1) for at in rivals)
-            fault = f"columns {numbers} have tags with the same types"
-        else:
-            return
-        assert self._first is not None
-        raise self._first.location.error(
-            f"{fault}. The row is {shown(self._first.fields)}. Name the columns with the words and "
-            "with the tags to read, counted from 1, such as --columns word=2,tag=3."
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaggedCharacters(TaggedSentence):
-    """A text in tokens of a tokenizer, with tags of tokens and of characters, both IOB2.
-
-    Tokens are tagged where they hold a character of a span, so their spans may be longer.
-    """
-
-    offsets: Offsets
-    """Of the tokens, in characters of the text."""
-    character_tags: tuple[str, ...]
 
 
 def read_characters(
@@ -255,10 +220,7 @@ def spans_of_tokens(spans: list[Span], offsets: Offsets) -> list[Span]:
 
 
 def spans_of_characters(spans: list[Span], offsets: Offsets) -> list[Span]:
-    """Return the characters of each span of tokens.
-
-    Of spans that share characters, the first one has them.
-    """
+    """Return the characters of each span of tokens; shared ones belong to the first."""
     result: list[Span] = []
     for kind, start, end in spans:
         first, last = offsets[start][0], offsets[end - 1][1]

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Literal
 
 from elmokit.files.atomic import StrPath
@@ -50,13 +49,12 @@ def is_comment(line: str) -> bool:
 def _read(
     path: StrPath, pairs_of: Callable[[Row], list[tuple[str, str]]]
 ) -> Iterator[TaggedSentence]:
-    def sentences(path: Path) -> Iterator[TaggedSentence]:
-        for block in read_blocks(path, is_comment):
-            rows = _words(block)
-            tokens, tags = zip(*chain.from_iterable(map(pairs_of, rows)), strict=True)
-            yield TaggedSentence(tokens=tokens, tags=tags, location=rows[0].location)
+    def sentence(block: list[Row]) -> TaggedSentence:
+        rows = _words(block)
+        tokens, tags = zip(*chain.from_iterable(map(pairs_of, rows)), strict=True)
+        return TaggedSentence(tokens=tokens, tags=tags, location=rows[0].location)
 
-    return read_examples(path, lambda path, _: sentences(path))
+    return read_examples(path, lambda path, _: map(sentence, read_blocks(path, is_comment)))
 
 
 def _words(block: list[Row]) -> list[Row]:
@@ -90,9 +88,10 @@ def _tag(row: Row, column: ConlluColumn) -> str:
 
 def _morphemes(row: Row) -> list[tuple[str, str]]:
     word, joined, joined_tags = (row.fields[at] for at in (_WORD, 2, 4))
-    morphemes, tags = _divide(joined), _divide(joined_tags)
-    if joined == "+":  # its tag may be incomplete: "+SW"
-        tags = [tag for tag in tags if tag]
+    tags = [joined_tags] if joined_tags == "+" else joined_tags.split("+")
+    morphemes = joined.split("+")
+    if joined == "+":  # a word by itself, whose tag may be incomplete: "+SW"
+        morphemes, tags = [joined], [tag for tag in tags if tag]
     elif len(tags) == 1:  # a word that contains a plus sign
         morphemes = [joined]
     is_missing = joined == "_" != word or joined_tags == "_"
@@ -103,7 +102,3 @@ def _morphemes(row: Row) -> list[tuple[str, str]]:
             "file by words (units=words)."
         )
     return list(zip(morphemes, tags, strict=True))
-
-
-def _divide(joined: str) -> list[str]:
-    return [joined] if joined == "+" else joined.split("+")

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 
 from pydantic import StrictInt, StrictStr
@@ -23,8 +22,8 @@ NO_AGREEMENT = ("", "-")
 MAX_TEXT_WORDS = 10_000
 """Of a text; attention over that many takes 400 MB for each of several tensors."""
 
+# The beginning of a node of a tree with its label, its end, or a word.
 _TREE_PIECE = re.compile(r" *(?:\((?P<label>[0-4])(?= )|(?P<close>\))|(?P<word>[^() ]+)) *")
-"""Of a sentiment tree: the beginning of a node with its label, its end, or a word."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +33,6 @@ class LabeledTexts:
     texts: tuple[str, ...]
     """As they were written; the words of a tree joined by spaces."""
     sentences: tuple[tuple[str, ...], ...]
-    """The words of each."""
     label: str
 
 
@@ -55,20 +53,18 @@ def read_labeled_texts(
     label: Sequence[str] = ("label",),
     missing: Collection[str] = ("",),
 ) -> Iterator[LabeledTexts]:
-    """Yield the records of a JSON-lines, TSV or CSV file (by name), plain or compressed.
+    """Yield the records of a JSON-lines, TSV or CSV file.
 
-    A record with a blank text is skipped as a fault; one whose label is ``missing`` is skipped and
-    counted, but not as a fault. ``texts`` has the possible names of the field of each text, and
-    ``label`` those of the label's; the first that exists is used.
+    ``texts`` has the possible names of the field of each text, ``label`` those of the label's; the
+    first that exists is used. A record with a blank text is skipped as a fault; one whose label is
+    ``missing`` is not a fault.
     """
 
     def examples(path: Path, report: ExampleReport) -> Iterator[LabeledTexts]:
-        records = read_records(path)
-        # The first record decides the names; the file is read once, as it may be a pipe.
-        first = list(islice(records, 1))
-        names = [first_named(iter(first), possible) for possible in (*texts, label)]
-        for record in chain(first, records):
-            written = tuple(record.text(name) for name in names[:-1])
+        names: list[str] = []
+        for record in read_records(path):
+            names = names or [first_named(iter([record]), each) for each in (*texts, label)]
+            written = tuple(map(record.text, names[:-1]))
             value = record.value(names[-1], StrictStr | StrictInt | None)
             class_label = "" if value is None else str(value).strip()
             if class_label in missing:
@@ -91,13 +87,14 @@ def read_sentiment_trees(
     r"""Yield sentences of a file with one tree per line, ``(3 (2 It) (4 shines))``, and phrases.
 
     Treebank escapes are undone: ``-LRB-`` becomes a bracket, ``\/`` a slash. With
-    ``min_phrase_tokens``, every occurrence of a phrase of at least that length follows its sentence
-    (the paper trains on 4 and more); sentences come whatever their length.
+    ``min_phrase_tokens``, every occurrence of a phrase of at least that length follows its
+    sentence, which comes whatever its length.
     """
 
     def examples(path: Path) -> Iterator[LabeledTexts]:
-        lines = ((number, line) for number, line in numbered_lines(path) if line.strip(" "))
-        for number, line in lines:
+        for number, line in numbered_lines(path):
+            if not line.strip(" "):
+                continue
             tokens, nodes = _parse_tree(line, Location(path=path, line=number))
             for index, (label, start, end) in enumerate(nodes):
                 is_long = min_phrase_tokens is not None and end - start >= min_phrase_tokens
@@ -109,33 +106,29 @@ def read_sentiment_trees(
 
 
 def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[str, int, int]]]:
-    """Return the words and ``(label, start, end)`` of each node, the root first.
-
-    Not recursive: a tree may be as deep as its text is long.
-    """
+    """Return the words and ``(label, start, end)`` of each node, the root first."""
+    # Not recursive: a tree may be as deep as its text is long.
     tokens: list[str] = []
     nodes: list[tuple[str, int, int]] = []
     open_nodes: list[int] = []
-    at, is_legal = 0, True
-    while at < len(line) and is_legal:
-        match = _TREE_PIECE.match(line, at)
-        is_legal = match is not None and bool(open_nodes) != (not nodes)
-        if match is None or not is_legal:
+    at = 0
+    while at < len(line) and (match := _TREE_PIECE.match(line, at)):
+        # Outside of a node nothing but the first bracket is allowed: one tree per line.
+        if not open_nodes and (nodes or not match["label"]):
             break
         at = match.end()
         if match["label"]:
             open_nodes.append(len(nodes))
             nodes.append((match["label"], len(tokens), len(tokens)))
-        elif match["close"] and open_nodes:
+        elif match["close"]:
             label, start, _ = nodes[open_nodes[-1]]
-            is_legal = start < len(tokens)
+            if start == len(tokens):
+                break  # a node without words
             nodes[open_nodes.pop()] = (label, start, len(tokens))
-        elif open_nodes:
+        else:
             word = TREEBANK_BRACKETS.get(match["word"], match["word"])
             tokens.append(word.replace("\\/", "/").replace("\\*", "*"))
-        else:
-            is_legal = False
-    if not is_legal or open_nodes or not nodes:
+    if at < len(line) or open_nodes or not nodes:
         raise location.error(
             f"invalid sentiment tree at character {at}. Expected: one tree per line with labels 0 "
             "to 4, such as (3 (2 It) (4 shines))."

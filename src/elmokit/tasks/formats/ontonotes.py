@@ -34,10 +34,7 @@ class CorefDocument:
     part: int
     sentences: tuple[tuple[str, ...], ...]
     clusters: tuple[tuple[Span, ...], ...]
-    """Mentions ``(start, end)`` of each, in tokens of the document, end-exclusive.
-
-    Mentions are in text order, clusters in the order of their first mentions.
-    """
+    """Mentions ``[start, end)`` in tokens of the document, in text order; clusters by the first."""
     speakers: tuple[str | None, ...] | None = None
     """Of each token; None if the file names no speaker."""
     genre: str | None = None
@@ -47,7 +44,6 @@ class CorefDocument:
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """All words of the document."""
         return tuple(token for sentence in self.sentences for token in sentence)
 
 
@@ -134,20 +130,14 @@ class _Draft:
         for cluster, opened in self.open_mentions.items():
             for _, location in opened:
                 raise location.error(
-                    f"the mention of cluster {cluster} that begins here is never closed in "
-                    f"document {self.name!r}."
+                    f"a mention of cluster {cluster} is never closed in document {self.name!r}."
                 )
-        clusters = sorted(tuple(sorted(mentions)) for mentions in self.mentions.values())
+        name_parts = re.split("/" if "/" in self.name else "_", self.name)
+        is_gum = name_parts[0] == "GUM" and len(name_parts) > 2
         return CorefDocument(
-            name=self.name, part=self.part, genre=_genre(self.name),
+            name=self.name, part=self.part,
+            genre=name_parts[0] if "/" in self.name else name_parts[1] if is_gum else None,
             sentences=tuple(tuple(words) for words in self.sentences if words),
-            clusters=tuple(clusters),
+            clusters=tuple(sorted(tuple(sorted(each)) for each in self.mentions.values())),
             speakers=tuple(self.speakers) if any(self.speakers) else None,
         )  # fmt: skip
-
-
-def _genre(name: str) -> str | None:
-    if "/" in name:
-        return name.split("/")[0]
-    parts = name.split("_")
-    return parts[1] if parts[0] == "GUM" and len(parts) > 2 else None

@@ -16,9 +16,7 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record, read_records
 
 
-class Predicate(BaseModel):
-    """A word, and the roles of all words for it."""
-
+class _Predicate(BaseModel):
     index: int
     tags: tuple[str, ...] = ()
 
@@ -28,19 +26,7 @@ class AnnotatedSentence(BaseModel):
 
     tokens: tuple[str, ...]
     pos: tuple[str, ...] = ()
-    predicates: list[Predicate]
-
-    @classmethod
-    def of(cls, record: Record) -> "AnnotatedSentence":
-        """Return a record as a sentence, whose predicates are words of it."""
-        sentence = record.as_model(cls)
-        for number, predicate in enumerate(sentence.predicates):
-            if not 0 <= predicate.index < len(sentence.tokens):
-                raise replace(record.location, part=f"predicates[{number}]").error(
-                    f"index {predicate.index} is outside the sentence of {len(sentence.tokens)} "
-                    "tokens."
-                )
-        return sentence
+    predicates: list[_Predicate]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +42,17 @@ class PredicateRoles:
     """As it was written, with its marks, if that is known."""
 
 
+def read_sentence(record: Record) -> AnnotatedSentence:
+    """Return a record as a sentence, whose predicates are words of it."""
+    sentence = record.as_model(AnnotatedSentence)
+    for number, predicate in enumerate(sentence.predicates):
+        if not 0 <= predicate.index < len(sentence.tokens):
+            raise replace(record.location, part=f"predicates[{number}]").error(
+                f"index {predicate.index} is outside the sentence of {len(sentence.tokens)} tokens."
+            )
+    return sentence
+
+
 def read_propbank(path: StrPath) -> Iterator[PredicateRoles]:
     """Yield one example for each predicate; sentences with an empty token are skipped."""
     return read_examples(path, _read)
@@ -63,7 +60,7 @@ def read_propbank(path: StrPath) -> Iterator[PredicateRoles]:
 
 def _read(path: Path, report: ExampleReport) -> Iterator[PredicateRoles]:
     for record in read_records(path):
-        sentence = AnnotatedSentence.of(record)
+        sentence = read_sentence(record)
         tokens = sentence.tokens
         for number, predicate in enumerate(sentence.predicates):
             location, tags = replace(record.location, part=f"predicates[{number}]"), predicate.tags

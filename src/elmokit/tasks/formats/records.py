@@ -2,7 +2,7 @@
 
 The file name decides, apart from the suffix of a compression: ``.jsonl`` or ``.ndjson``, ``.csv``,
 otherwise TSV, unless the first line is a JSON object. In TSV a quotation mark is an ordinary
-character. Types are checked by pydantic, whose JSON parser also refuses half a character.
+character.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from elmokit.files.json_files import begins_json_list, is_json
+from elmokit.files.json_files import is_json
 from elmokit.files.lines import csv_rows, numbered_lines
 from elmokit.files.sources import file_kind, plain_suffix
 from elmokit.wording import Location, counted, shown
@@ -28,6 +28,7 @@ def _typed(kind: Any) -> Any:
 
 def parse_json(text: str, kind: Any, location: Location) -> Any:
     """Return a JSON value of a type, such as a pydantic model."""
+    # Unlike Python's own parser, that of pydantic refuses half a surrogate pair.
     with _naming(location):
         return _typed(kind).validate_json(text)
 
@@ -63,16 +64,9 @@ def read_records(path: Path) -> Iterator[Record]:
         rows = csv_rows(path, (line for _, line in numbered_lines(path)))
         return _with_header(path, (row for row in rows if any(map(str.strip, row[1]))))
     lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
-    first = next(lines, None)
-    if first is None:
-        return iter(())
-    lines = chain([first], lines)  # once through the file: it may be standard input or a pipe
-    if begins_json_list(first[1]):
-        raise Location(path=path, line=first[0]).error(
-            "a list in JSON, but each line must be an object of its own (JSON lines). Convert it: "
-            "jq -c '.[]' IN > OUT.jsonl."
-        )
-    if file_kind(path) == "jsonl" or is_json(first[1], dict):
+    number, first = next(lines, (1, ""))
+    lines = chain([(number, first)], lines)  # once through the file: it may be a pipe
+    if first and (file_kind(path) == "jsonl" or is_json(first, dict)):
         return (_from_json(line, Location(path=path, line=number)) for number, line in lines)
     return _with_header(path, ((number, line.split("\t")) for number, line in lines))
 

@@ -24,13 +24,11 @@ _INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SenseOccurrence:
-    """An annotated word or expression."""
+    """An annotated word or expression: tokens ``[start, end)`` of its sentence."""
 
     name: str
     start: int
-    """Index of its first token in the sentence."""
     end: int
-    """Exclusive."""
     lemma: str
     pos: str
     sense_keys: tuple[str, ...]
@@ -39,10 +37,9 @@ class SenseOccurrence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SenseSentence:
-    """A sentence with at least one annotated word."""
+    """A sentence with at least one annotated word; ``New York`` is several tokens."""
 
     tokens: tuple[str, ...]
-    """A multiword expression (``New York``) is several tokens."""
     occurrences: tuple[SenseOccurrence, ...]
     location: Location
     document: str
@@ -51,18 +48,17 @@ class SenseSentence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sense:
-    """One meaning of a lemma."""
+    """One meaning of a lemma; rank 1 is the most frequent."""
 
     lemma: str
     sense_key: str
     rank: int
-    """1 is the most frequent sense."""
     synset: str
     gloss: str
 
 
 class SenseInventory:
-    """The senses of each lemma, as `read_sense_inventory` reads them.
+    """The senses of each lemma and part of speech.
 
     Lookup ignores case and takes ``_`` for a space; senses of the exact spelling come before those
     of others (``march``, ``March``).
@@ -94,10 +90,13 @@ def read_senses(path: StrPath, keys_path: StrPath) -> Iterator[SenseSentence]:
         keys = _read_keys(keys_path)
         for document, element in _sentence_elements(path):
             location = Location(path=path, part=f"sentence {element.get('id', '?')}")
-            sentence = _read_sentence(element, document, location, keys, report)
-            if sentence is not None:
-                report.examples += len(sentence.occurrences) - 1
-                yield sentence
+            tokens, occurrences = _read_sentence(element, location, keys, report)
+            if occurrences:
+                report.examples += len(occurrences) - 1
+                yield SenseSentence(
+                    tokens=tuple(tokens), occurrences=tuple(occurrences), location=location,
+                    document=document,
+                )  # fmt: skip
 
     return read_examples(path, sentences)
 
@@ -119,15 +118,14 @@ def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
     keys: dict[str, tuple[str, ...]] = {}
     for number, line in numbered_lines(path):
         name, *joined = line.split() or [""]
-        if not name:
-            continue
         senses = tuple(key for several in joined for key in _separate(several))
-        if not senses or name in keys:
+        if name and (not senses or name in keys):
             what = "occurs twice" if senses else "has no sense key"
             raise Location(path=path, line=number).error(
                 f"the instance {shown(name)} {what}. Give one line for each: id key [key …]."
             )
-        keys[name] = senses
+        if name:
+            keys[name] = senses
     return keys
 
 
@@ -163,13 +161,9 @@ def _sentence_elements(path: Path) -> Iterator[tuple[str, Element]]:
 
 
 def _read_sentence(
-    sentence: Element,
-    document: str,
-    location: Location,
-    keys: dict[str, tuple[str, ...]],
-    report: ExampleReport,
-) -> SenseSentence | None:
-    """Return a sentence; none if it has no annotated word, or is of no use. Takes out its keys."""
+    sentence: Element, location: Location, keys: dict[str, tuple[str, ...]], report: ExampleReport
+) -> tuple[list[str], list[SenseOccurrence]]:
+    """Return the tokens and the annotated words, whose keys are taken out."""
     tokens: list[str] = []
     occurrences: list[SenseOccurrence] = []
     outside = [sentence.text, *(word.tail for word in sentence)]
@@ -180,21 +174,17 @@ def _read_sentence(
         tokens += words
         if not words:
             report.skip("empty_token", location)
-            return None
-        if word.tag == "instance":
-            name, lemma, pos = (word.get(attribute, "") for attribute in ("id", "lemma", "pos"))
-            if not (name and lemma and pos):
-                raise location.error(f"the <instance> {shown(name)} lacks id, lemma or pos.")
-            if name not in keys:
-                report.skip("no_gold_key", location)
-                continue
-            occurrence = SenseOccurrence(
-                name=name, start=start, end=len(tokens), lemma=lemma, pos=pos,
-                sense_keys=keys.pop(name),
-            )  # fmt: skip
-            occurrences.append(occurrence)
-    if not occurrences:
-        return None
-    return SenseSentence(
-        tokens=tuple(tokens), occurrences=tuple(occurrences), location=location, document=document
-    )
+            return tokens, []
+        if word.tag != "instance":
+            continue
+        name, lemma, pos = (word.get(attribute, "") for attribute in ("id", "lemma", "pos"))
+        if not (name and lemma and pos):
+            raise location.error(f"the <instance> {shown(name)} lacks id, lemma or pos.")
+        if name not in keys:
+            report.skip("no_gold_key", location)
+            continue
+        occurrence = SenseOccurrence(
+            name=name, start=start, end=len(tokens), lemma=lemma, pos=pos, sense_keys=keys.pop(name)
+        )  # fmt: skip
+        occurrences.append(occurrence)
+    return tokens, occurrences

@@ -8,45 +8,37 @@ from pydantic import BaseModel
 
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import read_text
-from elmokit.tasks.formats.reading import ExampleReport, SkipReason, read_examples
+from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import parse_json
 from elmokit.wording import Location
 
 
-class Answer(BaseModel):
-    """A span of the context: ``context[answer_start : answer_start + len(text)] == text``."""
-
+class _Answer(BaseModel):
     text: str
     answer_start: int
 
 
-class Question(BaseModel):
-    """A question about a paragraph, with the answers that people gave."""
-
+class _Question(BaseModel):
     id: str
     question: str
-    answers: list[Answer] = []
+    answers: list[_Answer] = []
     is_impossible: bool = False
 
 
-class Paragraph(BaseModel):
-    """A text with questions."""
-
+class _Paragraph(BaseModel):
     context: str
-    qas: list[Question]
+    qas: list[_Question]
 
 
-class Article(BaseModel):
-    """Paragraphs about one thing."""
-
+class _Article(BaseModel):
     title: str = ""
-    paragraphs: list[Paragraph]
+    paragraphs: list[_Paragraph]
 
 
 class Document(BaseModel):
     """The whole file."""
 
-    data: list[Article]
+    data: list[_Article]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,8 +49,8 @@ class QuestionExample:
     """Its id."""
     question: str
     context: str
-    answers: tuple[Answer, ...]
-    """Those that are in the context, each at its place."""
+    spans: tuple[tuple[int, int], ...]
+    """Characters ``[start, end)`` of the answers that are in the context."""
     texts: tuple[str, ...]
     """Of all answers, for scoring."""
 
@@ -69,7 +61,7 @@ def read_squad(path: StrPath, *, scoring: bool = False) -> Iterator[QuestionExam
     Offsets count code points. An answer that is not at its offset is moved to the nearest match
     (``answer_moved``); one that is not in the context is dropped (``answer_dropped``), and a
     question without answers left is skipped; for ``scoring`` both are kept and count. Skipped are
-    also the ``unanswerable`` ones of SQuAD 2.0, which are not a fault. The JSON is read as a whole.
+    also the ``unanswerable`` ones of SQuAD 2.0, which are not a fault.
     """
     return read_examples(path, lambda path, report: _read(path, report, scoring=scoring))
 
@@ -79,43 +71,42 @@ def _read(path: Path, report: ExampleReport, *, scoring: bool) -> Iterator[Quest
     for number, article in enumerate(document.data):
         for row, paragraph in enumerate(article.paragraphs):
             for place, question in enumerate(paragraph.qas):
-                example = _example(paragraph.context, question, report)
-                if reason := _useless(question, example, scoring=scoring):
+                spans = _find_answers(paragraph.context, question, report)
+                texts = tuple(answer.text for answer in question.answers if answer.text.strip())
+                if reason := _useless(paragraph.context, question, spans or (scoring and texts)):
                     part = f"data[{number}].paragraphs[{row}].qas[{place}]"
                     report.skip(reason, Location(path=path, part=part))
                     continue
-                num_dropped = len(question.answers) - len(example.answers)
-                if num_dropped and not scoring:
-                    report.repaired["answer_dropped"] += num_dropped
-                yield example
+                if not scoring:
+                    report.repaired["answer_dropped"] += len(question.answers) - len(spans)
+                yield QuestionExample(
+                    name=question.id, question=question.question, context=paragraph.context,
+                    spans=tuple(spans), texts=texts,
+                )  # fmt: skip
 
 
-def _useless(question: Question, example: QuestionExample, *, scoring: bool) -> SkipReason | None:
+def _useless(context: str, question: _Question, answers: object) -> str | None:
+    """Return why a question is of no use, if it is none."""
     if question.is_impossible:
         return "unanswerable"
-    if not question.question.strip() or not example.context.strip():
+    if not question.question.strip() or not context.strip():
         return "empty_text"
-    if example.answers or (scoring and example.texts):
+    if answers:
         return None
     return "answer_not_in_context" if question.answers else "no_answer"
 
 
-def _example(context: str, question: Question, report: ExampleReport) -> QuestionExample:
-    answers = []
+def _find_answers(
+    context: str, question: _Question, report: ExampleReport
+) -> list[tuple[int, int]]:
+    """Return where the answers are, each at the match nearest to its offset, the earlier of two."""
+    spans = []
     for answer in question.answers:
-        start = _nearest(context, answer.text, answer.answer_start)
-        if answer.text.strip() and start is not None:
+        text, wanted = answer.text, min(max(answer.answer_start, 0), len(context))
+        matches = context.rfind(text, 0, wanted + len(text)), context.find(text, wanted)
+        starts = [start for start in matches if start >= 0]
+        if text.strip() and starts:
+            start = min(starts, key=lambda start: abs(start - wanted))
             report.repaired["answer_moved"] += int(start != answer.answer_start)
-            answers.append(Answer(text=answer.text, answer_start=start))
-    return QuestionExample(
-        name=question.id, question=question.question, context=context, answers=tuple(answers),
-        texts=tuple(answer.text for answer in question.answers if answer.text.strip()),
-    )  # fmt: skip
-
-
-def _nearest(context: str, text: str, start: int) -> int | None:
-    """Return the position of the text nearest to ``start``, the earlier one of two."""
-    start = min(max(start, 0), len(context))
-    before, after = context.rfind(text, 0, start + len(text)), context.find(text, start)
-    places = [place for place in (before, after) if place >= 0]
-    return min(places, key=lambda place: abs(place - start), default=None)
+            spans.append((start, start + len(text)))
+    return spans

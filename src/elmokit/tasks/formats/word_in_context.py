@@ -36,7 +36,7 @@ class ContextPair:
     location: Location
 
 
-_Words = tuple[WordInContext | None, WordInContext | None]
+_WordOf = Callable[[Record, int, ExampleReport], WordInContext | None]
 
 
 def read_wic(path: StrPath) -> Iterator[ContextPair]:
@@ -46,11 +46,7 @@ def read_wic(path: StrPath) -> Iterator[ContextPair]:
     ``NAME.data…`` with the labels in ``NAME.gold…`` beside it. Pairs with a span that is empty or
     outside its text are skipped.
     """
-
-    def words(record: Record, report: ExampleReport) -> _Words:
-        return _by_offsets(record, "1"), _by_offsets(record, "2")
-
-    return _read(path, words, ("word", "lemma"), "label")
+    return _read(path, _by_offsets, ("word", "lemma"), "label")
 
 
 def read_kobest_wic(path: StrPath) -> Iterator[ContextPair]:
@@ -58,23 +54,15 @@ def read_kobest_wic(path: StrPath) -> Iterator[ContextPair]:
 
     Pairs with an unmarked text are skipped; the first of several marks counts.
     """
-
-    def words(record: Record, report: ExampleReport) -> _Words:
-        texts = record.text("SENTENCE1"), record.text("SENTENCE2")
-        return _by_marks(texts[0], report), _by_marks(texts[1], report)
-
-    return _read(path, words, ("Target",), "ANSWER")
+    return _read(path, _by_marks, ("Target",), "ANSWER")
 
 
 def _read(
-    path: StrPath,
-    words_of: Callable[[Record, ExampleReport], _Words],
-    lemma_names: Sequence[str],
-    label_name: str,
+    path: StrPath, word_of: _WordOf, lemma_names: Sequence[str], label_name: str
 ) -> Iterator[ContextPair]:
     def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
         for record in _labeled_apart(path) if LABELS_APART in path.suffixes else read_records(path):
-            first, second = words_of(record, report)
+            first, second = word_of(record, 1, report), word_of(record, 2, report)
             lemma = record.text(first_named(iter([record]), lemma_names))
             same_sense = record.value(label_name, bool)
             if first is None or second is None:
@@ -133,18 +121,17 @@ def _from_row(path: Path, number: int, line: str) -> Record:
     return Record(fields=fields, location=location)
 
 
-def _by_offsets(record: Record, side: str) -> WordInContext | None:
+def _by_offsets(record: Record, side: int, report: ExampleReport) -> WordInContext | None:
     text = record.text(f"sentence{side}")
     start, end = record.value(f"start{side}", int), record.value(f"end{side}", int)
     return WordInContext(text=text, start=start, end=end) if 0 <= start < end <= len(text) else None
 
 
-def _by_marks(marked: str, report: ExampleReport) -> WordInContext | None:
-    before, _, rest = marked.partition("[")
+def _by_marks(record: Record, side: int, report: ExampleReport) -> WordInContext | None:
+    before, _, rest = record.text(f"SENTENCE{side}").partition("[")
     word, closed, after = rest.partition("]")
     if not closed or not word.strip():
         return None
-    if "[" in after:
-        report.repaired["several_targets"] += 1
+    report.repaired["several_targets"] += "[" in after
     text = before + word + after.replace("[", "").replace("]", "")
     return WordInContext(text=text, start=len(before), end=len(before) + len(word))

@@ -19,12 +19,15 @@ from elmokit.embed.streaming import StatePolicy
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
+from elmokit.files.damage import damage
 from elmokit.files.temporary import make_directory, scratch_directory, temporary_directory
 
 log = logging.getLogger(__name__)
 
 Sentence = tuple[str, ...]
 """Words."""
+OnLayers = Callable[[int, int], None]
+"""Called with the number of sentences done and in total."""
 _VALUES, _STARTS, _METADATA = "layers.npy", "starts.npy", "metadata.json"
 LIMIT_VARIABLE = "ELMOKIT_LAYER_CACHE_GB"
 """Environment variable: the most that a layer cache holds."""
@@ -36,14 +39,9 @@ class SentenceLayers:
     """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16."""
 
     def __init__(self, directory: Path) -> None:
-        try:
+        with damage(directory, "Remove that directory to compute its layers again."):
             self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
             self._starts = np.load(directory / _STARTS)
-        except (OSError, ValueError, EOFError) as error:
-            raise FormatError(
-                f"The layers kept in {directory} are damaged: {error}. Remove that directory to "
-                "compute them again."
-            ) from error
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -70,15 +68,14 @@ def keep_layers(
     directory: Path | None = None,
     *,
     state: StatePolicy = "reset",
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnLayers | None = None,
 ) -> SentenceLayers:
     """Return the layers of these sentences, computing them if they are not kept yet.
 
     The key covers everything that decides them: `Embedder.metadata` (model hash, precision,
     processor, state policy, version) and the words, in order. Several processes may ask for the
     same at once. ``directory`` is the cache, by default the user's, or where nothing can be written
-    there, a temporary one of this process; ``state`` is that of `Embedder.embed`; ``on_progress``
-    gets the number of sentences done and in total.
+    there, a temporary one of this process.
     """
     if directory is None:
         try:
@@ -95,25 +92,22 @@ def keep_layers(
                 return keep_layers(
                     embedder, sentences, scratch, state=state, on_progress=on_progress
                 )
-    metadata = {
-        "format": 1, "embedder": embedder.metadata(state=state), "sentences": _hash(sentences)
-    }  # fmt: skip
+    words = hashlib.sha256(b"".join(json.dumps(each).encode() for each in sentences)).hexdigest()
+    metadata = {"format": 1, "embedder": embedder.metadata(state=state), "sentences": words}
     key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
-    entry = directory / key
-    limit = size_limit()
+    entry, limit = directory / key, size_limit()
     while True:
-        is_new = not entry.exists()
-        if is_new:
+        if is_new := not entry.exists():
             _write(embedder, sentences, entry, metadata, state, on_progress)
         with suppress(OSError):  # the entry of another user, or on a read-only file system
             os.utime(entry)
         try:
             layers = SentenceLayers(entry)
             break
-        except FormatError:
+        except (FormatError, OSError):
+            # Unless another process has just removed the entry to make room, it is damaged.
             if entry.exists():
                 raise
-            # Another process has just removed the entry to make room.
     if is_new:
         _shrink(entry, limit)
     return layers
@@ -122,17 +116,12 @@ def keep_layers(
 def _shrink(newest: Path, limit: int) -> None:
     """Remove the oldest entries of a cache until the rest fits; the newest stays in any case."""
     entries = cache_entries(newest.parent, ENTRY_PATTERN)  # oldest use first
-    total, removed = sum(entry.num_bytes for entry in entries), []
+    total = sum(entry.num_bytes for entry in entries)
     for entry in entries:
         if total > limit and entry.path != newest:
             remove_entry(entry)
-            removed.append(entry.num_bytes)
+            log.info("%s is removed: %s is %g GB", entry.path, LIMIT_VARIABLE, limit / 1e9)
             total -= entry.num_bytes
-    if removed:
-        log.info(
-            "%d older entries (%.0f MB) of the layer cache are removed: %s allows it %g GB",
-            len(removed), sum(removed) / 1e6, LIMIT_VARIABLE, limit / 1e9,
-        )  # fmt: skip
 
 
 def _write(
@@ -141,7 +130,7 @@ def _write(
     entry: Path,
     metadata: dict[str, object],
     state: StatePolicy,
-    on_progress: Callable[[int, int], None] | None,
+    on_progress: OnLayers | None,
 ) -> None:
     starts = np.concatenate([[0], np.cumsum([len(words) for words in sentences], dtype=np.int64)])
     shape = (int(starts[-1]), embedder.num_layers, embedder.dim)
@@ -163,10 +152,3 @@ def _write(
                 on_progress(index + 1, len(sentences))
         values.flush()
         (temp_path / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
-
-
-def _hash(sentences: Sequence[Sentence]) -> str:
-    digest = hashlib.sha256()
-    for words in sentences:
-        digest.update(json.dumps(words).encode())
-    return digest.hexdigest()

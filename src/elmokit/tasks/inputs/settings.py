@@ -27,7 +27,7 @@ nothing.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ConditionInputs:
     """What a condition reads."""
 
@@ -39,27 +39,20 @@ class ConditionInputs:
 
 
 CONDITION_INPUTS: dict[EmbeddingKind, ConditionInputs] = {
-    "elmo": ConditionInputs(layers="mix", needs_bilm=True),
+    "elmo": ConditionInputs("mix", needs_bilm=True),
     "static": ConditionInputs(needs_static=True),
     "static_output": ConditionInputs(needs_static=True),
     "static_projected": ConditionInputs(needs_bilm=True, needs_static=True),
-    "layer0": ConditionInputs(layers="layer0", needs_bilm=True),
-    "random": ConditionInputs(layers="mix", needs_bilm=True),
-    "top": ConditionInputs(layers="top", needs_bilm=True),
-    "average": ConditionInputs(layers="average", needs_bilm=True),
+    "layer0": ConditionInputs("layer0", needs_bilm=True),
+    "random": ConditionInputs("mix", needs_bilm=True),
+    "top": ConditionInputs("top", needs_bilm=True),
+    "average": ConditionInputs("average", needs_bilm=True),
     "none": ConditionInputs(),
 }
 
 MixPosition = Literal["input", "output"]
 """Where a mixture is read: next to the word vectors or to the first encoder's output."""
 MixPositions = Literal["input", "output", "both"]
-
-InputNorm = Literal["none", "token", "batch"]
-"""Normalization of layers before they are mixed, as in `elmokit.bilm.scalar_mix`."""
-
-StaticScale = Literal["given", "learned"]
-"""Scale of static vectors: that of their file, or a learned γ that starts where they are as large
-as a mixture."""
 
 CHARACTER_CNN = CharCNNConfig(embedding_dim=16, filters=((3, 128),), num_highway=0)
 """The character CNN of a task's own."""
@@ -83,12 +76,13 @@ class InputSettings:
     """Dropout of each mixture."""
     layer_l2: float | None = None
     """λ on the layer weights (elmo, random)."""
-    layer_norm: InputNorm | None = None
-    """Normalization of the layers before they are mixed."""
+    layer_norm: Literal["none", "token", "batch"] | None = None
+    """Normalization of the layers before they are mixed, as in `elmokit.bilm.scalar_mix`."""
     state: StartState = "reset"
     """What the biLM starts every sentence from: zeros, or the warm state."""
-    static_scale: StaticScale = "given"
-    """Scale of the static vectors."""
+    static_scale: Literal["given", "learned"] = "given"
+    """Scale of static vectors: that of their file, or a learned γ that starts where they are as
+    large as a mixture."""
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -114,15 +108,12 @@ class InputSettings:
     def resolved(
         self, paper: "InputSettings | None" = None, *, with_static: bool
     ) -> "InputSettings":
-        """Return complete settings: these, then the task's (``paper``), then the defaults.
-
-        ``state`` without layers and ``static_scale`` without static vectors are the defaults, so
-        that runs which do the same have the same settings.
-        """
+        """Return complete settings: these, then the task's (``paper``), then the defaults."""
         settings = NEW_TASK_INPUTS
         for source in (paper or InputSettings(), self):
             open_fields = {name for name, value in vars(source).items() if value is None}
             settings = replace(source, **{name: getattr(settings, name) for name in open_fields})
+        # Runs which do the same have the same settings: what has no effect is the default.
         if not self.has_layers:
             settings = replace(settings, state="reset")
         if not with_static or self.embeddings == "none":

@@ -14,7 +14,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError, InputError
 from elmokit.inference.precision import import_torch
 from elmokit.inference.state import StartState
-from elmokit.tasks.inputs.layer_cache import Sentence, SentenceLayers, keep_layers
+from elmokit.tasks.inputs.layer_cache import OnLayers, Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
@@ -27,8 +27,6 @@ log = logging.getLogger(__name__)
 
 RANDOM_SEED = 0
 """Of the untrained biLM."""
-OnLayers = Callable[[int, int], None]
-"""Called with the number of sentences done and in total."""
 LayersOf = Callable[[Sequence[Sentence]], SentenceLayers | Sequence[np.ndarray]]
 """Returns the layers of each sentence, (W, L, 2D)."""
 
@@ -58,11 +56,7 @@ class BiLMReference:
 
 @dataclass(frozen=True, eq=False)
 class TaskBiLM:
-    """A biLM as a task sees it; use `TaskBiLM.open`.
-
-    Conditions without layers only have its tokenizer and width, or a plain tokenizer. The layers
-    of a biLM that is trained with the task are not kept.
-    """
+    """A biLM as a task sees it; conditions without layers have its tokenizer and width alone."""
 
     tokenizer: Tokenizer
     char_vocab: CharVocab
@@ -72,14 +66,12 @@ class TaskBiLM:
     module: Any = None
     """The `PretrainedBiLM` that is trained with the task, if any."""
     state: StartState = "reset"
-    """What every sentence starts from."""
     reference: BiLMReference | None = None
     cache_dir: Path | None = None
     on_layers: OnLayers | None = None
 
     @property
     def num_layers(self) -> int:
-        """Layers that a mixture has; 0 if no biLM is read."""
         bilm = self.embedder or self.module
         return 0 if bilm is None else bilm.num_layers
 
@@ -97,7 +89,13 @@ class TaskBiLM:
     ) -> "TaskBiLM":
         """Load what the condition needs; by default of the English model in the package."""
         if finetune:
-            _check_finetuning(settings, precision)
+            is_plain = precision == "fp32" and settings.state == "reset"
+            if not (settings.has_layers and is_plain):
+                raise InputError(
+                    "With train.finetune_bilm=true a biLM is read, in fp32 and every sentence from "
+                    f"a zero state, got embeddings={settings.embeddings!r}, {precision} and "
+                    f"inputs.state={settings.state!r}."
+                )
         if not settings.has_layers:
             if precision != "fp32":
                 log.warning(
@@ -161,10 +159,7 @@ def reopen_bilm(
     device: str,
     cache_dir: Path | None,
 ) -> TaskBiLM:
-    """Open the biLM that a run was trained with, at ``model`` if it has moved.
-
-    ``precision`` is by default that of the training.
-    """
+    """Open the biLM that a run was trained with, at ``model`` if it has moved."""
     is_needed = settings.sources.needs_bilm
     if model is not None and not (reference or is_needed):
         log.warning("the biLM %s has no effect: %s was trained without one", model, run_dir)
@@ -194,13 +189,3 @@ def reopen_bilm(
                 f"not {mine}. Give the right one with --model, or train the task again."
             )
     return bilm
-
-
-def _check_finetuning(settings: InputSettings, precision: str) -> None:
-    if not settings.has_layers or precision != "fp32" or settings.state != "reset":
-        raise InputError(
-            "With train.finetune_bilm=true a biLM is read, in fp32 and every sentence from a zero "
-            f"state, got embeddings={settings.embeddings!r}, {precision} and inputs.state="
-            f"{settings.state!r}. Take embeddings=elmo without --precision and inputs.state, or "
-            "leave out train.finetune_bilm=true."
-        )

@@ -48,11 +48,7 @@ class TokenBatch:
 
 
 class BatchMaker:
-    """Makes batches of sentences.
-
-    ``bilm`` computes the layers of each batch, with gradients, every sentence from a zero state;
-    without it, layers are given.
-    """
+    """Makes batches; a ``bilm`` computes the layers of each with gradients, else they are given."""
 
     def __init__(
         self,
@@ -75,7 +71,7 @@ class BatchMaker:
         distinct = list(dict.fromkeys(word for words in sentences for word in words))
         mask = torch.arange(longest) < torch.tensor(lengths).unsqueeze(1)
         padded = None
-        if self.bilm is not None:
+        if self.bilm is not None:  # every sentence from a zero state
             ids = self.bilm.encode(sentences).to(self.device)
             with_boundaries = self.bilm(ids).layers  # (L, B, W + 2, 2D)
             padded = with_boundaries[:, :, 1:-1] * mask.to(self.device).unsqueeze(2)
@@ -113,12 +109,9 @@ def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) 
 
 
 def _encode_characters(encoder: CharTokenEncoder, char_ids: Tensor) -> Tensor:
-    """Encode words, (U, C) -> (U, F), of many words those of similar length together.
-
-    All windows of padding give a filter the same output, so one of them is enough for the maximum.
-    Rows and columns come in blocks: products of a few fixed shapes give a word the same numbers in
-    any batch.
-    """
+    """Encode words, (U, C) -> (U, F), of many words those of similar length together."""
+    # Rows and columns come in blocks: products of a few fixed shapes give a word the same numbers
+    # in any batch. Of the windows of padding, which are all alike, one is enough.
     num_words, length = char_ids.shape
     block = next(b for b in ROW_BLOCKS if num_words <= 8 * b or b == GROUP_SIZE)
     rows = functional.pad(char_ids, (0, 0, 0, -num_words % block))
@@ -141,23 +134,19 @@ def _pool(encoder: CharTokenEncoder, char_ids: Tensor) -> Tensor:
 
 
 class StaticInputs(nn.Module):
-    """Vectors by word, which are not trained.
+    """Vectors by word, which are not trained: ids (B, W) -> (B, W, S).
 
     With ``static_scale="learned"``, each place where they are read has a learned scale γ. In the
     condition ``static_output`` that is also the output of the first encoder. In
     ``static_projected`` a learned linear map of the vectors, to ``layers_dim`` (2D), stands
-    wherever ELMo would be read, so that the network is as wide as with ELMo. Fresh maps keep the
-    size of the vectors; they are drawn with seed 0 until a model draws its own.
-
-    Shape: ids (B, W) -> (B, W, S).
+    wherever ELMo would be read, so that the network is as wide as with ELMo.
     """
 
     def __init__(self, vectors: StaticVectors, settings: InputSettings, layers_dim: int) -> None:
         super().__init__()
         self.set_vectors(vectors)
         self.gammas = self.projections = None
-        self.mix_dim = 0
-        """Width of what `mix` returns."""
+        self.mix_dim = 0  # width of what `mix` returns
         positions = settings.mix_positions if settings.sources.needs_static else ()
         if settings.static_scale == "learned":
             num_places = 1 + (settings.embeddings == "static_output")
@@ -177,7 +166,6 @@ class StaticInputs(nn.Module):
         return self.weight.shape[1]
 
     def set_vectors(self, vectors: StaticVectors) -> None:
-        """Replace the vectors; the number of words may change."""
         values = torch.from_numpy(vectors.values)
         if "weight" in self._parameters:
             values = values.to(self.weight.device)
@@ -189,7 +177,6 @@ class StaticInputs(nn.Module):
             nn.init.normal_(weight, std=self.dim**-0.5, generator=generator)
 
     def forward(self, ids: Int[Tensor, "B W"], *, place: int = 0) -> Float[Tensor, "B W S"]:
-        """Return the vectors of words, at the input by default; a word without one has zeros."""
         vectors = functional.embedding(ids, self.weight)
         return vectors if self.gammas is None else self.gammas[place] * vectors
 
@@ -201,11 +188,7 @@ class StaticInputs(nn.Module):
 
     @torch.no_grad()
     def scale_to(self, rms: float, samples: Sequence[Tensor]) -> None:
-        """Set every γ so that the vectors of the words in ``samples`` have this root mean square.
-
-        ``samples`` holds ids. Words without a vector do not count; if no word has one, nothing
-        changes.
-        """
+        """Set every γ so that the vectors of the words in ``samples`` (ids) have this size."""
         if self.gammas is None or not samples:
             return
         vectors = self.weight[torch.cat([ids.flatten() for ids in samples])]
@@ -269,7 +252,6 @@ class TokenInputs(nn.Module):
             )
 
     def set_static(self, static: StaticVectors) -> None:
-        """Replace the static vectors; the number of words may change."""
         assert self.static is not None
         self.static.set_vectors(static)
 
@@ -279,7 +261,6 @@ class TokenInputs(nn.Module):
                 part.reset_parameters(generator)
 
     def forward(self, batch: TokenBatch) -> Tensor:
-        """Return the vector of each word at the input of the task model."""
         parts = []
         if self.static is not None:
             assert batch.static_ids is not None
@@ -312,11 +293,9 @@ class TokenInputs(nn.Module):
         return self.mixes.mix(index, batch.layers, batch.mask)
 
     def set_scales(self, batches: Sequence[TokenBatch]) -> None:
-        """Set every γ so that mixtures, and static vectors that have one, are of `START_RMS`.
-
-        Layers of a biLM can be ten times as large. From γ = 1 a task model would spend its first
-        epochs on making γ small (`docs/log.md`, 2026-11-22). Without words nothing changes.
-        """
+        """Set every γ so that mixtures, and static vectors that have one, are of `START_RMS`."""
+        # Layers of a biLM can be ten times as large. From γ = 1 a task model would spend its first
+        # epochs on making γ small (`docs/log.md`, 2026-11-22).
         if self.mixes is not None:
             layers = [(batch.layers, batch.mask) for batch in batches if batch.layers is not None]
             self.mixes.scale_to(START_RMS, layers)

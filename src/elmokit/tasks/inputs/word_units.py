@@ -22,15 +22,14 @@ TOO_MANY_SPLIT = 0.4
 eojeol 0.8."""
 
 
-def share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
+def _share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
     """Return the share of (the first) distinct words that a tokenizer splits."""
-    distinct: dict[str, None] = {}
+    distinct: set[str] = set()
     for word in words:
-        distinct[word] = None
+        distinct.add(word)
         if len(distinct) == NUM_LOOKED_AT:
             break
-    split = sum(len(tokenizer.tokenize(word)) > 1 for word in distinct)
-    return split / max(1, len(distinct))
+    return sum(len(tokenizer.tokenize(word)) > 1 for word in distinct) / max(1, len(distinct))
 
 
 def usual_units(treebank: Path, tokenizer: Tokenizer) -> Units:
@@ -64,7 +63,7 @@ def warn_of_units(
             "read as whole words. Use a biLM of morphemes, such as --model ko."
         )
     # Characters are read as the tokenizer's tokens, so they cannot differ.
-    share = share_split(words, tokenizer) if units == "words" else 0.0
+    share = _share_split(words, tokenizer) if units == "words" else 0.0
     if share > TOO_MANY_SPLIT:
         unseen = ", and the biLM has not seen such words" if has_bilm else ""
         hint = f" ({option} reads the morphemes)" if option else ""

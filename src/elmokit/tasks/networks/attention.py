@@ -27,9 +27,7 @@ def soft_align(
     a: Float[Tensor, "B N X"], b: Float[Tensor, "B M X"],
     mask_a: Bool[Tensor, "B N"], mask_b: Bool[Tensor, "B M"],
 ) -> tuple[Float[Tensor, "B N X"], Float[Tensor, "B M X"]]:  # fmt: skip
-    """Align two texts with each other by the dot products of their positions.
-
-    Returns what each position of ``a`` finds in ``b``, and vice versa; 0 at padded positions.
+    """Return what each position of ``a`` finds in ``b`` by dot products, and vice versa.
 
     Source: Chen et al. 2017 (ESIM), section 3.2.
     """
@@ -43,9 +41,6 @@ def soft_align(
 
 class TrilinearScore(nn.Module):
     """Score pairs of positions: ``u · c_i + v · q_j + w · (c_i ⊙ q_j)`` with learned u, v, w.
-
-    The products of all pairs are never stored: ``w · (c ⊙ q) = (w ⊙ c) · q``. Fresh weights are
-    Glorot uniform over the 3X inputs.
 
     Shape: c (B, N, X), q (B, M, X) -> (B, N, M).
     Source: Seo et al. 2017 (BiDAF), section 2.
@@ -63,6 +58,7 @@ class TrilinearScore(nn.Module):
         self, c: Float[Tensor, "B N X"], q: Float[Tensor, "B M X"]
     ) -> Float[Tensor, "B N M"]:
         u, v, w = self.weight
+        # w · (c ⊙ q) = (w ⊙ c) · q: the products of all pairs are never stored.
         return (c @ u).unsqueeze(2) + (q @ v).unsqueeze(1) + (c * w) @ q.transpose(1, 2)
 
 
@@ -72,8 +68,7 @@ class BiDAFAttention(nn.Module):
     Each context position gets a mean of the question, c̃_i. All get the same mean of the context,
     q̃, weighted by each position's best score with the question.
 
-    Shape: context (B, N, X), question (B, M, X) -> [c; c̃; c ⊙ c̃; c ⊙ q̃] (B, N, 4X), 0 at padded
-    positions.
+    Shape: context (B, N, X), question (B, M, X) -> [c; c̃; c ⊙ c̃; c ⊙ q̃] (B, N, 4X).
     Source: Seo et al. 2017 (BiDAF), section 2; Clark and Gardner 2018 (DocQA).
     """
 
@@ -106,7 +101,7 @@ class SelfAttention(nn.Module):
     Every softmax also has a learned constant score without a vector, so the weights of a position
     sum to less than 1. No position attends to itself.
 
-    Shape: x (B, N, X), mask (B, N) -> [x; x̃; x ⊙ x̃] (B, N, 3X), 0 at padded positions.
+    Shape: x (B, N, X), mask (B, N) -> [x; x̃; x ⊙ x̃] (B, N, 3X).
     Source: Clark and Gardner 2018 (DocQA), self-attention.
     """
 

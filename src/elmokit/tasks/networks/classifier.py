@@ -43,7 +43,6 @@ class Classifier(TaskModel):
     def predict_with_probs(
         self, batches: Sequence[TokenBatch], examples: Sequence[Any]
     ) -> list[tuple[str, dict[str, float]]]:
-        """Return the answers, each with the probabilities of all labels (softmax)."""
         logits = self.logits(*batches)
         best, probs = logits.argmax(dim=1).tolist(), logits.double().softmax(dim=1).tolist()
         return [
@@ -55,9 +54,8 @@ class Classifier(TaskModel):
 class BCN(Classifier):
     """The biattentive classifier: word vectors → biLSTM → self-attention → biLSTM → pools → label.
 
-    The text attends to itself; the pools are maximum, mean and self-attentive. The linear layer and
-    both biLSTMs have one width. Dropout acts on the inputs (variational), the pools and the last
-    layer.
+    The linear layer and both biLSTMs have one width. Dropout acts on the inputs (variational), the
+    pools and the last layer.
 
     Source: McCann et al. 2017 without its second sentence; Peters et al. 2018, appendix A.8.
     """
@@ -133,13 +131,12 @@ class ESIM(Classifier):
         return self.to_labels(self.dropout(x))
 
     def _encode(self, batch: TokenBatch) -> Tensor:
-        """Return [encoded; output mixture]; the mixture gets the dropout of the inputs."""
+        # The output mixture gets the dropout of the inputs.
         joined = self.inputs.join_output(self.encoder(self.inputs(batch), batch.mask), batch)
         encoded, mixture = joined.tensor_split([self.encoder.output_dim], dim=2)
         return torch.cat([encoded, self.encoder.dropout(mixture)], dim=2)
 
     def _compose(self, x: Tensor, aligned: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return mean and maximum of one text, read with what is aligned with it."""
         both = torch.cat([x, aligned, x - aligned, x * aligned], dim=2)
         composed = self.composer(torch.relu(self.project(both)), mask)
         return masked_mean(composed, mask), masked_max(composed, mask)

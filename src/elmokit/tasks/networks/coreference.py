@@ -58,14 +58,10 @@ class _Candidates(NamedTuple):
 
 
 class CoreferenceModel(TaskModel):
-    """Documents → clusters of mentions.
+    """Documents → clusters of mentions; the labels are genres.
 
-    Spans are chosen without gradient; only the chosen ones are trained. In training the gold
-    mentions are always among them (unlike Lee et al. 2017: on a hundred documents, fresh scores
-    keep so few of them that little is learned for many epochs).
-
-    The labels are genres. The dropout is that of the biLSTM's output (variational), of hidden
-    layers and features.
+    Spans are chosen without gradient; only the chosen ones are trained. The dropout is that of the
+    biLSTM's output (variational), of hidden layers and features.
 
     Source: Lee et al. 2017; Peters et al. 2018, appendix A.6.
     """
@@ -129,11 +125,11 @@ class CoreferenceModel(TaskModel):
         yield from zip(examples, *parts, strict=True)
 
     def _embed(self, batch: TokenBatch) -> Tensor:
-        """Return the word vectors, with dropout of the part before ELMo, which has its own."""
         x, inputs = self.inputs(batch), self.inputs
         static = 0 if inputs.static is None else inputs.static.dim
         characters = 0 if inputs.characters is None else inputs.characters.config.num_filters
         lexical, elmo = x.tensor_split([static + characters], dim=2)
+        # ELMo has a dropout of its own.
         lexical = functional.dropout(lexical, LEXICAL_DROPOUT, self.training)
         return torch.cat([lexical, elmo], dim=2)
 
@@ -146,6 +142,8 @@ class CoreferenceModel(TaskModel):
         scores = self._score_mentions(states, embeddings, starts, ends)
         num_kept = math.ceil(SPANS_PER_WORD * states.shape[0])
         gold = torch.zeros(0, dtype=torch.int64, device=device)
+        # In training the gold mentions are always kept, unlike in Lee et al. 2017: on a hundred
+        # documents, fresh scores keep so few of them that little is learned for many epochs.
         if self.training:
             numbers = _numbers(_pairs(starts, ends), document.clusters)
             gold = torch.tensor(numbers, device=device).nonzero()[:, 0]
@@ -161,10 +159,7 @@ class CoreferenceModel(TaskModel):
     def _score_mentions(
         self, states: Tensor, embeddings: Tensor, starts: Tensor, ends: Tensor
     ) -> Tensor:
-        """Return the scores of spans, whose vectors are made in parts, to bound memory.
-
-        Dropout, in training, lets other spans be chosen now and then.
-        """
+        # In parts, to bound memory. Dropout, in training, lets other spans be chosen now and then.
         parts = zip(starts.split(SPANS_TOGETHER), ends.split(SPANS_TOGETHER), strict=True)
         scores = [self.mention_score(self.spans(states, embeddings, *part)) for part in parts]
         return torch.cat([states.new_zeros(0), *scores])

@@ -6,16 +6,16 @@ numbers, but are slower on the CPU. Fresh weights of all networks are drawn here
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmokit.bilm.masking import lengths_of, reverse_sequences
 from elmokit.shapes import Bool, Float
-from elmokit.tasks.networks.gru import gru_steps
 
 FORGET_BIAS = 1.0
 """Fresh bias of an LSTM's forget gate, so that memory is kept at first."""
@@ -35,17 +35,13 @@ def draw_weights(modules: Iterable[nn.Module], generator: torch.Generator) -> No
 
 
 class VariationalDropout(nn.Module):
-    """Dropout of the same features at all positions of a sentence: (B, T, X) -> (B, T, X).
-
-    Source: Gal and Ghahramani 2016.
-    """
+    """Dropout of the same features at all positions of a sentence (Gal and Ghahramani 2016)."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
         self.share = share
 
     def forward(self, x: Float[Tensor, "B T X"]) -> Float[Tensor, "B T X"]:
-        """Return ``x`` with one random mask per row, rescaled; unchanged outside training."""
         if not self.training or self.share == 0:
             return x
         mask = functional.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), self.share)
@@ -60,10 +56,7 @@ def single_width(hidden_dims: Sequence[int]) -> int:
 
 
 class PaddedEncoder(nn.Module, ABC):
-    """Encoder of padded sentences.
-
-    Shape: x (B, T, X), mask (B, T) -> (B, T, output_dim), 0 at padded positions.
-    """
+    """Encoder of padded sentences: x (B, T, X), mask (B, T) -> (B, T, output_dim), padding 0."""
 
     output_dim: int
 
@@ -74,7 +67,6 @@ class PaddedEncoder(nn.Module, ABC):
     def forward(
         self, x: Float[Tensor, "B T X"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "B T Y"]:
-        """Return one vector per position; values of ``x`` at padded positions do not matter."""
         lengths = lengths_of(mask)
         if mask.numel() == 0:
             return x.new_zeros(x.shape[0], x.shape[1], self.output_dim)
@@ -84,11 +76,10 @@ class PaddedEncoder(nn.Module, ABC):
 
 
 class SentenceEncoder(PaddedEncoder):
-    """Stack of biLSTM or biGRU layers; a position's vector is [forward | backward].
+    """Stack of biLSTM or biGRU layers; a position's vector is [forward, backward].
 
     ``hidden_dims`` are the widths of one direction, layer by layer; ``dropout`` is the variational
-    dropout at every layer's input. Fresh weights: orthogonal recurrent blocks, Glorot uniform input
-    blocks, biases 0 except the LSTM's forget gates (1).
+    dropout at every layer's input.
     """
 
     def __init__(
@@ -165,10 +156,8 @@ def run_packed(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _run_gru(layer: nn.Module, x: Tensor, lengths: Tensor) -> list[Tensor]:
-    """Run both directions of a GRU together: (B, T, X) -> two (B, T, H), the second from the end.
-
-    Both take their gates from one product; the gates are reversed, which are narrower than ELMo.
-    """
+    """Run both directions of a GRU: (B, T, X) -> two (B, T, H), the second from the end."""
+    # Both take their gates from one product; not x is reversed but the gates, which are narrower.
     names = ("l0", "l0_reverse")
     of_input, of_state, input_bias, state_bias = (
         torch.stack(parts) for parts in zip(*(_weights(layer, name) for name in names), strict=True)
@@ -179,3 +168,75 @@ def _run_gru(layer: nn.Module, x: Tensor, lengths: Tensor) -> list[Tensor]:
     gates_in = torch.stack(tuple(by_step), dim=1)  # (T, D, B, G)
     states = gru_steps(gates_in, of_state, state_bias)  # (T, D, B, H)
     return [one.transpose(0, 1) for one in states.unbind(dim=1)]
+
+
+# Torch has no fast GRU for the CPU: it records a dozen small operations per step and direction.
+# Here a step takes six operations forward and three backward for both directions together. The
+# numbers are the same; an epoch of question answering takes 0.6 of the time (`docs/log.md`,
+# 2026-11-22).
+
+
+def gru_steps(
+    gates_in: Float[Tensor, "T D B G"], weight: Float[Tensor, "D G H"], bias: Float[Tensor, "D G"]
+) -> Float[Tensor, "T D B H"]:
+    """Run D GRUs of one width side by side, from zero states; first derivatives only.
+
+    ``gates_in`` is the input part of the gates r, z, n, with its bias (G is 3H); ``weight`` and
+    ``bias`` go from the state to the gates; for n the bias is inside the product with r.
+    """
+    return _GRUSteps.apply(gates_in, weight, bias)  # pyright: ignore[reportReturnType]
+
+
+class _GRUSteps(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, gates_in: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        steps, directions, batch, width = gates_in.shape
+        dim = width // 3
+        hidden = gates_in.new_zeros(steps + 1, directions, batch, dim)
+        gates, new = torch.empty_like(gates_in), torch.empty_like(hidden[1:])
+        to_gates, bias = weight.transpose(1, 2).contiguous(), bias.unsqueeze(1)
+        # Views of every step, made once: slicing inside the loop would cost as much as computing.
+        parts = [gates[..., : 2 * dim], *gates.split(dim, dim=-1)]  # rz, r, z, inner part of n
+        parts += [gates_in[..., : 2 * dim], gates_in[..., 2 * dim :], new]
+        steps_of = zip(
+            hidden[:-1].unbind(), hidden[1:].unbind(), gates.unbind(),
+            *(part.unbind() for part in parts), strict=True,
+        )  # fmt: skip
+        for before, after, all_gates, rz, r, z, n_inner, rz_in, n_in, n in steps_of:
+            torch.baddbmm(bias, before, to_gates, out=all_gates)
+            rz.add_(rz_in).sigmoid_()
+            torch.addcmul(n_in, r, n_inner, out=n).tanh_()
+            torch.lerp(n, before, z, out=after)
+        ctx.save_for_backward(weight, hidden, gates, new)
+        return hidden[1:]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        weight, hidden, gates, new = ctx.saved_tensors
+        steps, directions, batch, dim = grad.shape
+        reset, update, new_inner = gates.split(dim, dim=-1)
+        before = hidden[:-1]
+        # Derivatives of all steps at once; only the carry from step to step is left to the loop.
+        by_new = (1 - update) * (1 - new * new)  # d state / d (sum inside tanh)
+        of_reset = by_new * new_inner * reset * (1 - reset)
+        of_update = (before - new) * update * (1 - update)
+        factors = torch.stack([of_reset, of_update, by_new * reset], dim=3)  # (T, D, B, 3, H)
+        to_inner = torch.empty_like(factors)
+        to_state = torch.empty_like(grad)
+        carry = None  # what the next step adds to the state's gradient
+        steps_of = zip(
+            grad.unbind(), to_state.unbind(), to_inner.unbind(), to_inner.flatten(3).unbind(),
+            factors.unbind(), update.unbind(), strict=True,
+        )  # fmt: skip
+        for from_above, state, gates_of, flat, factor, z in reversed(list(steps_of)):
+            if carry is None:
+                state.copy_(from_above)
+            else:
+                torch.addcmul(from_above, *carry[:2], out=state).baddbmm_(carry[2], weight)
+            torch.mul(state.unsqueeze(2), factor, out=gates_of)
+            carry = state, z, flat
+        to_gates_in = torch.cat([to_inner[..., :2, :].flatten(3), to_state * by_new], dim=-1)
+        by_direction = to_inner.transpose(0, 1).reshape(directions, steps * batch, 3 * dim)
+        states = before.transpose(0, 1).reshape(directions, steps * batch, dim)
+        return to_gates_in, by_direction.transpose(1, 2) @ states, by_direction.sum(dim=1)

@@ -1,8 +1,7 @@
 """The network that finds answers in a paragraph: BiDAF with self-attention (DocQA).
 
 Word vectors → shared biGRU → attention between question and context → linear layer → residual
-self-attention → first and last word of the answer. ELMo is read at the input and at the output of
-the first biGRU.
+self-attention → first and last word of the answer.
 """
 
 from collections.abc import Sequence
@@ -30,10 +29,10 @@ MAX_ANSWER_WORDS = 17
 
 
 class SpanQA(TaskModel):
-    """Question and context → first and last word of the answer.
+    """Question and context → first and last word of the answer; there are no labels.
 
-    There are no labels. All biGRUs have one width, linear layers twice that. Variational dropout
-    acts at the input and at the output of every biGRU.
+    All biGRUs have one width, linear layers twice that. Variational dropout acts at the input and
+    at the output of every biGRU.
 
     Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4; but fresh weights are drawn as
     in our other encoders.
@@ -78,7 +77,6 @@ class SpanQA(TaskModel):
         return loss + functional.nll_loss(end_log_probs, ends - 1) + self.inputs.penalty()
 
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[FoundAnswer]:
-        """Return the best answer to each question; an empty one where the context is empty."""
         log_probs = self._log_probs(*batches)
         start, end, score = best_answers(*log_probs, batches[1].mask)
         columns = examples, start.tolist(), end.tolist(), score.exp().tolist()
@@ -113,9 +111,7 @@ def best_answers(
     """Find the span in each row whose first and last positions have the highest summed score.
 
     Spans have at most ``max_length`` positions; of equal ones the earliest wins, then the shortest.
-
-    Returns:
-        Start, end (exclusive) and score of each row; 0, 0 and -inf where no span is possible.
+    Returns start, end (exclusive) and score of each row; 0, 0 and -inf where no span is possible.
     """
     num_rows, length = mask.shape
     if length == 0:

@@ -3,9 +3,6 @@
 Spans are ``[start, end)`` and count the W real tokens of a document from 0, across sentences. G is
 the width of a span's vector, H that of the hidden layers. P of the N spans are kept, in text order;
 candidate antecedents of a kept span are the K kept spans before it, or none, which scores 0.
-
-The first layer of the score of pairs is linear, so its parts are computed once per span, not once
-per pair.
 """
 
 import math
@@ -25,8 +22,7 @@ NUM_DISTANCE_BUCKETS = len(_BUCKET_STARTS) + 1
 FRESH_STD = 0.02
 """Standard deviation of fresh width vectors."""
 ROWS_TOGETHER = 16
-"""Spans whose antecedents are scored at once: few, so that what is computed of them stays in cache.
-"""
+"""Spans whose antecedents are scored at once: few, so that their numbers stay in cache."""
 
 
 def enumerate_spans(
@@ -43,10 +39,7 @@ def enumerate_spans(
 
 
 def distance_buckets(distances: Int[Tensor, "*Shape"]) -> Int[Tensor, "*Shape"]:
-    """Return the bucket of each distance, 0 to 9: 0, 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64+.
-
-    Source: Lee et al. 2017.
-    """
+    """Return the bucket of each distance: 0, 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64+."""
     starts = torch.tensor(_BUCKET_STARTS, device=distances.device)
     return torch.bucketize(distances, starts, right=True)
 
@@ -95,10 +88,7 @@ class SpanRepresentation(nn.Module):
 
 
 class MentionScore(nn.Module):
-    """How likely a span is a mention: two hidden layers over its vector, (N, G) -> (N,).
-
-    Source: Lee et al. 2017, section 3.
-    """
+    """How likely a span is a mention: two hidden layers over its vector, (N, G) -> (N,)."""
 
     def __init__(self, span_dim: int, hidden_dim: int, *, dropout: float) -> None:
         super().__init__()
@@ -123,8 +113,7 @@ def prune_spans(
     spans do not cross. Of equal scores the earlier in the list comes first.
     """
     order = scores.detach().argsort(descending=True, stable=True).tolist()
-    start_list: list[int] = starts.tolist()
-    end_list: list[int] = ends.tolist()
+    spans: list[tuple[int, int]] = list(zip(starts.tolist(), ends.tolist(), strict=True))
     furthest_end: dict[int, int] = {}  # by start of the spans taken
     nearest_start: dict[int, int] = {}  # by end of the spans taken
     taken: list[int] = []
@@ -133,22 +122,21 @@ def prune_spans(
     for index in order:
         if len(taken) >= num_kept:
             break
-        start, end = start_list[index], end_list[index]
-        crosses_right = any(furthest_end.get(t, end) > end for t in range(start + 1, end))
-        crosses_left = any(nearest_start.get(t, start) < start for t in range(start + 1, end))
+        start, end = spans[index]
+        inside = range(start + 1, end)
+        crosses_right = any(furthest_end.get(t, end) > end for t in inside)
+        crosses_left = any(nearest_start.get(t, start) < start for t in inside)
         if not crosses_right and not crosses_left:
             taken.append(index)
-            if end > furthest_end.get(start, 0):
-                furthest_end[start] = end
-            if start < nearest_start.get(end, end):
-                nearest_start[end] = start
-    taken.sort(key=lambda index: (start_list[index], end_list[index]))
+            furthest_end[start] = max(end, furthest_end.get(start, 0))
+            nearest_start[end] = min(start, nearest_start.get(end, end))
+    taken.sort(key=lambda index: spans[index])
     return torch.tensor(taken, dtype=torch.long, device=starts.device)
 
 
 @dataclass(frozen=True)
 class AntecedentScores:
-    """Scores (R, C) of consecutive spans with the spans before them."""
+    """Scores of consecutive spans with the spans before them."""
 
     first_span: int
     """Row r is span ``first_span + r``."""
@@ -157,25 +145,15 @@ class AntecedentScores:
     scores: Float[Tensor, "R C"]
     """-inf where the column is not one of the K spans before the row."""
 
-    @property
-    def spans(self) -> slice:
-        """The rows, as spans."""
-        return slice(self.first_span, self.first_span + self.scores.shape[0])
-
-    @property
-    def antecedents(self) -> slice:
-        """The columns, as spans."""
-        return slice(self.first_antecedent, self.first_antecedent + self.scores.shape[1])
-
     def loss(self, clusters: Int[Tensor, " P"]) -> Float[Tensor, " R"]:
         """Return the negative log-probability of all correct antecedents of each row.
 
         ``clusters`` numbers the clusters of all kept spans, 0 for none. If no antecedent is in the
-        span's own cluster, having none is correct.
-
-        Source: Lee et al. 2017, section 5.
+        span's own cluster, having none is correct. Source: Lee et al. 2017, section 5.
         """
-        mine, theirs = clusters[self.spans, None], clusters[self.antecedents]
+        num_rows, num_columns = self.scores.shape
+        mine = clusters[self.first_span :][:num_rows, None]
+        theirs = clusters[self.first_antecedent :][:num_columns]
         is_correct = (mine == theirs) & (mine > 0) & self.scores.isfinite()
         has_none = ~is_correct.any(dim=1, keepdim=True)
         scores = functional.pad(self.scores, (1, 0))  # having none scores 0
@@ -213,8 +191,8 @@ class AntecedentScore(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights that make no antecedent as likely as the K antecedents together."""
         draw_weights((self.first, self.second, self.to_score), generator)
+        # Having no antecedent is at first as likely as the K antecedents together.
         nn.init.constant_(self.to_score.bias, -math.log(self.max_antecedents))
         for feature in (self.distance, self.speaker, self.genre):
             nn.init.xavier_uniform_(feature.weight, generator=generator)
@@ -231,72 +209,43 @@ class AntecedentScore(nn.Module):
         A score is the sum for the pair and both mentions. ``speakers`` are numbers, 0 unknown, like
         the genre. Memory of a block does not depend on P.
         """
-        if not len(vectors):
+        num_spans, span_dim, most = *vectors.shape, self.max_antecedents
+        if not num_spans:
             return
-        terms = self._terms(vectors, genre, together)
-        known = speakers if speakers.any() else None
-        for start in range(0, len(vectors), together):
-            yield self._block(start, together, vectors, mentions, known, terms)
-
-    def _terms(self, vectors: Tensor, genre: int, together: int) -> "_Terms":
-        span_dim, feature_dim = vectors.shape[1], self.distance.embedding_dim
-        parts = [span_dim, span_dim, span_dim, feature_dim, feature_dim, feature_dim]
+        parts = [span_dim] * 3 + [self.distance.embedding_dim] * 3
         this, other, product, distance, speaker, text = self.first.weight.split(parts, dim=1)
-        numbers = torch.arange(together + self.max_antecedents, device=vectors.device)
-        offsets = numbers[:together, None] + self.max_antecedents - numbers
+        numbers = torch.arange(together + most, device=vectors.device)
+        # Every block has the same distances, as its columns start K before its first row.
+        offsets = numbers[:together, None] + most - numbers  # (R, R + K)
+        is_antecedent = (offsets > 0) & (offsets <= most)
+        # The first layer is linear: its parts are computed once per span, not once per pair.
         of_text = self.dropout(self.genre(numbers.new_tensor(genre))) @ text.T + self.first.bias
         of_distance = self.dropout(self.distance.weight) @ distance.T
         # Dropping a hidden unit for all pairs means dropping the weights that read it.
         read = self.dropout(vectors.new_ones(2, self.first.out_features))
-        return _Terms(
-            this=vectors @ this.T + of_text,
-            other=vectors @ other.T,
-            product=product,
-            distance=functional.embedding(distance_buckets(offsets.clamp(min=0)), of_distance),
-            speaker=self.dropout(self.speaker(numbers.new_tensor([0, 1, 2]))) @ speaker.T,
-            is_antecedent=(offsets > 0) & (offsets <= self.max_antecedents),
-            second=self.second.weight * read[0],
-            to_score=self.to_score.weight * read[1],
-        )
-
-    def _block(
-        self, start: int, together: int, vectors: Tensor, mentions: Tensor,
-        speakers: Tensor | None, terms: "_Terms",
-    ) -> AntecedentScores:  # fmt: skip
-        end, first = min(start + together, len(vectors)), max(0, start - self.max_antecedents)
-        rows, columns = slice(start, end), slice(first, end)
-        at = self.max_antecedents - (start - first)  # first column among all offsets
-        near = (slice(0, end - start), slice(at, at + end - first))
-        # Weights times g_i, (R, H, G), are fewer numbers than the products of pairs, (R, C, G).
-        weights = vectors[rows, None] * terms.product
-        hidden = (weights @ vectors[columns].T).transpose(1, 2)  # (R, C, H)
-        hidden += terms.distance[near]
-        hidden += terms.this[rows, None]
-        hidden += terms.other[columns]
-        if speakers is not None:
-            hidden += functional.embedding(
-                _same_speaker(speakers[rows], speakers[columns]), terms.speaker
-            )
-        hidden = functional.linear(hidden.relu_(), terms.second, self.second.bias).relu_()
-        scores = functional.linear(hidden, terms.to_score, self.to_score.bias).squeeze(2)
-        scores = scores + mentions[rows, None] + mentions[columns]
-        return AntecedentScores(
-            start, first, scores.masked_fill(~terms.is_antecedent[near], -torch.inf)
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Terms:
-    """What the first layer adds up for the pairs of a document, and later weights with dropout."""
-
-    this: Tensor  # (P, H): of the span itself, with the genre and the bias
-    other: Tensor  # (P, H): of its antecedent
-    product: Tensor  # (H, G): weights of the product of both vectors
-    distance: Tensor  # (R, R + K, H): the same in all blocks, whose columns start K before a row
-    speaker: Tensor  # (3, H)
-    is_antecedent: Tensor  # (R, R + K): whether the column is one of the K before the row
-    second: Tensor  # (H, H)
-    to_score: Tensor  # (1, H)
+        of_this, of_other = vectors @ this.T + of_text, vectors @ other.T  # (P, H)
+        of_distance = functional.embedding(distance_buckets(offsets.clamp(min=0)), of_distance)
+        of_speaker = self.dropout(self.speaker(numbers.new_tensor([0, 1, 2]))) @ speaker.T
+        second, to_score = self.second.weight * read[0], self.to_score.weight * read[1]
+        for start in range(0, num_spans, together):
+            end, first = min(start + together, num_spans), max(0, start - most)
+            rows, columns = slice(start, end), slice(first, end)
+            at = most - (start - first)  # first column among all offsets
+            near = (slice(0, end - start), slice(at, at + end - first))
+            # Weights times g_i, (R, H, G), are fewer numbers than the products of pairs, (R, C, G).
+            weights = vectors[rows, None] * product
+            hidden = (weights @ vectors[columns].T).transpose(1, 2)  # (R, C, H)
+            hidden += of_distance[near]
+            hidden += of_this[rows, None]
+            hidden += of_other[columns]
+            if speakers.any():
+                same = _same_speaker(speakers[rows], speakers[columns])
+                hidden += functional.embedding(same, of_speaker)
+            hidden = functional.linear(hidden.relu_(), second, self.second.bias).relu_()
+            scores = functional.linear(hidden, to_score, self.to_score.bias).squeeze(2)
+            scores = scores + mentions[rows, None] + mentions[columns]
+            scores = scores.masked_fill(~is_antecedent[near], -torch.inf)
+            yield AntecedentScores(start, first, scores)
 
 
 def _same_speaker(rows: Int[Tensor, " R"], columns: Int[Tensor, " C"]) -> Int[Tensor, "R C"]:

@@ -1,12 +1,6 @@
-"""Networks that score tags at each word.
+"""Networks that score tags at each word: of a biLSTM or, for semantic roles, of a highway LSTM.
 
-A biLSTM with a softmax or a CRF on top (Peters et al. 2018, appendix A.7): [static vector;
-character CNN; ELMo] → biLSTM → linear layer; spans are tagged BIOUL, scored by a CRF and decoded
-among legal sequences only.
-
-Semantic roles: [static vector; ELMo; predicate feature] → alternating highway LSTM → one score per
-tag → search among legal BIO sequences, without learned transitions. ELMo may also be read at the
-output of the last LSTM layer, or only there (table 3 of the paper).
+Source: Peters et al. 2018, appendix A.7 (CRF tagger); He et al. 2017 (semantic roles).
 """
 
 from abc import abstractmethod
@@ -18,11 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elmokit.bilm.masking import reverse_sequences
+from elmokit.bilm.masking import lengths_of, reverse_sequences
 from elmokit.metrics.span_f1 import TagScheme
-from elmokit.shapes import Float
+from elmokit.shapes import Bool, Float, Int
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.networks.crf import CRF
 from elmokit.tasks.networks.encoder import (
     FORGET_BIAS,
     PaddedEncoder,
@@ -37,13 +30,12 @@ from elmokit.tasks.task import Labels, Widths
 
 PREDICATE_DIM = 100
 """Width of the feature that marks the predicate."""
+FRESH_STD = 0.1
+"""Standard deviation of fresh transition scores of a CRF."""
 
 
 class TagModel(TaskModel):
-    """A network that scores tags: logits (B, W, Y).
-
-    By default each word has its own softmax; with a ``scheme``, tags mark spans (`TagSearch`).
-    """
+    """A network that scores tags: by a softmax at each word, or with a ``scheme`` tags of spans."""
 
     scheme: ClassVar[TagScheme | None] = None
 
@@ -79,23 +71,18 @@ class TagModel(TaskModel):
     def predict_with_probs(
         self, batches: Sequence[TokenBatch], examples: Sequence[Any]
     ) -> list[tuple[list[str], list[float]]]:
-        """Return what `TagSearch.best_with_probs` does."""
         return self._search.best_with_probs(*self._scores(batches, examples))
 
     def _scores(
         self, batches: Sequence[TokenBatch], examples: Sequence[Any]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return logits, lengths of the sentences, and transitions, as `TagSearch` takes them."""
         parts = self.logits(batches[0], examples), batches[0].mask.sum(dim=1), self.transitions
         arrays = (None if part is None else part.detach().cpu().numpy() for part in parts)
         return tuple(arrays)  # pyright: ignore[reportReturnType]
 
 
 class Tagger(TagModel):
-    """Word vectors → biLSTM → one score per tag → softmax at each word.
-
-    Variational dropout acts on the encoder's inputs and outputs.
-    """
+    """Word vectors → biLSTM with variational dropout → one score per tag → softmax at each word."""
 
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
@@ -111,6 +98,43 @@ class Tagger(TagModel):
     def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
         encoded = self.encoder(self.inputs(batch), batch.mask)
         return self.to_tags(self.dropout(encoded))
+
+
+class CRF(nn.Module):
+    """Linear-chain conditional random field over tag sequences, without constraints.
+
+    The score of tags y_1 … y_n is ``sum_t logits[t, y_t] + sum_t transitions[y_t, y_t+1]``; its
+    probability is ``exp(score)``, normalized over all sequences of that length.
+
+    Source: Lafferty et al. 2001; Lample et al. 2016, section 2.2.
+    """
+
+    def __init__(self, num_tags: int) -> None:
+        super().__init__()
+        self.transitions = nn.Parameter(torch.zeros(num_tags, num_tags))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        nn.init.normal_(self.transitions, std=FRESH_STD, generator=generator)
+
+    def forward(
+        self, logits: Float[Tensor, "B T Y"], tags: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, " B"]:
+        """Return the log-probability of each row's tags, in nats; 0 for an empty row."""
+        lengths, transitions = lengths_of(mask), self.transitions.to(logits.dtype)
+        if logits.shape[1] == 0:
+            return logits.new_zeros(logits.shape[0])
+        logits, tags = logits.masked_fill(~mask.unsqueeze(2), 0), tags.masked_fill(~mask, 0)
+        # The score of ``tags`` is subtracted step by step: the running sums stay small as long as
+        # ``tags`` are likely, so long sequences lose no digits.
+        moves = transitions[tags[:, :-1], tags[:, 1:]]  # (B, T - 1)
+        gold = logits.gather(2, tags.unsqueeze(2)) + functional.pad(moves, (1, 0)).unsqueeze(2)
+        total, *steps = (logits - gold).unbind(dim=1)  # T of (B, Y)
+        keep = mask.unsqueeze(2).unbind(dim=1)  # T of (B, 1)
+        for step, here in zip(steps, keep[1:], strict=True):
+            moved = torch.logsumexp(total.unsqueeze(2) + transitions, dim=1) + step
+            total = torch.where(here, moved, total)
+        log_odds = torch.logsumexp(total, dim=1)
+        return -log_odds.masked_fill(lengths == 0, 0)
 
 
 class CRFTagger(Tagger):
@@ -145,8 +169,6 @@ class HighwayLSTMLayer(nn.Module):
     ``h = mask * (sigmoid(r) * sigmoid(o) * tanh(c) + (1 - sigmoid(r)) * V x_t)``
     where ``mask`` is the dropout mask, one for all positions.
 
-    Fresh weights: every block of W, U and V orthonormal, b 0 except the forget gate (1).
-
     Shape: x (B, T, input_dim) -> (B, T, H).
     Source: He et al. 2017 (Deep Semantic Role Labeling), section 2.
     """
@@ -169,7 +191,6 @@ class HighwayLSTMLayer(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T X"], mask: Float[Tensor, "B H"] | None = None
     ) -> Float[Tensor, "B T H"]:
-        """Read ``x`` from its first position to its last; ``mask`` is a scaled dropout mask."""
         hidden_dim = self.hidden_dim
         # What does not depend on the state before is computed for all positions at once.
         gates_in = functional.linear(x, self.input_weight, self.bias).unbind(dim=1)  # T of (B, 5H)
@@ -189,10 +210,9 @@ class HighwayLSTMLayer(nn.Module):
 
 
 class AlternatingHighwayLSTM(PaddedEncoder):
-    """Stack of highway LSTM layers of one width, each reading the one below in the other direction.
+    """Highway LSTM layers of one width, each reading the one below in the other direction.
 
     ``dropout`` is the variational dropout of each layer's output, which goes on in time, too.
-
     Source: He et al. 2017, section 2; Zhou and Xu 2015 for the alternation.
     """
 
@@ -217,12 +237,7 @@ class AlternatingHighwayLSTM(PaddedEncoder):
 
 
 class RoleLabeler(TagModel):
-    """Word vectors and the predicate feature → alternating highway LSTM → one score per tag.
-
-    The tags are BIO. All layers have one width. The dropout is recurrent, the same at all words.
-
-    Source: He et al. 2017; Peters et al. 2018.
-    """
+    """Word vectors and the predicate feature → alternating highway LSTM → scores of BIO tags."""
 
     scheme = "iob2"
 

@@ -22,12 +22,9 @@ from elmokit.weights.storage import round_all
 class TaskModel(nn.Module, ABC):
     """A task's network on top of `TokenInputs`.
 
-    Every network takes ``(inputs, labels, hidden_dims, dropout=...)``: labels in the order of their
-    ids, and widths of the recurrent layers (one direction). Mixtures have the inputs' dropout.
-
-    It reads one batch of sentences for each text of an example (two for pairs of texts), or all
-    sentences of documents (`Task.batched_by`) in order, in any number of batches. It makes tensors
-    on the device of the batches.
+    Every network takes ``(inputs, labels, hidden_dims, dropout=...)``. It reads one batch of
+    sentences for each text of an example (two for pairs of texts), or all sentences of documents
+    (`Task.batched_by`) in order, in any number of batches, on their device.
     """
 
     def __init__(self, inputs: TokenInputs, labels: Labels) -> None:
@@ -63,7 +60,6 @@ class TaskModel(nn.Module, ABC):
 
     @property
     def num_parameters(self) -> int:
-        """Number of parameters that are trained."""
         return sum(p.numel() for p in self.parameters() if p.requires_grad)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -76,7 +72,6 @@ class TaskModel(nn.Module, ABC):
         self.load_state_dict({name: torch.from_numpy(array) for name, array in rounded.items()})
 
     def set_static(self, static: StaticVectors) -> None:
-        """Replace the static vectors; the number of words may change."""
         self.inputs.set_static(static)
 
 
@@ -93,8 +88,6 @@ def build_network(
         config.inputs, num_layers=bilm.num_layers, layers_dim=bilm.dim,
         max_characters=bilm.char_vocab.config.max_characters, static=static, bilm=bilm.module,
     )  # fmt: skip
-    if min(config.hidden_dims, default=0) < 1:
-        raise ValueError(f"`hidden_dims` must be at least 1, got {list(config.hidden_dims)}.")
     module, _, name = task.network.partition(".")
     network = getattr(import_module(f"elmokit.tasks.networks.{module}"), name)
     return network(token_inputs, labels, config.hidden_dims, dropout=config.dropout)

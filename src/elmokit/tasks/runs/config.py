@@ -47,9 +47,8 @@ class TaskTrainConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        check_ranges(self, seed=SEEDS)
         check_ranges(
-            self, epochs=(1, MANY), batch_size=(1, MANY), patience=(1, MANY),
+            self, seed=SEEDS, epochs=(1, MANY), batch_size=(1, MANY), patience=(1, MANY),
             learning_rate=POSITIVE, clip_norm=POSITIVE, bilm_learning_rate=POSITIVE,
             label_share=(1e-12, 1.0), lowercase_share=(0.0, 1.0),
         )  # fmt: skip
@@ -69,7 +68,7 @@ class TaskRunConfig:
     """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank;
     ``characters``: for ``ner`` whose rows are the characters of the text."""
     columns: Columns | None = field(default=None, metadata=FIXED)
-    """Of words and tags in the files, for ``ner``; none: the first and the last."""
+    """Of words and tags in the files, for ``ner``."""
     hidden_dims: tuple[int, ...] = field(default=(), metadata=FIXED)
     """Widths of the recurrent layers; none: the task's default."""
     dropout: float | None = field(default=None, metadata=FIXED)

@@ -1,11 +1,15 @@
-"""The examples of a data set with the layers of their sentences: batches, predictions, scores."""
+"""The examples of a data set with the layers of their sentences: batches, predictions, scores.
+
+A network answers batches that a maker makes: `TaskModel` and `BatchMaker`, or a `FrozenTagger`,
+which is both.
+"""
 
 import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,46 +33,23 @@ OnScored = Callable[[int, int], None]
 """Called with the number of examples done and in total."""
 
 
-@runtime_checkable
-class Maker(Protocol):
-    """Makes the batches that a network reads."""
-
-    def make(self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None, /) -> Any:
-        """Return a batch of sentences; given layers are (W, L, 2D) each."""
-        ...
-
-
-@runtime_checkable
-class Answerer(Protocol):
-    """A trained network: a `TaskModel`, or a `FrozenTagger`."""
-
-    def answer(
-        self, batches: Sequence[Any], examples: Sequence[Any], /, *, with_probs: bool
-    ) -> list[Any]:
-        """Return an answer for each example, with probabilities a pair of answer and these."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class TaskFiles:
-    """Files that the training of a task reads."""
+    """Files that the training of a task reads; ``vectors`` has static word vectors."""
 
     train: Path
     dev: Path
     test: Path | None = None
     vectors: Path | None = None
-    """Static word vectors."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TaskExamples:
-    """Examples of the files, and the labels of the training set.
-
-    ``train`` includes the sentences added in lower case; ``num_given`` are in the file.
-    """
+class TaskExamples(NamedTuple):
+    """Examples of the files, and the labels of the training set."""
 
     train: list[Any]
+    """With the sentences added in lower case."""
     num_given: int
+    """Training examples in the file."""
     dev: list[Any]
     test: list[Any] | None
     labels: list[str]
@@ -91,10 +72,8 @@ def read_examples(
                 f"{path}: no example has a word; all texts are empty for the tokenizer. Is this "
                 "the right file?"
             )
-    num_given = len(train)
-    train += lowercase_copies(
-        task, train, share=config.train.lowercase_share, seed=config.train.seed
-    )
+    num_given, settings = len(train), config.train
+    train += lowercase_copies(task, train, share=settings.lowercase_share, seed=settings.seed)
     labels = task.labels(train)
     if task.labels_are_answers and len(labels) == 1:
         raise InputError(
@@ -108,9 +87,7 @@ def read_examples(
         option="--set units=morphemes" if "morphemes" in task.all_units else "",
     )  # fmt: skip
     test = None if files.test is None else others[files.test]
-    return TaskExamples(
-        train=train, num_given=num_given, dev=others[files.dev], test=test, labels=labels
-    )
+    return TaskExamples(train, num_given, others[files.dev], test, labels)
 
 
 class Examples:
@@ -134,13 +111,13 @@ class Examples:
         lengths = self._lengths[index]
         return sum(lengths) if self.task.batched_by == "document" else max(lengths)
 
-    def batches(self, maker: Maker, examples: Sequence[Any]) -> list[Any]:
+    def batches(self, maker: Any, examples: Sequence[Any]) -> list[Any]:
         """Return the batches of examples, or of parts of them, as a network reads them."""
-        sentences = [self.task.sentences(example) for example in examples]
+        groups = [self.task.sentences(example) for example in examples]
         if self.task.batched_by == "document":
-            groups = _by_padded_words([words for group in sentences for words in group])
+            groups = _packed([words for group in groups for words in group], len)
         else:
-            groups = zip(*sentences, strict=True)
+            groups = zip(*groups, strict=True)
         return [maker.make(group, self._layers_of(group)) for group in groups]
 
     def _layers_of(self, group: Sequence[Sentence]) -> list[np.ndarray] | None:
@@ -192,37 +169,32 @@ def training_batches(
 
 def prediction_batches(examples: Examples) -> Iterator[list[int]]:
     """Yield all examples, sorted by length, in batches of at most `PREDICTION_WORDS`."""
-    batch: list[int] = []
-    for index in sorted(range(len(examples)), key=examples.length):
-        if batch and (len(batch) + 1) * max(1, examples.length(index)) > PREDICTION_WORDS:
+    return _packed(sorted(range(len(examples)), key=examples.length), examples.length)
+
+
+def _packed(items: Iterable[Any], length: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """Yield all items in order, in batches of at most `PREDICTION_WORDS`, or of a single one."""
+    batch, longest = [], 1
+    for item in items:
+        # A longer sentence pads all others of its batch.
+        longest = max(longest, length(item))
+        if batch and (len(batch) + 1) * longest > PREDICTION_WORDS:
             yield batch
-            batch = []
-        batch.append(index)
+            batch, longest = [], max(1, length(item))
+        batch.append(item)
     if batch:
         yield batch
 
 
-def _by_padded_words(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
-    """Yield all sentences in order, in groups of at most `PREDICTION_WORDS`, or a single one."""
-    start = longest = 0
-    for end, words in enumerate(sentences):
-        longest = max(longest, len(words))
-        if end > start and (end + 1 - start) * longest > PREDICTION_WORDS:
-            yield sentences[start:end]
-            start, longest = end, len(words)
-    if start < len(sentences):
-        yield sentences[start:]
-
-
 def predict(
-    model: Answerer,
-    maker: Maker,
+    model: Any,
+    maker: Any,
     examples: Examples,
     on_scored: OnScored = lambda done, total: None,
     *,
     with_probs: bool = False,
 ) -> list[Any]:
-    """Return the answer for each example, in order."""
+    """Return the answer for each example, in order; with probabilities pairs of both."""
     answers: dict[int, Any] = {}
     on_scored(0, len(examples))
     for batch in prediction_batches(examples):
@@ -234,10 +206,7 @@ def predict(
 
 
 def score_model(
-    model: Answerer,
-    maker: Maker,
-    examples: Examples,
-    on_scored: OnScored = lambda done, total: None,
+    model: Any, maker: Any, examples: Examples, on_scored: OnScored = lambda done, total: None
 ) -> TaskScore:
     """Score the predictions for examples with gold answers; note their sampling units."""
     task = examples.task
@@ -258,16 +227,12 @@ def check_labels(path: Path, task: Task[Any], labels: Labels, examples: Sequence
     known = {task.shown_label(label) for label in labels} - {""}
     present = {task.shown_label(label) for label in task.labels(examples)} - {""}
     unknown = sorted(present - known)
+    some = ", ".join(unknown[:5])
     if unknown and present <= set(unknown):
         raise InputError(
-            f"{path} has none of the labels that the training set has ({_some(sorted(known))}), "
-            f"but {_some(unknown)}: it belongs to another task, or has other labels."
+            f"{path} has none of the labels that the training set has "
+            f"({', '.join(sorted(known)[:5])}), but {some}: it belongs to another task, or has "
+            "other labels."
         )
     if unknown:
-        warn_once(
-            f"{path} has labels that the training set lacks ({_some(unknown)}): they count as wrong"
-        )
-
-
-def _some(labels: Sequence[str]) -> str:
-    return ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
+        warn_once(f"{path} has labels that the training set lacks ({some}): they count as wrong")

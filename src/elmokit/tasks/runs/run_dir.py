@@ -66,7 +66,7 @@ def write_best(
     contents = {CARD_NAME: card.encode("utf-8", "backslashreplace")}
     contents[CONFIG_FILE] = json_bytes(metadata)
     if static is not None:
-        contents[WORDS_FILE] = _lines(static.words)
+        contents[WORDS_FILE] = "".join(f"{word}\n" for word in static.words).encode()
         stored[STATIC_WEIGHT] = stored[STATIC_WEIGHT][: len(static.values)]
     # All files are written before the first one replaces that of an earlier epoch, so that a full
     # disk leaves the earlier model. The last one replaces its file first.
@@ -93,11 +93,7 @@ def save_run(
         (fresh / CONFIG_FILE).write_bytes(json_bytes(metadata | made, indent=2))
         (fresh / CARD_NAME).write_text(card, encoding="utf-8")
         if static is not None:
-            (fresh / WORDS_FILE).write_bytes(_lines(static.words))
-
-
-def _lines(words: list[str]) -> bytes:
-    return "".join(f"{word}\n" for word in words).encode()
+            (fresh / WORDS_FILE).write_bytes("".join(f"{word}\n" for word in static.words).encode())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,13 +123,9 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
         )
     required = ("config", "labels", "bilm", "vectors")
     metadata = read_json(path, advice=ADVICE, required=required)
-    parse_record(_TaskRecord, metadata, source=path, advice=_advice_for_settings(metadata))
+    advice = newer_version_hint(metadata.get("elmokit_version", "")) or ADVICE
+    parse_record(_TaskRecord, metadata, source=path, advice=advice)
     return metadata
-
-
-def _advice_for_settings(metadata: Mapping[str, Any]) -> str:
-    """Return what to do if a setting is unknown or missing."""
-    return newer_version_hint(metadata.get("elmokit_version", "")) or ADVICE
 
 
 def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
@@ -145,7 +137,8 @@ def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
     if missing:
         raise FormatError(
             f"{run_dir / CONFIG_FILE} does not say inputs.{', inputs.'.join(missing)}: it is "
-            f"damaged or of another version. {_advice_for_settings(metadata)}"
+            "damaged or of another version. "
+            + (newer_version_hint(metadata.get("elmokit_version", "")) or ADVICE)
         )
     return from_dict(InputSettings, known, source=str(run_dir / CONFIG_FILE))
 
@@ -190,7 +183,7 @@ def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int
     ``metadata`` is that of ``task.json``, whose table ``card`` has ``name``, ``language``,
     ``license``, an ``example`` text, ``label_meanings``, ``scores`` (by label: precision, recall,
     F1, gold; the first one is over all) and ``scored`` (what was scored, and how); its other
-    entries are listed as they are. The parameters are those without the biLM's.
+    entries are listed as they are.
     """
     entries, config, bilm = metadata.get("card", {}), metadata["config"], metadata["bilm"]
     name = str(entries.get("name") or "path/to/this/directory")

@@ -3,15 +3,13 @@
 import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import count, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from elmokit.config import from_dict
 from elmokit.errors import InputError
@@ -52,6 +50,8 @@ log = logging.getLogger(__name__)
 LINES_TOGETHER, MAX_LINES_TOGETHER = 256, 1 << 16
 """Lines of raw text that are read together, at first and at most: more while words are looked up
 in a file of static vectors, which is read as a whole each time."""
+_LOOK_UP = threading.Lock()
+"""Held while a run gets more static vectors: threads may share it."""
 
 
 class TaskRun:
@@ -76,24 +76,13 @@ class TaskRun:
         """The contents of ``task.json``; its table ``card`` is for `card`."""
         keeps_all = metadata.get(KEEPS_VECTORS, False)
         self._later_words = None if vectors is None or keeps_all else LaterWords(vectors)
-        self._lock = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the lock, which is made again."""
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
 
     def __repr__(self) -> str:
-        reference = self._bilm.reference
-        reads = "no biLM"
-        if reference is not None:
-            reads = f"{self._maker.settings.embeddings} of {reference.path}, {reference.precision}"
-        return (
-            f"TaskRun({self.task.name}: {len(self.labels)} labels, {reads}, "
-            f"tokenizer {self._bilm.tokenizer.name})"
-        )
+        bilm, reads = self._bilm.reference, "no biLM"
+        if bilm is not None:
+            reads = f"{self._maker.settings.embeddings} of {bilm.path}, {bilm.precision}"
+        tokenizer = self._bilm.tokenizer.name
+        return f"TaskRun({self.task.name}: {len(self.labels)} labels, {reads}, {tokenizer})"
 
     @classmethod
     def load(
@@ -111,8 +100,7 @@ class TaskRun:
         Args:
             run_dir: Its path, or the name of a packaged run, such as ``ner-ko``.
             model: The biLM's directory if it has moved; for a condition that needs no biLM, any
-                with the same tokenizer and character settings. No effect, with a warning, on a run
-                that was trained without one.
+                with the same tokenizer and character settings.
             vectors: The file of its static vectors if it has moved.
             precision: Of the biLM: ``"fp32"``, ``"bf16"`` or ``"int8"``; default: as in training.
             device: Of the task model and the biLM.
@@ -139,20 +127,24 @@ class TaskRun:
             reference = replace(reference, path=str(Path(vectors).absolute()))
         config = config.resolved(with_static=reference is not None)
         device = find_device(device)
-        cache_dir = None if cache_dir is None else Path(cache_dir)
         bilm = reopen_bilm(
             metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"]), model, run_dir,
             config.inputs, precision=precision, finetune=config.train.finetune_bilm,
-            device=device, cache_dir=cache_dir,
+            device=device, cache_dir=None if cache_dir is None else Path(cache_dir),
         )  # fmt: skip
-        labels = metadata["labels"]
+        labels, hidden_dims = metadata["labels"], config.hidden_dims
         arrays = read_weights(run_dir, sha256=metadata.get("weights_sha256"))
         static = read_static(run_dir, arrays)
         is_frozen = can_run_frozen(task, config, device)
         if not is_frozen:
             import_torch()
         with damage(run_dir / WEIGHTS_FILE, ADVICE, what=f"does not fit {CONFIG_FILE}"):
-            _check_sizes(labels, config.hidden_dims, arrays)
+            # Refused before a network takes the memory for them: every recurrent layer of width H
+            # has more than 3 H² weights, and every label its own.
+            needed = len(labels) + 3 * sum(dim * dim for dim in hidden_dims)
+            num_weights = sum(array.size for array in arrays.values())
+            if needed > num_weights or len(set(labels)) < len(labels):
+                raise ValueError(f"{len(labels):,} `labels` and `hidden_dims`={list(hidden_dims)}")
             if is_frozen:
                 network = maker = FrozenTagger(config, labels, bilm, static, arrays)
             else:
@@ -179,8 +171,9 @@ class TaskRun:
         return self._card(self.metadata)
 
     def _card(self, metadata: dict[str, Any]) -> str:
+        tokenizer = self._bilm.tokenizer
         card = run_card(
-            metadata, tokenizer=f"{self._bilm.tokenizer.name} {self._bilm.tokenizer.version}",
+            metadata, tokenizer=f"{tokenizer.name} {tokenizer.version}",
             num_parameters=self._network.num_parameters,
         )  # fmt: skip
         return card.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -204,7 +197,7 @@ class TaskRun:
         """
         if not self.reads_vectors:
             raise InputError("This run reads no static vectors: there is nothing to keep.")
-        with self._lock:
+        with _LOOK_UP:
             if self._later_words is not None:
                 self._extend_static(self._later_words.read_all())
                 self._later_words = None
@@ -329,11 +322,7 @@ class TaskRun:
         return agreeing(answers, with_probs=with_probs) if by_document else answers
 
     def _predictions(
-        self,
-        named: Iterator[tuple[str, str | Sequence[Any]]],
-        tokenizer: Tokenizer,
-        *,
-        with_probs: bool,
+        self, named: Iterator[tuple[str, Any]], tokenizer: Tokenizer, *, with_probs: bool
     ) -> Iterator[tuple[Any, Any]]:
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
         num_lines, error = LINES_TOGETHER, None
@@ -368,7 +357,7 @@ class TaskRun:
 
     def _look_up(self, examples: Sequence[Any]) -> bool:
         """Add the static vectors of words that the run does not have in just this spelling."""
-        with self._lock:
+        with _LOOK_UP:
             static = self._maker.static
             if static is None or self._later_words is None:
                 return False
@@ -379,20 +368,6 @@ class TaskRun:
             return later is not None
 
     def _extend_static(self, vectors: StaticVectors) -> None:
-        assert self._maker.static is not None
         extended = self._maker.static.extended(vectors)  # ids of earlier words stay
         self._network.set_static(extended)  # first: another thread may be predicting
         self._maker.static = extended
-
-
-def _check_sizes(
-    labels: Sequence[str], hidden_dims: Sequence[int], arrays: Mapping[str, np.ndarray]
-) -> None:
-    """Refuse sizes that do not fit the weights, before a network takes the memory for them.
-
-    Every recurrent layer of width H has more than 3 H² weights, and every label its own.
-    """
-    num_weights = sum(array.size for array in arrays.values())
-    needed = len(labels) + 3 * sum(dim * dim for dim in hidden_dims)
-    if needed > num_weights or len(set(labels)) < len(labels):
-        raise ValueError(f"{len(labels):,} `labels` and `hidden_dims`={list(hidden_dims)}")

@@ -21,16 +21,15 @@ from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Job, open_job
 from elmokit.jobs.metrics_log import MetricsLog
 from elmokit.jobs.signals import StopRequest, stop_requests
+from elmokit.tasks.inputs.layer_cache import OnLayers
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.task_bilm import OnLayers, TaskBiLM
-from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.networks.task_model import TaskModel, batch_maker, build_network
+from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.networks.task_model import batch_maker, build_network
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import (
     LOWERCASE_SHARE,
     Examples,
-    TaskExamples,
     TaskFiles,
     choose_examples,
     read_examples,
@@ -39,7 +38,7 @@ from elmokit.tasks.runs.examples import (
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, run_card, write_best
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
 from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import Task, TaskScore
+from elmokit.tasks.task import TaskScore
 from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
@@ -104,19 +103,15 @@ def train_task(
         train_path: Training examples, in the task's format.
         dev_path: For early stopping.
         run_dir: A new directory, or one to resume.
-        model: Directory or name of the biLM; none: the English one in the package. Conditions
-            without a biLM use only its tokenizer and character settings, if it is given.
+        model: Directory or name of the biLM; none: the English one in the package.
         precision: Of the biLM; ``auto`` is bf16 for a frozen one on a CPU that is faster in it.
-        vectors: File of static word vectors, see `read_vectors`; required by the ``static…``
-            conditions, refused by ``none``.
+        vectors: File of static word vectors; required by the ``static…`` conditions.
         test_path: Scored once, with the best epoch, when the training is complete; not part of the
             run, so a resumed one may be given another.
-        device: Of the task model and the biLM; ``auto`` is CUDA if available. Kept layers stay on
-            the CPU.
+        device: Of the task model and the biLM; ``auto`` is CUDA if available.
         cache_dir: Where layers are kept.
         resume: Go on if ``run_dir`` holds this training.
-        minutes: Limit of training and scoring, over all parts of a resumed run; the unfinished
-            epoch is scored like the others.
+        minutes: Limit of training and scoring, over all parts of a resumed run.
         save_on_signals: On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
         keep_static: False leaves the static vectors out of ``run_dir``; they are then read from
             ``vectors`` whenever the run is used.
@@ -127,10 +122,7 @@ def train_task(
     Raises:
         FileExistsError: if ``run_dir`` has a run and ``resume`` is not set, or other files.
         ConfigError: if a resumed run has other settings or other data.
-        FileNotFoundError: if a file or the model is missing.
-        FormatError: if the data is damaged.
-        InputError: if data and settings do not go together: nothing to learn, labels of another
-            task, a condition without what it reads or with what it does not read.
+        InputError: if data and settings do not go together.
         Stopped: after a signal and its checkpoint.
         FloatingPointError: if the loss is not finite.
     """
@@ -141,11 +133,11 @@ def train_task(
         is_quick = may_round and has_quick_bf16(find_device(device))
         precision = "bf16" if is_quick else "fp32"
         log.info("the biLM computes in %s", precision)
-    prepared = prepare_task(
+    prepared = PreparedTask(
         config, TaskFiles(train=train_path, dev=dev_path, test=test_path, vectors=vectors),
         model=model, precision=precision, device=device, cache_dir=cache_dir, on_layers=on_layers,
     )  # fmt: skip
-    identity = Identity(prepared.config, prepared.inputs())
+    identity = Identity(prepared.config, prepared.identity())
     with open_job(run_dir, "train", identity, resume=resume, result_name=CONFIG_FILE) as job:
         job.begin()
         seconds = None if minutes is None else 60 * minutes
@@ -178,51 +170,39 @@ def _run(
     """Train to the end with the best model, the log and checkpoints on disk; return the best."""
     saved_at = time.monotonic()
     run_log = MetricsLog(job.directory, resume_step=training.state.scored_step)
-    static = prepared.maker.static  # of the words in training and dev set
-    if static is not None and not keep_static:
-        static = static.first(0)
 
-    def write_model() -> None:
-        assert training.state.best is not None
-        metadata = prepared.metadata(training.state.best.dev)
-        best = {name: tensor.cpu().numpy() for name, tensor in training.best_weights.items()}
-        tokenizer = prepared.bilm.tokenizer
-        card = run_card(
-            metadata, tokenizer=f"{tokenizer.name} {tokenizer.version}",
-            num_parameters=prepared.network.num_parameters,
-        )  # fmt: skip
-        write_best(job.directory, metadata, prepared.network.arrays() | best, static, card)
+    def save() -> None:
+        nonlocal saved_at
+        training.save(job.pieces)
+        saved_at = time.monotonic()
 
     def stop_if_asked(epoch: int) -> None:
         if stop.signal_number is not None:
             if training.saved_step < training.state.progress.step:
-                training.save(job.pieces)
+                save()
             raise stop.stopped(f"in epoch {epoch}")
 
     def after_step(step: TaskStep) -> None:
-        nonlocal saved_at
         on_step(step)
         # The first one before any model is written, which could not be resumed without it.
         is_first = step.stage == "scoring dev" and training.saved_step == 0
         if is_first or time.monotonic() - saved_at >= CHECKPOINT_SECONDS:
-            training.save(job.pieces)
-            saved_at = time.monotonic()
+            save()
         stop_if_asked(step.epoch)
 
     if training.state.best is not None:
         # On disk may be the model of an epoch after the checkpoint, which is now made again.
-        write_model()
+        prepared.write_model(training, job.directory, keep_static=keep_static)
     for report in training.run(after_step):
         if report.is_best:
-            write_model()
+            prepared.write_model(training, job.directory, keep_static=keep_static)
         dev = report.dev
         run_log.write({
             "epoch": report.epoch, "step": training.state.progress.step, "loss": report.loss,
             "seconds": round(report.seconds, 2),
             "metric": dev.metric, "dev": dev.value, **dev.details,
         })  # fmt: skip
-        training.save(job.pieces)
-        saved_at = time.monotonic()
+        save()
         on_epoch(report)
         stop_if_asked(report.epoch)
     if training.state.best is None:
@@ -233,26 +213,66 @@ def _run(
     return training.state.best
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PreparedTask:
-    """Examples, vectors and an untrained network: a training before its first update."""
+    """Examples, vectors and an untrained network: a training before its first update.
 
-    task: Task[Any]
-    config: TaskRunConfig
-    """With the task's defaults."""
-    files: TaskFiles
-    examples: TaskExamples
-    bilm: TaskBiLM
-    precision: str
-    """Of the biLM."""
-    vectors: VectorsReference | None
-    network: TaskModel
-    maker: BatchMaker
+    Arguments as in `train_task`.
+    """
 
-    def metadata(self, dev: TaskScore) -> dict[str, Any]:
-        """Return the contents of ``task.json``."""
+    def __init__(
+        self,
+        config: TaskRunConfig,
+        files: TaskFiles,
+        *,
+        model: str | None = None,
+        precision: str = "fp32",
+        device: str = "cpu",
+        cache_dir: Path | None = None,
+        on_layers: OnLayers | None = None,
+    ) -> None:
+        for path in (files.train, files.dev):  # hashed after they are read
+            existing_file(path, what="task data", is_read_twice=True)
+        self.files, self.precision = files, precision
+        self.task = task = find_task(config.task).in_units(config.units, config.columns)
+        if config.train.lowercase_share:
+            check_tags_words(task, wanted=LOWERCASE_SHARE)
+        wanted, config = config.inputs, config.resolved(with_static=files.vectors is not None)
+        self.config = config
+        _check_inputs(wanted, config.inputs, files.vectors)
+        torch_device = pick_device(device)
+        log.info("the task model computes on %s", torch_device)
+        self.bilm = TaskBiLM.open(
+            config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
+            device=str(torch_device), cache_dir=cache_dir, on_layers=on_layers,
+        )  # fmt: skip
+        self.examples = examples = read_examples(task, config, files, self.bilm)
+        self.vectors = static = None
+        if files.vectors is not None:
+            self.vectors = VectorsReference.of(files.vectors)
+            words = task.words([*examples.train, *examples.dev])
+            static = read_vectors_of(files.vectors, words)
+        with as_input_error():  # impossible widths
+            self.network = build_network(task, config, examples.labels, self.bilm, static)
+        self.network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
+        self.network.to(torch_device)
+        self.maker = batch_maker(config, self.bilm, static, torch_device)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what a resumed training cannot change, besides its settings."""
         bilm, vectors = self.bilm.reference, self.vectors
+        is_needed = self.config.inputs.sources.needs_bilm
         return {
+            "train": file_sha256(self.files.train), "dev": file_sha256(self.files.dev),
+            "precision": self.precision,
+            "vectors": None if vectors is None else vectors.sha256,
+            "bilm": None if bilm is None else bilm.what_is_read(is_needed=is_needed),
+        }  # fmt: skip
+
+    def write_model(self, training: TaskTraining, run_dir: Path, *, keep_static: bool) -> None:
+        """Write the best model so far with the contents of ``task.json``."""
+        assert training.state.best is not None
+        dev, bilm, vectors = training.state.best.dev, self.bilm.reference, self.vectors
+        metadata = {
             "elmokit_version": __version__,
             "config": to_dict(self.config),
             "labels": self.examples.labels,
@@ -264,17 +284,16 @@ class PreparedTask:
             },
             "dev": {"metric": dev.metric, "value": dev.value, **dev.details},
         }  # fmt: skip
-
-    def inputs(self) -> dict[str, Any]:
-        """Return what a resumed training cannot change, besides its settings."""
-        bilm, vectors = self.bilm.reference, self.vectors
-        is_needed = self.config.inputs.sources.needs_bilm
-        return {
-            "train": file_sha256(self.files.train), "dev": file_sha256(self.files.dev),
-            "precision": self.precision,
-            "vectors": None if vectors is None else vectors.sha256,
-            "bilm": None if bilm is None else bilm.what_is_read(is_needed=is_needed),
-        }  # fmt: skip
+        best = {name: tensor.cpu().numpy() for name, tensor in training.best_weights.items()}
+        static = self.maker.static  # of the words in training and dev set
+        if static is not None and not keep_static:
+            static = static.first(0)
+        tokenizer = self.bilm.tokenizer
+        card = run_card(
+            metadata, tokenizer=f"{tokenizer.name} {tokenizer.version}",
+            num_parameters=self.network.num_parameters,
+        )  # fmt: skip
+        write_best(run_dir, metadata, self.network.arrays() | best, static, card)
 
     def build_training(
         self, *, seconds: float | None, checkpoint: Checkpoint | None
@@ -308,56 +327,11 @@ class PreparedTask:
         return score_model(self.network, self.maker, examples)
 
 
-def prepare_task(
-    config: TaskRunConfig,
-    files: TaskFiles,
-    *,
-    model: str | None,
-    precision: str,
-    device: str,
-    cache_dir: Path | None,
-    on_layers: OnLayers | None,
-) -> PreparedTask:
-    """Read the files, open the biLM and draw the weights of the network; see `train_task`."""
-    for path in (files.train, files.dev):  # hashed after they are read
-        existing_file(path, what="task data", is_read_twice=True)
-    task = find_task(config.task).in_units(config.units, config.columns)
-    if config.train.lowercase_share:
-        check_tags_words(task, wanted=LOWERCASE_SHARE)
-    wanted, config = config.inputs, config.resolved(with_static=files.vectors is not None)
-    _check_inputs(wanted, config.inputs, files.vectors)
-    torch_device = pick_device(device)
-    log.info("the task model computes on %s", torch_device)
-    bilm = TaskBiLM.open(
-        config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
-        device=str(torch_device), cache_dir=cache_dir, on_layers=on_layers,
-    )  # fmt: skip
-    examples = read_examples(task, config, files, bilm)
-    static = vectors = None
-    if files.vectors is not None:
-        vectors = VectorsReference.of(files.vectors)
-        words = task.words([*examples.train, *examples.dev])
-        static = read_vectors_of(files.vectors, words)
-    with as_input_error():  # impossible widths
-        network = build_network(task, config, examples.labels, bilm, static)
-    network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
-    network.to(torch_device)
-    maker = batch_maker(config, bilm, static, torch_device)
-    return PreparedTask(
-        task=task, config=config, files=files, examples=examples, bilm=bilm, network=network,
-        precision=precision, vectors=vectors, maker=maker,
-    )  # fmt: skip
-
-
 def _check_inputs(wanted: InputSettings, resolved: InputSettings, vectors: Path | None) -> None:
-    if wanted.sources.needs_static and vectors is None:
-        raise InputError(
-            f"embeddings={wanted.embeddings!r} needs word vectors: give a file with --vectors."
-        )
-    if wanted.embeddings == "none" and vectors is not None:
-        raise InputError(
-            "embeddings='none' reads no word vectors: leave out --vectors, or take static."
-        )
+    reads_none = wanted.embeddings == "none"
+    if reads_none if vectors is not None else wanted.sources.needs_static:
+        needs = "reads no word vectors: leave out" if reads_none else "needs word vectors: give"
+        raise InputError(f"embeddings={wanted.embeddings!r} {needs} --vectors.")
     for name, reason in (
         ("state", f"embeddings={wanted.embeddings} reads no layers"),
         ("static_scale", "there are no word vectors (--vectors)"),

@@ -48,16 +48,13 @@ class EpochReport:
 
 @dataclass(frozen=True)
 class TaskStep:
-    """Progress of a training: an update, or the dev examples scored."""
+    """Progress of a training: updates in all epochs with the loss, or dev examples of an epoch."""
 
     stage: Literal["training", "scoring dev"]
     done: int
-    """Updates so far, or examples of this scoring."""
     total: int
-    """Updates in all epochs, or examples."""
     epoch: int
     loss: float | None = None
-    """Of the update."""
 
 
 OnStep = Callable[[TaskStep], None]
@@ -86,17 +83,9 @@ class TaskTraining:
     """The training of a task model with Adam, in place; any moment of it can be saved.
 
     Order and dropout depend on the seed and the number of the update alone, so that a resumed
-    training makes the same updates as one that was never stopped.
-
-    Args:
-        model: Trained in place.
-        maker: Makes its batches.
-        training: Training examples with their layers.
-        dev: Scored after each epoch.
-        config: How to train.
-        order: The training examples, in the order that epochs shuffle; none: as they are.
-        seconds: Limit of training and scoring, over all parts of a resumed run; none: no limit.
-        checkpoint: Where to continue.
+    training makes the same updates as one that was never stopped. Epochs shuffle ``order``, by
+    default all training examples; ``seconds`` limits training and scoring, over all parts of a
+    resumed run.
     """
 
     def __init__(
@@ -164,19 +153,23 @@ class TaskTraining:
         """Yield a report after each epoch; at the end the model has the weights of the best one.
 
         Before every report and every call of ``on_step`` the training can be saved. When the time
-        is over, the unfinished epoch is scored, too; patience does not count it. PyTorch's random
-        state is restored at the end.
-
-        Raises:
-            FloatingPointError: if the loss, a weight, or a score of tags on dev is not finite.
+        is over, the unfinished epoch is scored, too. FloatingPointError if the loss, a weight, or a
+        score of tags on dev is not finite.
         """
         cuda = [self.maker.device] if self.maker.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
             while not self.is_complete:
-                self._update(on_step)
-                if self.state.progress.step == self.state.scored_step:  # no time left
-                    break
-                yield self._score(on_step)
+                try:
+                    self._update(on_step)
+                    if self.state.progress.step == self.state.scored_step:  # no time left
+                        break
+                    report = self._score(on_step)
+                except FloatingPointError as error:
+                    raise FloatingPointError(
+                        f"{error} In epoch {self.state.epoch + 1}. Lower train.learning_rate or "
+                        "train.clip_norm."
+                    ) from error
+                yield report
         self.model.load_state_dict(self.model.state_dict() | self.best_weights)
         self.model.eval()
 
@@ -196,13 +189,10 @@ class TaskTraining:
             progress=replace(state.progress, seconds=self.seconds),
         )  # fmt: skip
         total, epoch = config.epochs * self.num_batches, state.epoch + 1
-        try:
-            for report in reports:
-                state.progress = report.progress
-                state.losses.append(report.loss)
-                on_step(TaskStep("training", report.progress.step, total, epoch, report.loss))
-        except FloatingPointError as error:
-            raise _diverged("The loss is", epoch) from error
+        for report in reports:
+            state.progress = report.progress
+            state.losses.append(report.loss)
+            on_step(TaskStep("training", report.progress.step, total, epoch, report.loss))
 
     def _objective(self, batch: list[int], carry: None, step: int) -> StepResult[None]:
         seed = derived_seed(self.config.seed, step)
@@ -222,11 +212,8 @@ class TaskTraining:
 
         # Of the last update only the loss before it is known.
         if not all(value.isfinite().all() for value in _trained(self.model).values()):
-            raise _diverged("The weights are", number)
-        try:
-            score = score_model(self.model, self.maker, self.dev, on_scored)
-        except FloatingPointError as error:
-            raise _diverged("Scores of the dev set are", number) from error
+            raise FloatingPointError("The weights are not finite.")
+        score = score_model(self.model, self.maker, self.dev, on_scored)
         is_best = state.best is None or score.value > state.best.dev.value
         report = EpochReport(number, float(np.mean(state.losses)), score, is_best, self.seconds)
         if is_best:
@@ -234,35 +221,23 @@ class TaskTraining:
             state.best = report
             self.best_weights = {name: value.clone() for name, value in weights}
         state.scored_step = state.progress.step
+        # An epoch that a limit of time cut short does not count, neither for patience nor against
+        # it, so that a run in pieces ends where an uninterrupted one does.
         if len(state.losses) == self.num_batches:
-            self._count_epoch(score.value)
+            before = state.best_epoch_score
+            state.epoch, state.losses = number, []
+            state.best_epoch_score = score.value if before is None else max(before, score.value)
+            # Neither do epochs before the first score above 0: with little data, span taggers find
+            # nothing for a while.
+            is_better = before is None or score.value > before or state.best_epoch_score <= 0
+            state.since_best = 0 if is_better else state.since_best + 1
         return report
-
-    def _count_epoch(self, score: float) -> None:
-        """Count a whole epoch, and those since the best one, which patience is compared with.
-
-        An epoch that a limit of time cut short does not count, neither for patience nor against
-        it, so that a run in pieces ends where an uninterrupted one does. Neither do epochs before
-        the first score above 0: with little data, span taggers find nothing for a while.
-        """
-        state, before = self.state, self.state.best_epoch_score
-        state.epoch, state.losses = state.epoch + 1, []
-        is_better = before is None or score > before
-        state.best_epoch_score = score if before is None else max(before, score)
-        has_begun = state.best_epoch_score > 0
-        state.since_best = state.since_best + 1 if has_begun and not is_better else 0
 
 
 def _trained(model: nn.Module) -> dict[str, Tensor]:
     """Return the state of a model without its frozen parameters, such as static vectors."""
     frozen = {name for name, value in model.named_parameters() if not value.requires_grad}
     return {name: value for name, value in model.state_dict().items() if name not in frozen}
-
-
-def _diverged(what: str, epoch: int) -> FloatingPointError:
-    return FloatingPointError(
-        f"{what} not finite in epoch {epoch}. Lower train.learning_rate or train.clip_norm."
-    )
 
 
 def _build_optimizer(

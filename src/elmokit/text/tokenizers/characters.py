@@ -19,11 +19,9 @@ class CharacterTokenizer(ShownTokenizer):
     version = "1"
 
     def tokenize(self, sentence: str) -> list[str]:
-        """Return the characters of a text."""
         return _characters().findall(sentence)
 
     def sentences(self, text: str) -> list[list[str]]:
-        """Return the characters of every sentence."""
         parts = (part for line in text.splitlines() for part in _SENTENCE_END.split(line))
         return [tokens for part in parts if (tokens := self.tokenize(part))]
 

@@ -39,7 +39,6 @@ class EnglishTokenizer(ShownTokenizer):
 
     @classmethod
     def of_version(cls, version: str) -> "EnglishTokenizer | None":
-        """Return the tokenizer of version 1."""
         if not version.startswith("sacremoses"):
             return None
         tokenizer = cls()
@@ -47,11 +46,9 @@ class EnglishTokenizer(ShownTokenizer):
         return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
-        """Split one sentence into tokens."""
         return list(self._moses.tokenize(sentence, escape=False))
 
     def sentences(self, text: str) -> list[list[str]]:
-        """Split raw text into sentences of tokens; a line break ends a sentence."""
         parts = (
             part
             for line in text.splitlines()

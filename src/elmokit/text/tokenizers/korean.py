@@ -32,7 +32,6 @@ _FIND_OLD_HANGUL = re.compile(rf"(?<!{_LETTER}){_OLD_HANGUL_WORD.pattern}")
 """The same, in time that grows with the length of a text: only where a word begins."""
 
 PlacedWord = tuple[str, int, int]
-"""A word, and ``[start, end)`` of what it was made of, in characters."""
 
 
 class KoreanTokenizer(ShownTokenizer):
@@ -55,7 +54,6 @@ class KoreanTokenizer(ShownTokenizer):
 
     @classmethod
     def of_version(cls, version: str) -> "KoreanTokenizer | None":
-        """Return the tokenizer of version 1, whose version string is that of the library."""
         if not version.startswith("kiwipiepy"):
             return None
         tokenizer = cls()
@@ -63,11 +61,9 @@ class KoreanTokenizer(ShownTokenizer):
         return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
-        """Split one sentence into morphemes."""
         return [token for part in self.sentences(sentence) for token in part]
 
     def sentences(self, text: str) -> list[list[str]]:
-        """Split raw text into sentences of morphemes."""
         return [
             sentence
             for _, piece in _pieces(text)
@@ -75,10 +71,9 @@ class KoreanTokenizer(ShownTokenizer):
         ]
 
     def places(self, text: str) -> list[PlacedWord]:
-        """Return the morphemes of a text with their places in it.
+        """Return the morphemes of a composed text with their places.
 
-        The places of morphemes that share a syllable overlap; what is not written (the 이 of
-        ``거예요``) is empty. The text must be composed, without lone surrogates.
+        Those that share a syllable overlap; what is not written (the 이 of ``거예요``) is empty.
         """
         return [
             (word, first + start, first + end)
@@ -88,7 +83,6 @@ class KoreanTokenizer(ShownTokenizer):
         ]
 
     def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]:
-        """Yield the sentences of each text; Kiwi works on many texts in parallel."""
         remaining = iter(texts)
         while batch := [_pieces(text) for text in itertools.islice(remaining, _TEXTS_A_BATCH)]:
             flat = [piece for pieces in batch for _, piece in pieces]
@@ -121,10 +115,9 @@ class KoreanTokenizer(ShownTokenizer):
 
 
 def places_of_morphemes(words: Sequence[str], text: str) -> list[tuple[int, int]] | None:
-    """Find words in the text that Kiwi made them of, by splitting it again.
+    """Return ``[start, end)`` of each word, by splitting the text again.
 
-    Returns ``[start, end)`` of each word in characters; None if these are not the (first) morphemes
-    of the text, if it is decomposed or has lone surrogates, or if kiwipiepy is not installed.
+    None if these are not its (first) morphemes, if it is decomposed, or without kiwipiepy.
     """
     tokenizer = _tokenizer_if_installed()
     if tokenizer is None or _encodable(text) != text:
@@ -143,7 +136,6 @@ def _tokenizer_if_installed() -> KoreanTokenizer | None:
 
 
 def _encodable(text: str) -> str:
-    """Compose a text and drop lone surrogates."""
     return normalize(text, "NFC").encode("utf-16-le", "ignore").decode("utf-16-le")
 
 

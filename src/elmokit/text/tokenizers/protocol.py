@@ -19,9 +19,7 @@ class Tokenizer(Protocol):
     version: str
     """Changes whenever the tokens of some text change."""
 
-    def tokenize(self, sentence: str) -> list[str]:
-        """Split one sentence into tokens."""
-        ...
+    def tokenize(self, sentence: str) -> list[str]: ...
 
     def sentences(self, text: str) -> list[list[str]]:
         """Split raw text into sentences of tokens. A line break ends a sentence."""
@@ -32,13 +30,10 @@ class Tokenizer(Protocol):
 class BatchTokenizer(Tokenizer, Protocol):
     """A tokenizer with a fast path for many texts."""
 
-    def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]:
-        """Yield ``sentences(text)`` of each text; reads slightly ahead."""
-        ...
+    def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]: ...
 
 
 def sentences_batch(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list[list[str]]]:
-    """Yield the sentences of each text, by the fast path if there is one."""
     if isinstance(tokenizer, BatchTokenizer):
         return tokenizer.sentences_batch(texts)
     return map(tokenizer.sentences, texts)
@@ -47,15 +42,12 @@ def sentences_batch(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list
 def normalized_sentences(
     tokenizer: Tokenizer, texts: Iterable[str], form: Normalization
 ) -> Iterator[list[list[str]]]:
-    """Yield the sentences of each text as `NormalizingTokenizer` does."""
     sentences_by_text = sentences_batch(tokenizer, (normalize(text, form) for text in texts))
     for sentences in sentences_by_text:
         yield [normalized_tokens(tokens, form) for tokens in sentences]
 
 
 class ShownTokenizer:
-    """A tokenizer whose ``repr`` shows its version."""
-
     version: str
 
     def __repr__(self) -> str:
@@ -69,7 +61,6 @@ class WhitespaceTokenizer(ShownTokenizer):
     version = "1"
 
     def tokenize(self, sentence: str) -> list[str]:
-        """Split at Unicode white space, including no-break spaces."""
         return sentence.split()
 
     def sentences(self, text: str) -> list[list[str]]:
@@ -90,21 +81,18 @@ class NormalizingTokenizer:
         return f"NormalizingTokenizer({self._tokenizer!r}, {self._form!r})"
 
     def tokenize(self, sentence: str) -> list[str]:
-        """Normalize one sentence and split it into tokens."""
         tokens = self._tokenizer.tokenize(normalize(sentence, self._form))
         return normalized_tokens(tokens, self._form)
 
     def sentences(self, text: str) -> list[list[str]]:
-        """Normalize raw text and split it into sentences of tokens."""
         sentences = self._tokenizer.sentences(normalize(text, self._form))
         return [normalized_tokens(tokens, self._form) for tokens in sentences]
 
 
 def cut_long_text(text: str, max_characters: int) -> list[str]:
-    """Cut text into pieces, for libraries whose time grows faster than the text.
+    """Cut text for libraries whose time grows faster than the text; joined, the pieces are it.
 
     A piece ends after a full stop in its second half, else at white space there, else anywhere.
-    Joined, the pieces are the text.
     """
     pieces: list[str] = []
     start = 0

@@ -18,13 +18,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RegisteredTokenizer:
-    """Where a tokenizer is; it is imported on first use."""
-
     module: str
-    """Absolute, or relative to this package."""
     class_name: str
     purpose: str
-    """For help texts."""
 
 
 TOKENIZERS = {
@@ -35,9 +31,7 @@ TOKENIZERS = {
         "raw text with spaces between words; simple:LANG knows the abbreviations of "
         f"{', '.join(filter(None, LANGUAGES))}",
     ),
-    "characters": RegisteredTokenizer(
-        ".characters", "CharacterTokenizer", "every character a word"
-    ),
+    "characters": RegisteredTokenizer(".characters", "CharacterTokenizer", "characters as words"),
     "english": RegisteredTokenizer(".english", "EnglishTokenizer", "Moses tokens; extra en"),
     "korean": RegisteredTokenizer(".korean", "KoreanTokenizer", "morphemes; extra ko"),
 }
@@ -59,7 +53,6 @@ class TokenizerConfig:
         return f"{self.name} {self.version}".strip()
 
     def matches(self, other: "TokenizerConfig") -> bool:
-        """Return whether both are the same tokenizer, in the same version as far as it is known."""
         is_same_version = self.version == other.version or "" in (self.version, other.version)
         return self.name == other.name and is_same_version
 
@@ -68,20 +61,18 @@ class TokenizerConfig:
         if colon and name == DEFAULT_TOKENIZER and not self.version:
             if language not in LANGUAGES:
                 raise ConfigError(
-                    f"the tokenizer simple knows no language {language!r}: choose one of "
-                    f"{', '.join(filter(None, LANGUAGES))}, or leave it out: no abbreviations then."
+                    f"the tokenizer simple knows no language {language!r}, only "
+                    f"{', '.join(filter(None, LANGUAGES))}."
                 )
             object.__setattr__(self, "name", DEFAULT_TOKENIZER)
             object.__setattr__(self, "version", version_of(language))
         if self.name not in (AUTO, *TOKENIZERS):
             raise ConfigError(
-                f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}. For "
-                "another language, try simple, or split the text yourself and choose whitespace."
+                f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}."
             )
 
 
 def tokenizer_metadata(tokenizer: Tokenizer | TokenizerConfig) -> dict[str, str]:
-    """Return what names a tokenizer in the metadata of a result."""
     return {"name": tokenizer.name, "version": tokenizer.version}
 
 
@@ -119,7 +110,6 @@ def tokenizer_for_model(
 
 
 def describe_tokenizers() -> str:
-    """Return all names and purposes, for help texts."""
     return ", ".join(f"{name} ({entry.purpose})" for name, entry in TOKENIZERS.items())
 
 

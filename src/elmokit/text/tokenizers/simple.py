@@ -62,19 +62,15 @@ class SimpleTokenizer(ShownTokenizer):
         self.version = data.version_of(language)
         self._rules = rules_of(self.version)
         self._cache: dict[str, _Chunk] = {}
-        # tokens of the cache, each once; early Python 3.12 never frees what `sys.intern` got
-        self._known: dict[str, str] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the cache and the rules out of copies and pickles."""
-        return {**self.__dict__, "_cache": {}, "_known": {}, "_rules": None}
+        return {**self.__dict__, "_cache": {}, "_rules": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _rules=rules_of(state["version"]))
 
     @classmethod
     def of_version(cls, version: str) -> "SimpleTokenizer | None":
-        """Return the tokenizer of a language or an earlier version."""
         if version not in ("1", "2", *map(data.version_of, filter(None, data.LANGUAGES))):
             return None
         tokenizer = cls()
@@ -82,7 +78,6 @@ class SimpleTokenizer(ShownTokenizer):
         return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
-        """Split one sentence into tokens; line breaks are white space here."""
         chunks = _without_zero_width(sentence).split()
         tokens: list[str] = []
         for i, chunk in enumerate(chunks):
@@ -96,7 +91,6 @@ class SimpleTokenizer(ShownTokenizer):
         return tokens
 
     def sentences(self, text: str) -> list[list[str]]:
-        """Split raw text into sentences of tokens; a line break ends a sentence."""
         found: list[list[str]] = []
         for line in text.splitlines():
             self._split_line(_without_zero_width(line).split(), found)
@@ -139,17 +133,8 @@ class SimpleTokenizer(ShownTokenizer):
                 # Frequent chunks are back soon; what to evict would cost more to decide.
                 if len(self._cache) >= _MAX_CACHED_CHUNKS:
                     self._cache.clear()
-                    self._known.clear()
-                analyzed = self._cache[chunk] = self._shared(analyzed)
+                self._cache[chunk] = analyzed
         return analyzed
-
-    def _shared(self, chunk: _Chunk) -> _Chunk:
-        """Return a chunk whose tokens are the same strings as those of others."""
-        tokens, final_tokens = (
-            tuple(self._known.setdefault(token, token) for token in tokens)
-            for tokens in (chunk.tokens, chunk.final_tokens)
-        )
-        return _Chunk(tokens, chunk.end, final_tokens)
 
 
 def _without_zero_width(text: str) -> str:
@@ -174,23 +159,18 @@ class Patterns(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """How the chunks of a language are taken apart, and where its sentences end."""
-
     version: str
     language: data.Language
 
     @functools.cached_property
     def patterns(self) -> Patterns:
-        """The patterns, compiled at their first use."""
         return _patterns_of(self.version, self.language)
 
     @functools.cached_property
     def dotted(self) -> frozenset[str]:
-        """Words of which a full stop is a part."""
         return self.language.titles | self.language.references | self.language.abbreviations
 
     def take_apart(self, chunk: str) -> _Chunk:
-        """Return the tokens of a chunk, and what its end may be."""
         if _is_ascii_word(chunk) and chunk.lower() not in self.language.contractions:
             return _Chunk((chunk,), 0, (chunk,))
         # A mark, and letters before it, are no two sentences. Short texts of such chunks need none
@@ -322,7 +302,6 @@ _MARKS = frozenset('.,;:?!")]')
 
 @functools.cache
 def rules_of(version: str) -> Rules:
-    """Return the rules of a version."""
     number, _, code = version.partition(", ")
     return Rules(version, data.LANGUAGES["en" if number in ("1", "2") else code])
 

@@ -118,7 +118,8 @@ _FRENCH = Language(
 )
 _TURKISH = Language(
     titles=_any_case(
-        "dr prof doç av sn st yrd op alb org gen müh uzm öğr arş ord hz bkz örn krş yak çev haz yay"
+        """dr prof doç av sn st yrd op alb org gen müh uzm öğr arş ord hz bkz örn ör krş yak çev
+        haz yay"""
     ),
     references=_any_case("no nu sf cilt böl"),
     abbreviations=_any_case(
@@ -149,7 +150,6 @@ VERSION = "3"
 
 
 def version_of(language: str) -> str:
-    """Return the version that applies what is known of one of `LANGUAGES`."""
     return f"{VERSION}, {language}" if language else VERSION
 
 

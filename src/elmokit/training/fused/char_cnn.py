@@ -12,8 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from elmokit.bilm.char_cnn import CharTokenEncoder, Highway
-from elmokit.kernels.buffers import fp32_empty, fp32_zeros
-from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
+from elmokit.kernels.training import TrainingKernels, check_ids, fp32_empty, fp32_zeros, kernels_for
 
 
 def encode_tokens(encoder: nn.Module, ids: Tensor) -> Tensor:
@@ -115,10 +114,7 @@ class _Convolutions(torch.autograd.Function):
 
 
 def _convolutions(kernels: TrainingKernels, weights: Sequence[Tensor], **fields: Any) -> Any:
-    """Return the structures of the convolutions; the caller keeps them alive.
-
-    ``weights`` has one (count, width, E) tensor for each width, ``fields`` one value each.
-    """
+    """Return one structure for each (count, width, E) weight; the caller keeps them alive."""
     structures, first = [], 0
     for weight, *values in zip(weights, *fields.values(), strict=True):
         count, width, _ = weight.shape
@@ -133,7 +129,6 @@ def _common_fields(
     kernels: TrainingKernels, ids: Tensor, embedding: Tensor, convolutions: Any, out: Tensor,
     positions: Tensor,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the kernel arguments that forward and backward share."""
     num_words, max_characters = ids.shape
     num_ids, embedding_dim = embedding.shape
     characters = torch.get_num_threads() * kernels.constants["WORDS_TOGETHER"] * max_characters

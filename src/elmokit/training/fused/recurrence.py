@@ -14,8 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from elmokit.bilm.lstmp import LSTMConfig, LSTMWeights
-from elmokit.kernels.buffers import fp32_empty
-from elmokit.kernels.training import TrainingKernels
+from elmokit.kernels.training import TrainingKernels, fp32_empty
 
 Gradients = tuple[Tensor | None, ...]
 
@@ -27,7 +26,6 @@ class TorchRecurrence(torch.autograd.Function):
     def forward(
         ctx: Any, config: LSTMConfig, x: Tensor, hidden: Tensor, cell: Tensor, *weights: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Run all steps."""
         own = LSTMWeights(*weights)
         num_steps, num_rows, _ = x.shape
         cell_dim, cell_clip = config.cell_dim, config.cell_clip
@@ -65,7 +63,6 @@ class TorchRecurrence(torch.autograd.Function):
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, grad_outputs: Tensor, grad_hidden: Tensor, grad_cell: Tensor
     ) -> Gradients:
-        """Return the gradients of all arguments."""
         hiddens, cells, x, gates, tanh_cells, *weights = ctx.saved_tensors
         own, config = LSTMWeights(*weights), ctx.config
         cell_dim, cell_clip = config.cell_dim, config.cell_clip
@@ -112,7 +109,6 @@ class KernelRecurrence(torch.autograd.Function):
         ctx: Any, kernels: TrainingKernels, dtype: torch.dtype, config: LSTMConfig, x: Tensor,
         hidden: Tensor, cell: Tensor, *weights: Any,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        """Run all steps."""
         own = LSTMWeights(*weights)
         num_steps, num_rows, _ = x.shape
         flat = x.to(dtype).flatten(0, 1).contiguous()  # (T*B, X)
@@ -137,7 +133,6 @@ class KernelRecurrence(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_outputs: Tensor, *grad_state: Tensor) -> Gradients:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return the gradients of all arguments."""
         hiddens, cells, flat, gates, inners, typed, *weights = ctx.saved_tensors
         own, kernels, dtype = LSTMWeights(*weights), ctx.kernels, gates.dtype
         (num_steps, num_rows, _), dim = inners.shape, hiddens.shape[2]
@@ -172,7 +167,6 @@ def _fields(
     kernels: TrainingKernels, config: LSTMConfig, recurrent: Any, projection: Any, inners: Tensor,
     hiddens: Tensor, cells: Tensor, gates: Tensor,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the kernel arguments that forward and backward share."""
     num_steps, num_rows, cell_dim = inners.shape
     fields: dict[str, Any] = {
         "recurrent": recurrent.argument(kernels),

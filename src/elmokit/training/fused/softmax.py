@@ -17,8 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax, Softmax
-from elmokit.kernels.buffers import fp32_empty, fp32_zeros
-from elmokit.kernels.training import TrainingKernels, check_ids, kernels_for
+from elmokit.kernels.training import TrainingKernels, check_ids, fp32_empty, fp32_zeros, kernels_for
 
 ROWS_TOGETHER = 512  # their logits fit the processor's cache
 MAX_LOGITS = 1 << 23  # of a block: few enough to save memory, enough for products at full speed

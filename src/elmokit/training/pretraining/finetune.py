@@ -79,10 +79,6 @@ def finetune(
 
     A new vocabulary, given in ``options`` or counted from the corpus, keeps the softmax rows of
     shared words. ``general`` is out-of-domain text, to measure forgetting.
-
-    Raises:
-        InputError: if the model has no vocabulary and none is given or counted.
-        ConfigError, FileExistsError, FileNotFoundError, Stopped: as `pretrain`.
     """
     base_dir = find_model(model_path)
     base = load_model(base_dir)
@@ -125,24 +121,16 @@ def finetune(
 
 
 def _check_can_be_finetuned(
-    config: FinetuneConfig,
-    base: PretrainedBiLM,
-    base_dir: Path,
-    vocab: WordVocab | None,
-    *,
-    count_vocab: bool,
-) -> None:
+    config: FinetuneConfig, base: PretrainedBiLM, base_dir: Path, vocab: WordVocab | None,
+    *, count_vocab: bool,
+) -> None:  # fmt: skip
     """Refuse a model that cannot be trained further, and settings that it decides."""
     if base.config.lexicon is not None:
-        raise InputError(
-            f"{base_dir} reads characters and words by lists (config.json, `lexicon`), and only "
-            "models of bytes are fine-tuned."
-        )
+        raise InputError(f"{base_dir} has a `lexicon`: only models of bytes are fine-tuned.")
     if base.word_vocab is None and vocab is None and not count_vocab:
         raise InputError(
-            f"{base_dir} has no vocab.txt, so there is nothing to predict. Put the file back, or "
-            "give a vocabulary (--vocab FILE) or count one from the corpus (--vocab corpus); its "
-            "softmax is then trained first."
+            f"{base_dir} has no vocab.txt. Give a vocabulary (--vocab FILE), or count one from the "
+            "corpus (--vocab corpus); its softmax is then trained first."
         )
     keeps_vocab = not count_vocab and vocab in (None, base.word_vocab)
     if base.config.char_cnn is None and not keeps_vocab:
@@ -151,23 +139,16 @@ def _check_can_be_finetuned(
         base.softmax is not None and keeps_vocab
     )
     if config.softmax != SoftmaxConfig() and keeps_softmax:
-        raise ConfigError(
-            "`softmax` is set (with --set or in the recipe), but the model has one, which is "
-            "trained further as it is. Leave the settings out."
-        )
+        raise ConfigError("`softmax` is set, but the model has its own: leave the settings out.")
     if config.text.tokenizer.name not in (AUTO, base.tokenizer.name):
         raise ConfigError(
-            f"`text.tokenizer.name` is {config.text.tokenizer.name!r} (by --set or in the recipe), "
-            f"but fine-tuning splits text with the model's own tokenizer {base.tokenizer.name!r}. "
-            "Leave the setting out."
+            f"`text.tokenizer.name` is {config.text.tokenizer.name!r}, but the model's own is "
+            f"{base.tokenizer.name!r}: leave the setting out."
         )
 
 
 def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
-    """Return the training metadata that a run begins with, without the base model's task scores.
-
-    The original's options stay where `write_bilm_tf` looks for them.
-    """
+    """Return what a run's training metadata begins with, without scores of tasks."""
     metadata = base.training_metadata.items()
     own = {key: value for key, value in metadata if key not in ("scores", "scores_note")}
     original = {key: own.pop(key) for key in (ORIGINAL_OPTIONS,) if key in own}
@@ -209,15 +190,12 @@ def _perplexity(model: PretrainedBiLM, sentences: Iterable[Sequence[str]]) -> Pe
 def with_vocab(
     base: PretrainedBiLM, vocab: WordVocab, *, softmax: SoftmaxConfig, seed: int = 0
 ) -> tuple[PretrainedBiLM, bool]:
-    """Return a copy of ``base`` that predicts the words of ``vocab``.
+    """Return a copy of ``base`` that predicts the words of ``vocab``, and whether it must learn to.
 
     A new word starts with the row of ``<UNK>`` and a lower bias, such that all new words and
     ``<UNK>`` together keep the probability that ``<UNK>`` had. The copy is thus a language model
     over the new vocabulary from the start, and its perplexity before training is meaningful.
     ``softmax`` is built, with ``seed``, if ``base`` has no softmax whose rows can be kept.
-
-    Returns:
-        The copy, and whether its softmax is untrained.
     """
     is_same = base.word_vocab == vocab
     old = base.softmax if isinstance(base.softmax, FullSoftmax) or is_same else None

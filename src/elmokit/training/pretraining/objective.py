@@ -37,7 +37,6 @@ class WindowTensors:
     def from_batch(
         cls, batch: WindowBatch, *, word_input: bool, device: torch.device
     ) -> "WindowTensors":
-        """Move a batch of NumPy arrays to ``device``."""
 
         def tensor(array: np.ndarray) -> Tensor:
             return torch.from_numpy(array.astype(np.int64, copy=False)).to(device)
@@ -54,7 +53,6 @@ class WindowTensors:
 
     @property
     def num_targets(self) -> int:
-        """Targets of one direction."""
         return self.forward_targets.numel()
 
 
@@ -130,7 +128,6 @@ class BiLMLoss(nn.Module):
     def _losses(
         self, hiddens: tuple[Tensor, Tensor], word_ids: tuple[Tensor, Tensor], step: int
     ) -> list[Tensor]:
-        """Return the mean loss of each direction: hidden (B*T, D), targets (B*T,) -> ()."""
         if self.exact and isinstance(self.softmax, SampledSoftmax):
             pairs = zip(hiddens, word_ids, strict=True)
             return [exact_loss(self.softmax, hidden, ids) for hidden, ids in pairs]

@@ -23,7 +23,6 @@ InputKind = Literal["chars", "words"]
 
 
 def preset_names() -> list[str]:
-    """Return the names of the files in ``data/presets``."""
     return sorted(path.name.removesuffix(".toml") for path in _FOLDER.iterdir() if path.is_file())
 
 
@@ -34,10 +33,9 @@ def pretrain_config(
     input_kind: InputKind | None = None,
     overrides: Sequence[str] = (),
 ) -> "PretrainConfig":
-    """Return a configuration: defaults < preset < recipe < ``input_kind`` < overrides.
+    """Return defaults < preset < recipe < ``input_kind`` < overrides (dotted ``key=value``).
 
-    Without ``preset`` or ``input_kind``, the recipe's keys ``preset`` and ``input`` are used, then
-    `DEFAULT_PRESET` and ``chars``. ``overrides`` are dotted ``key=value`` settings.
+    ``preset`` and ``input_kind`` default to the recipe's keys `preset` and `input`.
     """
     from elmokit.training.pretraining.pretrain import PretrainConfig
 
@@ -47,7 +45,7 @@ def pretrain_config(
     if recipe_input not in get_args(InputKind):
         raise ConfigError(f"{recipe}: `input` must be chars or words, got {recipe_input!r}.")
     if preset is not None and base is not None and preset != base:
-        raise InputError(f"The preset is {preset!r}, but that of {recipe} (`preset`) is {base!r}.")
+        raise InputError(f"The preset is {preset!r}, but that of {recipe} is {base!r}.")
     preset = preset or base or DEFAULT_PRESET
     if preset not in (names := preset_names()):
         raise InputError(f"There is no preset {preset!r}; choose one of {', '.join(names)}.")
@@ -63,7 +61,6 @@ def pretrain_config(
 def finetune_config(
     *, recipe: Path | None = None, overrides: Sequence[str] = ()
 ) -> "FinetuneConfig":
-    """Return a configuration of fine-tuning: defaults < recipe < overrides."""
     from elmokit.training.pretraining.finetune import FinetuneConfig
 
     own = {} if recipe is None else read_toml(recipe)

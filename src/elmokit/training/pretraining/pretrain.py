@@ -7,12 +7,10 @@ from pathlib import Path
 import torch
 
 from elmokit.bilm.bilm import BiLMConfig
-from elmokit.corpus.preparation import (
-    PreparedText,
-)
+from elmokit.corpus.preparation import PreparedText
 from elmokit.errors import as_input_error
 from elmokit.jobs.identity import FIXED
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.training.pretraining.run import TrainingResult, TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.pretraining.start import RunOptions, start_run
@@ -36,15 +34,8 @@ def pretrain(
 
     ``corpus`` is text files, or one directory of finished shards. In fp32 on the CPU, with a budget
     in epochs or tokens, a resumed run has bit for bit the losses of one that was never stopped.
-
-    Raises:
-        ValueError: if the corpus is smaller than one batch.
-        ConfigError: if a resumed run has another model, text, vocabulary or batch, or the processes
-            cannot share the batch.
-        FileExistsError: if ``run_dir`` holds a run and ``resume`` is not set, holds other files, or
-            another process trains there.
-        FileNotFoundError: if there is no such text.
-        Stopped: after a signal and its checkpoint.
+    `ConfigError` if a resumed run has another model, text, vocabulary or batch; `FileExistsError`
+    if ``run_dir`` holds a run and ``resume`` is not set; `Stopped` after a signal.
     """
     with start_run(
         "pretrain",
@@ -62,7 +53,7 @@ def pretrain(
 def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
     """Build an untrained model for prepared text."""
     num_words = None if config.model.char_cnn is not None else len(text.vocab)
-    characters = config.model.char_vocab
+    characters, tokenizer = config.model.char_vocab, config.text.tokenizer
     form = text.shards.metadata.get("normalization", characters.normalization)
     with as_input_error():  # settings meet the vocabulary's size and the shards here
         characters = replace(characters, normalization=form)
@@ -70,7 +61,9 @@ def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
             replace(config.model, num_words=num_words, char_vocab=characters),
             word_vocab=text.vocab,
             softmax_config=config.softmax,
-            tokenizer=_tokenizer_of(config, text),
+            # finished shards may have another tokenizer than the configuration
+            tokenizer=text.shards.tokenizer
+            or replace(tokenizer, name=build_tokenizer(tokenizer).name),
             warm_text=text.warm_text(),
         )
     model.spelling = text.spelling
@@ -79,11 +72,3 @@ def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
     assert model.softmax is not None
     model.softmax.reset_parameters(generator)
     return model
-
-
-def _tokenizer_of(config: PretrainConfig, text: PreparedText) -> TokenizerConfig:
-    """Return the tokenizer of the shards; finished shards may differ from the configuration."""
-    if text.shards.tokenizer is not None:
-        return text.shards.tokenizer
-    tokenizer = config.text.tokenizer
-    return replace(tokenizer, name=build_tokenizer(tokenizer).name)

@@ -1,7 +1,6 @@
 """One training run of a biLM: updates, log, validations, checkpoints, early stopping.
 
-`pretrain` and `finetune` are two settings of it. Every process makes one `TrainingRun` and calls
-its `run`; rank 0 writes the run directory.
+Every process makes one `TrainingRun` and calls its `run`; rank 0 writes the run directory.
 """
 
 import logging
@@ -34,8 +33,6 @@ FIRST_CHECKPOINT_SECONDS = 15.0  # or at the first validation, if that is earlie
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a run ended."""
-
     model_dir: Path
     progress: Progress
     num_epochs: float
@@ -47,10 +44,9 @@ class TrainingResult:
 
 
 class TrainingRun:
-    """One run over prepared text; trains ``model`` in place.
+    """One run over prepared text, from its last checkpoint on; trains ``model`` in place.
 
-    Continues from the last checkpoint, if there is one. In the first ``softmax_first_share`` of
-    the budget only the softmax is trained.
+    In the first ``softmax_first_share`` of the budget only the softmax is trained.
     """
 
     def __init__(
@@ -165,7 +161,6 @@ class TrainingRun:
         return self.processes.agree(is_due)
 
     def _stop_if_asked(self, stop: StopRequest) -> None:
-        """Write a checkpoint and end the run if rank 0 got a signal."""
         is_asked = stop.signal_number is not None
         if not self.options.save_on_signals or not self.processes.agree(is_asked):
             return
@@ -176,7 +171,6 @@ class TrainingRun:
         raise stop.stopped(f"after step {step}")
 
     def save(self) -> None:
-        """Write a checkpoint of the current state."""
         self.updates.save(self.checkpoints, self.validation.metadata())
         self._saved_step = self.updates.progress.step
         self._has_checkpoint = True

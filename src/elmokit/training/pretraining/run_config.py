@@ -73,23 +73,20 @@ class TrainConfig:
             for (share, rows), (next_share, next_rows) in pairwise(sizes)
         ):
             raise ValueError(
-                "`batch_growth` must be pairs (share of the budget between 0 and 1, rows), both "
-                f"increasing, with rows above batch_size={self.batch_size}; got {self.batch_growth}"
+                "`batch_growth` must be pairs (share of the budget, rows above batch_size), both "
+                f"increasing; got {self.batch_growth}"
             )
 
     def rows_at(self, share: float) -> int:
-        """Return the rows of all processes when ``share`` of the budget is spent."""
         grown = [rows for begin, rows in self.batch_growth if begin <= share]
         return grown[-1] if grown else self.batch_size
 
     def check_rows(self, num_processes: int) -> None:
-        """Refuse numbers of rows that the processes cannot share evenly (`ConfigError`)."""
-        growth = [("batch_growth", rows) for _, rows in self.batch_growth]
-        for name, rows in [("batch_size", self.batch_size), *growth]:
+        for rows in (self.batch_size, *(rows for _, rows in self.batch_growth)):
             if rows % num_processes:
                 raise ConfigError(
-                    f"train.{name}={rows} rows cannot be shared evenly by {num_processes} "
-                    "processes."
+                    f"train.batch_size, train.batch_growth: {num_processes} processes cannot share "
+                    f"{rows} rows evenly."
                 )
 
 

@@ -42,8 +42,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrainingEvent:
-    """One update, with its validation if there was one."""
-
     report: StepReport[BiLMState]
     tokens_per_second: float
     """Since the last logged update, without validations and checkpoints."""
@@ -55,7 +53,6 @@ class RunOptions:
     """Options of one run, besides its configuration and text."""
 
     limits: Limits = field(default_factory=Limits)
-    """How long to train."""
     valid: Sequence[Path] = ()
     """Validation text; none: a few sentences of the corpus are held out."""
     vocab: WordVocab | None = None
@@ -107,8 +104,8 @@ def start_run(
 ) -> Iterator[Start]:
     """Hold a run directory, new or to be resumed, and prepare the text.
 
-    ``options.vocab`` is not used: the vocabulary is ``fixed_vocab``, or counted. ``base`` is the
-    path and hash of the base model and ``general`` the text that finetune scores, to be recorded.
+    The vocabulary is ``fixed_vocab``, or counted. ``base`` (path and hash of the base model) and
+    ``general`` (text that finetune scores) are recorded.
     """
     inputs = {
         **({} if base is None else {"model": base, "general": _places(general)}),
@@ -157,10 +154,7 @@ def start_run(
             yield Start(config, prepared, run_dir, options, processes, job)
         except InputError as error:
             if not job.record:
-                error.add_note(
-                    "Smaller batches: --set train.batch_size=…, --set train.unroll_steps=… What is "
-                    f"prepared of the text in {run_dir} is used again."
-                )
+                error.add_note(f"What is prepared of the text in {run_dir} is used again.")
             raise
 
 
@@ -180,7 +174,5 @@ def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
 
 def _places(paths: Sequence[Path]) -> list[str]:
     """Return paths or patterns as they are recorded, independent of the working directory."""
-    return [
-        as_address(path) or str(path if path == STANDARD_INPUT else path.resolve())
-        for path in paths
-    ]
+    places = (path if path == STANDARD_INPUT else path.resolve() for path in paths)
+    return [as_address(path) or str(place) for path, place in zip(paths, places, strict=True)]

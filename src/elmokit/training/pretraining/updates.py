@@ -16,12 +16,7 @@ from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.stream import WindowStream, with_more_rows
 from elmokit.errors import ConfigError
 from elmokit.jobs.job import Pieces
-from elmokit.training.checkpoints import (
-    Checkpoint,
-    restore_optimizer,
-    restoring,
-    save_checkpoint,
-)
+from elmokit.training.checkpoints import Checkpoint, restore_optimizer, restoring, save_checkpoint
 from elmokit.training.loop import StepReport, StepResult, agreed_share, train
 from elmokit.training.optimizers import WeightAverage
 from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
@@ -37,7 +32,7 @@ BATCHES_AHEAD = 2  # prepared in the background
 class Updates:
     """Model, optimizer, LSTM state and position in the text; `run` yields after every update.
 
-    All processes call every public method. `ValueError` if the corpus is smaller than one batch.
+    All processes call every public method.
     """
 
     def __init__(
@@ -84,7 +79,6 @@ class Updates:
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
     def save(self, checkpoints: Pieces, metadata: Mapping[str, Any]) -> None:
-        """Write a checkpoint of the current state, with further metadata."""
         state, average = self._gathered_state(), self.average
         if self.processes.is_main:
             progress = dataclasses.asdict(self.progress)
@@ -100,7 +94,6 @@ class Updates:
         self.processes.barrier()
 
     def run(self) -> Iterator[StepReport[BiLMState]]:
-        """Update until the budget is spent."""
         loss, device = self.processes.wrap(self.loss), self.processes.device
         is_half = self.config.train.precision == "bf16"
         started = time.monotonic() - self.progress.seconds  # the time between phases counts, too
@@ -158,8 +151,7 @@ class Updates:
         """Continue with this process's rows of ``state``, which holds those of all."""
         if state.num_rows % self.processes.size:
             raise ConfigError(
-                f"The checkpoint has {state.num_rows} rows, which cannot be shared evenly by "
-                f"{self.processes.size} processes. Use another number of processes."
+                f"{self.processes.size} processes cannot share {state.num_rows} rows (checkpoint)."
             )
         # rank k has the k-th part of the rows: checkpoints join the parts in this order
         num_own = state.num_rows // self.processes.size
@@ -169,7 +161,6 @@ class Updates:
         self.loss.num_rows, self.loss.first_row = state.num_rows, first
 
     def _gathered_state(self) -> BiLMState:
-        """Return the LSTM state of all processes' rows."""
         gather = self.processes.gather_rows
         return BiLMState(gather(self.state.hidden, dim=2), gather(self.state.cell, dim=2))
 

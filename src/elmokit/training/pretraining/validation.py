@@ -36,9 +36,7 @@ BEST = "best"
 class Validation:
     """Score held-out sentences during a run and keep the best model in ``best/``.
 
-    Without held-out sentences nothing is ever due. All processes call every method; rank 0 scores
-    and writes. ``model`` (the one in training, or the average of its weights) keeps its training
-    metadata, and this run's are added.
+    All processes call every method; rank 0 scores and writes.
     """
 
     def __init__(self, start: Start, model: PretrainedBiLM) -> None:
@@ -53,7 +51,6 @@ class Validation:
         self.origin = dict(model.training_metadata)
 
     def metadata(self) -> dict[str, Any]:
-        """Return the values that a checkpoint stores."""
         return {
             "best": None if self.best == math.inf else self.best,
             "validations_without_best": self.validations_without_best,
@@ -61,7 +58,6 @@ class Validation:
         }
 
     def restore(self, metadata: dict[str, Any], share: float) -> None:
-        """Continue from a checkpoint's metadata, with ``share`` of the current budget spent."""
         best = metadata["best"]
         self.best = math.inf if best is None else float(best)
         self.validations_without_best = int(metadata["validations_without_best"])
@@ -69,7 +65,6 @@ class Validation:
         self.num_due = self._num_due(share)
 
     def is_due(self, share: float) -> bool:
-        """Tell whether to validate when ``share`` of the budget is spent."""
         due = self._num_due(share) > self.num_due
         return self.processes.agree(due and bool(self.sentences))
 
@@ -77,12 +72,10 @@ class Validation:
         return int(share * self.config.num_times)
 
     def is_behind(self, progress: Progress) -> bool:
-        """Tell whether the last update has not been validated."""
         return bool(self.sentences) and self.validated_step < progress.step
 
     @property
     def is_out_of_patience(self) -> bool:
-        """Whether there were ``patience`` validations in a row without an improvement."""
         patience = self.config.patience
         return patience is not None and self.validations_without_best >= patience
 
@@ -129,10 +122,7 @@ class Validation:
             figures = read_config(self.run_dir).training["perplexity"]
             report = None if figures is None else stored_report(figures, source=self.run_dir)
             if report is not None and math.isinf(report.mean):
-                log.warning(
-                    "the perplexity on held-out text is too large for a number: the training has "
-                    "diverged. Give a lower optimizer.learning_rate."
-                )
+                log.warning("the training has diverged: give a lower optimizer.learning_rate")
         self.processes.barrier()
         return report
 

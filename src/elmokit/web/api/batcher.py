@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 from elmokit.web.api.metrics import Metrics
 from elmokit.web.errors import RequestError
@@ -27,29 +27,22 @@ _LEAST_FILLED = 0.25
 """Smaller parts of a batch say nothing about the rate: what every batch costs outweighs them."""
 
 
-@runtime_checkable
-class Computation(Protocol):
-    """What the thread does with texts, whose `len` is in characters."""
-
-    def prepare(self, text: Any) -> tuple[Any, int]:
-        """Return what `compute` reads of a text, and its size in tokens."""
-        ...
-
-    def compute(self, items: list[Any]) -> Sequence[Any]:
-        """Return a result for each item."""
-        ...
-
-
 @dataclass(eq=False)
 class Job:
-    """A request in the queue, then its results."""
+    """A request in the queue, then its results.
 
-    computation: Computation
+    ``computation`` has two methods for the thread: ``prepare(text)`` returns what ``compute(list)``
+    reads of a text, and its size in tokens.
+    """
+
+    computation: Any
     texts: Sequence[Any]
-    future: asyncio.Future["Job"]
     is_wanted: Callable[[], bool]
-    max_tokens: float = math.inf
+    max_tokens: float
     """Of all texts together: their vectors are in memory until the last one is there."""
+    future: asyncio.Future["Job"] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
     arrived: float = field(default_factory=time.perf_counter)
     next_piece: "_Piece | None" = None
     """The first text that is in no batch yet, once it was split."""
@@ -77,6 +70,15 @@ class Job:
         is_dropped = self.error is not None or self.future.cancelled() or not self.is_wanted()
         return is_dropped or len(self.results) == len(self.texts)
 
+    def answer(self) -> None:
+        """Hand over the results, or why there are none."""
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        elif len(self.results) == len(self.texts):
+            self.future.set_result(self)
+        else:
+            self.future.set_exception(RequestError(400, "The client has left."))
+
 
 class _Piece(NamedTuple):
     """A text of a batch."""
@@ -95,10 +97,9 @@ class Batcher:
         self._metrics = metrics
         self._jobs: list[Job] = []  # those without an answer, the oldest first
         self._arrival = asyncio.Event()
-        self._seconds_a_character: dict[Computation, float] = {}
-        self._last_computation: Computation | None = None
-        self._num_batches = 0
-        self._batch_seconds = 0.0
+        self._seconds_a_character: dict[Any, float] = {}
+        self._last_computation: Any = None
+        self._num_batches, self._batch_seconds = 0, 0.0
         self._is_running = False
 
     @asynccontextmanager
@@ -127,22 +128,15 @@ class Batcher:
     def check_running(self) -> None:
         """Refuse a request that would not be computed."""
         if not self._is_running:
-            raise RequestError(503, "The server is stopping.", retry_after=5)
+            raise RequestError(503, "The server is stopping.", headers={"Retry-After": "5"})
 
     async def submit(
-        self,
-        computation: Computation,
-        texts: Sequence[Any],
-        *,
-        timeout_seconds: float,
-        is_wanted: Callable[[], bool] = lambda: True,
-        max_tokens: float = math.inf,
-    ) -> Job:
+        self, computation: Any, texts: Sequence[Any], *, timeout_seconds: float,
+        is_wanted: Callable[[], bool] = lambda: True, max_tokens: float = math.inf,
+    ) -> Job:  # fmt: skip
         """Return the job with the results of all texts; it is dropped when it is not wanted."""
         self.check_running()
-        job = Job(
-            computation, texts, asyncio.get_running_loop().create_future(), is_wanted, max_tokens
-        )
+        job = Job(computation, texts, is_wanted, max_tokens)
         self._check_time(job, timeout_seconds)
         self._jobs.append(job)
         self._arrival.set()
@@ -152,15 +146,16 @@ class Batcher:
                 await asyncio.wait({job.future}, timeout=timeout_seconds)
             if not job.future.done():
                 raise RequestError(
-                    503, f"This was not computed within {timeout_seconds:g} seconds.", retry_after=5
-                )
+                    503, f"This was not computed within {timeout_seconds:g} seconds.",
+                    headers={"Retry-After": "5"},
+                )  # fmt: skip
             return job.future.result()
         finally:
             job.future.cancel()  # the thread drops what nobody waits for
             if job in self._jobs:
                 self._jobs.remove(job)
 
-    def measure(self, computation: Computation, texts: Sequence[Any]) -> None:
+    def measure(self, computation: Any, texts: Sequence[Any]) -> None:
         """Compute texts to know the rate before the first request."""
         for _ in range(2):  # the first time finds cold caches
             started = time.perf_counter()
@@ -169,16 +164,14 @@ class Batcher:
             self._seconds_a_character[computation] = seconds / sum(map(len, texts))
 
     def _check_time(self, job: Job, timeout_seconds: float) -> None:
-        """Refuse a request that would be answered too late, or make others late.
-
-        It is answered when all before it are, or sooner by its share of every batch.
-        """
+        """Refuse a request that would be answered too late, or make others late."""
         if not self._jobs:
             return
         own, *others = (
             self._seconds_a_character.get(queued.computation, 0.0) * queued.characters_left
             for queued in (job, *self._jobs)
         )
+        # it is answered when all before it are, or sooner by its share of every batch
         shared = own * (1 + len(others)) + 2 * self._batch_seconds
         seconds = min(own + sum(others), shared)
         if seconds > timeout_seconds:
@@ -186,7 +179,7 @@ class Batcher:
                 503,
                 f"Computing this and what was asked before takes about {seconds:.0f} seconds, more "
                 f"than the {timeout_seconds:g} in which an answer is due.",
-                retry_after=max(1, math.ceil(seconds - timeout_seconds)),
+                headers={"Retry-After": str(max(1, math.ceil(seconds - timeout_seconds)))},
             )
 
     # --- the event loop
@@ -203,7 +196,7 @@ class Batcher:
             for job in jobs:
                 if job.is_over and not job.future.done():
                     self._jobs.remove(job)
-                    _answer(job)
+                    job.answer()
 
     async def _has_requests(self) -> bool:
         """Wait for a request, and briefly for others; return False when there will be none."""
@@ -232,12 +225,11 @@ class Batcher:
         for job in {piece.job: None for piece in batch}:
             job.inference_seconds += ended - computing
         if sum(piece.num_tokens for piece in batch) >= _LEAST_FILLED * self._batch_tokens:
-            self._batch_seconds = ended - started
+            self._batch_seconds, computation = ended - started, batch[0].job.computation
             rate = self._batch_seconds / sum(piece.num_characters for piece in batch)
-            earlier = self._seconds_a_character.get(batch[0].job.computation, rate)
-            self._seconds_a_character[batch[0].job.computation] = (
-                _RATE_MEMORY * earlier + (1 - _RATE_MEMORY) * rate
-            )
+            earlier = self._seconds_a_character.get(computation, rate)
+            mean = _RATE_MEMORY * earlier + (1 - _RATE_MEMORY) * rate
+            self._seconds_a_character[computation] = mean
         return batch
 
     def _take_batch(self, jobs: list[Job]) -> list[_Piece]:
@@ -294,12 +286,10 @@ def _next_piece(job: Job) -> _Piece | None:
 
 def _compute(batch: list[_Piece]) -> None:
     """Compute a batch; if it fails, one job after the other: only the culprit fails."""
-    if not batch:
-        return
+    jobs = list(dict.fromkeys(piece.job for piece in batch))
     try:
-        results = batch[0].job.computation.compute([piece.item for piece in batch])
+        results = jobs[0].computation.compute([piece.item for piece in batch]) if jobs else []
     except Exception as error:
-        jobs = list(dict.fromkeys(piece.job for piece in batch))
         if len(jobs) == 1:
             jobs[0].error = error
             return
@@ -309,12 +299,3 @@ def _compute(batch: list[_Piece]) -> None:
     for piece, result in zip(batch, results, strict=True):
         piece.job.results.append(result)
         piece.job.characters_left -= piece.num_characters
-
-
-def _answer(job: Job) -> None:
-    if job.error is not None:
-        job.future.set_exception(job.error)
-    elif len(job.results) == len(job.texts):
-        job.future.set_result(job)
-    else:
-        job.future.set_exception(RequestError(400, "The client has left."))

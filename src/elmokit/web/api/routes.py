@@ -21,7 +21,7 @@ from elmokit.inference.batching import NUM_BOUNDARIES
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
 from elmokit.web.api import schemas
-from elmokit.web.api.batcher import Batcher, Computation, Job
+from elmokit.web.api.batcher import Batcher, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
 from elmokit.web.api.metrics import Metrics
 from elmokit.web.errors import RequestError, as_json, json_response
@@ -32,17 +32,8 @@ if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
 
 _JSON = "application/json"
+_SHOWN = ("/embed", "/embed_all", "/tokenize", "/v1/embeddings", "/info", "/health", "/metrics")
 _TINY = np.finfo(np.float32).tiny
-_TABLE = (
-    ("POST /embed", "a vector per text", "텍스트마다 벡터 하나"),
-    ("POST /embed_all", "a vector per word", "단어마다 벡터 하나"),
-    ("POST /tokenize", "the words of a text", "텍스트를 나눈 단어"),
-    ("POST /v1/embeddings", "the API of OpenAI", "OpenAI의 API"),
-    ("GET /info", "the model and the limits", "모델과 제한"),
-    ("GET /health", "whether the server is up", "서버의 상태"),
-    ("GET /metrics", "counts and durations", "요청 수와 시간"),
-)
-"""What the page of the server shows, in English and Korean."""
 
 
 class Service:
@@ -165,21 +156,13 @@ class Service:
 
     async def _home(self, request: Request) -> Response:
         """Return what a browser shows at the server's address."""
-        runs = [(f"POST /predict/{run}", "the answer of a task model", "과제 모델의 답")
-                for run in self._predictions]  # fmt: skip
-        rows = "".join(
-            f"<tr><td><code>{escape(route)}</code><td>{english}<td lang=ko>{korean}</tr>"
-            for route, english, korean in (*_TABLE, *runs)
-        )
-        name = escape(self._settings.name)
+        runs = [f"/predict/{run}" for run in self._predictions]
+        name, paths = escape(self._settings.name), escape(" ".join((*_SHOWN, *runs)))
         example = f'curl {request.base_url}embed --json \'{{"inputs": "I sat by the bank ."}}\''
         return HTMLResponse(
             f"<!doctype html><html lang=en><meta charset=utf-8><title>{name} – elmokit</title>"
-            f"<h1>{name}</h1><p>An ELMo model, served by elmokit. "
-            "<span lang=ko>elmokit이 제공하는 ELMo 모델입니다.</span></p>"
-            f"<table>{rows}</table><pre>{escape(example)}</pre>"
-            "<p>To look inside the model, run <code>elmokit explore</code>. <span lang=ko>모델 "
-            "내부를 살펴보려면 <code>elmokit explore</code>를 실행하십시오.</span></p></html>"
+            f"<h1>{name}</h1><p>An ELMo model, served by elmokit: <code>{paths}</code></p>"
+            f"<pre>{escape(example)}</pre></html>"
         )
 
     # --- OpenAI
@@ -214,7 +197,7 @@ class Service:
     async def _compute(
         self,
         request: Request,
-        computation: Computation,
+        computation: Any,
         inputs: Any,
         *,
         field: str = "inputs",

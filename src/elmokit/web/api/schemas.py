@@ -1,6 +1,6 @@
 """Bodies of requests: what clients of OpenAI and of Text Embeddings Inference send."""
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 from pydantic_core import from_json
@@ -71,15 +71,9 @@ def parse(schema: type[Schema], body: bytes) -> Schema:
     if first["type"] == "missing":
         raise RequestError(422, f"`{name}` is missing.", parameter=name)
     message = f"`{name}`: {first['msg']}, got {first['input']!r:.60}."
-    if name in ("inputs", "input") and _holds_number(fields[name]):
+    if name in ("inputs", "input"):
         message += (
             " Ids of another model's tokenizer mean nothing to this one (langchain: "
             "check_embedding_ctx_length=False)."
         )
     raise RequestError(422, message, parameter=name)
-
-
-def _holds_number(value: Any) -> bool:
-    if isinstance(value, list):
-        return bool(value) and _holds_number(value[0])
-    return isinstance(value, int | float) and not isinstance(value, bool)

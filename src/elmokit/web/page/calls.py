@@ -34,6 +34,10 @@ MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
 MAX_NAMED = 100_000
 """Likeliest words that one call names: words of the text times ``top``."""
 
+METHODS = (
+    "open", "tokenize", "trace", "surprisal", "layers", "predict_word", "neighbors", "run",
+    "predict",
+)  # fmt: skip
 _SOON_SECONDS = 0.2
 
 Factor = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
@@ -87,26 +91,15 @@ class Calls:
         self._indexes: dict[str, futures.Future[CorpusIndex]] = {}
         self._scorers: dict[tuple[str, str], TextScorer] = {}
         self._lock, self._task_lock = threading.Lock(), threading.Lock()
-        self._methods: dict[str, Callable[[Call], Any]] = {
-            "open": self._open,
-            "tokenize": self._tokenize,
-            "trace": self._trace,
-            "surprisal": self._surprisal,
-            "layers": self._layers,
-            "predict_word": self._predict_word,
-            "neighbors": self._neighbors,
-            "run": self._run,
-            "predict": self._predict,
-        }
 
     def answer(self, method: str, body: bytes) -> bytes:
         """Return JSON, or layers as the page reads them, for a call in JSON."""
-        if method not in self._methods:
+        if method not in METHODS:
             raise CallError("not-available", f"This server has no call {method[:40]!r}.")
         call = _read_call(body)
         try:
             with self._task_lock if method == "predict" else self._lock:
-                answer = self._methods[method](call)
+                answer = getattr(self, f"_{method}")(call)
         except MissingExtraError as error:
             raise CallError("missing-extra", str(error)) from error
         except ElmokitError as error:

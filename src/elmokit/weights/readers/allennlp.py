@@ -6,7 +6,6 @@ it below ``fta/``; sizes are taken from the tensors. Transformer ELMos have no L
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from elmokit.errors import FormatError, InputError
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.weights.bilm_tf import build_bilm
 from elmokit.weights.mix_file import TrainedMixes
-from elmokit.weights.readers import ImportedModel
-from elmokit.weights.readers.contents import Contents, settings
+from elmokit.weights.readers.contents import Contents, ImportedModel
 from elmokit.weights.readers.original import options_or_released
-from elmokit.weights.readers.torch_arrays import Names, TorchArrays
-from elmokit.weights.readers.torch_files import read_state
+from elmokit.weights.readers.torch_arrays import Names, TorchArrays, read_state
 
 _MARK = "_elmo_lstm._token_embedder._char_embedding_weights"
 _TRANSFORMER = re.compile(r"(^|[._])(forward|backward)_transformer\.")
@@ -33,30 +30,14 @@ _NAMES = Names(
 _CACHED_WORDS = "_elmo_lstm._word_embedding.weight"
 
 
-@dataclass(frozen=True)
-class _Elmo:
-    """An `Elmo` module in a state dict; ``prefix`` has the last dot, or is empty."""
-
-    prefix: str
-
-    @property
-    def name(self) -> str:
-        return self.prefix.removesuffix(".").removesuffix("._elmo") or "_elmo"
-
-    @property
-    def outer(self) -> str:
-        """The prefix of the module around it."""
-        return self.prefix[: self.prefix.removesuffix(".").rfind(".") + 1]
-
-
 def read(contents: Contents) -> ImportedModel:
-    """Read the only ELMo, or the one that was chosen by name."""
     path = contents.need("weights", "PyTorch")
     state = read_state(path)
-    elmo = _find_elmo(state, contents.choices.name, path)
-    arrays = _arrays(state, elmo, path)
+    prefix, elmo = _find_elmo(state, contents.choices.name, path)
+    outer = prefix[: prefix.removesuffix(".").rfind(".") + 1]  # of the module around the ELMo
+    arrays = _arrays(state, prefix, path)
     notes = ["the parts of the task model other than its ELMo are left out"]
-    files, language = contents.of("options"), elmo.name.rpartition("_")[2]
+    files, language = contents.of("options"), elmo.rpartition("_")[2]
     # options of several ELMos go by their names
     own = [file for file in files if file.name.rpartition(".")[2] == language]
     options, source, assumed = options_or_released(contents, own or files, arrays)
@@ -65,17 +46,25 @@ def read(contents: Contents) -> ImportedModel:
         # AllenNLP ignores the options here
         options["char_cnn"]["max_characters_per_token"] = DEFAULT_MAX_CHARACTERS
     model = build_bilm(options, arrays, source=source)
-    model.mixes = _mixes(state, elmo, model.num_layers, _layer_norm(contents), path)
+    # the mixtures are in the ELMo, or shared by several ELMos in the module around it
+    for above in (prefix, outer):
+        if f"{above}scalar_mix_0.gamma" in state:
+            mixes = TorchArrays(state, f"{above}scalar_mix_", path)
+            model.mixes = _mixes(mixes, model.num_layers, _layer_norm(contents))
+            break
     for left_out in ("_projection.weight", "aligning_"):
-        if any(name.startswith(f"{elmo.outer}{left_out}") for name in state):
-            notes.append(f"`{elmo.outer}{left_out}*`, which follows the mixture, is left out")
-    origin = f"{contents.listed([path])}: {elmo.name}"
+        if any(name.startswith(f"{outer}{left_out}") for name in state):
+            notes.append(f"`{outer}{left_out}*`, which follows the mixture, is left out")
+    origin = f"{contents.listed([path])}: {elmo}"
     return ImportedModel(model=model, origin=origin, notes=tuple(notes))
 
 
-def _find_elmo(state: Mapping[str, Tensor], name: str | None, path: Path) -> _Elmo:
-    """Return the only ELMo of a state dict, or that of a name."""
-    elmos = [_Elmo(key.removesuffix(_MARK)) for key in sorted(state) if key.endswith(_MARK)]
+def _find_elmo(state: Mapping[str, Tensor], name: str | None, path: Path) -> tuple[str, str]:
+    """Return prefix and name of the only ELMo of a state dict, or of the one that is wanted."""
+    prefixes = [key.removesuffix(_MARK) for key in sorted(state) if key.endswith(_MARK)]
+    elmos = {
+        prefix.removesuffix(".").removesuffix("._elmo") or "_elmo": prefix for prefix in prefixes
+    }
     if not elmos:
         hint = "A model that was trained on stored vectors does not hold its ELMo."
         if any(_TRANSFORMER.search(key) for key in state):
@@ -84,41 +73,32 @@ def _find_elmo(state: Mapping[str, Tensor], name: str | None, path: Path) -> _El
             f"{path}: no ELMo in its {len(state)} tensors ({', '.join(sorted(state)[:3])}): one "
             f"whose name ends in `{_MARK}` was expected. {hint}"
         )
-    matches = elmos if name is None else [
-        elmo for elmo in elmos if name == elmo.name or name in elmo.name.split(".")
-    ]  # fmt: skip
+    matches = [elmo for elmo in elmos if name in (None, elmo, *elmo.split("."))]
     if len(matches) != 1:
         raise InputError(
-            f"{path} has {len(elmos)} ELMos: {', '.join(elmo.name for elmo in elmos)}. Choose one "
-            f"with --name, got {name!r}."
+            f"{path} has {len(elmos)} ELMos: {', '.join(elmos)}. Choose one with --name, got "
+            f"{name!r}."
         )
-    return matches[0]
+    return elmos[matches[0]], matches[0]
 
 
-def _arrays(state: Mapping[str, Tensor], elmo: _Elmo, path: Path) -> TorchArrays:
-    """Return the biLM of an ELMo."""
+def _arrays(state: Mapping[str, Tensor], prefix: str, path: Path) -> TorchArrays:
     own = {name: tensor for name, tensor in state.items() if not name.endswith(_CACHED_WORDS)}
-    arrays = TorchArrays(own, f"{elmo.prefix}_elmo_lstm.", path)
+    arrays = TorchArrays(own, f"{prefix}_elmo_lstm.", path)
     arrays.add("char_embed", arrays.take("_token_embedder._char_embedding_weights", 2)[1:])
     arrays.add_bilm(_NAMES)
     return arrays
 
 
-def _mixes(
-    state: Mapping[str, Tensor], elmo: _Elmo, num_layers: int, norm: LayerNorm, path: Path
-) -> TrainedMixes | None:
-    """Return the mixtures in the ELMo, or shared by several ELMos in the module around it."""
-    prefixes = (f"{outer}scalar_mix_" for outer in (elmo.prefix, elmo.outer))
-    prefix = next((prefix for prefix in prefixes if f"{prefix}0.gamma" in state), None)
-    if prefix is None:
-        return None
-    arrays, rows, gammas = TorchArrays(state, prefix, path), [], []
+def _mixes(arrays: TorchArrays, num_layers: int, norm: LayerNorm) -> TrainedMixes:
+    rows, gammas = [], []
     for number in range(arrays.count("{}.gamma")):
         name = f"{number}.scalar_parameters"
         count = arrays.count(f"{name}.{{}}")
         if count != num_layers:
             raise FormatError(
-                f"{path}: `{prefix}{name}` are {count}, expected {num_layers}, one for each layer."
+                f"{arrays.path}: `{arrays.prefix}{name}` are {count}, expected {num_layers}, one "
+                "for each layer."
             )
         rows.append(np.concatenate([arrays.take(f"{name}.{k}", 1)[:1] for k in range(count)]))
         gammas.append(arrays.take(f"{number}.gamma", 1)[0])
@@ -127,8 +107,7 @@ def _mixes(
 
 def _layer_norm(contents: Contents) -> LayerNorm:
     """Return what the archive's configuration says of normalization before mixing."""
-    contents.refuse_unread("config.json")
-    tables = (table for path in contents.of("JSON") for table in _tables(settings(path)))
+    tables = (table for one in contents.all_settings().values() for table in _tables(one))
     normalizes = any(table.get("do_layer_norm", False) is True for table in tables)
     return "batch_with_boundaries" if normalizes else "none"
 

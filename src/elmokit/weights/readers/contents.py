@@ -19,6 +19,7 @@ from elmokit.files.sources import COMPRESSIONS, read_pieces
 from elmokit.files.temporary import temporary_directory
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.weights.readers.tensor_bundle import TABLE_MAGIC
+from elmokit.weights.stored_bilm import StoredBiLM
 
 FileKind = Literal[
     "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "unreadable JSON", "id list",
@@ -40,6 +41,17 @@ _ID_LINE = re.compile(r"[^\t\n]*\t\d{1,9}\r?\n")
 _BOUNDARIES = re.compile(
     rf"^\s*({re.escape(SENTENCE_BEGIN_WORD)}|{re.escape(SENTENCE_END_WORD)})\s*$", re.MULTILINE
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedModel:
+    """A model of other software; trained mixtures of its layers are its ``mixes``."""
+
+    model: StoredBiLM
+    origin: str
+    """The files that it was read from."""
+    notes: tuple[str, ...] = ()
+    """What was assumed or left out, a sentence each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +77,6 @@ class Contents:
     choices: Choices = field(default_factory=Choices)
 
     def of(self, *kinds: FileKind) -> list[Path]:
-        """Return the files of some kinds, sorted by path."""
         return sorted(path for path, kind in self.kinds.items() if kind in kinds)
 
     def given(self, option: str) -> Path | None:
@@ -89,8 +100,6 @@ class Contents:
                 f"{self.folder} has {len(paths)} files that can be the {option}: "
                 f"{self.listed(paths)}. Choose one with --{option}."
             )
-        if not paths:
-            self.refuse_unread()  # which may be the one that is missing
         return paths[0] if paths else None
 
     def need(self, option: str, kind: FileKind) -> Path:
@@ -103,11 +112,9 @@ class Contents:
             )
         return path
 
-    def refuse_unread(self, *names: str) -> None:
-        """Raise the error of a file that could not be read, or only of those with some names."""
-        for path in self.of("unreadable JSON", "Git LFS pointer"):
-            if not names or path.name in names:
-                settings(path)
+    def all_settings(self) -> dict[Path, dict[str, Any]]:
+        """Return the tables of all JSON files; one that cannot be read is refused."""
+        return {path: settings(path) for path in self.of("JSON", "unreadable JSON")}
 
     def vocabulary(self) -> Path | None:
         """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
@@ -142,14 +149,13 @@ def settings(path: Path) -> dict[str, Any]:
 def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[Contents]:
     """Find out what the files of a folder, or of an archive, are.
 
-    ``source`` is a folder, a zip or tar archive, or a file in a folder, which then is the source;
-    ``scratch`` a folder on a disk with room, where archives are unpacked for the time.
+    A file stands for its folder; archives are unpacked in ``scratch`` for the time.
     """
     with _unpacked(source, scratch, MAX_NESTED) as (folder, kinds):
         try:
             yield Contents(folder=folder, kinds=kinds, choices=choices)
         except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
-            if folder in (source, source.parent) or error.args[1:]:
+            if folder in (source, source.parent):
                 raise
             # the user knows the archive, not the folder that it was unpacked to
             raise type(error)(str(error).replace(str(folder), str(source))) from error

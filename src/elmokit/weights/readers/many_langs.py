@@ -23,10 +23,8 @@ from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.text.lexicon import SPECIAL_CHARACTERS, SPECIAL_WORDS, Lexicon
 from elmokit.weights.bilm_tf import build_from_arrays
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, RELEASED_CLIP, config_of_shapes
-from elmokit.weights.readers import ImportedModel
-from elmokit.weights.readers.contents import Contents, settings
-from elmokit.weights.readers.torch_arrays import Names, TorchArrays
-from elmokit.weights.readers.torch_files import read_state
+from elmokit.weights.readers.contents import Contents, ImportedModel, settings
+from elmokit.weights.readers.torch_arrays import Names, TorchArrays, read_state
 
 _ENCODER_MARK = "forward_layer_0.state_linearity.weight"
 _NAMES = Names("convolutions.{}", "highways._layers.{}", "projection", lstm="")
@@ -43,7 +41,6 @@ _IdLines = list[tuple[str, int]]
 
 
 def read(contents: Contents) -> ImportedModel:
-    """Read the model."""
     states = {path: read_state(path) for path in contents.of("PyTorch")}
     encoder = _holder(contents, states, _ENCODER_MARK, "encoder.pkl")
     embedder = _holder(contents, states, _CHARACTERS, "token_embedder.pkl")
@@ -75,7 +72,6 @@ def read(contents: Contents) -> ImportedModel:
 def _holder(
     contents: Contents, states: dict[Path, dict[str, Tensor]], mark: str, usual: str
 ) -> Path:
-    """Return the only file with a tensor of this name."""
     holders = [path for path, state in states.items() if mark in state]
     if len(holders) != 1:
         raise FormatError(
@@ -143,8 +139,7 @@ def _ordinary(ids: dict[str, int], *, one_character: bool = False) -> tuple[str,
 
 def _options(contents: Contents) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the network's configuration: the chosen one, or that which ``config.json`` names."""
-    contents.refuse_unread("config.json")
-    tables = {path: settings(path) for path in contents.of("JSON")}
+    tables = contents.all_settings()
     files = [path for path, table in tables.items() if {"encoder", "token_embedder"} <= set(table)]
     if len(files) > 1:
         named = {str(table.get("config_path")).rpartition("/")[2] for table in tables.values()}

@@ -7,6 +7,7 @@ no options and no vocabulary; what its graph makes of its mixture of layers is n
 """
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,7 @@ from elmokit.files.hdf5 import open_hdf5
 from elmokit.weights.bilm_tf import build_bilm, read_original
 from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES, ArraySource
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, read_options, released_options
-from elmokit.weights.readers import ImportedModel
-from elmokit.weights.readers.contents import Contents
+from elmokit.weights.readers.contents import Contents, ImportedModel
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX, BundleEntry, TensorBundle
 
 STATE_NAME = "checkpoint"
@@ -41,11 +41,6 @@ _FIRST = ("char_embed", "embedding")
 # --- released files
 
 
-def recognizes_release(contents: Contents) -> bool:
-    """Tell whether there is an HDF5 file."""
-    return bool(contents.of("HDF5"))
-
-
 def read_release(contents: Contents) -> ImportedModel:
     """Read the model, with the softmax of a separate file if there is one."""
     options = contents.need("options", "options")
@@ -62,21 +57,14 @@ def read_release(contents: Contents) -> ImportedModel:
 
 def is_softmax(path: Path) -> bool:
     """Tell whether a file holds a softmax and no biLM; a damaged one is left to its reader."""
-    try:
-        with open_hdf5(path) as file:
-            names = file.shapes()
-    except FormatError:
-        return False
-    holds_bilm = any(name in _FIRST or name.startswith("RNN_0/") for name in names)
-    return SOFTMAX_NAMES[0] in names and not holds_bilm
+    with suppress(FormatError), open_hdf5(path) as file:
+        names = file.shapes()
+        holds_bilm = any(name in _FIRST or name.startswith("RNN_0/") for name in names)
+        return SOFTMAX_NAMES[0] in names and not holds_bilm
+    return False
 
 
 # --- checkpoints
-
-
-def recognizes_checkpoint(contents: Contents) -> bool:
-    """Tell whether there is the index of a checkpoint."""
-    return bool(contents.of("TensorFlow index"))
 
 
 def read_checkpoint(contents: Contents) -> ImportedModel:
@@ -109,13 +97,8 @@ def _index(contents: Contents) -> Path:
             named = state.with_name(name + INDEX_SUFFIX)
             if named in indices:
                 return named
-    return max(indices, key=lambda path: (_steps_of(path), path.name))
-
-
-def _steps_of(index: Path) -> int:
-    """Return the number that ends the name of a checkpoint, 0 without one."""
-    match = re.search(r"-(\d{1,18})\.index$", index.name)
-    return int(match[1]) if match else 0
+    numbers = {path: re.search(r"-(\d{1,18})\.index$", path.name) for path in indices}
+    return max(indices, key=lambda path: (int((numbers[path] or [0, 0])[1]), path.name))
 
 
 # --- Hub modules
@@ -124,16 +107,12 @@ def _steps_of(index: Path) -> int:
 def recognizes_hub(contents: Contents) -> bool:
     """Tell whether the only checkpoint has the variables of a module."""
     indices = contents.of("TensorFlow index")
-    if len(indices) != 1:
-        return False
-    try:
-        return _MIXTURE in TensorBundle(indices[0]).entries
-    except FormatError:  # which the reader of checkpoints reports
-        return False
+    with suppress(FormatError):  # which the reader of checkpoints reports
+        return len(indices) == 1 and _MIXTURE in TensorBundle(indices[0]).entries
+    return False
 
 
 def read_hub(contents: Contents) -> ImportedModel:
-    """Read the module's biLM."""
     index = contents.need("weights", "TensorFlow index")
     variables = Variables(index)
     options, source, notes = options_or_released(contents, contents.of("options"), variables)
@@ -174,11 +153,9 @@ class Variables(TensorBundle):
                     self._variables[usual] = entry
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return name and shape of every variable in the scope."""
         return {name: entry.shape for name, entry in self._variables.items()}
 
     def dataset(self, name: str) -> BundleEntry | None:
-        """Return where a variable is."""
         return self._variables.get(name)
 
 

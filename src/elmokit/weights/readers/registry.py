@@ -5,11 +5,18 @@ A new kind is a function that recognizes it, one that reads it, and a line in `F
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 from elmokit.errors import FormatError, InputError
-from elmokit.weights.readers import ImportedModel, original
-from elmokit.weights.readers.contents import Choices, Contents, kind_of, open_contents
+from elmokit.weights.readers import original
+from elmokit.weights.readers.contents import (
+    Choices,
+    Contents,
+    ImportedModel,
+    kind_of,
+    open_contents,
+)
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
 
 WEIGHT_KINDS = ("HDF5", "TensorFlow index", "PyTorch")
@@ -30,22 +37,15 @@ class ForeignFormat:
     """Which of vocab, softmax and name can be chosen for it."""
 
 
-def _read_many_langs(contents: Contents) -> ImportedModel:
-    from elmokit.weights.readers import many_langs  # files of PyTorch need PyTorch
-
-    return many_langs.read(contents)
-
-
-def _read_allennlp(contents: Contents) -> ImportedModel:
-    from elmokit.weights.readers import allennlp
-
-    return allennlp.read(contents)
+def _by_torch(module: str) -> Callable[[Contents], ImportedModel]:
+    """Return the reader in a module that is imported when it reads: it needs PyTorch."""
+    return lambda contents: import_module(f"elmokit.weights.readers.{module}").read(contents)
 
 
 FORMATS = (
     ForeignFormat(
         name="bilm-tf release", files="options.json and HDF5 weights", choices=("vocab", "softmax"),
-        recognizes=original.recognizes_release, read=original.read_release,
+        recognizes=lambda contents: bool(contents.of("HDF5")), read=original.read_release,
     ),
     ForeignFormat(
         name="TF-Hub module", files="saved_model.pb and variables/",
@@ -54,17 +54,18 @@ FORMATS = (
     ForeignFormat(
         name="bilm-tf checkpoint", choices=("vocab", "softmax"),
         files="options.json, vocabulary, *.index and *.data-00000-of-00001",
-        recognizes=original.recognizes_checkpoint, read=original.read_checkpoint,
+        recognizes=lambda contents: bool(contents.of("TensorFlow index")),
+        read=original.read_checkpoint,
     ),
     ForeignFormat(
         name="ELMoForManyLangs folder",
         files="encoder.pkl, token_embedder.pkl, char.dic, word.dic, config.json",
         recognizes=lambda contents: bool(contents.of("PyTorch") and contents.of("id list")),
-        read=_read_many_langs,
+        read=_by_torch("many_langs"),
     ),
     ForeignFormat(
         name="AllenNLP archive", files="config.json and weights.th", choices=("name",),
-        recognizes=lambda contents: bool(contents.of("PyTorch")), read=_read_allennlp,
+        recognizes=lambda contents: bool(contents.of("PyTorch")), read=_by_torch("allennlp"),
     ),
 )  # fmt: skip
 """In this order the first that recognizes a source reads it."""
@@ -80,7 +81,6 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
         contents = _of_one_kind(contents)
         format_ = next((known for known in FORMATS if known.recognizes(contents)), None)
         if format_ is None:
-            contents.refuse_unread()
             kinds = "; ".join(f"{known.name} ({known.files})" for known in FORMATS)
             raise FormatError(
                 f"{contents.folder} is not a known model. It holds {contents.summary()}. What "
@@ -90,9 +90,6 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
             if getattr(choices, option) is not None and option not in format_.choices:
                 raise InputError(f"{source}: a {format_.name} has no use for --{option}.")
         imported = format_.read(contents)
-        if unread := contents.of("unreadable JSON", "Git LFS pointer"):
-            note = f"not read, since Git LFS pointers or no JSON: {contents.listed(unread)}"
-            imported = replace(imported, notes=(*imported.notes, note))
         if choices.encoder_only:
             imported = replace(imported, model=imported.model.encoder())
         return format_.name, imported

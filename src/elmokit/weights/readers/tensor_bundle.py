@@ -79,17 +79,15 @@ class TensorBundle:
 
     @property
     def num_bytes(self) -> int:
-        """Size of all data files."""
         return sum(map(self._shard_bytes, range(self.num_shards)))
 
     def shard_path(self, shard: int) -> Path:
-        """Return the data file of a number."""
         return Path(f"{self.prefix}.data-{shard:05d}-of-{self.num_shards:05d}")
 
     def read(self, dataset: BundleEntry) -> np.ndarray:
         """Read a tensor and check its CRC."""
-        entry = dataset
-        path, count = self.shard_path(entry.shard), math.prod(entry.shape)
+        entry, count = dataset, math.prod(dataset.shape)
+        path = self.shard_path(entry.shard)
         where = f"{path}: tensor `{entry.name}` of shape {entry.shape}"
         is_whole = entry.num_bytes == count * entry.dtype.itemsize and not entry.is_partitioned
         if entry.dtype == _OTHER_DTYPE or not is_whole:
@@ -98,18 +96,16 @@ class TensorBundle:
                 "weights, or cut into slices, which are not read."
             )
         size, end = self._shard_bytes(entry.shard), entry.offset + entry.num_bytes
-        array = np.empty(0, entry.dtype)
         if end <= size:  # nothing of a size that is only stated is made
             with path.open("rb") as file:
                 file.seek(entry.offset)
                 array = np.fromfile(file, dtype=entry.dtype, count=count)
-        if end > size or crc32c(array) != _unmasked(entry.crc):
-            raise FormatError(
-                f"{where} should end at byte {end:,} of {size:,}, with the checksum that "
-                f"{self.path.name} states: truncated, damaged, or of another checkpoint. Fetch "
-                "both again."
-            )
-        return array.reshape(entry.shape)
+            if crc32c(array) == _unmasked(entry.crc):
+                return array.reshape(entry.shape)
+        raise FormatError(
+            f"{where} should end at byte {end:,} of {size:,}, with the checksum that "
+            f"{self.path.name} states: truncated, damaged, or of another checkpoint."
+        )
 
     def _shard_bytes(self, shard: int) -> int:
         path = self.shard_path(shard)
@@ -140,7 +136,6 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _unmasked(crc: int) -> int:
-    """Return the CRC that is stored in this masked form."""
     rotated = (crc - _CRC_MASK) & 0xFFFFFFFF
     return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
 
@@ -169,7 +164,6 @@ def _block(data: bytes, handle: bytes) -> tuple[bytes, int]:
 
 
 def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the entries of the block at a handle."""
     block, offset = _block(data, handle)
     # the block ends with the places where keys share nothing, and their number
     num_restarts = struct.unpack("<I", block[-4:].rjust(4, b"\xff"))[0]

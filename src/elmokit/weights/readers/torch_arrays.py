@@ -5,18 +5,58 @@ are one, and its gate has the other sign; the character embedding has a row for 
 Source: AllenNLP's ``elmo.py``, ``elmo_lstm.py``, ``highway.py``.
 """
 
+import pickle
+import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from elmokit.bilm.config import FORGET_OFFSET, MAX_LAYERS
 from elmokit.errors import FormatError
 from elmokit.files.bounded import check_growth
+from elmokit.files.damage import damage
+from elmokit.weights.arrays import check_finite
 from elmokit.weights.bilm_tf_layout import swap_gates
-from elmokit.weights.readers.torch_files import plain_tensor
+
+
+def read_state(path: Path) -> dict[str, Tensor]:
+    """Read the dense tensors of a state dict that hold numbers, by name; no code there is run.
+
+    They may be views of each other's values, and are not checked before `TorchArrays.take`.
+    """
+    advice = (
+        "Only tensors and plain containers are read, as of torch.save(model.state_dict(), path). "
+        f"It has {path.stat().st_size:,} bytes."
+    )
+    with damage(path, advice, what="no whole state dict"):
+        is_zip = zipfile.is_zipfile(path)
+        if is_zip:
+            with zipfile.ZipFile(path) as archive:
+                members = archive.infolist()
+            # torch.save stores records as they are; packed ones could grow a thousandfold
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise ValueError("its records are compressed, which torch.save never does")
+        try:
+            loaded = torch.load(path, map_location="cpu", mmap=is_zip, weights_only=True)
+        except pickle.UnpicklingError as error:  # its message advises to trust the file
+            name = re.search(r"GLOBAL (\S+)", str(error))
+            what = f"wants to call `{name[1]}`" if name else "describes more"
+            raise ValueError(f"its pickle {what}, but nothing in a file is run") from error
+    if not isinstance(loaded, dict):
+        raise FormatError(f"{path}: expected tensors by name, got {type(loaded).__name__}.")
+    return {
+        name: tensor
+        for name, tensor in loaded.items()
+        if isinstance(name, str)
+        and isinstance(tensor, Tensor)
+        and tensor.is_floating_point()
+        and tensor.layout is torch.strided
+    }
 
 
 @dataclass(frozen=True)
@@ -51,15 +91,12 @@ class TorchArrays:
         self._num_taken = 0
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return name and shape of every array."""
         return {name: array.shape for name, array in self._arrays.items()}
 
     def dataset(self, name: str) -> np.ndarray | None:
-        """Return an array; None if there is none of this name."""
         return self._arrays.get(name)
 
     def read(self, dataset: np.ndarray) -> np.ndarray:
-        """Return an array."""
         return dataset
 
     def count(self, pattern: str) -> int:
@@ -77,12 +114,14 @@ class TorchArrays:
             raise FormatError(
                 f"{self.path}: tensor `{self.prefix}{name}` {shape}; expected {rank} dimension(s)."
             )
+        # a view can state any shape by steps of 0, without data for it
         self._num_taken += 4 * tensor.numel()
         check_growth(self.path, self._num_taken, self.num_bytes)
-        return plain_tensor(tensor, self.prefix + name, self.path).numpy()
+        array = tensor.detach().to(torch.float32).contiguous().numpy()
+        check_finite(array, self.prefix + name, self.path)
+        return array
 
     def add(self, name: str, array: np.ndarray) -> None:
-        """Add an array under the original's name."""
         self._arrays[name] = array
 
     def add_bilm(self, names: Names) -> None:

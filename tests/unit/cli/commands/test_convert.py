@@ -21,14 +21,8 @@ def elmokit():
 
 
 def test_json_is_one_object_and_nothing_else(elmokit, tmp_path):
-    _, out, _ = elmokit(
-        "--options",
-        CASE / "options.json",
-        "--weights",
-        CASE / "weights.hdf5",
-        tmp_path / "m",
-        "--json",
-    )
+    files = ("--options", CASE / "options.json", "--weights", CASE / "weights.hdf5")
+    _, out, _ = elmokit(*files, tmp_path / "m", "--json")
     there = json.loads(out)
     code, out, _ = elmokit(tmp_path / "m", tmp_path / "back", "--json")
     back = json.loads(out)

@@ -52,19 +52,6 @@ def test_special_words_in_the_corpus_are_told(run, tmp_path):
     assert "<s>" in checked.stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("a.jsonl", '{"id": "x", "body": "The end"}\n'), ("a.csv", "id,body\nx,The end\n")],
-)
-def test_the_field_with_the_text_is_an_option(run, tmp_path, name, text):
-    path, output = tmp_path / name, tmp_path / "vocab.txt"
-    path.write_text(text, encoding="utf-8")
-    assert run(path, "-o", output, "--text-field", "body").exit_code == 0
-    assert output.read_text().splitlines()[3:] == ["The", "end"]
-    checked = json.loads(run(path, "--check", output, "--text-field", "body", "--json").stdout)
-    assert checked["corpus"]["coverage"] == 1
-
-
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])
 @pytest.mark.parametrize("name", ["corpus.txt", "link.txt"])
 def test_the_corpus_is_never_replaced(run, corpus, options, name):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from elmokit.errors import FormatError
 from elmokit.metrics.span_f1 import read_spans
 from elmokit.tasks.formats.conll import (
-    read_characters,
     read_columns,
     spans_of_characters,
     spans_of_tokens,
@@ -42,12 +41,6 @@ def test_rows_comments_marks_of_documents_and_schemes(write, content, words, tag
     assert "|".join(" ".join(sentence.tags) for sentence in sentences) == tags
 
 
-def test_tokens_keep_their_spaces_between_tabs_and_sentences_their_place(write):
-    first, second = read_columns(write("New York\tB-LOC\n \tO\n\nb\tO\n"))
-    assert first.tokens == ("New York", " ")
-    assert (first.location.line, second.location.line) == (1, 4)
-
-
 def test_rows_for_spaces_can_be_dropped(write):
     path = write(
         "해\t해\tNNG\tB-PER\n_\t_\t_\tI-PER\n달\t달\tNNG\tI-PER\n_\t_\tSW\tO\n"
@@ -59,14 +52,6 @@ def test_rows_for_spaces_can_be_dropped(write):
     assert len(next(read_columns(path)).tokens) == 6
     (sentence,) = read_columns(write("강\tB-LOC\n \tO\n물\tO\n"), spaces="drop")
     assert sentence.tokens == ("강", "물")
-
-
-def test_sentences_of_no_use_are_skipped_and_chunks_without_begin_counted(write, caplog):
-    rest = "b\tO\n\n" * 39 + "c\tI-LOC\n"
-    sentences = list(read_columns(write("a\tO\n\tO\n\n \tO\n\n" + rest), spaces="drop"))
-    assert len(sentences) == 40
-    for reason in ("empty_token: 1", "empty_sentence: 1", "chunk_begins_with_I: 1"):
-        assert reason in caplog.text
 
 
 @given(
@@ -109,12 +94,6 @@ def test_words_that_count_are_refused_and_can_be_named(write, indices, separator
         assert other.tokens == ("Oslo", "ruht")
 
 
-@pytest.mark.parametrize("columns", [Columns(word=3), Columns(tag=3), Columns(word=2)])
-def test_a_column_that_is_not_there(write, columns):
-    with pytest.raises(FormatError, match=r"line 1: 2 columns.*word=.*--columns"):
-        list(read_columns(write("a O\n"), columns=columns))
-
-
 # --- characters -----------------------------------------------------------------------------------
 
 
@@ -155,18 +134,6 @@ def test_tokens_that_share_characters_give_spans_that_do_not():
     assert spans_of_tokens([("A", 0, 2)], ((0, 2), (2, 2), (2, 4))) == [("A", 0, 1)]
 
 
-@pytest.mark.parametrize(
-    ("content", "tokens", "message"),
-    [
-        ("I\tO\nsat\tO\n\n", [], r"line 1: .*'sat'.*units=words"),
-        ("가\tO\n나\tO\n" * 60, ["다른", "말"] * 50, "line 1: "),
-    ],
-)
-def test_what_is_not_in_characters_is_refused(write, content, tokens, message):
-    with pytest.raises(FormatError, match=message):
-        list(read_characters(write(content), lambda text: tokens))
-
-
 # --- treebanks ------------------------------------------------------------------------------------
 
 
@@ -187,14 +154,6 @@ def test_treebanks_with_comments_and_rows_that_are_no_words(write):
 
 
 @pytest.mark.parametrize(
-    ("column", "tag"), [("upos", "NOUN"), ("xpos", "nq"), ("lemma", "_"), ("deprel", "root")]
-)
-def test_the_column_is_chosen(write, column, tag):
-    (sentence,) = read_conllu(write(row(1, "강이", xpos="nq", deprel="root")), column=column)
-    assert sentence.tags == (tag,)
-
-
-@pytest.mark.parametrize(
     ("word", "lemma", "xpos", "morphemes", "tags"),
     [
         ("서울입니다", "서울+이+ㅂ니다", "nq+jp+ef", ("서울", "이", "ㅂ니다"), ("nq", "jp", "ef")),
@@ -208,15 +167,6 @@ def test_a_word_becomes_its_morphemes(write, word, lemma, xpos, morphemes, tags)
     path = write(row(1, word, lemma=lemma, xpos=xpos) + row(2, ".", lemma=".", xpos="sf"))
     (sentence,) = read_morphemes(path)
     assert (sentence.tokens, sentence.tags) == ((*morphemes, "."), (*tags, "sf"))
-
-
-@pytest.mark.parametrize(
-    ("lemma", "xpos"),
-    [("고향+은", "ncn+jxt+x"), ("고향+", "ncn+jxt"), ("은", "a+b"), ("_", "ncn"), ("은", "_")],
-)
-def test_as_many_morphemes_as_tags(write, lemma, xpos):
-    with pytest.raises(FormatError, match=r"line 1: .*'고향은' .* 3 .* 5: .*units=words"):
-        list(read_morphemes(write(row(1, "고향은", lemma=lemma, xpos=xpos))))
 
 
 # --- coreference ----------------------------------------------------------------------------------

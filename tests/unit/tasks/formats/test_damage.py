@@ -49,15 +49,10 @@ def questions(old, new):
 CASES = {
     read_columns: [
         ("a\tB-PER\nb\n", r"line 2: .*\['b'\].* 2\b"),
-        ("a\tB-PER\nb\tX\tO\n", r"line 2: .*\['b', 'X', 'O'\].* 2\b"),
-        ("a\tB-PER\nb\t\n", "line 2: .*''.* O, .*B"),
         ("a\tB-PER\nb\tPER\n", "line 2: .*'PER'"),
-        ("a\tB-PER\nb\tB-\n", "line 2: .*'B-'"),
         ("a\tB-PER\nb\tI-O\n", "line 2: .*'I-O'"),
-        ("a\tB-PER\nb\tO \n", "line 2: .*'O '"),
         ("a\nO\n", "line 1: .* 2 .* tab"),
         ("", "no example"),
-        ("## only a comment\n", "no example"),
         ("1\tAnna\tAnna\tPROPN\tNNP\t_\t0\troot\t_\t_\n", "line 1: .*--columns"),  # CoNLL-U
         ("word\ttag\nAnna\tB-PER\n", "line 1: .*names.*--columns"),
         (" \tO\n\ta\n", "1 of 1 .*empty_token: 1 .*line 1\\b"),
@@ -65,42 +60,29 @@ CASES = {
     read_conllu: [
         (row(1, "a") + row(2, "b")[:-3] + "\n", "line 2: .* tabs"),
         (row(1, "a") + row(3, "b"), "line 2: .* 2 .*'3'"),
-        (row(1, "a") + row("two", "b"), "line 2: .* 2 .*'two'"),
-        (row(1, "a") + row(2, " "), "line 2: .* 2 "),
         (row(1, "a") + row(2, "b", "NUON"), "line 2: .*'NUON' .*'upos'; .*NOUN"),
-        (row(1, "a") + row(2, "b", "_"), "line 2: .*'_' .*'upos'"),
-        (row(1, "a") + "# text = inside\n", "line 2: .* tabs"),
         (row(1, "a") + "\n1-2\tdon't" + "\t_" * 8, "line 3: .* words"),
-        ("# text = nothing\n\n", "no example"),
     ],
     read_morphemes: [("# text = nothing\n\n", "no example")],
     read_coreference: [
         (document(["a (1", "b -"]), "line 2: .* 1 .*'GUM_news_river'"),
         (document(["a -", "b 1)"]), r"line 3: '1\)' "),
-        (document(["a (x)"]), r"line 2: '\(x\)' "),
         (document(["a 1"]), r"line 2: '1' "),
-        (document(["a (1)|"]), r"line 2: '' "),
         (document(["a -"], end=""), "line 1: .*'GUM_news_river' .*'#end document'"),
-        (document(["a -"], end="") + document(["b -"]), "line 4: .*'#end document'"),
         ("GUM\t0\t0\ta\t-\t-\n", r"line 1: .*'#begin document \(NAME\); part N', .*'GUM"),
         (document(["a -", "b -"]).replace("\t1\tb", "\t2\tb"), "line 3: .* 1 .*'2'"),
-        (document(["a -"]).replace("\ta\t", "\t \t"), r"line 2: .*column 4\b"),
         (document(["a -", "b -"]).replace("b\t-", "b"), r"line 3: .* 12 columns"),
-        ("#begin document (a); part 0\na\t0\t0\tb\n#end document\n", "line 2: .* 5 columns"),
         (document(), r"1 of 1 .*empty_document: 1 .*line 1\b"),
-        ("\n\n", "no example"),
     ],
     read_records: [
         ('{"a": 1}\n{"a": 1\n', "line 2: Invalid JSON"),
-        ('{"a": 1}\n[1]\n', r"line 2: .*\[1\]"),
         ('{"a": 1}\n' + "[" * 99_999, "line 2: "),
-        ('\n[\n{"a": 1}\n]\n', "line 2: .*JSON lines.* jq "),
+
         ("a\tb\n1\t2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
         ("a\ta\n1\t2\n", "line 1: .*: a, a"),
     ],
     labels: [
         (json.dumps({**PAIR, "premise": " \n"}), r"1 of 1 .*empty_text: 1 .*line 1\b"),
-        (json.dumps({**PAIR, "premise": 1}), "line 1: .*'premise'"),
         (json.dumps({"premise": "a", "label": "x"}), "line 1: .*'hypothesis'; .*: premise, label"),
         (json.dumps({**PAIR, "premise": "x " * 6}), "line 1: .* 6 words; at most 5"),
     ],
@@ -113,36 +95,23 @@ CASES = {
     read_propbank: [
         (predicate(tags=["O", "B-V"]), r"line 1, predicates\[0\]: 4 .* 2 "),
         (predicate(index=4), r"line 1, predicates\[0\]: .* 4 .* 4 "),
-        (predicate(index=-1), r"line 1, predicates\[0\]: .* -1 .* 4 "),
         (predicate(index="x"), r"line 1: .*predicates\[0\]\.index'.*'x'"),
-        (predicate(tags=["O", "V", "O", "O"]), r"line 1, predicates\[0\]: .*'V'"),
         (roles(tokens=["a", 1, "b", "c"]), r"line 1: .*'tokens\[1\]'"),
-        (roles(predicates=[1]), r"line 1: .*'predicates\[0\]'"),
-        ('{"tokens": ["a"]}', "line 1: .*'predicates'"),
-        (roles(predicates=[]), "no example"),
     ],
     read_squad: [
-        (questions('"data"', '"other"'), "'data'"),
-        (questions('"qas"', '"other"'), r"'data\[0\]\.paragraphs\[0\]\.qas'"),
         (questions('"answer_start"', '"at"'), r"'data\[0\].*\.answers\[0\]\.answer_start'"),
-        (questions('"한강"', "7"), r".*\.answers\[0\]\.text'.* 7"),
         (questions("한강은 길다.", " "), r"1 of 1 .*empty_text: 1 .*qas\[0\]"),
         ('{"data": [\n{"title"', "JSON.* line 2 "),
         ("[" * 99_999, ""),
-        ('{"data": []}', "no example"),
-        ("", "JSON"),
     ],
     read_wic: [
         (json.dumps({**WIC, "label": "maybe"}), "line 1: .*'label'.*'maybe'"),
-        (json.dumps({**WIC, "start1": None}), "line 1: .*'start1'.* None"),
-        (json.dumps({**WIC, "sentence2": None}), "line 1: .*'sentence2'.* None"),
         ("", r"\bempty\b"),
     ],
     read_kobest_wic: [(KOBEST + "1\t배\t[배]\t-\t[배]\t2", "line 2: .*'ANSWER'.*'2'")],
     read_sense_inventory: [
         ("lemma\tpos\trank\tsense_key\tsynset\tgloss\n", "no example"),
         ("lemma\tpos\trank\tsense_key\tsynset\tgloss\na\tn\tx\tk\ts\tg\n", "line 2: .*'rank'.*'x'"),
-        ("lemma\tpos\trank\tsense_key\na\tn\t1\tk\n", "line 2: .*'synset'"),
     ],
 }  # fmt: skip
 
@@ -186,16 +155,3 @@ def test_damaged_text_with_senses(write, text, message):
     keys = write(KEYS, name="keys")
     with pytest.raises(FormatError, match=rf"/data\.xml{message}"):
         list(read_senses(write(text, name="data.xml"), keys))
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        (KEYS + "d0.s3.t0 ;\n", r"line 4: .*'d0\.s3\.t0' "),
-        (KEYS + "d0.s3.t0\n", r"line 4: .*'d0\.s3\.t0' "),
-        (KEYS + "\n" + KEYS, r"line 5: .*'d0\.s0\.t0' "),
-    ],
-)
-def test_damaged_keys(write, keys, message):
-    with pytest.raises(FormatError, match=rf"/keys, {message}"):
-        list(read_senses(write(HEAD + FIRST + TAIL), write(keys, name="keys")))

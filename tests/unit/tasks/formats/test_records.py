@@ -10,17 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, StrictInt, StrictStr
 
 from elmokit.errors import FormatError
 from elmokit.probes.data import read_wic_data
 from elmokit.tasks.formats.labeled_texts import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.propbank import read_propbank
-from elmokit.tasks.formats.records import Record, read_records
+from elmokit.tasks.formats.records import read_records
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
 from elmokit.tasks.formats.squad import read_squad
 from elmokit.tasks.formats.word_in_context import read_kobest_wic
-from elmokit.wording import Location
 
 
 def fields(path):
@@ -74,31 +72,6 @@ def test_standard_input_and_pipes_are_read_once(content, monkeypatch, tmp_path):
     assert [row for _, row in rows] == expected
 
 
-class Inner(BaseModel):
-    numbers: list[int]
-
-
-@pytest.mark.parametrize(
-    ("kind", "good", "bad"),
-    [
-        (str, ["x", "x😀"], [1, None, []]),
-        (int, [7, "7", -2], ["seven", 1.5, None, ""]),
-        (bool, [True, "False", "T"], [None, [], "maybe"]),
-        (StrictStr | StrictInt | None, [" pos ", 1, None], [True, 1.5, []]),
-        (list[Inner], [[{"numbers": [1, 2]}]], [[{"numbers": [1, "x"]}], [{}]]),
-    ],
-)
-def test_fields_have_types_and_those_of_another_are_named(kind, good, bad):
-    place = Location(path=Path("x.jsonl"), line=7)
-    for value in good:
-        Record(fields={"a": value}, location=place).value("a", kind)
-    for value in bad:
-        with pytest.raises(FormatError, match=r"x\.jsonl, line 7: .*'a"):
-            Record(fields={"a": value}, location=place).value("a", kind)
-    with pytest.raises(FormatError, match=r"line 7: .*'text'; .*: a"):
-        Record(fields={"a": 1}, location=place).text("text")
-
-
 # --- texts with labels ----------------------------------------------------------------------------
 
 PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
@@ -116,25 +89,6 @@ def test_texts_keep_their_form_and_words_come_from_the_tokenizer(write, caplog):
     assert pair.texts == ("비가 온다.", "날이 맑다.")
     assert (pair.sentences, pair.label) == ((("비가", "온다."), ("날이", "맑다.")), "1")
     assert "no_gold_label: 3" in caplog.text  # no fault
-
-
-@pytest.mark.parametrize(
-    ("least", "phrases"),
-    [
-        (None, []),
-        (1, ["A slow river", "A", "slow river", "slow", "river", "shines .", "shines", "."]),
-        (2, ["A slow river", "slow river", "shines ."]),
-        (4, []),
-    ],
-)
-def test_phrases_follow_their_sentence(write, least, phrases):
-    path = write("(3 (2 (2 A) (1 (1 slow) (2 river))) (4 (4 shines) (2 .)))\n\n(0 No)\n")
-    examples = list(read_sentiment_trees(path, min_phrase_tokens=least))
-    texts = [example.texts[0] for example in examples]
-    assert texts[: len(phrases) + 1] == ["A slow river shines .", *phrases]
-    labels = {example.texts[0]: example.label for example in examples}
-    assert (labels["A slow river shines ."], labels["No"]) == ("3", "0")
-    assert (labels.get("slow river", "1"), labels.get("shines .", "4")) == ("1", "4")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +177,7 @@ def ask(write):
 def test_an_answer_beside_its_offset_is_found_at_the_nearest_place(ask, start, nearest, caplog):
     # 한강 stands at 0 and 8; 4 is as near to both, and the earlier one is taken
     (example,) = ask(question(("한강", start), ("서울을", 12)))
-    assert [answer.answer_start for answer in example.answers] == [nearest, 12]
+    assert [start for start, _ in example.spans] == [nearest, 12]
     assert (example.name, example.texts) == ("q1", ("한강", "서울을"))
     assert ("answer_moved: 1" in caplog.text) == (start != nearest)
 
@@ -235,13 +189,13 @@ def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
         question(("부산", 3), name="none"),
     )  # fmt: skip
     *_, last = ask(*questions)
-    assert (last.name, [answer.text for answer in last.answers]) == ("some", ["서울"])
+    assert (last.name, last.spans) == ("some", ((12, 14),))
     for reason in ("answer_dropped: 2", "answer_not_in_context: 1", "no_answer: 1",
                    "empty_text: 1", "unanswerable: 1"):  # fmt: skip
         assert reason in caplog.text
     *_, first, second = ask(*questions, scoring=True)
-    assert (first.texts, len(first.answers)) == (("부산", "서울"), 1)
-    assert (second.texts, second.answers) == (("부산",), ())
+    assert (first.texts, len(first.spans)) == (("부산", "서울"), 1)
+    assert (second.texts, second.spans) == (("부산",), ())
 
 
 # --- words in context -----------------------------------------------------------------------------
@@ -367,19 +321,6 @@ def test_sentences_with_annotated_words(annotated):
     assert (first.occurrences[0].lemma, first.occurrences[0].pos) == ("river_bank", "NOUN")
     assert (second.tokens, second.occurrences[0].name) == (("물", "."), "d0.s1.t0")
     assert (first.document, second.document) == ("d0", "2")
-
-
-def test_words_without_key_and_sentences_with_an_empty_word_are_counted(annotated, caplog):
-    words = "".join(f'<instance id="t{n}" lemma="a" pos="NOUN">a</instance>' for n in range(60))
-    keys = KEYS + "".join(f"t{n} a%1\n" for n in range(59))
-    bad = SECOND.replace(">.<", "> <")
-    text = HEAD + f"<sentence>{words}</sentence>" + bad + TAIL
-    (sentence,) = annotated(text, keys)
-    assert (len(sentence.tokens), len(sentence.occurrences)) == (60, 59)
-    assert "no_gold_key: 1" in caplog.text
-    assert "empty_token: 1" in caplog.text
-    with pytest.raises(FormatError, match=r"data\.xml: 3 of 3 .*no_gold_key: 3 .*d0\.s0"):
-        annotated(HEAD + FIRST + SECOND + TAIL, "d7.s0.t0 a%1\n")
 
 
 def test_senses_of_the_same_spelling_come_first(write):

@@ -78,7 +78,7 @@ def test_damaged_layers_are_told_with_their_directory(embedder, tmp_path):
     keep_layers(embedder, SENTENCES, tmp_path)
     (directory,) = tmp_path.iterdir()
     (directory / "starts.npy").write_bytes(b"half")
-    with pytest.raises(FormatError, match=f"/{directory.name} "):
+    with pytest.raises(FormatError, match=f"/{directory.name}: damaged"):
         keep_layers(embedder, SENTENCES, tmp_path)
 
 

@@ -4,8 +4,6 @@ from typing import get_args
 
 import pytest
 
-from elmokit.config import to_dict
-from elmokit.errors import InputError
 from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings
 from elmokit.tasks.registry import find_task
 
@@ -29,16 +27,6 @@ def test_what_is_open_is_as_in_the_paper(name):
     assert InputSettings().resolved(find_task(name).paper_inputs, with_static=True) == PAPER[name]
 
 
-def test_what_is_given_counts():
-    given = {
-        "embeddings": "top", "positions": "output", "characters": False, "dropout": 0.0,
-        "layer_l2": 0.0, "layer_norm": "batch", "state": "warm", "static_scale": "learned",
-    }  # fmt: skip
-    paper = find_task("nli").paper_inputs
-    settings = InputSettings(**given).resolved(paper, with_static=True)
-    assert to_dict(settings) == given
-
-
 @pytest.mark.parametrize(
     ("embeddings", "with_static", "state", "scale"),
     [
@@ -53,30 +41,6 @@ def test_what_has_no_effect_does_not_distinguish_runs(embeddings, with_static, s
     given = InputSettings(embeddings=embeddings, state="warm", static_scale="learned")
     found = given.resolved(with_static=with_static)
     assert (found.state, found.static_scale) == (state, scale)
-
-
-@pytest.mark.parametrize(
-    ("embeddings", "positions", "expected"),
-    [
-        ("elmo", "both", ("input", "output")),
-        ("static_projected", "both", ("input", "output")),
-        ("static_projected", "input", ("input",)),
-        ("static_output", "both", ("output",)),
-        ("static_output", "output", ("output",)),
-        ("static_output", "input", ()),
-        ("static", "both", ()),
-        ("none", "both", ()),
-    ],
-)
-def test_positions_of_mixtures_and_of_what_is_in_their_place(embeddings, positions, expected):
-    assert InputSettings(embeddings=embeddings, positions=positions).mix_positions == expected
-
-
-@pytest.mark.parametrize("task", ["ner", "nli"])
-def test_static_vectors_at_the_output_need_a_task_that_reads_there(task):
-    settings = InputSettings(embeddings="static_output", positions="input")
-    with pytest.raises(InputError, match=rf"{task} .*static_output.*inputs\.positions='input'"):
-        find_task(task).input_settings(settings, with_static=True)
 
 
 @pytest.mark.parametrize(

@@ -69,19 +69,6 @@ def test_mixtures_and_scaled_vectors_start_as_large_as_word_vectors(
         assert rms(inputs.mix(batch, position)[batch.mask]) == pytest.approx(START_RMS, rel=1e-4)
 
 
-@pytest.mark.parametrize("embeddings", ["elmo", "static"])
-def test_without_words_or_values_scales_stay_as_they_are(embeddings):
-    inputs, maker = build(embeddings=embeddings, static_scale="learned")
-    nothing = [np.zeros((len(words), 3, 4), dtype=np.float16) for words in SENTENCES]
-    unknown = [("the",), ()]
-    for sentences, layers in (([()], layers_of([()])), (unknown, nothing[:2])):
-        layers = [part[: len(words)] for part, words in zip(layers, sentences, strict=True)]
-        inputs.set_scales([maker.make(sentences, layers)])
-        assert inputs.static.gammas.tolist() == [1]
-        if inputs.mixes is not None:
-            assert float(inputs.mixes.scalar_mixes[0].gamma.detach()) == 1
-
-
 @pytest.mark.parametrize(
     ("condition", "learned", "expected"),
     [
@@ -128,33 +115,6 @@ def test_a_mixture_or_what_is_in_its_place_stands_where_it_is_asked_for(
     assert not joined[~batch.mask].any()
 
 
-def test_the_positions_have_weights_of_their_own():
-    inputs, maker = build(positions="both")
-    batch = maker.make(SENTENCES, layers_of(SENTENCES))
-    with torch.no_grad():
-        inputs.mixes.scalar_mixes[1].mix_weights.copy_(torch.tensor([0.0, 50.0, 0.0]))
-    np.testing.assert_allclose(inputs.mix(batch, "output").detach(), batch.layers[1], atol=1e-6)
-    mean = batch.layers.mean(dim=0)
-    torch.testing.assert_close(inputs.mix(batch, "input").detach(), mean)
-
-
-def test_layers_are_normalized_as_asked_for_over_real_words_only():
-    layers = layers_of(SENTENCES)
-    real = np.concatenate(layers).astype(np.float32)  # (words, L, 2D)
-    for norm, axes in (("token", (2,)), ("batch", (0, 2))):
-        values = (real - real.mean(axis=axes, keepdims=True)) / real.std(axis=axes, keepdims=True)
-        inputs, maker = build(layer_norm=norm, characters=False, static=None)
-        batch = maker.make(SENTENCES, layers)
-        out = inputs(batch)[batch.mask].detach()
-        np.testing.assert_allclose(out, values.mean(axis=1), atol=1e-5)
-
-
-@pytest.mark.parametrize(("condition", "positions"), [("none", "input"), ("elmo", "output")])
-def test_nothing_to_read_is_refused(condition, positions):
-    with pytest.raises(ValueError, match=r"embeddings=.*positions=.*characters=false"):
-        build(embeddings=condition, positions=positions, characters=False, static=None)
-
-
 def test_a_learning_bilm_gives_the_layers_that_it_gives_alone_and_gets_gradients():
     bilm = toy_model()
     maker = BatchMaker(full_inputs(), bilm.char_vocab, None, bilm=bilm)
@@ -192,27 +152,6 @@ def static_inputs(embeddings="static", *, dropout=0.0, **settings) -> StaticInpu
     return StaticInputs(STATIC_VECTORS, settings, WIDE).eval()
 
 
-def test_vectors_are_those_of_the_file_and_nothing_is_learned():
-    static = static_inputs()
-    static.scale_to(0.25, [IDS])  # it has no scale
-    np.testing.assert_array_equal(static(IDS)[0], [VALUES[0], [0, 0, 0], VALUES[1], VALUES[0]])
-    assert [name for name, _ in static.named_parameters()] == ["weight"]
-    assert not static.weight.requires_grad
-    assert static.mix_dim == 0
-
-
-def test_a_scale_starts_so_that_words_with_a_vector_have_the_size_and_each_place_has_its_own():
-    static = static_inputs("static_output", static_scale="learned")
-    assert static.gammas.requires_grad
-    static.scale_to(0.5, [IDS, IDS[:1, :2]])
-    both = torch.cat([static(IDS)[IDS > 1], static(IDS[:1, :1])[0]])
-    assert float(both.detach().square().mean().sqrt()) == pytest.approx(0.5, rel=1e-6)
-    np.testing.assert_array_equal(static(IDS)[IDS < 2].detach(), 0)
-    with torch.no_grad():
-        static.gammas[1] *= 2
-    torch.testing.assert_close(static.mix(0, IDS), 2 * static(IDS))
-
-
 def test_projected_they_are_as_wide_as_elmo_and_keep_their_size():
     static = static_inputs("static_projected", static_scale="learned")
     static.scale_to(0.25, [IDS])
@@ -224,15 +163,3 @@ def test_projected_they_are_as_wide_as_elmo_and_keep_their_size():
         assert size == pytest.approx(0.25, rel=0.1)
         assert not mixed[IDS < 2].any()
     assert not torch.equal(static.mix(0, IDS), static.mix(1, IDS))
-
-
-@pytest.mark.parametrize("embeddings", ["static_output", "static_projected"])
-def test_they_have_the_dropout_of_mixtures(embeddings):
-    torch.manual_seed(0)
-    static = static_inputs(embeddings, dropout=0.5)
-    whole, dropped = static.mix(0, IDS), static.train().mix(0, IDS)
-    kept = dropped != 0
-    assert kept.any()
-    assert (dropped[~kept] == 0).all()
-    assert not kept[IDS > 1].all()
-    torch.testing.assert_close(dropped[kept], 2 * whole[kept])

@@ -6,7 +6,6 @@ from elmokit.tasks.networks.attention import (
     BiDAFAttention,
     SelfAttention,
     SelfAttentivePooling,
-    TrilinearScore,
     soft_align,
 )
 from elmokit.tasks.networks.encoder import draw_weights
@@ -78,13 +77,6 @@ def trilinear(score, c, q):
     return u @ c + v @ q + w @ (c * q)
 
 
-def test_trilinear_scores_equals_the_product_with_all_three_parts():
-    score, (n, m) = fresh(TrilinearScore, DIM).double(), texts(padding=1.0)
-    n4, m4 = n.unsqueeze(2).expand(-1, -1, 3, -1), m.unsqueeze(1).expand(-1, 4, -1, -1)
-    expected = torch.cat((n4, m4, n4 * m4), dim=3) @ score.weight.flatten()
-    torch.testing.assert_close(score(n, m), expected)
-
-
 def test_bidaf_attention_equals_a_loop_over_pairs():
     attention, (n, m) = fresh(BiDAFAttention, DIM).double(), texts()
     found = attention(n, m, MASK_N, MASK_M)
@@ -99,15 +91,6 @@ def test_bidaf_attention_equals_a_loop_over_pairs():
             mean = mean_of(line, words_m)
             expected.append(torch.cat((c, mean, c * mean, c * summary)))
         assert_rows(found[row], expected, len(words_n))
-
-
-def test_a_batch_without_questions_positions():
-    n, _ = texts()
-    no_words = torch.zeros(5, 0, DIM).double()
-    no_mask = torch.zeros(5, 0, dtype=torch.bool)
-    found = fresh(BiDAFAttention, DIM).double()(n, no_words, MASK_N, no_mask)
-    torch.testing.assert_close(found[0, :, :DIM], n[0])
-    assert (found[..., DIM:] == 0).all()
 
 
 def test_self_attention_equals_a_loop_over_pairs():

@@ -1,7 +1,5 @@
 """The network of coreference: documents → clusters."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given
@@ -76,15 +74,6 @@ def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_ba
     assert predict(network, maker, Examples(TASK, documents, keep)) == together
 
 
-def test_empty_documents_have_no_clusters(build, keep):
-    network, maker = build()
-    empty = TASK.example_of()
-    assert predict(network, maker, Examples(TASK, [empty], keep)) == [[]]
-    together = predict(network, maker, Examples(TASK, [empty, ANNA, empty], keep))
-    assert together[0] == together[2] == []
-    assert predict(network, maker, Examples(TASK, [], keep)) == []
-
-
 def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, keep, monkeypatch):
     gold = {span for cluster in ANNA.clusters for span in cluster}
     monkeypatch.setattr(module, "MAX_TRAINING_SPANS", len(gold) + 1)
@@ -100,53 +89,6 @@ def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, k
     assert kept[True] == sorted(kept[True])
     assert len(kept[False]) == 9
     assert not gold <= set(kept[False])  # answers are not told in prediction
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        full_inputs(embeddings="none"),
-        full_inputs(characters=False, positions="both"),
-    ],
-)
-def test_every_weight_learns_wherever_elmo_stands(settings, build, keep):
-    network, maker = build(settings=settings, genres=("news", "fiction"))
-    network.train()
-    spoken = document(
-        "I saw you / you saw me", ((0, 1), (5, 6)), ((2, 3), (3, 4)),
-        speakers=("A", "A", "A", "B", "B", "B"), genre="fiction",
-    )  # fmt: skip
-    news = document("Minji left / she was late", ((0, 1), (2, 3)), genre="news")
-    examples = [ANNA, spoken, news]
-    with torch.no_grad():  # all spans are mentions of a kind, so that all pairs matter
-        network.antecedent_score.second.bias.fill_(1.0)
-        network.antecedent_score.first.bias.fill_(1.0)
-        network.mention_score.first.bias.fill_(1.0)
-        network.mention_score.second.bias.fill_(1.0)
-    held = Examples(TASK, examples, keep if settings.has_layers else None)
-    torch.manual_seed(0)
-    loss = network.loss(held.batches(maker, held.examples), examples)
-    loss.backward()
-    assert loss > 0
-    for name, parameter in network.named_parameters():
-        assert parameter.grad is not None, name
-        assert torch.isfinite(parameter.grad).all(), name
-        assert parameter.grad.any(), name
-    for feature in (network.antecedent_score.speaker, network.antecedent_score.genre):
-        assert not feature.weight.grad[0].any()  # not known stays 0
-
-
-def test_genre_and_speakers_are_read(build, keep):
-    network, maker = build(genres=("news",))
-    network.eval()
-    losses = {}
-    for genre in (None, "news", "never seen"):
-        for speakers in (None, ("A",) * 10 + ("B",) * 12):
-            example = replace(ANNA, genre=genre, speakers=speakers)
-            batches = Examples(TASK, [example], keep).batches(maker, [example])
-            losses[genre, speakers is None] = network.loss(batches, [example]).item()
-    assert len({losses[key] for key in losses if key[0] != "never seen"}) == 4
-    assert losses["never seen", True] == losses[None, True]
 
 
 @given(st.lists(st.integers(-1, 8), max_size=10))

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from elmokit.tasks.networks.encoder import SentenceEncoder, VariationalDropout, run_packed
-from elmokit.tasks.networks.gru import gru_steps
+from elmokit.tasks.networks.encoder import SentenceEncoder, gru_steps, run_packed
 
 from ....builders.task_models import LENGTHS, MASK, padded_inputs
 
@@ -49,39 +48,6 @@ def test_packed_sequences_as_a_gpu_reads_them_give_the_same_numbers(cell):
         assert x.grad[MASK].abs().amin() > 0
         results.append([out.detach(), x.grad, *(p.grad for p in encoder.parameters())])
     torch.testing.assert_close(*results)
-
-
-@pytest.mark.gpu
-@CELLS
-def test_a_gpu_gives_the_same_numbers_and_gradients(cell):
-    results = {}
-    for device in ("cpu", "cuda"):
-        encoder = build(cell).to(device).train()
-        out = encoder(padded_inputs().to(device), MASK.to(device))
-        out.square().sum().backward()
-        gradients = {name: p.grad.cpu() for name, p in encoder.named_parameters()}
-        results[device] = {"out": out.detach().cpu(), **gradients}
-    torch.testing.assert_close(results["cuda"], results["cpu"])
-
-
-@CELLS
-@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0), (2, 3)])
-def test_no_rows_and_no_positions(cell, shape):
-    out = build(cell)(torch.ones(*shape, 4).double(), torch.zeros(shape, dtype=torch.bool))
-    assert out.shape == (*shape, 4)
-    assert not out.any()
-
-
-def test_dropout_is_the_same_at_all_positions_and_another_in_each_row():
-    torch.manual_seed(0)
-    dropped = VariationalDropout(0.25)(torch.ones(8, 6, 1000))
-    assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
-    assert sorted(set(dropped.flatten().tolist())) == [0, pytest.approx(4 / 3)]
-    assert (dropped == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
-    assert not torch.equal(dropped[0], dropped[1])
-    x = torch.randn(2, 3, 4)
-    assert torch.equal(VariationalDropout(0.9).eval()(x), x)
-    assert torch.equal(VariationalDropout(0.0)(x), x)
 
 
 # --- the GRU with its own gradient ----------------------------------------------------------------

@@ -80,29 +80,6 @@ def test_the_loss_is_that_of_the_first_and_last_word_of_the_first_answer(build, 
     torch.testing.assert_close(network.loss(batches, examples), expected)
 
 
-@pytest.mark.parametrize("embeddings", ["elmo", "none"])
-def test_every_weight_learns_and_empty_questions_do_no_harm(embeddings, build, keep, squad):
-    network, maker = build(embeddings=embeddings)
-    network.train()
-    assert bool(network.inputs.output_mix_dim) == (embeddings == "elmo")
-    path = squad(paragraph("a b c d", ("One ?", "b c"), ("\u200b?", "d")))
-    examples = TASK.read(path, training=True, tokenize=lambda text: text.strip("\u200b?").split())
-    assert [len(example.question) for example in examples] == [1, 0]
-    held = Examples(TASK, examples, keep if embeddings == "elmo" else None)
-    torch.manual_seed(0)
-    network.loss(held.batches(maker, held.examples), examples).backward()
-    for name, parameter in network.named_parameters():
-        if parameter.requires_grad:
-            assert parameter.grad is not None, name
-            assert torch.isfinite(parameter.grad).all(), name
-            # a softmax does not see a bias that all its positions share
-            assert parameter.grad.any() or name in ("to_start.bias", "to_end.bias"), name
-    alone = network.loss(
-        held.batches(maker, held.examples[1:]), examples[1:]
-    )  # nobody asks anything
-    assert torch.isfinite(alone)
-
-
 # --- the best span --------------------------------------------------------------------------------
 
 
@@ -128,11 +105,3 @@ def test_the_best_span_equals_a_loop_over_spans(seed, length, max_length, real):
         )
         assert (starts[row].item(), ends[row].item()) == expected
         assert (scores[row].item() == -torch.inf) == (not spans)
-
-
-@pytest.mark.parametrize("shape", [(2, 0), (0, 3), (0, 0)])
-def test_no_rows_and_no_positions(shape):
-    zeros = torch.zeros(shape)
-    start, end, score = best_answers(zeros, zeros, zeros == 0)
-    assert start.tolist() == end.tolist() == [0] * shape[0]
-    assert score.tolist() == [-torch.inf] * shape[0]

@@ -1,10 +1,12 @@
-"""The alternating highway LSTM, against a slow version written from the equations."""
+"""The CRF, by enumeration; the highway LSTM, against a slow one written from the equations."""
+
+from itertools import pairwise, product
 
 import pytest
 import torch
 
 from elmokit.tasks.networks.encoder import draw_weights
-from elmokit.tasks.networks.tagger import AlternatingHighwayLSTM
+from elmokit.tasks.networks.tagger import CRF, AlternatingHighwayLSTM
 
 from ....builders.task_models import LENGTHS, MASK, padded_inputs
 
@@ -52,19 +54,37 @@ def test_equals_the_equations_sentence_by_sentence(num_layers):
         assert (out[row, length:] == 0).all()
 
 
-def test_rows_and_layers_draw_their_own_dropout_which_goes_on_in_time_in_training_alone():
-    encoder = build(2, hidden_dim=200, dropout=0.25).train()
-    seen = []
-    for layer in encoder.layers:
-        layer.register_forward_hook(lambda _, arguments, out: seen.append((*arguments, out)))
-    torch.manual_seed(0)
-    encoder(padded_inputs(), MASK)
-    (x, first, out), (_, second, _) = seen
-    assert sorted(set(first.flatten().tolist())) == [0, pytest.approx(4 / 3)]
-    assert (first == 0).double().mean().item() == pytest.approx(0.25, abs=0.06)
-    assert not torch.equal(first, second)
-    assert not torch.equal(first[0], first[1])
-    for t, expected in enumerate(slow_layer(encoder.layers[0], list(x[0]), first[0])):
-        torch.testing.assert_close(out[0, t], expected)
-    encoder.eval()
-    assert torch.equal(encoder(padded_inputs(), MASK), encoder(padded_inputs(), MASK))
+# --- the CRF ---
+
+CRF_LENGTHS = [4, 1, 0, 3]
+NUM_TAGS = 3
+TAGS = torch.tensor([[0, 1, 2, 0], [0, 9, 9, 9], [-5, 9, 9, 9], [1, 2, 2, -7]])
+
+
+@pytest.fixture
+def crf():
+    crf = CRF(NUM_TAGS)
+    crf.reset_parameters(torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        crf.transitions.mul_(10)
+    return crf.double()
+
+
+def score_of(crf, logits, sequence):
+    score = torch.zeros((), dtype=torch.float64)
+    score = score + sum(logits[t, tag] for t, tag in enumerate(sequence))
+    return score + sum(crf.transitions[a, b] for a, b in pairwise(sequence))
+
+
+def test_log_likelihood_equals_enumeration(crf):
+    logits = torch.randn(4, 4, NUM_TAGS, dtype=torch.float64)
+    mask = torch.arange(4).unsqueeze(0) < torch.tensor(CRF_LENGTHS).unsqueeze(1)
+    logits[~mask] = torch.nan
+    for row, (length, log_prob) in enumerate(
+        zip(CRF_LENGTHS, crf(logits, TAGS, mask), strict=True)
+    ):
+        sequences = product(range(NUM_TAGS), repeat=length)
+        scores = [score_of(crf, logits[row], sequence) for sequence in sequences]
+        gold = score_of(crf, logits[row], TAGS[row, :length].tolist())
+        expected = gold - torch.logsumexp(torch.stack(scores), dim=0)
+        assert log_prob.item() == pytest.approx(expected.item(), abs=1e-12)

@@ -6,7 +6,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from elmokit.errors import ConfigError, FormatError, InputError
-from elmokit.tasks.runs.run_dir import read_weights, run_card
+from elmokit.tasks.runs.run_dir import read_weights
 from elmokit.tasks.runs.task_run import TaskRun
 
 from ....builders.task_models import toy_model
@@ -125,33 +125,3 @@ def test_a_bilm_that_has_moved_is_told_with_the_run(ner_run, tmp_path, monkeypat
     with pytest.raises(FormatError, match=r"/models/en .*/run .*--model"):
         TaskRun.load(ner_run)
     assert TaskRun.load(ner_run, model="en").labels
-
-
-METADATA = {
-    "config": {"task": "ner", "units": "words", "hidden_dims": [8]},
-    "bilm": {"path": "xx", "model_hash": "0123456789abcdef"},
-    "weights": "int8",
-}
-CARD = {
-    "name": "ner-xx", "language": "xx", "license": "CC0", "example": '"Hi", said Minji.',
-    "limits": "few", "label_meanings": {"PER": "people | animals"},
-    "scored": "The dev set: 50.0.",
-    "scores": {"PER": {"precision": 100.0, "recall": 33.333, "f1": 50.0, "gold": 3000}},
-}  # fmt: skip
-
-
-def test_a_card_says_what_a_run_is_and_what_it_is_worth():
-    text = run_card(METADATA | {"card": CARD}, tokenizer="simple 1", num_parameters=12345)
-    head, body = text.removeprefix("---\n").split("---\n", 1)
-    assert head.splitlines()[2:] == ['language: "xx"', 'license: "CC0"']
-    for part in (
-        "| License | CC0 |", "`xx`, hash `0123456789abcdef`", "12,345 parameters", "- limits: few",
-        r"| PER | people \| animals | 100.00 | 33.33 | 50.00 | 3,000 |",
-        """echo '"Hi", said Minji.' | elmokit predict ner-xx -""",
-        r"""predict_json(["\"Hi\", said Minji."])""",
-    ):  # fmt: skip
-        assert part in body
-    text = run_card(METADATA, tokenizer="simple 1", num_parameters=1)
-    assert text.count("not stated") == 2
-    assert "## Scores" not in text
-    assert "predict path/to/this/directory -" in text

@@ -1,7 +1,6 @@
 """Task runs: what is written down, what is read of other files, and a biLM that learns, too."""
 
 import copy
-import dataclasses
 import hashlib
 import json
 import pickle
@@ -11,11 +10,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from typer.testing import CliRunner
 
-from elmokit.cli import app
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
@@ -199,42 +195,6 @@ def test_a_bilm_that_learns_helps_is_in_the_run_and_answers_from_there(train, tm
 # --- files and texts ------------------------------------------------------------------------------
 
 
-def test_morphemes_are_for_tasks_whose_files_hold_them(tmp_path):
-    path = tmp_path / "ko.conllu"
-    path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")
-    config = TaskRunConfig(
-        task="pos", units="morphemes", hidden_dims=(4,), inputs=InputSettings(embeddings="none"),
-        train=TaskTrainConfig(epochs=1),
-    )  # fmt: skip
-    train_task(config, path, path, tmp_path / "run")
-    run = TaskRun.load(tmp_path / "run")
-    assert run.labels == ["jx", "np"]
-    assert run.evaluate(path).counts.sum(axis=0).tolist() == [2, 2]
-    with pytest.raises(InputError, match=r"units='morphemes'.* ner"):
-        train_task(dataclasses.replace(config, task="ner"), path, path, tmp_path / "other")
-
-
-def test_a_run_remembers_the_columns_of_its_files(tmp_path):
-    path, plain = tmp_path / "indexed.tsv", tmp_path / "plain.tsv"
-    path.write_text("1\tMinji\tB-PER\tO\n2\tsat\tO\tB-PER\n", encoding="utf-8")
-    plain.write_text("Minji\tB-PER\nsat\tO\n", encoding="utf-8")
-    config = TaskRunConfig(
-        task="ner", columns=Columns(word=2, tag=3), hidden_dims=(4,),
-        inputs=InputSettings(embeddings="none"), train=TaskTrainConfig(epochs=1),
-    )  # fmt: skip
-    train_task(config, path, path, tmp_path / "run")
-    run = TaskRun.load(tmp_path / "run")
-    score, same = run.evaluate(path), run.evaluate(plain, columns=Columns())
-    assert score.counts.tolist() == same.counts.tolist()
-    for files in ([path], [plain, "--columns", "word=1,tag=2"]):
-        arguments = ["evaluate", tmp_path / "run", *files, "--json"]
-        assert CliRunner().invoke(app, list(map(str, arguments))).exit_code == 0
-    with pytest.raises(FormatError, match=r"2 columns.*tag=3.*--columns"):
-        run.evaluate(plain)
-    with pytest.raises(InputError, match=r"tag=3.* pos"):
-        train_task(dataclasses.replace(config, task="pos"), path, path, tmp_path / "other")
-
-
 def test_copies_answer_the_same_and_say_what_they_are(ner_run):
     texts = ("Minji sat .", "the ocean by night", "by the Bank")
     run = TaskRun.load(str(ner_run))
@@ -244,14 +204,6 @@ def test_copies_answer_the_same_and_say_what_they_are(ner_run):
         assert repr(copied) == repr(run)
     for part in ("ner", f"{len(run.labels)} labels", "elmo of", "fp32", "whitespace"):
         assert part in repr(run)
-
-
-def test_the_bilm_may_be_read_in_another_precision_than_in_training(ner_run):
-    run = TaskRun.load(ner_run, precision="int8")
-    assert run.result_metadata()["precision"] == "int8"
-    assert len(list(run.predict(["Minji sat .", "by the Bank"]))) == 2
-    with pytest.raises(InputError, match="fp32, bf16, int8"):
-        TaskRun.load(ner_run, precision="int4")
 
 
 def test_threads_get_what_one_alone_gets_also_with_later_words(train, tmp_path):

@@ -6,19 +6,18 @@ import signal
 
 import pytest
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 
-from elmokit.errors import ConfigError, FormatError, InputError, Stopped
+from elmokit.errors import ConfigError, InputError, Stopped
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import TaskFiles
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import prepare_task, train_task
+from elmokit.tasks.runs.train_task import PreparedTask, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.tasks.task import TaskScore
-from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ....builders.task_models import saved_toy_model, toy_model
 
@@ -134,15 +133,6 @@ def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path,
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_a_first_epoch_that_was_stopped_is_a_run_without_a_model(train, tmp_path):
-    with pytest.raises(Stopped):
-        train("run", stop_at=("scoring dev", 0))
-    with pytest.raises(FileNotFoundError, match=rf"{tmp_path}/run .*elmokit train .*first epoch"):
-        TaskRun.load(tmp_path / "run")
-    with pytest.raises(FileExistsError, match="--resume"):
-        train("run", settings={"seed": 4})
-
-
 def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatch):
     seconds = iter(range(10_000))
     monkeypatch.setattr(training_module.time, "monotonic", lambda: float(next(seconds)))
@@ -161,28 +151,6 @@ def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatc
     assert not (tmp_path / "other").exists()
 
 
-def test_a_damaged_checkpoint_is_refused_with_its_place(train, tmp_path):
-    with pytest.raises(Stopped):
-        train("run", stop_at=("training", UPDATES + 2))
-    *_, checkpoint = sorted((tmp_path / "run" / "checkpoints").iterdir())
-    whole = {path: path.read_bytes() for path in checkpoint.iterdir()}
-    metadata = json.loads(whole[checkpoint / "metadata.json"])
-    damages = [
-        ("metadata.json", b"{}"),
-        ("metadata.json", json.dumps(metadata | {"epoch": None}).encode()),
-        ("metadata.json", json.dumps(metadata | {"best": {"epoch": 1}}).encode()),
-    ]
-    for name in ("model", "carry", "optimizer"):
-        tensors = load_file(checkpoint / f"{name}.safetensors")
-        damages.append((f"{name}.safetensors", save(tensors | {"foreign": torch.zeros(1)})))
-        damages.append((f"{name}.safetensors", whole[checkpoint / f"{name}.safetensors"][:-9]))
-    for name, content in damages:
-        (checkpoint / name).write_bytes(content)
-        with pytest.raises(FormatError, match=checkpoint.name):
-            train("run", resume=True)
-        (checkpoint / name).write_bytes(whole[checkpoint / name])
-
-
 def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
     train("run", settings={"epochs": 1})
     other = tmp_path / "other.tsv"
@@ -197,30 +165,6 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
     (tmp_path / "vectors.txt").write_text("sat 1 2\nriver 3 5\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"run\.json: .*vectors was "):
         train("run", settings={"epochs": 1}, resume=True)
-
-
-def test_without_layers_only_what_is_read_of_the_bilm_must_be_the_same(tmp_path, model_dir):
-    data, vectors = tmp_path / "ner.txt", tmp_path / "vectors.txt"
-    data.write_text("Minji B-PER\nsat O\n\n", encoding="utf-8")
-    vectors.write_text("minji 1 2\nsat 3 4\n", encoding="utf-8")
-    toy_model(seed=9).save(tmp_path / "weights")
-    toy_model(seed=9, tokenizer=TokenizerConfig(name="simple")).save(tmp_path / "tokenizer")
-
-    def train(model, epochs, **options):
-        config = TaskRunConfig(
-            task="ner", hidden_dims=(6,), inputs=InputSettings(embeddings="static"),
-            train=TaskTrainConfig(epochs=epochs, schedule="constant"),
-        )  # fmt: skip
-        return train_task(
-            config, data, data, tmp_path / "run", model=str(model), vectors=vectors, **options
-        )
-
-    train(model_dir, 1)
-    assert train(tmp_path / "weights", 2, resume=True).num_epochs == 2
-    with pytest.raises(
-        ConfigError, match=r"run\.json: .*bilm\.tokenizer\.name was .*whitespace.*simple"
-    ):
-        train(tmp_path / "tokenizer", 3, resume=True)
 
 
 ENTITIES = "Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n"
@@ -244,7 +188,7 @@ def prepare(files, inputs=STATIC, **train):
     config = TaskRunConfig(
         task="ner", hidden_dims=(4,), inputs=inputs, train=TaskTrainConfig(epochs=1, **train)
     )
-    return prepare_task(
+    return PreparedTask(
         config, files, model=None, precision="fp32", device="cpu", cache_dir=None,
         on_layers=None,
     )  # fmt: skip
@@ -258,15 +202,6 @@ def test_words_of_the_test_set_are_looked_up_when_it_is_scored(files):
     assert score.metric == "span F1"
     assert "kim" in prepared.maker.static.words
     assert "river" not in prepared.maker.static.words
-
-
-def test_files_of_other_labels_are_refused_before_training(files):
-    for name in ("dev", "test"):
-        before = getattr(files, name).read_text(encoding="utf-8")
-        getattr(files, name).write_text("Minji B-GPE\nsat O\n\n", encoding="utf-8")
-        with pytest.raises(InputError, match=rf"{name}\.conll"):
-            prepare(files)
-        getattr(files, name).write_text(before, encoding="utf-8")
 
 
 def test_only_the_layers_of_sentences_that_are_read_are_computed(train, monkeypatch):

@@ -2,10 +2,8 @@ import time
 
 import pytest
 
-from elmokit.errors import MissingExtraError
 from elmokit.text.tokenizers import korean
 from elmokit.text.tokenizers.korean import KoreanTokenizer
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 
@@ -13,12 +11,6 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 def tokenizer():
     pytest.importorskip("kiwipiepy")
     return KoreanTokenizer()
-
-
-def test_the_version_names_the_library(tokenizer):
-    from importlib.metadata import version
-
-    assert tokenizer.version == f"2, kiwipiepy {version('kiwipiepy')}"
 
 
 def test_contracted_forms_are_undone(tokenizer):
@@ -31,45 +23,11 @@ def test_sentences_without_punctuation_and_lines(tokenizer):
     assert [sentence[0] for sentence in sentences] == ["그", "나", "끝"]
 
 
-def test_other_scripts_pass_through(tokenizer):
-    assert tokenizer.tokenize("GPU 漢字 3.14 👍🏽") == ["GPU", "漢字", "3.14", "👍🏽"]
-
-
-def test_lone_surrogates_are_dropped_and_nul_does_no_harm(tokenizer):
-    assert tokenizer.tokenize("\ud800가\ud83d") == ["가"]
-    assert tokenizer.sentences("\ud800") == []
-    assert tokenizer.tokenize("가\x00나")[0] == "가"
-
-
-def test_decomposed_text_gives_the_same_morphemes(tokenizer):
-    import unicodedata
-
-    text = "한국어를 배운다"
-    assert tokenizer.tokenize(unicodedata.normalize("NFD", text)) == tokenizer.tokenize(text)
-
-
 def test_the_batch_path_gives_the_same(tokenizer, monkeypatch):
     monkeypatch.setattr("elmokit.text.tokenizers.korean._TEXTS_A_BATCH", 4)
     texts = ["나는 갔다. 너도 갔다.", "", "\n", "눈이 온다\n비도 온다"] * 3
     assert list(tokenizer.sentences_batch(iter(texts))) == [tokenizer.sentences(t) for t in texts]
     assert list(tokenizer.sentences_batch([])) == []
-
-
-def test_an_overlong_line_is_cut(tokenizer, monkeypatch):
-    monkeypatch.setattr("elmokit.text.tokenizers.korean._MAX_TEXT_CHARACTERS", 25)
-    sentences = tokenizer.sentences("나는 밥을 먹었다. " * 10)
-    assert sentences == [["나", "는", "밥", "을", "먹", "었", "다", "."]] * 10
-
-
-def test_a_missing_library_is_named(monkeypatch):
-    from importlib.metadata import PackageNotFoundError
-
-    def missing(_: str) -> str:
-        raise PackageNotFoundError("kiwipiepy")
-
-    monkeypatch.setattr("importlib.metadata.version", missing)
-    with pytest.raises(MissingExtraError, match=r"kiwipiepy.*pip install .*\[ko\]"):
-        KoreanTokenizer()
 
 
 def test_words_with_old_hangul_stay_whole(tokenizer):
@@ -86,11 +44,6 @@ def test_version_1_took_them_apart(tokenizer):
     earlier = build_tokenizer(TokenizerConfig(name="korean", version="kiwipiepy 0.24.1"))
     assert earlier.tokenize("ᄒᆞᆫ글") == ["ㅎᆞㄴ글"]
     assert earlier.tokenize("나는 학교에 갔다.") == tokenizer.tokenize("나는 학교에 갔다.")
-
-
-def test_a_zero_width_space_loses_no_word(tokenizer):
-    words = NormalizingTokenizer(tokenizer, "plain-1").tokenize("김민수는\u200b 서울에 갔다.")
-    assert words == ["김민수", "는", "서울", "에", "가", "었", "다", "."]
 
 
 @pytest.mark.parametrize("text", ["漢" * 5000, "a1" * 2500, "안녕하세요" * 1000])

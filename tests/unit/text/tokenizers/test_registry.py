@@ -9,7 +9,6 @@ from elmokit.text.tokenizers.protocol import (
     cut_long_text,
 )
 from elmokit.text.tokenizers.registry import (
-    AUTO,
     TokenizerConfig,
     build_tokenizer,
     tokenizer_for_model,
@@ -21,16 +20,6 @@ def test_whitespace_keeps_tokens_and_lines():
     assert tokenizer.tokenize(" don't  (split)\tme\u00a0! ") == ["don't", "(split)", "me", "!"]
     assert tokenizer.sentences("a b\r\n\nc\x85d\u2028e\n") == [["a", "b"], ["c", "d", "e"]]
     assert tokenizer.sentences("") == []
-
-
-def test_names_give_tokenizers():
-    assert build_tokenizer("simple") is build_tokenizer(TokenizerConfig(name="simple"))
-    assert build_tokenizer(TokenizerConfig()).name == "whitespace"
-    assert build_tokenizer(TokenizerConfig(name=AUTO)) is build_tokenizer("simple")
-    with pytest.raises(
-        ConfigError, match=r"'moses'.*whitespace, simple, characters, english, korean"
-    ):
-        build_tokenizer("moses")
 
 
 def test_a_language_is_a_version_of_simple():
@@ -56,20 +45,6 @@ def test_another_version_is_warned_about_once(caplog):
     (message,) = caplog.messages
     for part in ("'simple'", "'0'", "'3'", "install the version of elmokit that made the model"):
         assert part in message
-
-
-@pytest.mark.parametrize(
-    ("stored", "present", "installed"),
-    [
-        ("2, kiwipiepy 0.20.4", "2, kiwipiepy 0.21.0", "install kiwipiepy 0.20.4."),
-        ("kiwipiepy 0.20.4", "kiwipiepy 0.21.0", "install kiwipiepy 0.20.4."),  # of version 1
-        ("3, kiwipiepy 0.21.0", "2, kiwipiepy 0.21.0", "that made the model."),
-        ("3, kiwipiepy 0.9", "2, kiwipiepy 0.8", "that made the model and kiwipiepy 0.9."),
-    ],
-)
-def test_what_is_to_be_installed_is_a_package_if_that_differs(stored, present, installed, caplog):
-    tokenizers._warn_of_version("korean", stored, present)
-    assert caplog.messages[0].endswith(installed)
 
 
 class TestOfAModel:

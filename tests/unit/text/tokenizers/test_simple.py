@@ -2,8 +2,6 @@ import time
 
 import pytest
 
-from elmokit.text.tokenizers import simple
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
@@ -93,24 +91,6 @@ def test_version_1_knows_full_width_ends_only(caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize(
-    ("typographic", "plain"),
-    [
-        ("“Don’t go—it’s Mary’s,” he said…", "\"Don't go--it's Mary's,\" he said..."),
-        ("Pages 345–1200 of the U.S.–Korea talks", "Pages 345-1200 of the U.S.-Korea talks"),
-        ("``Well,'' she -LRB- 12 -RRB- said", '"Well," she ( 12 ) said'),
-    ],
-)
-def test_typographic_text_gives_the_tokens_of_plain_text(typographic, plain):
-    tokenizer = SimpleTokenizer("en")
-    assert NormalizingTokenizer(tokenizer, "plain-1").sentences(typographic) == tokenizer.sentences(
-        plain
-    )
-    assert NormalizingTokenizer(tokenizer, "NFC").sentences(typographic) == tokenizer.sentences(
-        typographic
-    )
-
-
 @pytest.mark.parametrize("method", ["sentences", "tokenize"])
 def test_time_is_linear_in_the_length_of_a_line(method, without_type_checks):
     """Sentences without a space between them once moved the rest of the line, each of them."""
@@ -124,17 +104,6 @@ def test_time_is_linear_in_the_length_of_a_line(method, without_type_checks):
         return min(found)
 
     assert seconds(1_000_000) < 40 * seconds(100_000)  # 10 if linear, 100 if quadratic
-
-
-def test_what_is_kept_of_tokens_is_bounded_and_shared(monkeypatch):
-    monkeypatch.setattr(simple, "_MAX_CACHED_CHUNKS", 100)
-    tokenizer = SimpleTokenizer("en")
-    for number in range(1000):
-        tokenizer.sentences(f"wörd{number:03d}é, again.")
-        assert len(tokenizer._cache) <= 100
-        assert len(tokenizer._known) <= 300
-    first, second = (tokenizer.tokenize(text) for text in ("(again)", "again!"))
-    assert first[1] is second[0]
 
 
 @pytest.mark.parametrize(
@@ -174,9 +143,3 @@ def test_each_language_has_its_abbreviations(language, text, sentences):
     assert tokenizer.version == ("3" if not language else f"3, {language}")
     for tokens in found:  # tokenized text is left alone
         assert tokenizer.tokenize(" ".join(tokens)) == tokens
-
-
-def test_english_is_what_version_2_took_every_language_for():
-    earlier = build_tokenizer(TokenizerConfig(name="simple", version="2"))
-    text = "Dr. Smith can't. Mary's U.S. e-mail, anti-war, 1980's. The 3. Mai l'homme."
-    assert SimpleTokenizer("en").sentences(text) == earlier.sentences(text)

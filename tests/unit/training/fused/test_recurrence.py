@@ -105,12 +105,3 @@ def test_no_bit_hangs_on_the_number_of_threads(with_kernels, config, rows, on_th
     )
     for other in others:
         assert all(torch.equal(a, b) for a, b in zip(alone, other, strict=True))
-
-
-def test_a_row_hardly_hangs_on_its_company(with_kernels, config):
-    layer = build(config)
-    x = torch.randn(50, 4, INPUT, generator=torch.Generator().manual_seed(1))
-    hidden, cell = torch.zeros(50, config.projection_dim), torch.zeros(50, config.cell_dim)
-    whole, _ = run_fused(layer, x, (hidden, cell))
-    few, _ = run_fused(layer, x[:16], (hidden[:16], cell[:16]))
-    torch.testing.assert_close(whole[:16], few, rtol=1e-6, atol=1e-6)

@@ -3,7 +3,6 @@
 import itertools
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.evaluation.perplexity import perplexity
-from elmokit.text.spelling import SpellingModel
-from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with_vocab
@@ -25,7 +22,7 @@ from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfi
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 
-from ....builders.training_models import VOCAB, WORDS, random_sentences, toy_model, write_text
+from ....builders.training_models import WORDS, random_sentences, toy_model, write_text
 
 FULL = SoftmaxConfig(kind="full")
 CONFIG = FinetuneConfig(
@@ -105,13 +102,6 @@ class TestWithVocab:
         assert (after["ship"] > after["unseen"]).all(), "frequent words get more"
         assert (after["unseen"] > after["port"]).all()
 
-    def test_the_same_vocabulary_changes_nothing(self):
-        base = toy_model()
-        model, is_fresh = with_vocab(base, VOCAB, softmax=SoftmaxConfig(kind="adaptive"))
-        assert not is_fresh
-        assert model.model_hash() == base.model_hash()
-        assert model.softmax_config == base.softmax_config
-
     @pytest.mark.parametrize(
         "base",
         [
@@ -184,24 +174,6 @@ class TestFinetune:
         for name, value in bilm_tensors(load_model(model_path)).items():
             assert torch.equal(tuned[name], value), name
 
-    def test_spellings_are_kept_or_learned(self, save, domain, tmp_path):
-        model_path = save()
-        self.run(model_path, domain, tmp_path)
-        learned = load_model(tmp_path / "tuned").spelling
-        assert learned is not None
-        base = load_model(model_path)
-        base.spelling = SpellingModel.train(["walking"])
-        base.save(model_path)
-        (tmp_path / "tuned").rename(tmp_path / "first")
-        self.run(model_path, domain, tmp_path)
-        assert (
-            load_model(tmp_path / "tuned").spelling.sha256 == base.spelling.sha256 != learned.sha256
-        )
-
-    def test_a_model_without_vocabulary_needs_one(self, save, domain, tmp_path):
-        with pytest.raises(ValueError, match=r"vocab\.txt"):
-            self.run(save(vocab=None, softmax=None), domain, tmp_path)
-
     def test_a_resumed_run_reports_what_the_first_one_measured(self, save, domain, tmp_path):
         model_path = save()
 
@@ -248,29 +220,3 @@ class TestFinetune:
         shards = write_shards(self.DOMAIN, tmp_path / "finished", metadata=metadata)
         with pytest.raises(ConfigError, match=r"finished.*raw text"):
             self.run(save(), shards.shard_dir, tmp_path)
-
-    def test_a_word_input_model_keeps_its_vocabulary(self, save, domain, tmp_path):
-        with pytest.raises(ConfigError, match="--vocab"):
-            self.run(save(word_input=True), domain, tmp_path, count_vocab=True)
-
-
-@pytest.mark.parametrize(
-    ("config", "general", "named"),
-    [
-        (replace(CONFIG, softmax=FULL), [], "softmax"),
-        (
-            replace(CONFIG, text=TextConfig(tokenizer=TokenizerConfig(name="korean"))),
-            [],
-            "korean",
-        ),
-        (CONFIG, [Path("-")], "--general"),
-    ],
-)
-def test_what_has_no_effect_is_refused_before_the_text_is_read(tmp_path, config, general, named):
-    toy_model().save(tmp_path / "model")
-    with pytest.raises((ConfigError, InputError), match=named):
-        finetune(
-            config, str(tmp_path / "model"), [tmp_path / "none.txt"], tmp_path / "run",
-            general=general,
-        )  # fmt: skip
-    assert not (tmp_path / "run").exists()

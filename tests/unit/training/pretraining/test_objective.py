@@ -2,15 +2,13 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 import torch
 
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.stream import WindowStream
-from elmokit.corpus.windows import WindowBatch
-from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors, row_dropout
+from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
 
 from ....builders.training_models import VOCAB, toy_model, toy_shards
 
@@ -72,30 +70,6 @@ def test_equals_a_plain_computation(shards, word_input):
         expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten() - 1)
         torch.testing.assert_close(loss, expected)
         torch.testing.assert_close(state.direction(direction)[1], last[1])
-
-
-def test_a_window_in_two_halves_is_the_whole_window(shards):
-    """The state goes on: twice T steps are once 2T steps."""
-    model = toy_model()
-    (whole,) = windows(shards, model, num_steps=2 * STEPS)
-    halves = [
-        WindowTensors(
-            whole.token_ids,
-            whole.forward_inputs[:, part],
-            whole.backward_inputs[:, part],
-            whole.forward_targets[:, part],
-            whole.backward_targets[:, part],
-        )
-        for part in (slice(0, STEPS), slice(STEPS, 2 * STEPS))
-    ]
-    loss, state = loss_of(model), zeros(model)
-    expected_forward, expected_backward, expected_state = loss(whole, state, 0)
-    sums = torch.zeros(2)
-    for half in halves:
-        forward, backward, state = loss(half, state, 0)
-        sums += torch.stack((forward, backward)).detach() / 2
-    torch.testing.assert_close(sums, torch.stack((expected_forward, expected_backward)).detach())
-    torch.testing.assert_close(state.cell, expected_state.cell)
 
 
 class TestRandomness:
@@ -174,17 +148,6 @@ def test_a_sampled_softmax_can_be_trained_against_all_words(shards):
 class TestPaddingOfTheWords:
     """Windows hold ever another number of distinct words; their tensors come in few sizes."""
 
-    def batch(self, num_tokens):
-        places = np.zeros((ROWS, STEPS), np.int64)
-        char_ids = np.ones((num_tokens, 14), np.uint16)
-        return WindowBatch(char_ids, np.ones(num_tokens, np.int64), *[places] * 4)
-
-    def size(self, num_tokens):
-        tensors = WindowTensors.from_batch(
-            self.batch(num_tokens), word_input=False, device=torch.device("cpu")
-        )
-        return len(tensors.token_ids)
-
     @pytest.mark.parametrize("word_input", [False, True])
     def test_losses_and_gradients_are_those_without_it(self, shards, word_input):
         model = toy_model(word_input=word_input)
@@ -199,15 +162,3 @@ class TestPaddingOfTheWords:
             gradients = [parameter.grad for parameter in model.parameters()]
             found[num_padding] = [forward.detach(), backward.detach(), *gradients]
         torch.testing.assert_close(found[5], found[0])
-
-
-def dropout_of(probability=0.5, *, seed=1, num_rows=6, first_row=0):
-    return row_dropout(
-        probability, seed=seed, num_rows=num_rows, first_row=first_row, device=torch.device("cpu")
-    )
-
-
-def test_values_are_dropped_at_the_asked_rate_and_the_rest_scaled_up():
-    dropped = dropout_of(0.2, num_rows=50)(torch.ones(50, 20, 30))
-    assert sorted(set(dropped.flatten().tolist())) == pytest.approx([0.0, 1.25])
-    assert (dropped == 0).float().mean().item() == pytest.approx(0.2, abs=0.01)

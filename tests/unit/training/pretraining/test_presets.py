@@ -2,11 +2,8 @@
 
 import pytest
 
-from elmokit.config import to_dict
 from elmokit.errors import ConfigError
-from elmokit.training.pretraining.finetune import FinetuneConfig
 from elmokit.training.pretraining.presets import (
-    finetune_config,
     pretrain_config,
 )
 
@@ -55,40 +52,7 @@ def test_a_refused_value_names_the_key_and_where_it_stands(recipe):
         pretrain_config("toy", recipe=path, overrides=["train.batch_size=3"])
 
 
-def test_an_unknown_key_of_a_setting_is_not_blamed_on_the_preset():
-    with pytest.raises(
-        ConfigError, match=r"^--set train\.batchsize=3: .*`train\.batchsize`.*`batch_size`"
-    ):
-        pretrain_config("toy", overrides=["train.batchsize=3"])
-    with pytest.raises(ConfigError, match=r"^--set train\.batchsize=3: "):
-        finetune_config(overrides=["train.batchsize=3"])
-
-
-@pytest.mark.parametrize(
-    ("override", "changed"),
-    [
-        ("train.seed=1", ("train", "seed", 1)),
-        ("optimizer.weight_decay=0.1", ("optimizer", "weight_decay", 0.1)),
-        ("validation.patience=2", ("validation", "patience", 2)),
-        ("text.tokens_per_shard=100", ("text", "tokens_per_shard", 100)),
-        ("vocab.min_count=3", ("vocab", "min_count", 3)),
-        ("softmax.num_samples=5", ("softmax", "num_samples", 5)),
-    ],
-)
-def test_one_setting_of_fine_tuning_leaves_the_others_of_its_table(override, changed):
-    table, key, value = changed
-    expected = to_dict(FinetuneConfig())
-    expected[table][key] = value
-    assert to_dict(finetune_config(overrides=[override])) == expected
-
-
 class TestInput:
     def test_words_are_a_choice_of_the_recipe(self, recipe):
         path = recipe('preset = "toy"\ninput = "words"\n')
         assert pretrain_config(recipe=path) == pretrain_config("toy", input_kind="words")
-
-    def test_a_char_cnn_has_no_place_in_a_model_of_words(self):
-        with pytest.raises(
-            ConfigError, match=r"^--set model\.char_cnn\.num_highway=2: `char_cnn` "
-        ):
-            pretrain_config("toy", input_kind="words", overrides=["model.char_cnn.num_highway=2"])

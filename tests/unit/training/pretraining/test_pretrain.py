@@ -7,10 +7,8 @@ import pytest
 
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.corpus.preparation import PreparedText, VocabConfig
-from elmokit.corpus.shards import write_shards
+from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.optimizers import OptimizerConfig
@@ -18,7 +16,6 @@ from elmokit.training.pretraining import start
 from elmokit.training.pretraining.pretrain import (
     PretrainConfig,
     RunOptions,
-    new_model,
     pretrain,
 )
 from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
@@ -26,11 +23,9 @@ from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 
 from ....builders.training_models import (
-    VOCAB,
     WORDS,
     random_sentences,
     toy_config,
-    toy_shards,
     write_text,
 )
 
@@ -84,59 +79,7 @@ def test_text_becomes_a_model(corpus, tmp_path):
     assert held_out["mean"] == pytest.approx(result.perplexity.mean)
 
 
-def test_rare_words_teach_their_spelling(tmp_path):
-    sentences = [*random_sentences(60), ["walking", "walked"], ["talking"]]
-    corpus = write_text(tmp_path / "corpus.txt", sentences)
-    valid = write_text(tmp_path / "valid.txt", random_sentences(9))
-    config = dataclasses.replace(CONFIG, vocab=VocabConfig(min_count=2))
-    options = RunOptions(limits=SHORT, device="cpu", valid=[valid])
-    pretrain(config, [corpus], tmp_path / "run", options)
-    model = load_model(tmp_path / "run")
-    assert model.spelling is not None
-    likely, unlikely = model.spelling.nats(["talked", "xqzvjw"], model.word_vocab)
-    assert likely < unlikely
-    model.save(tmp_path / "copy")
-    assert load_model(tmp_path / "copy").spelling.sha256 == model.spelling.sha256
-
-
 class TestRunDirectory:
-    @pytest.fixture
-    def run_dir(self, corpus, tmp_path):
-        pretrain(CONFIG, [corpus], tmp_path / "run", RunOptions(limits=SHORT, device="cpu"))
-        return tmp_path / "run"
-
-    @pytest.mark.parametrize("valid", [False, True])
-    def test_a_text_that_has_changed_is_refused(self, corpus, tmp_path, valid):
-        held_out = write_text(tmp_path / "held_out.txt", random_sentences(5))
-        settings = {"valid": [held_out] if valid else [], "device": "cpu"}
-        run_dir = tmp_path / "run"
-        pretrain(CONFIG, [corpus], run_dir, RunOptions(limits=SHORT, **settings))
-        again = RunOptions(limits=SHORT, resume=True, **settings)
-        changed, kept = (held_out, "valid") if valid else (corpus, "shards")
-        before = changed.read_text()
-        changed.write_text("more .\n" + before)
-        with pytest.raises(ConfigError, match=rf"/{changed.name} .*/run .*/run/{kept}"):
-            pretrain(CONFIG, [corpus], run_dir, again)
-        changed.write_text(before)
-        assert pretrain(CONFIG, [corpus], run_dir, again).progress.tokens == 100
-
-    def test_another_origin_is_refused_and_changes_nothing(self, corpus, run_dir, tmp_path):
-        other = write_text(tmp_path / "other.txt", random_sentences(60, seed=9))
-        before = load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text()
-        for corpora, settings, name, was, now in (
-            ([other], {}, "corpus", "corpus.txt", "other.txt"),
-            ([corpus], {"valid": [other]}, "valid", r"\[\]", "other.txt"),
-            ([corpus], {"vocab": VOCAB}, "vocab", "'counted'", "'sha256 "),
-        ):
-            with pytest.raises(ConfigError, match=rf"/run\.json: .*{name} .*{was}.* .*{now}"):
-                pretrain(
-                    CONFIG,
-                    corpora,
-                    run_dir,
-                    RunOptions(limits=SHORT, resume=True, device="cpu", **settings),
-                )
-        assert before == (load_model(run_dir).model_hash(), (run_dir / "vocab.txt").read_text())
-
     def test_a_resumed_run_keeps_its_limit_unless_another_is_given(self, corpus, tmp_path, caplog):
         run_dir = tmp_path / "other"
 
@@ -167,7 +110,7 @@ class TestRunDirectory:
 
 def test_a_corpus_smaller_than_a_batch_is_refused_and_does_not_take_the_directory(tmp_path):
     small = write_text(tmp_path / "small.txt", [["a", "boat"]] * 8)
-    with pytest.raises(ValueError, match="64 rows x 20 words = 1280"):
+    with pytest.raises(ValueError, match="64 rows x 20"):
         pretrain(
             dataclasses.replace(CONFIG, train=TrainConfig(batch_size=64, unroll_steps=20)),
             [small],
@@ -176,24 +119,6 @@ def test_a_corpus_smaller_than_a_batch_is_refused_and_does_not_take_the_director
         )
     config = dataclasses.replace(CONFIG, train=TrainConfig(batch_size=1, unroll_steps=2))
     pretrain(config, [small], tmp_path / "run", RunOptions(limits=Limits(tokens=4), device="cpu"))
-
-
-class TestNewModel:
-    @pytest.fixture
-    def text(self, tmp_path):
-        return PreparedText(toy_shards(tmp_path / "shards"), VOCAB, None)
-
-    def test_the_seed_decides(self, text):
-        first, again = (new_model(CONFIG, text).model_hash() for _ in range(2))
-        other = dataclasses.replace(CONFIG, train=TrainConfig(seed=1))
-        assert first == again != new_model(other, text).model_hash()
-
-    def test_tokenizer_and_normalization_are_those_of_finished_shards(self, tmp_path):
-        metadata = {"tokenizer": {"name": "korean", "version": "9"}, "normalization": "none"}
-        shards = write_shards(random_sentences(9), tmp_path / "finished", metadata=metadata)
-        model = new_model(CONFIG, PreparedText(shards, VOCAB, None))
-        assert model.tokenizer == TokenizerConfig(name="korean", version="9")
-        assert model.char_vocab.config.normalization == "none"
 
 
 def test_a_few_sentences_are_learned_by_heart(tmp_path):

@@ -1,6 +1,5 @@
 """A run over prepared text: events, log, checkpoints, going on, stopping."""
 
-import dataclasses
 import json
 import os
 import signal
@@ -92,24 +91,6 @@ def assert_same_run(one, other):
     assert weights[0] == weights[1]
 
 
-class TestEvents:
-    def test_one_an_update_with_its_validation(self, whole):
-        _, result, events = whole
-        assert [event.report.progress.step for event in events] == list(range(1, 13))
-        assert [k for k, event in enumerate(events, start=1) if event.validation] == [4, 8, 12]
-        assert all(event.tokens_per_second > 0 for event in events)
-        assert result.progress.tokens == 12 * TARGETS
-        assert not result.stopped_early
-
-
-class TestResult:
-    def test_without_held_out_text_there_is_no_perplexity(self, build, text):
-        run = build(text=dataclasses.replace(text, valid=None))
-        assert run.run().perplexity is None
-        for name, value in load_model(run.run_dir).state_dict().items():
-            assert torch.equal(value, run.updates.model.state_dict()[name]), name
-
-
 class Interrupted(Exception):
     """Ends a run between two updates."""
 
@@ -183,24 +164,12 @@ class TestBatchGrowth:
         assert tokens == [20, 40, 60, 90, 120, 160, 200, 240]
         assert run.updates.state.num_rows == 8
 
-    def test_a_corpus_too_small_for_the_largest_batch_is_refused_at_the_start(self, build):
-        with pytest.raises(ValueError, match="1000 rows x 5 words = 5000"):
-            build(train={"batch_growth": ((0.5, 1000),)})
-
     def test_processes_share_all_rows_evenly(self, build):
-        with pytest.raises(ConfigError, match=r"train\.batch_growth=7 .* 2 "):
+        with pytest.raises(ConfigError, match=r"batch_growth.* 2 .* 7 "):
             TrainConfig(batch_size=4, batch_growth=((0.5, 7),)).check_rows(2)
         build(train={"batch_growth": ((0.5, 6),)}).run()
         with pytest.raises(ConfigError, match=r"6 rows.*4 processes"):  # of the checkpoint
             build(24, size=4)
-
-    @pytest.mark.parametrize(
-        "growth",
-        [((0.5, 4),), ((0.5, 8), (0.4, 16)), ((1.0, 8),), ((0.0, 8),), ((0.2, 8), (0.5, 6))],
-    )
-    def test_only_rising_pairs_are_allowed(self, growth):
-        with pytest.raises(ValueError, match="batch_growth"):
-            TrainConfig(batch_size=4, batch_growth=growth)
 
 
 class TestAverage:

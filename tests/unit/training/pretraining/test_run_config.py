@@ -2,7 +2,9 @@
 
 import pytest
 
+from elmokit.bilm.config import BiLMConfig, CharCNNConfig, LSTMConfig, SoftmaxConfig
 from elmokit.tasks.runs.config import TaskTrainConfig as TaskTrain
+from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig
 from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
@@ -28,6 +30,13 @@ REFUSED = [
     (TaskTrain, "bilm_learning_rate", 0.0), (TaskTrain, "label_share", 0.0),
     (TaskTrain, "label_share", 1.5), (TaskTrain, "lowercase_share", -0.1),
     (TaskTrain, "seed", 2**32),
+    (TrainConfig, "batch_growth", ((0.5, 4),)), (TrainConfig, "batch_growth", ((1.0, 800),)),
+    (LSTMConfig, "num_layers", 10**9), (LSTMConfig, "projection_dim", 5000),
+    (LSTMConfig, "cell_clip", NAN), (LSTMConfig, "projection_clip", -1.0),
+    (CharCNNConfig, "filters", ()), (CharCNNConfig, "filters", ((0, 4),)),
+    (CharCNNConfig, "filters", ((1, 2**17),)), (CharCNNConfig, "num_highway", -1),
+    (SoftmaxConfig, "num_samples", 0), (SoftmaxConfig, "cutoffs", (9, 3)),
+    (BiLMConfig, "dropout", 1.0), (CharVocabConfig, "max_characters", 2),
 ]  # fmt: skip
 
 

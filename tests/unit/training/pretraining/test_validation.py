@@ -78,11 +78,6 @@ class TestWhen:
             assert not second.is_due(next_share - 0.01)
             assert second.is_due(next_share)
 
-    def test_never_without_held_out_sentences(self, build, text):
-        validation = build(text=PreparedText(text.shards, VOCAB, None))
-        assert not validation.is_due(1.0)
-        assert not validation.is_behind(Progress(step=1))
-
 
 class TestBest:
     @pytest.mark.parametrize(("limit", "places"), [(4, (0, 3, 6, 9)), (7, (0, 2, 4, 6, 7, 9, 11))])

@@ -15,7 +15,6 @@ from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.web.api import routes
 from elmokit.web.api.metrics import Metrics
 
 from ....builders.embedding_models import WORDS, random_sentences, toy_model
@@ -142,7 +141,7 @@ class TestAnswers:
         assert (status, headers.get_content_type()) == (200, "text/html")
         assert "<h1>&lt;b&gt;&amp;</h1>" in page
         assert "<b>" not in page
-        for text in ("POST /predict/sentiment", "GET /metrics", "localhost:1234/embed --json"):
+        for text in ("/predict/sentiment", "/metrics", "localhost:1234/embed --json"):
             assert text in page
 
     def test_another_layer_pooling_and_state(self, embedder):
@@ -173,17 +172,6 @@ class TestTogether:
             assert np.abs(words - expected[text]).max() < 1e-6
             assert np.abs(pooled - expected[text].mean(axis=0)).max() < 1e-6
 
-    @pytest.mark.parametrize("path", ["/embed", "/embed_all", "/tokenize"])
-    def test_others_are_answered_while_an_answer_is_encoded(self, server, monkeypatch, path):
-        held = HeldBack(routes._array)
-        monkeypatch.setattr(routes, "_array", lambda items: held(list(items)))
-        with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(server.post, path, {"inputs": "I sat"})
-            until(lambda: held.sizes)
-            assert server.ask("GET", "/health")[0] == 200
-            held.go.set()
-            assert asked.result()[0] == 200
-
     @pytest.mark.parametrize("kind", [RuntimeError, FormatError])
     def test_a_bug_is_a_500_that_says_nothing_and_the_server_goes_on(self, embedder, caplog, kind):
         with served(embedder) as server:
@@ -205,24 +193,15 @@ class TestTogether:
 
 BAD = {
     "malformed": (b'{"inputs": ', 400),
-    "nothing": (b"", 400),
-    "no object": (b'["I sat"]', 422),
     "not UTF-8": (b'{"inputs": "\xff\xfe"}', 400),
     "deep": (b"[" * 100_000, 400),
     "lone surrogate": (b'{"inputs": "a \\ud800 b"}', 400),
     "NUL": (b'{"inputs": "a \\u0000 b"}', 422),
-    "number": (b'{"inputs": 5}', 422),
-    "truth value": (b'{"inputs": [true]}', 422),
-    "null": (b'{"inputs": null}', 422),
-    "ids": (b'{"inputs": [[1, 2]]}', 422),
-    "missing": (b"{}", 422),
     "dimensions": (b'{"inputs": "a", "dimensions": 3}', 422),
     "no texts": (b'{"inputs": []}', 422),
-    "empty text": (b'{"inputs": ["a", ""]}', 422),
     "blank text": (b'{"inputs": " \\t "}', 422),
     "10,000 texts": (json.dumps({"inputs": ["a"] * 10_000}).encode(), 413),
     "too many words": (json.dumps({"inputs": "a " * 51}).encode(), 413),
-    "too many characters": (json.dumps({"inputs": "a" * 801}).encode(), 413),
     "10 MB": (json.dumps({"inputs": "a" * 10_000_000}).encode(), 413),
 }
 
@@ -244,23 +223,14 @@ def test_bad_input_is_an_error_in_the_dialect_of_the_route(server, body, status)
     ("path", "body", "words"),
     [
         ("/embed", {"k": 1}, "`inputs`"),
-        ("/embed", {"inputs": "a", "normalize": 1}, "`normalize`.*1"),
-        ("/embed", {"inputs": "a", "prompt_name": "q"}, "`prompt_name`.*'q'"),
         ("/embed", {"inputs": "a", "truncation_direction": "left"}, "right.*'left'"),
-        ("/embed", {"inputs": "a", "dimensions": 3}, "`dimensions`.*16.*3"),
         ("/embed", {"inputs": ["a", ""]}, r"`inputs\[1\]`"),
         ("/embed_all", {"inputs": "a", "normalize": False}, "`normalize`"),
-        ("/tokenize", {"inputs": ["a"] * 9}, "`inputs`.*9.*8"),
-        ("/v1/embeddings", {"input": "a", "user": 5}, "`user`.*5"),
         ("/v1/embeddings", {"input": [[1]]}, "`input`.*langchain"),
         ("/v1/embeddings", {"input": "a", "model": "gpt"}, "'gpt'.*'toy'"),
         ("/predict/unknown", {"inputs": "a"}, "'unknown'.*sentiment, nli"),
         ("/predict/sentiment", {"inputs": [["I", ["sat"]]]}, r"`inputs\[0\]`"),
-        ("/predict/sentiment", {"inputs": [*["a"] * 5, "b\0"]}, r"`inputs\[5\]`"),
-        ("/predict/sentiment", {"inputs": ["a", ["", " "]]}, r"`inputs\[1\]`"),
-        ("/predict/sentiment", {"inputs": ["a", []]}, r"`inputs\[1\]`"),
         ("/predict/sentiment", {"inputs": [["a"] * 51]}, r"`inputs\[0\]`.*51.*50"),
-        ("/predict/nli", {"inputs": [*["a\tb"] * 7, "one text"]}, r"`inputs\[7\]`"),
         ("/predict/nli", {"inputs": [*["a\tb"] * 7, ["one text"]]}, r"`inputs\[7\]`"),
     ],
 )
@@ -338,11 +308,3 @@ def test_histograms_are_cumulative_and_counters_have_labels():
         'te_request_success{method="batch"} 1', 'te_request_failure{err="overloaded"} 1',
         "# TYPE te_request_duration histogram",
     } <= set(lines)  # fmt: skip
-
-
-def test_a_thousand_texts_are_computed_in_batches_and_too_many_words_are_refused(embedder):
-    with served(embedder, max_words=50) as server:
-        status, answer = server.post("/embed", {"inputs": ["by the river"] * 1000})
-        assert (status, len(answer)) == (200, 1000)
-        status, answer = server.post("/embed", {"inputs": ["a " * 49] * 300})
-        assert (status, "words" in answer["error"]) == (413, True)

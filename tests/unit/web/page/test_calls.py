@@ -82,32 +82,20 @@ def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(calls, tm
         ("run", "", {"name": "broken"}, "damaged-run"),
         ("exec", "", {}, "not-available"),
         ("surprisal", "bare", {"words": ["a"]}, "no-softmax"),
-        ("predict_word", "bare", {"words": ["a"], "index": 0}, "no-softmax"),
         ("surprisal", "mute", {"words": ["a"]}, "no-vocabulary"),
         ("trace", "lists", {"words": ["a"], "index": 0}, "no-trace"),
         ("neighbors", "toy", {"words": ["a"], "index": 1}, "bad-input"),
-        ("neighbors", "toy", {"words": ["a"], "index": -1}, "bad-input"),
         ("neighbors", "toy", {"words": ["a"], "index": 0, "layer": 3}, "bad-input"),
-        ("neighbors", "toy", {"words": ["a"], "index": 0, "layer": 0}, "bad-input"),
-        ("neighbors", "toy", {"words": ["a"], "index": 0, "layer": None}, "bad-input"),
         ("trace", "toy", {"words": ["a"], "index": 7}, "bad-input"),
-        ("trace", "toy", {"words": ["a"], "index": True}, "bad-input"),
         ("trace", "toy", {"words": ["a"], "weights": ["x"]}, "bad-input"),
-        ("trace", "toy", {"words": ["a"], "weights": 3}, "bad-input"),
-        ("trace", "toy", {"words": "ab"}, "bad-input"),
-        ("trace", "toy", {"words": ["a"], "gamma": 1e300}, "bad-input"),
         ("trace", "toy", {"words": ["a"], "gamma": float("nan")}, "bad-input"),
         ("tokenize", "toy", {"text": "a\0"}, "bad-input"),
-        ("tokenize", "toy", {"text": 3}, "bad-input"),
         ("tokenize", "toy", {"text": "half \ud800"}, "bad-input"),
         ("tokenize", "toy", {"text": "x" * 200_001}, "too-long"),
-        ("tokenize", "toy", {"text": "x", "words": ["x" * 200_000]}, "too-long"),
         ("layers", "toy", {"words": ["a"] * (MAX_WORDS + 1)}, "too-long"),
         ("layers", "toy", {"words": ["a"], "state": "cold"}, "bad-input"),
-        ("surprisal", "toy", {"words": ["a"], "top": -1}, "bad-input"),
         ("surprisal", "toy", {"words": ["a"], "top": MAX_TOP + 1}, "bad-input"),
         ("surprisal", "toy", {"words": ["a"] * 101, "top": MAX_TOP}, "too-long"),
-        ("surprisal", "toy", {"words": ["a"], "state": []}, "bad-input"),
     ],
 )
 def test_bad_calls_get_a_code(calls, method, model, given, code):
@@ -126,15 +114,6 @@ def test_without_its_tokenizer_a_model_reads_what_stands_between_spaces(tmp_path
     calls.load_tokenizers()
     (tokens,) = ask(calls, "tokenize", model="toy", text="It was dark. So  what?")["sentences"]
     assert [token["text"] for token in tokens] == ["It", "was", "dark.", "So", "what?"]
-
-
-def test_many_likeliest_words_of_few_words_and_few_of_many_are_named(calls):
-    top = len(calls._models["toy"].word_vocab)
-    (first, *_) = ask(calls, "surprisal", model="toy", words=WORDS, top=top)
-    assert len(first["forward_top"]) == top
-    given = {"model": "toy", "words": ["a"] * MAX_WORDS}
-    assert len(ask(calls, "predict_word", **given, index=0, top=top)["both"]["top"]) == top
-    assert len(ask(calls, "surprisal", **given, top=10)) == MAX_WORDS + 1
 
 
 def test_a_task_model_is_loaded_when_it_is_first_asked(calls):

@@ -54,14 +54,6 @@ def test_neighbors_are_those_of_the_whole_comparison(model, index_of):
     assert all(near["words"] != [query[1]] for near in answer["static"])
 
 
-def test_a_corpus_of_one_sentence_has_no_neighbor_of_that_sentence(index_of):
-    index = index_of(SENTENCES[:1])
-    answer = index.nearest(SENTENCES[0], 0, layer=1, top=5)
-    assert (answer["contextual"], answer["num_sentences"]) == ([], 1)
-    other = index.nearest(["neverseen"], 0, layer=1, top=5)
-    assert [near["words"] for near in other["contextual"]] == [SENTENCES[0]]
-
-
 def test_what_fits_of_a_corpus_is_indexed_sentence_by_sentence(model, index_of):
     sentences = [[f"{letter}{n}" for n in range(140)] for letter in "wv"] + [["last", "one"]]
     num_bytes = model.output_dim * (2 * (model.num_layers - 1) + 4)  # of a word and its form
@@ -71,10 +63,3 @@ def test_what_fits_of_a_corpus_is_indexed_sentence_by_sentence(model, index_of):
         assert index_of(sentences, max_bytes=num_words * num_bytes).is_whole is is_whole
     with pytest.raises(FormatError, match="more words than the index holds"):
         index_of(sentences, max_bytes=100 * num_bytes)
-
-
-def test_a_corpus_that_is_empty_or_gone_is_told(model, index_of, tmp_path):
-    with pytest.raises(FormatError, match=r"corpus\.txt"):
-        index_of([])
-    with pytest.raises(FileNotFoundError):
-        index_corpus(elmokit.Embedder(model), [tmp_path / "missing.txt"])

@@ -56,13 +56,6 @@ def test_stored_weights_are_copied_as_they_are(model_dir, tmp_path):
         assert copy.read_bytes() == (model_dir / name).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["en", "ko"])
-def test_an_export_with_a_packaged_model_has_at_most_nine_megabytes_before_texts(name, tmp_path):
-    report = export_explorer([name], tmp_path / "site")
-    texts = [*tmp_path.glob("site/packs/*"), *tmp_path.glob("site/models/*/prepared.safetensors")]
-    assert report.num_bytes - sum(path.stat().st_size for path in texts) <= 9_000_000
-
-
 def _umask():
     mask = os.umask(0)
     os.umask(mask)

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.weights.model_dir import load_model
 
 from ....builders import foreign_models as foreign
 from ....builders.conversion import convert
@@ -23,20 +22,6 @@ def written():
 def folder(written, tmp_path):
     foreign.write_many_langs(tmp_path / "136", *written)
     return tmp_path / "136"
-
-
-@pytest.fixture
-def model(folder, tmp_path):
-    convert(folder, tmp_path / "model")
-    return load_model(tmp_path / "model")
-
-
-def test_names_mean_nothing(folder, tmp_path):
-    first = convert(folder, tmp_path / "a").model_hash
-    for name, other in (("encoder.pkl", "1"), ("token_embedder.pkl", "2"), ("char.dic", "3")):
-        (folder / name).rename(folder / other)
-    (folder / "word.dic").rename(folder / "char.dic")
-    assert convert(folder, tmp_path / "b").model_hash == first
 
 
 def test_configurations(folder, tmp_path):

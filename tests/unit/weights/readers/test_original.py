@@ -77,16 +77,3 @@ def test_a_missing_vocabulary(run, tmp_path):
     assert (report.vocabulary, report.softmax) == (None, False)
     report = convert(run, tmp_path / "other", vocab=tmp_path / "words")
     assert (report.vocabulary, report.softmax) == (12, True)
-
-
-def test_names_of_older_tensorflow(written, tmp_path):
-    arrays, options = written
-    foreign.write_checkpoint(tmp_path / "new", arrays, options)
-    variables = {
-        foreign.variable_name(name).replace("kernel", "weights").replace("bias", "biases"): array
-        for name, array in arrays.items()
-    }
-    foreign.write_bundle(tmp_path / "old" / "m-1", variables)
-    (tmp_path / "old" / "options.json").write_text(json.dumps(options))
-    new, old = (convert(tmp_path / name, tmp_path / f"{name}-m") for name in ("new", "old"))
-    assert new.model_hash == old.model_hash

@@ -17,7 +17,7 @@ function useTask(tasks) {
   const { t, language } = usePage();
   const [chosen, setName] = useKept("task", null);
   const { name } = tasks.find((one) => one.name === chosen) ?? tasks.find((one) => one.name === `pos-${language}`) ?? tasks[0];
-  const menu = html`<${Menu} label=${t("tasks.task")} value=${name} options=${tasks.map((one) => [one.name, `${one.title} (${one.task})`])} onChange=${setName} />`;
+  const menu = html`<${Menu} label=${t("tasks.task")} value=${name} options=${tasks.map((one) => [one.name, `${one.title}: ${t(`taskNames.${one.task}`)}`])} onChange=${setName} />`;
   return [name, menu];
 }
 

@@ -50,13 +50,13 @@ export const en = {
   tour: {
     title: "Guided tour", start: "Guided tour: 8 stops", back: "Back", next: "Next", end: "Done", close: "Close the tour",
     near: "Before ELMo a word had one vector; compare the neighbors it has without and with its sentence.",
-    map: "Move the layer from 0 to 2: one point becomes many, and meanings part.",
+    map: "Move the layer from 0 to 2: one point becomes many, and meanings part to some extent.",
     follow: "See how the word is made into a vector: bytes, filters, gates, and two LSTMs.",
     predict: "The vectors come from two language models that were trained to guess words; see what each expects here.",
     surprise: "The better the guesses, the fewer bits a word costs: this is what training reduces.",
     reach: "Change a word: one model carries the change to the right, the other to the left.",
     mixture: "A task mixes the layers with weights of its own; move them and watch the neighbors.",
-    tasks: "Put into a task’s input, the mixture raises the score in five of six English tasks.",
+    tasks: "Put into a task’s input, the mixture usually raises its score; see in which tasks it gains more with few labels.",
   },
   follow: {
     title: "Follow a word",
@@ -85,7 +85,7 @@ export const en = {
   predict: {
     title: "Next and previous word",
     lead: "The forward model sees only the words before a position, the backward model only the words after it. Neither sees the word itself. Choose a candidate to put it into your sentence.",
-    legend: "w<t, w>t: the words before and after; W, b: output layer, tied between the directions. “Both” combines two separate models: ELMo was never trained to fill gaps.",
+    legend: "w<t, w>t: the words before and after; W, b: output layer, tied between the directions. “Both” combines two separate models: ELMo was never trained to fill gaps. The direction that you point at, at first the forward one, does not see the words that are struck through.",
     forward: "from the words before", backward: "from the words after", both: "from both sides",
     put: "{word}, {p}: put it into the sentence", rank: "rank {rank}",
     note: "p(w) is estimated from the word’s rank in the vocabulary. H is the entropy of the distribution: how uncertain the word at this position is. Sentences start from the model’s warm state.",
