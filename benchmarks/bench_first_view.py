@@ -16,7 +16,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from common import Spread, print_result
+from common import print_result, spread
 from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -85,7 +85,7 @@ def main() -> None:
         server.terminate()
     results = {
         url if options.urls else "explore": {
-            event: asdict(Spread.of([round(times[event], 3) for times in own]))
+            event: spread([round(times[event], 3) for times in own])
             for event in ("seen", "moved", "ready")
         }
         for url, own in visits.items()
