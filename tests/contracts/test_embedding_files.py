@@ -215,19 +215,6 @@ def test_an_open_file_can_be_pickled(kind, embedder, text, tmp_path, monkeypatch
         pickle.dumps(sentences)
 
 
-def test_words_of_any_kind_and_number_come_back(kind, embedder, tmp_path):
-    suffix, file_format = kind
-    lines = ["가" * 30_000 + ' a"b \\ \u2028 👩', "w " * 40_000, "x"]
-    (tmp_path / "t.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    output = tmp_path / f"out{suffix}"
-    options = {} if file_format == "bilm-tf" else {"layers": 0}
-    embed_files(embedder, tmp_path / "t.txt", output, file_format=file_format, **options)
-    with elmokit.open_vectors(output) as sentences:
-        tokens = [one.tokens for one in sentences]
-    split = embedder.tokenizer.tokenize
-    assert tokens == [split(line) for line in lines]
-
-
 def test_shards_merge_to_the_file_of_the_whole_text(kind, embedder, text, tmp_path, monkeypatch):
     monkeypatch.setattr(merge, "PART_BYTES", 1000)
     suffix, file_format = kind

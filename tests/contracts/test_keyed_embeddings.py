@@ -94,14 +94,6 @@ def test_an_interrupted_job_goes_on_with_its_ids(suffix, embedder, tmp_path, mon
         assert sentences.keys() == list(SEQUENCES)
 
 
-def test_a_finished_output_of_other_ids_is_not_taken_for_done(embedder, tmp_path):
-    text, output = write(tmp_path / "a.fasta", FASTA), tmp_path / "out.npz"
-    embed_files(embedder, text, output)
-    write(text, FASTA.replace(">10", ">11"))
-    with pytest.raises(InputError, match="another text"):
-        embed_files(embedder, text, output, resume=True)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "fields", "match"),
     [

@@ -119,6 +119,7 @@ def distil(
         stream = embedder.stream_with_states(
             sentences(), layers=which, state=state, check_words=False
         )
+        # the corpus is read twice in step: once for the words, once through the model
         done = 0
         for sentence, (vectors, _) in zip(sentences(), stream, strict=True):
             for word, vector in zip(sentence, vectors, strict=True):

@@ -66,10 +66,7 @@ class Embedder:
         word_cache: bool = True,
     ) -> None:  # fmt: skip
         if not isinstance(model, LoadedBiLM):
-            raise TypeError(
-                f"`Embedder` takes a loaded model, got {type(model).__name__}. Directories and "
-                "names are for Embedder.load(…)."
-            )
+            raise TypeError(f"Embedder.load({model!r}) reads a model by its directory or name.")
         self._model: LoadedBiLM | None = model
         self._source: ModelSource | None = None
         self._device, self._word_cache = str(device), word_cache
@@ -252,8 +249,7 @@ class Embedder:
         """
         if state is not None and not hasattr(state, "hidden"):
             raise InputError(
-                f"`state` of embed_batch is what its last call returned, or None for zeros, got "
-                f"{state!r}. Names such as 'warm' are for `embed`."
+                f"`state` of embed_batch is what its last call returned, or None, got {state!r}."
             )
         which = check_layers(layers, self.num_layers)
         words = self._tokenized(sentences, on_words=self._checks.add)
@@ -342,6 +338,5 @@ def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
 def _check_unchanged(source: ModelSource, fingerprint: str) -> None:
     if fingerprint != source.fingerprint:
         raise FormatError(
-            f"{source.model_dir} has changed since this embedder was loaded from it. Load a new "
-            "one: Embedder.load(...)."
+            f"{source.model_dir} has changed since it was loaded. Call Embedder.load again."
         )

@@ -50,8 +50,6 @@ _Row = tuple[int, str, list[str], np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedReport:
-    """The result of an embedding job."""
-
     output: Path | str
     """A string for an address."""
     sentences: int
@@ -158,8 +156,6 @@ def _block(rows: list[_Row]) -> Block:
 
 @dataclass
 class _Embedding:
-    """One run of `embed_lines`, with checked options."""
-
     embedder: Any
     text: NumberedLines
     lines: LineShare
@@ -177,13 +173,13 @@ class _Embedding:
         text_hash = stored.pop(_TEXT_HASH, None)
         advice = "Repeat the original command, or start over with --overwrite."
         Identity(self.metadata).refuse_changes({"config": stored}, self.path, advice)
+        # the hash is that of all lines, which have to be read
         for _ in self.lines:
             pass
         if text_hash != self.lines.sha256():
             raise InputError(
-                f"Cannot resume: {self.path} is complete, but was made from another text: it has "
-                f"{counts[0]:,} lines, and the given text has {self.lines.count:,} lines and "
-                f"differs. {advice}"
+                f"{self.path} was made from another text: it has {counts[0]:,} lines, and this one "
+                f"{self.lines.count:,}. {advice}"
             )
         logger.info("%s is already complete", self.path)
         return self._report(counts[0], counts[1], resumed=counts[0], new_words=0)
@@ -221,9 +217,8 @@ class _Embedding:
             if line != (index, text):
                 now = "the text ends before it" if line is None else f"it is now {shown(line[1])}"
                 raise InputError(
-                    f"Cannot resume: the text has changed. Line {index + 1} was {shown(text)} when "
-                    f"it was embedded, {now}. Give the same files in the same order, or start over "
-                    "with --overwrite."
+                    f"The text has changed. Line {index + 1} was {shown(text)} when it was "
+                    f"embedded, {now}. Give the same files in the same order, or --overwrite."
                 )
             count += 1
             self.num_words += num_words
@@ -238,6 +233,7 @@ class _Embedding:
                 pending.append((index, text))
                 yield text
 
+        # the embedder reads some lines ahead, so texts wait here for their vectors
         stream = self.embedder.stream(lines(), initial_state=self.parts.last_state())
         total_bytes, words_before = self.text.total_bytes, self.num_words
         rows: list[_Row] = []

@@ -200,6 +200,7 @@ def find_changes(
         texts = [corpus.sentences[word] for corpus in corpora]
         examples[word] = _examples((in_a, in_b), whitening, texts, num_examples)
         on_progress("comparing", number + 1, len(chosen))
+    # of many words some have a small p by chance: Benjamini-Hochberg over all of them
     rates = {
         name: false_discovery_rates([figures.p[name] for _, figures in results])
         for name in MEASURES
@@ -268,6 +269,7 @@ def _sample(
         for document, of_line in corpus.lines():
             if unit == "line" or document != last:
                 done, last = set(), document
+            # only the first occurrence in a unit counts, and only in the units drawn
             for sentence in of_line:
                 wanted: list[tuple[str, int]] = []
                 for position, word in enumerate(sentence):

@@ -44,7 +44,6 @@ class OwnLines:
 
     @cached_property
     def splitter(self) -> NormalizingTokenizer:
-        """What splits lines into words."""
         embedder = self.embedder
         tokenizer = tokenizer_for_model(embedder.tokenizer_config, self.options.tokenizer)
         return NormalizingTokenizer(build_tokenizer(tokenizer), embedder.normalization)

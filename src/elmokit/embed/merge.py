@@ -90,11 +90,9 @@ def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
     for number, shard in enumerate(shards):
         expected = np.arange(number, num_lines, len(shards))
         if not np.array_equal(shard.line_numbers, expected):
-            whole = f"a text of {counted(num_lines, 'line')}, as all files have together,"
             raise InputError(
-                f"{shard.path} has {counted(len(shard), 'sentence')}, but shard {number}/"
-                f"{len(shards)} of {whole} has {len(expected):,}: they are not from the same "
-                "text, or one of them is incomplete."
+                f"{shard.path} has {counted(len(shard), 'sentence')}, not the {len(expected):,} of "
+                f"shard {number}/{len(shards)}: of another text, or incomplete."
             )
     return shards
 
@@ -139,7 +137,8 @@ def _blocks(shards: Sequence[VectorSequence]) -> Iterator[Block]:
 
     block, num_bytes = empty(), 0
     for line in range(sum(map(len, shards))):
-        tokens, vectors = next(streams[line % len(streams)])  # each shard has every N-th line
+        # shard i of N has the lines i, i + N, i + 2N, …
+        tokens, vectors = next(streams[line % len(streams)])
         block.indices.append(line)
         if keys is not None and block.keys is not None:
             block.keys.append(keys[line % len(keys)][line // len(keys)])

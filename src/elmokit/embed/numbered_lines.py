@@ -56,7 +56,6 @@ class NumberedLines:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of the lines read so far."""
         return self._bytes_before + (self._records.num_bytes if self._records else 0)
 
     @property

@@ -16,8 +16,6 @@ FileDtype = Literal["float32", "float16"]
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedOptions:
-    """User options of `embed_files`."""
-
     layers: Layers | str | None = None
     """As in `Embedder.embed`; default: ``"all"``, with ``pooling`` as in
     `embed_sentences`."""
@@ -47,7 +45,6 @@ class EmbedOptions:
 
     @property
     def chosen_layers(self) -> Layers | str:
-        """``layers``, or its default."""
         if self.layers is not None:
             return self.layers
         return "all" if self.pooling is None else default_layers(self.pooling)

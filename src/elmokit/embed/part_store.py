@@ -49,7 +49,6 @@ class PartStore(Pieces):
 
     @property
     def num_sentences(self) -> int:
-        """Number of finished sentences."""
         return 0 if self.latest is None else _range_of(self.latest)[1]
 
     def add(self, first: int, block: Block, state: LSTMState | None) -> None:
@@ -94,6 +93,7 @@ class PartStore(Pieces):
             with _opened(path) as file:
                 texts, tokens = json.loads(file["sentences"].tobytes())
                 shapes = file["shapes"]
+                # all values are one vector: cut it where each sentence ends
                 ends = np.cumsum(shapes.prod(axis=1))
                 pieces = np.split(file["values"], ends[:-1])
                 vectors = [v.reshape(s) for v, s in zip(pieces, shapes, strict=True)]

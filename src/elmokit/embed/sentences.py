@@ -46,8 +46,8 @@ def embed_sentences(
             components are used; default: those of the model's vocabulary.
 
     Raises:
-        TypeError, ValueError: as `embed`; also for an unknown pooling, and with SIF for a model
-            without vocabulary if there are no ``statistics``.
+        InputError: for an unknown pooling, and with SIF for a model without vocabulary if there
+            are no ``statistics``.
     """
     pool = Pooling(embedder, pooling, layers=layers, statistics=statistics)
     pending: deque[list[str]] = deque()
@@ -89,8 +89,7 @@ def embed_spans(
         float32 (N, 2D) for N spans, with all layers (N, L, 2D).
 
     Raises:
-        TypeError, ValueError: as `embed_sentences`; also for a span that is empty, outside the
-            text or without a word.
+        InputError: for a span that is empty, outside the text or without a word.
     """
     pool = Pooling(embedder, pooling, layers=layers)
     words = split_sentence(text, lambda string: embedder.tokenizer.tokenize(string), where="`text`")
@@ -103,15 +102,11 @@ def embed_spans(
     places: list[tuple[int, int]] = []
     for number, span in enumerate(spans):
         if np.shape(span) != (2,) or not all(isinstance(x, int | np.integer) for x in span):
-            raise TypeError(
-                f"spans[{number}] must be a pair of whole numbers (start, end), got {span!r:.60}. "
-                "`spans` is a list of such pairs."
-            )
+            raise TypeError(f"spans[{number}] must be a pair (start, end), got {span!r:.60}.")
         start, end = span
         if not 0 <= start < end <= length:
             raise InputError(
-                f"spans[{number}] is [{start}, {end}); it must have start < end and lie within the "
-                f"{length:,} {unit} of the text."
+                f"spans[{number}], [{start}, {end}), is empty or outside the {length:,} {unit}."
             )
         if (place := covering_words(offsets, start, end)) is None:
             raise InputError(f"spans[{number}], [{start}, {end}), contains no word. Leave it out.")

@@ -66,6 +66,7 @@ class SifStatistics:
         rows = _unit(vectors)
         mean = share @ rows  # (*layers, E)
         centered = rows - mean[..., None, :]
+        # of all layers at once: leading axes are those of the layers
         covariance = np.swapaxes(centered, -1, -2) @ (centered * share[:, None])
         variances, axes = np.linalg.eigh(covariance)  # ascending
         has_variance = variances > _LEAST_SHARE * variances[..., -1:]
@@ -73,6 +74,7 @@ class SifStatistics:
         if remove is not None:
             scales = np.ones_like(scales)
             scales[..., scales.shape[-1] - remove :] = 0.0
+        # A diag(s) A^T: into the axes of the components, scaled there, and back
         whitening = (axes * scales[..., None, :]) @ np.swapaxes(axes, -1, -2)
         return cls(probabilities, mean.astype(np.float32), whitening.astype(np.float32))
 
@@ -83,9 +85,8 @@ class SifStatistics:
         words = [] if vocab is None else vocab.frequent_words()
         if len(words) < 2:
             raise InputError(
-                'pooling="sif" weighs words by their frequency, and this model has no vocabulary '
-                'that tells it. Use pooling="mean", or give `statistics`, a file that `elmokit '
-                "distil MODEL CORPUS -o FILE.safetensors` writes."
+                'pooling="sif" needs frequencies of words, and this model has no vocabulary. Use '
+                'pooling="mean", or give `statistics`, a .safetensors file of `elmokit distil`.'
             )
         ranks = 1.0 / np.arange(1, len(words) + 1)
         probabilities = lower_case_shares(zip(words, ranks.tolist(), strict=True))
@@ -101,10 +102,7 @@ class SifStatistics:
 
         table = safetensors_file.read_table(path)
         if table.layers != str(layers):
-            raise InputError(
-                f"{path} is a table of layers={table.layers}, not of layers={layers}. Give the "
-                "same `layers`, or distil again."
-            )
+            raise InputError(f"{path} is a table of layers={table.layers}, not layers={layers}.")
         shares = zip(table.words, table.counts.tolist(), strict=True)
         return cls(lower_case_shares(shares), table.mean, table.whitening)
 

@@ -62,12 +62,14 @@ class VectorStream:
 
     def _of_buffer(self, buffer: list[list[str]], start: LSTMState | None) -> list[np.ndarray]:
         vectors, tokens = self.encode(buffer)
-        if self.layers == 0:  # the token layer needs no LSTM
+        if self.layers == 0:
+            # the token layer needs no LSTM, and has the same vector in both halves
             return [np.tile(vectors[sentence[1:-1]], 2) for sentence in tokens.sentences]
         lstm = self.engine.network.config.lstm
         leading = (lstm.num_layers + 1,) if self.layers == "all" else ()
         nothing = np.empty((*leading, 0, 2 * lstm.projection_dim), dtype=np.float32)
-        results = [nothing] * len(buffer)  # an empty sentence needs no computing
+        # an empty sentence needs no computing
+        results = [nothing] * len(buffer)
         filled = [i for i, words in enumerate(buffer) if words]
         lengths = [len(tokens.sentences[i]) for i in filled]
         for batch in batch_by_length(lengths, max_tokens=self.batch_tokens):

@@ -104,9 +104,7 @@ class VectorSequence(Sequence):
             index = self._positions[index]
         position = index + len(self) if index < 0 else index
         if not 0 <= position < len(self):
-            raise IndexError(
-                f"{self.path} has {counted(len(self), 'sentence')}, and none at {index}."
-            )
+            raise IndexError(f"{self.path} has {counted(len(self), 'sentence')}, not {index}.")
         with self._reading():
             return self._checked(self._reader.read(position))
 
@@ -181,11 +179,6 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
         FormatError: if it is damaged, or not a file of word vectors; also while reading.
     """
     chosen = Path(path)
-    if not chosen.is_file():
-        raise FileNotFoundError(
-            f"There is no embedding file {chosen}. Check the path; `elmokit embed TEXT -o FILE` "
-            "makes one."
-        )
     chosen.open("rb").close()  # system errors name the path here, but not in the libraries
     return VectorSequence(chosen)
 

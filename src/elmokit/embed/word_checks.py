@@ -14,7 +14,7 @@ import numpy as np
 
 from elmokit.errors import MissingExtraError
 from elmokit.inference.batching import NUM_BOUNDARIES, DistinctTokens
-from elmokit.inference.word_cache import MAX_CHARACTERS
+from elmokit.inference.frozen_bilm import MAX_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer

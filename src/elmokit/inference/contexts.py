@@ -49,10 +49,12 @@ def find_contexts(sequences: Sequence[Integer[np.ndarray, " _"]]) -> Contexts:
     # how many tokens a sequence shares with the one before; the others begin new contexts
     is_shared = (table[1:] == table[:-1]) & is_token[1:]
     shared = np.array([0, *np.logical_and.accumulate(is_shared, axis=1).sum(axis=1)])
+    # number of the first new context of each sequence: the new ones of those before it
     firsts = np.cumsum(lengths - shared) - (lengths - shared)
     # the sequence that is the first to begin with a context
     is_new = places >= shared[:, None]
     owners = np.maximum.accumulate(np.where(is_new, np.arange(len(table))[:, None], 0), axis=0)
+    # within its owner, new contexts are numbered on from place ``shared``
     numbers = (firsts - shared)[owners] + places
     rounds = _find_segments(sequences, shared.tolist(), owners, firsts.tolist())
     return Contexts(numbers[is_token], rounds)
@@ -66,11 +68,13 @@ def _find_segments(
         (int(owners[number, start - 1]) if start else -1, start)
         for number, start in enumerate(shared)
     ]
+    # where others leave a sequence, a segment must end, so that there is a state to start from
     ends: dict[int, set[int]] = {}
     for owner, start in leaves:
         ends.setdefault(owner, set()).add(start)
     rounds: list[list[_Segment]] = []
-    places = {(-1, 0): (0, 0)}  # after a segment: the next round, and the segment's index
+    # (sequence, end of a segment) -> the round that goes on from there, and the segment's index
+    places = {(-1, 0): (0, 0)}
     for number, sequence in enumerate(sequences):
         start = shared[number]
         if start == len(sequence):

@@ -102,10 +102,7 @@ class ELMo(LayerMixes):
         if num_mixes < 1:
             raise InputError(f"`num_mixes` must be at least 1, got {num_mixes}.")
         if layer_norm == "batch" and keep_boundaries:
-            raise InputError(
-                "layer_norm='batch' leaves out the boundaries, so they cannot be kept; use "
-                "layer_norm='batch_with_boundaries'."
-            )
+            raise InputError("To keep boundaries, use layer_norm='batch_with_boundaries'.")
         super().__init__(
             model.num_layers, num_mixes=num_mixes, layers=layers, dropout=dropout,
             layer_norm="none" if layer_norm is None else layer_norm, l2=l2,

@@ -2,30 +2,68 @@
 
 Sentences are sorted by descending length, and the batch of a step shrinks as they end. The input
 products of a layer are computed before the recurrence for many positions at once, in chunks that
-bound the memory. The network (`elmokit.inference.backend`) computes them, with the same bits for a
-row in any batch.
+bound the memory. The network computes them, with the same bits for a row in any batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from elmokit.bilm.config import Direction
-from elmokit.inference.backend import Network
+from elmokit.bilm.config import BiLMConfig, Direction
+from elmokit.errors import InputError
 from elmokit.inference.results import Layers, OutputSlots, Results
 from elmokit.inference.state import DirectionState, LSTMState
+from elmokit.kernels.library import Kind
 from elmokit.shapes import Float, Integer
 
 OnOutputs = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 """(outputs (P, D), sentence of each row (P,), its position in that sentence (P,))."""
 
 
+@runtime_checkable
+class Reader(Protocol):
+    """Reads a batch in one direction, chunk after chunk, keeping its LSTM state between them."""
+
+    def read(
+        self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
+    ) -> Float[np.ndarray, "P D"]:
+        """Read some steps; store the outputs of every layer in ``slots``, return the last one's.
+
+        ``index`` are rows of the token vectors, packed: those of the first step, of the second, …;
+        ``num_rows`` the sentences that are still running at each step, never rising.
+        """
+        ...
+
+    def state(self) -> DirectionState: ...
+
+
+@runtime_checkable
+class Network(Protocol):
+    """A biLM ready for inference, in some precision on some device."""
+
+    config: BiLMConfig
+    device: str
+    precision: Kind
+    computed_by: str
+    """Name of the implementation; results of two of them differ in the last bits."""
+    max_positions: int
+    """Approximate number of positions to read at a time; bounds the memory."""
+
+    def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[np.ndarray, "U D"]:
+        """Run the token layer; a token's vector does not depend on the others, to the last bit."""
+        ...
+
+    def start(
+        self, direction: Direction, vectors: Float[np.ndarray, "U D"], state: DirectionState
+    ) -> Reader:
+        """Return a reader of sentences made of rows of ``vectors``, from a state of B rows."""
+        ...
+
+
 @dataclass(frozen=True)
 class EngineOutput:
-    """The result of a batch."""
-
     vectors: list[np.ndarray]
     """For each sentence float32 (L, W, 2D), or (W, 2D) if not all layers are wanted."""
     state: LSTMState
@@ -65,6 +103,7 @@ class Engine:
         hidden, cell = state.hidden, state.cell
         rows = slice(0, len(sentences))
         for index, direction in enumerate(get_args(Direction)):
+            # rows beyond the batch keep their state
             before = hidden[:, index, rows], cell[:, index, rows]
             hidden[:, index, rows], cell[:, index, rows] = self.read(
                 direction, vectors, sentences, before, results=results
@@ -94,6 +133,7 @@ class Engine:
         if not is_ordered:
             state = state[0][:, order], state[1][:, order]
         reader = self.network.start(direction, vectors, state)
+        # all tokens on end, sentence after sentence; ``first`` is where each begins
         lengths = lengths[order]
         tokens = np.concatenate([np.zeros(0, dtype=np.int64), *(sentences[i] for i in order)])
         first = np.cumsum(lengths) - lengths
@@ -121,10 +161,7 @@ class Engine:
         expected = (lstm.num_layers, 2, lstm.projection_dim, lstm.cell_dim)
         actual = (*state.hidden.shape[:2], state.hidden.shape[-1], state.cell.shape[-1])
         if actual != expected:
-            raise ValueError(
-                "`state` is from another model: it must have (layers, directions, projection, "
-                f"cell) {expected}, got {actual}. Pass a state that this model returned."
-            )
+            raise InputError(f"`state` is from another model: expected {expected}, got {actual}.")
         return state.with_more_rows(num_rows)
 
 

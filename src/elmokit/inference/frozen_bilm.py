@@ -1,18 +1,69 @@
 """A biLM that does not learn: words to token vectors of the distinct words, then the engine."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from elmokit.inference.backend import Precision
 from elmokit.inference.batching import DistinctTokens, find_distinct_tokens
 from elmokit.inference.divergence import DivergenceCheck
 from elmokit.inference.engine import Engine, EngineOutput
-from elmokit.inference.precision import build_network
+from elmokit.inference.precision import Precision, build_network
 from elmokit.inference.state import LSTMState
-from elmokit.inference.word_cache import WordCache
 from elmokit.shapes import Float, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM
+
+DEFAULT_BYTES = 64 * 2**20
+"""Memory: 30,000 words of the original model, 94,000 of the small one."""
+ENTRY_BYTES = 200
+"""Memory for a word and its place in the dictionary (measured), besides its vector."""
+MAX_CHARACTERS = 256
+"""Longer words are not kept: they hardly ever come again, and may have megabytes."""
+
+
+class WordCache:
+    """Vectors (D,) of the most recently used words, for one set of weights and one precision."""
+
+    def __init__(self, dim: int, *, max_bytes: int = DEFAULT_BYTES) -> None:
+        self._capacity = max_bytes // (4 * dim + ENTRY_BYTES)
+        self._vectors = np.empty((self._capacity, dim), dtype=np.float32)
+        self._rows: OrderedDict[Hashable, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def read(
+        self, words: Sequence[Hashable]
+    ) -> tuple[Float[np.ndarray, "U D"], Integer[np.ndarray, " M"]]:
+        """Return the vectors of distinct words (or their ids), and the positions still to fill."""
+        rows = np.empty(len(words), dtype=np.int64)
+        with self._lock:
+            for i, word in enumerate(words):
+                rows[i] = row = self._rows.get(word, -1)
+                if row >= 0:
+                    self._rows.move_to_end(word)
+            missing = np.flatnonzero(rows < 0)
+            vectors = np.empty((len(words), self._vectors.shape[1]), dtype=np.float32)
+            vectors[rows >= 0] = self._vectors[rows[rows >= 0]]
+        return vectors, missing
+
+    def write(self, words: Sequence[Hashable], vectors: Float[np.ndarray, "U D"]) -> None:
+        """Keep the vectors of distinct words, as many as fit, but for very long ones."""
+        is_short = [not isinstance(word, str) or len(word) <= MAX_CHARACTERS for word in words]
+        places = np.flatnonzero(is_short)[: self._capacity]
+        words = [words[i] for i in places]
+        rows = np.empty(len(words), dtype=np.int64)
+        with self._lock:
+            for i, word in enumerate(words):
+                row = self._rows.pop(word, -1)
+                if row < 0:
+                    row = len(self._rows)
+                    if row == self._capacity:
+                        row = self._rows.popitem(last=False)[1]
+                rows[i] = self._rows[word] = row
+            self._vectors[rows] = vectors[places]
 
 
 class FrozenBiLM:
@@ -63,6 +114,7 @@ class FrozenBiLM:
         self, real: Integer[np.ndarray, "P ..."], lengths: Sequence[int], state: LSTMState | None
     ) -> EngineOutput:
         """Run sentences given as the ids of all their tokens, boundaries included, on end."""
+        # the kernels would read beyond their tables
         _check_ids(real, self._num_ids)
         real = real.astype(self._ids_dtype)
         # a row's bytes stand for its word, here and in the cache

@@ -6,7 +6,6 @@ from typing import get_args
 import numpy as np
 
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
-from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
 from elmokit.inference.state import DirectionState
 from elmokit.kernels.layers import (
@@ -36,7 +35,7 @@ class PackedNetwork:
         self, config: BiLMConfig, arrays: Arrays, *, precision: Kind, kernels: Kernels
     ) -> None:
         self.config = config
-        self.precision: Precision = precision
+        self.precision: Kind = precision
         unit = " and the matrix unit" if kernels.has_matrix_unit and precision != "fp32" else ""
         self.computed_by = f"kernels of {kernels.vector_length} values{unit}"
         self.max_positions = MAX_POSITIONS
@@ -131,8 +130,6 @@ class _PackedTokenEncoder:
 
 
 class _PackedReader:
-    """A `Reader`: one direction's stack and its state."""
-
     def __init__(
         self, stack: list[PackedLSTM], skip: bool, vectors: np.ndarray, state: DirectionState
     ) -> None:

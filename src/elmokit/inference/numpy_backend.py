@@ -10,9 +10,9 @@ from typing import get_args
 import numpy as np
 
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
-from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
 from elmokit.inference.state import DirectionState
+from elmokit.kernels.library import Kind
 from elmokit.shapes import Float
 
 Arrays = Mapping[str, np.ndarray]
@@ -27,7 +27,7 @@ class NumPyNetwork:
     """A `Network` in fp32; ``arrays`` are a biLM's parameters."""
 
     device = "cpu"
-    precision: Precision = "fp32"
+    precision: Kind = "fp32"
 
     def __init__(self, config: BiLMConfig, arrays: Arrays) -> None:
         self.config = config
@@ -128,6 +128,7 @@ class _Layer:
         self.config, cell_dim = config.lstm, config.lstm.cell_dim
         bias = arrays[f"{name}.bias"].copy()
         bias[cell_dim : 2 * cell_dim] += np.float32(FORGET_OFFSET)
+        # sigmoid(x) = tanh(x / 2) / 2 + 1 / 2: the halves of x are taken into the weights once
         halves = np.full((4, cell_dim), 0.5, dtype=np.float32)
         halves[2] = 1  # g has no sigmoid
         halves = halves.reshape(-1)
@@ -170,8 +171,6 @@ class _Layer:
 
 
 class _NumPyReader:
-    """A `Reader`: one direction's stack and its state."""
-
     def __init__(
         self, stack: list[_Layer], skip: bool, vectors: np.ndarray, state: DirectionState
     ) -> None:
@@ -183,6 +182,7 @@ class _NumPyReader:
     def read(
         self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
     ) -> np.ndarray:
+        # a block of the last step may reach beyond the last row, so there is one more block
         padded = np.zeros(_whole_blocks(len(index)) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
         x = self._vectors[padded]  # (P + some, D)

@@ -19,12 +19,15 @@ import numpy as np
 from elmokit.bilm.config import BiLMConfig
 from elmokit.errors import InputError, needs_torch
 from elmokit.field_checks import check_choice
-from elmokit.inference.backend import Network, Precision
+from elmokit.inference.engine import Network
 from elmokit.inference.kernel_backend import PackedNetwork
-from elmokit.kernels.library import load_kernels
+from elmokit.kernels.library import Kind, load_kernels
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 
 log = logging.getLogger(__name__)
+
+Precision = Kind
+"""Of the matrix products, as the kernels name it."""
 
 
 def check_precision(precision: str) -> Precision:
@@ -63,8 +66,7 @@ def pick_device(device: Any) -> Any:
         is_there, picked = False, None
     if not is_there:
         raise InputError(
-            f"device={name!r}: PyTorch cannot compute there; it sees {num_gpus} CUDA device(s) "
-            "here. Use 'auto', 'cpu', 'cuda' or 'cuda:1'."
+            f"device={name!r}: PyTorch sees {num_gpus} CUDA device(s) here. Use 'auto' or 'cpu'."
         )
     return picked
 

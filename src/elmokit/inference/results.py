@@ -32,10 +32,7 @@ def check_layers(layers: object, num_layers: int) -> Layers:
 def check_one_layer(layers: object) -> None:
     """Raise `InputError` for ``"all"``, where one vector per word is needed."""
     if layers == "all":
-        raise InputError(
-            '`layers` must give one vector per word: "top", "average" or the number of a layer, '
-            'got "all".'
-        )
+        raise InputError('`layers` must give one vector per word, such as "top", got "all".')
 
 
 class Results:
@@ -117,6 +114,7 @@ class OutputSlots:
         if results.layers == "average" or not results.wants(layer):
             return None
         num_words = results.num_words[self.sentence]
+        # an array is (L, W, 2D) in C order: rows of 2 * dim values of 4 bytes, D for each half
         row = self.word + (layer * num_words if results.layers == "all" else 0)
         addresses = results.starts[self.sentence] + 4 * results.dim * (2 * row + self.half)
         is_word = (self.word >= 0) & (self.word < num_words)

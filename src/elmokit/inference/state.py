@@ -35,7 +35,6 @@ class LSTMState:
 
     @classmethod
     def from_directions(cls, forward: DirectionState, backward: DirectionState) -> "LSTMState":
-        """Join the states of the two directions."""
         hidden, cell = (np.stack(pair, axis=1) for pair in zip(forward, backward, strict=True))
         return cls(hidden, cell)
 

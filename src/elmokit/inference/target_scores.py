@@ -66,6 +66,7 @@ class TargetScores:
             return
         self._weight = stored.arrays()["softmax.weight"]
         self._bias = stored.arrays()["softmax.bias"]
+        # frequent words hold most of the probability, so their products stay in fp32
         pieces: tuple[tuple[Kind, slice], ...] = (
             ("fp32", slice(0, FREQUENT_WORDS)),
             (precision, slice(FREQUENT_WORDS, None)),
@@ -96,7 +97,8 @@ class TargetScores:
         if not self._parts:
             return self._plain.nll(hidden[contexts], word_ids)
         targets = self._of_targets(hidden[contexts], word_ids)
-        if self._precision == "fp32":  # the sum over all words serves all targets of a context
+        if self._precision == "fp32":
+            # the sum over all words serves all targets of a context
             hidden = np.ascontiguousarray(hidden)
             nothing = np.zeros(len(hidden), np.float32), np.full(len(hidden), -1, np.int32)
             totals = [part(hidden, *nothing) for part in self._parts]
@@ -180,6 +182,7 @@ class _Clusters:
         return log_softmax(hidden @ inner @ outer)
 
     def nll(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
+        # id 0 is padding, so the class of a word is its id - 1
         rows, classes, head = np.arange(len(hidden)), word_ids - 1, self._head(hidden)
         frequent = self._ranges[0][0]
         losses = -head[rows, np.minimum(classes, frequent - 1)]
@@ -200,7 +203,6 @@ class _Clusters:
 
 
 def log_softmax(scores: Float[np.ndarray, "*X V"]) -> Float[np.ndarray, "*X V"]:
-    """Return log-probabilities over the last axis."""
     return scores - _log_sum_exp(scores, axis=-1, keepdims=True)
 
 
@@ -230,18 +232,12 @@ class DistributionTable:
 
 
 class WordDistributions:
-    """Measures distributions of a softmax."""
-
     def __init__(self, scores: TargetScores, *, num_top: int = 0) -> None:
         if not 0 <= num_top <= scores.num_words:
-            raise InputError(
-                f"`top` must be between 0 and the vocabulary's {scores.num_words} words, got "
-                f"{num_top}."
-            )
+            raise InputError(f"`top` must be 0 to {scores.num_words} words, got {num_top}.")
         self._scores, self._num_top = scores, num_top
 
     def table(self, num_positions: int) -> DistributionTable:
-        """Return a table to be filled by `measure`."""
         shape = (num_positions, self._num_top)
         return DistributionTable(
             ranks=np.empty(num_positions, np.int32),

@@ -21,9 +21,9 @@ from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.bilm.softmax import build_softmax
-from elmokit.inference.backend import Precision
 from elmokit.inference.results import OutputSlots
 from elmokit.inference.state import DirectionState
+from elmokit.kernels.library import Kind
 
 ROW_BLOCK = 8
 """Block of the LSTM's products."""
@@ -43,7 +43,7 @@ class ModuleNetwork:
     ) -> None:
         self.config = config
         self.device = device
-        self.precision: Precision = "bf16" if use_bf16 else "fp32"
+        self.precision: Kind = "bf16" if use_bf16 else "fp32"
         self._device = torch.device(device)
         self.computed_by = f"PyTorch {torch.__version__} on {self._device.type}"
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))
@@ -67,7 +67,6 @@ class ModuleNetwork:
         return module
 
     def arithmetic(self) -> AbstractContextManager:
-        """Return the context in which to call the modules."""
         if not self._use_bf16:
             return nullcontext()
         return torch.autocast(self._device.type, dtype=torch.bfloat16)
@@ -110,8 +109,6 @@ class ModuleNetwork:
 
 
 class _ModuleReader:
-    """A `Reader`: one direction's stack and its state."""
-
     @torch.inference_mode()
     def __init__(
         self,
@@ -134,6 +131,7 @@ class _ModuleReader:
     def read(
         self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
     ) -> np.ndarray:
+        # a block of the last step may reach beyond the last row, so there is one more block
         padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
         x = self._vectors[torch.from_numpy(padded).to(self._vectors.device)]  # (P + some, D)

@@ -46,6 +46,7 @@ def warm_state(bilm: FrozenBiLM, text: Sequence[str]) -> LSTMState:
     carry their state; the first sentence of each stream is left out of the average.
     """
     vectors, tokens = bilm.encode([line.split() for line in text])
+    # round r: sentences r * NUM_STREAMS, …, one for each stream; too few are read again
     sentences = tokens.sentences
     rounds = [
         sentences[k : k + NUM_STREAMS]

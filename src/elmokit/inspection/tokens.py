@@ -95,10 +95,7 @@ def tokenize(
         ValueError: if it holds NUL or half of a surrogate pair.
     """
     if not isinstance(sentence, str):
-        raise TypeError(
-            f"`sentence` must be a string, got {sentence!r:.60}: words that are given in a list "
-            "are not tokenized."
-        )
+        raise TypeError(f"`sentence` must be a string, got {sentence!r:.60}.")
     model = open_bilm(model)
     split = model.tokenize
     if tokenizer is not None:

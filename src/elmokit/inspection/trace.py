@@ -113,10 +113,7 @@ def trace(
     """
     model = open_bilm(model)
     if model.config.lexicon is not None:
-        raise InputError(
-            "The model reads characters and words by lists (config.json, `lexicon`): there are no "
-            "bytes to trace. `elmokit embed` gives its layers."
-        )
+        raise InputError("The model reads characters by lists: there are no bytes to trace.")
     form = model.config.char_vocab.normalization
     raw_words = split_sentence(sentence, model.tokenize, where="`sentence`")
     words = [normalize(raw, form) for raw in raw_words]
@@ -167,6 +164,7 @@ def _characters(
                 values=np.maximum(best, 0) if cnn.activation == "relu" else np.tanh(best),
             )
         )  # fmt: skip
+    # the order of the widths is that of the network's own concatenation
     x = np.concatenate([answer.values for answer in filters])  # (F,)
     highways = []
     for number in range(cnn.num_highway):
@@ -202,8 +200,5 @@ def _checked_weights(weights: Sequence[float] | None, num_layers: int) -> tuple[
     if weights is None:
         return (1 / num_layers,) * num_layers
     if len(weights) != num_layers or not abs(sum(weights) - 1) <= 1e-3:  # or NaN
-        raise InputError(
-            f"`weights` must be {num_layers} numbers, one per layer, with a sum of 1, got "
-            f"{', '.join(map(str, weights))}."
-        )
+        raise InputError(f"`weights` must be {num_layers} numbers with a sum of 1, got {weights}.")
     return tuple(map(float, weights))

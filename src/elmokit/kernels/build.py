@@ -108,6 +108,7 @@ def find_compiled(name: str) -> Path:
     with scratch_directory("elmokit-kernels") as folder:
         _compile(name, compiler, folder / "library.so")
         content = (folder / "library.so").read_bytes()
+    # the name tells the bytes: what is damaged later is found out before it is loaded
     path = directory.resolve() / f"{key}-{_digest(content)}.so"
     with atomic_file(path, mode=0o700) as temp_path:
         temp_path.write_bytes(content)

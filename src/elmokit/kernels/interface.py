@@ -19,8 +19,6 @@ _SCALARS = {"int64_t": c_int64, "float": c_float}
 
 @dataclass(frozen=True)
 class Interface:
-    """Functions, structures and constants of one library."""
-
     source: str
     """With all includes."""
     functions: Mapping[str, type[Structure]]

@@ -135,6 +135,7 @@ class PackedCharCNN:
     def __call__(self, char_ids: np.ndarray, lengths: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Compute ids (U, C), unpadded lengths (U,) -> (U, F) into ``out``, and return it."""
         threads, constants = get_num_threads(), self._kernels.constants
+        # every thread unfolds the embeddings of some words, as groups of 32 bits
         characters = threads * constants["WORDS_TOGETHER"] * self._max_characters
         groups = self._embedding.shape[1] // group_size(self._kind)
         ids = np.ascontiguousarray(char_ids, dtype=np.uint16)
@@ -226,6 +227,7 @@ class PackedLSTM:
         rows, positions = len(hidden), int(num_rows.sum())
         out = fp32_empty(positions, self._dim)
         most_rows = int(num_rows[0]) if len(num_rows) else 0
+        # the kernel computes the input products of so many positions before their steps
         gates_rows = max(self._kernels.constants["GATE_ROWS"], most_rows)
         inner, inner_groups, inner_stride = None, None, 0
         if self._projection is None or self._kind == "int8":

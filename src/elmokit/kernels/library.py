@@ -48,7 +48,7 @@ def address(values: Any, *, types: Sequence[str] | None = ("float32",)) -> int:
     if not is_usable or (types is not None and name not in types):
         raise ValueError(
             f"The kernels take contiguous {' or '.join(types or ('arrays',))} on the CPU, got "
-            f"{name} of shape {tuple(values.shape)}, contiguous and on the CPU: {is_usable}."
+            f"{name} of shape {tuple(values.shape)}."
         )
     return pointer
 
@@ -130,8 +130,6 @@ class Library:
 
 
 class Kernels(Library):
-    """The library of inference."""
-
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         super().__init__(library, interface)
         self.has_matrix_unit = bool(self._ask("has_tiles"))

@@ -81,6 +81,7 @@ def _on_cache_lines(values: np.ndarray) -> np.ndarray:
 
 def to_bf16(values: Float[np.ndarray, "..."]) -> UInt16[np.ndarray, "..."]:
     """Return the nearest bfloat16 numbers, ties to even, as their bits."""
+    # 0x7FFF plus the last kept bit carries into it from just above the half, or to even
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = (bits + (0x7FFF + ((bits >> 16) & 1))) >> 16
     return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)

@@ -118,7 +118,6 @@ def _instructions() -> frozenset[str]:
 
 
 def _has(feature: int | str) -> bool:
-    """Ask Windows or macOS."""
     if isinstance(feature, int):
         return bool(getattr(ctypes, "windll").kernel32.IsProcessorFeaturePresent(feature))  # noqa: B009
     value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))

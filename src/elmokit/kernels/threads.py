@@ -11,7 +11,6 @@ _wanted: int | None = None
 
 
 def get_num_threads() -> int:
-    """Return the number of threads that compute."""
     global _wanted
     torch = _torch()
     if torch is None:

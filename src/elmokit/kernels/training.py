@@ -44,8 +44,6 @@ def check_ids(ids: Tensor, *, lowest: int, highest: int, what: str) -> None:
 
 
 class TrainingKernels(Library):
-    """The loaded library."""
-
     def __init__(self, library: ctypes.CDLL, interface: Interface) -> None:
         super().__init__(library, interface)
         self.types = {dtype: self.type_of(kind) for dtype, kind in KINDS.items()}

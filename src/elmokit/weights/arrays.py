@@ -139,6 +139,7 @@ def _unpacked(mapped: np.ndarray, header: dict[str, Any], name: str) -> np.ndarr
 
 
 def _stored(mapped: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    # offsets count from the end of the header
     start, end = entry["data_offsets"]
     values = np.asarray(mapped[start:end]).view(_NUMPY_TYPES[entry["dtype"]])
     return np.require(values.reshape(entry["shape"]), requirements=["ALIGNED"])

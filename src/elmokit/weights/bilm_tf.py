@@ -165,11 +165,7 @@ def write_bilm_tf(
     is_adaptive = softmax_config is not None and softmax_config.kind == "adaptive"
     if (num_words is not None and is_adaptive) or model.config.lexicon is not None:
         what = "an adaptive softmax" if model.config.lexicon is None else "a `lexicon`"
-        raise InputError(
-            f"The original format has no place for {what}. An adaptive softmax can be left out "
-            "(model.softmax = None); a model that reads characters and words by lists cannot be "
-            "written."
-        )
+        raise InputError(f"The original format has no place for {what}.")
     if softmax is not None and num_words is None:
         raise InputError(f"`softmax` is {os.fspath(softmax)!r}, but the model has no softmax.")
     for loss in format_losses(model):
@@ -219,7 +215,7 @@ def _check_no_surplus(arrays: ArraySource, layout: Iterable[Dataset]) -> None:
         if name not in known and name.startswith(_BILM_PREFIXES):
             raise FormatError(
                 f"{arrays.path}: dataset `{name}` of shape {shape} has no place in the model "
-                "that the options describe; options and weights belong to different models."
+                "that the options describe."
             )
 
 

@@ -101,6 +101,7 @@ def _lstm_layout(lstm: LSTMConfig, number: int, layer: int, prefix: str) -> Iter
     other_root = f"RNN_{number}/RNN/LSTMCell/" if lstm.num_layers == 1 else root
     inputs, recurrent = prefix + "input_weight", prefix + "recurrent_weight"
 
+    # the original has one matrix (input and recurrence, gates); ours are two, transposed
     def kernel_in(array: np.ndarray) -> dict[str, np.ndarray]:
         columns = swap_gates(array, axis=1)
         return {inputs: columns[:dim].T, recurrent: columns[dim:].T}

@@ -81,7 +81,6 @@ def _scores(scores: Mapping[str, Any], note: Any) -> str:
 
 
 def cell(value: Any) -> str:
-    """Return a value for a cell of a table."""
     return plain(value).replace("|", "\\|")
 
 

@@ -42,8 +42,6 @@ FILE_MANAGER_FILES = (".DS_Store", "desktop.ini", "Thumbs.db")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDirConfig:
-    """The contents of ``config.json``."""
-
     model_type: str = MODEL_TYPE
     """Identifies our directories."""
     elmokit_version: str = ""
@@ -90,8 +88,8 @@ def read_config(directory: Path) -> ModelDirConfig:
     data = read_json(path, advice=COPY_AGAIN)
     if data.get("model_type") != MODEL_TYPE:
         raise FormatError(
-            f"{path}: `model_type` is {data.get('model_type')!r}, but only {MODEL_TYPE!r} can be "
-            "loaded: this is another program's model."
+            f"{path}: another program's model: `model_type` is {data.get('model_type')!r}, not "
+            f"{MODEL_TYPE!r}."
         )
     with adding_version_hint(data.get("elmokit_version", "")):
         return from_dict(ModelDirConfig, data, source=str(path))
@@ -146,16 +144,10 @@ def models_over_training(path: str) -> dict[str, int]:
 
 
 def _words_read(directory: Path) -> int:
-    seen = read_config(directory).training.get("targets_seen")
-    if not isinstance(seen, int):
-        raise InputError(
-            f"{directory / CONFIG_NAME} does not say how many words the model has read."
-        )
-    return seen
+    return int(read_config(directory).training["targets_seen"])
 
 
 def read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
-    """Return the vocabulary of a model, if it has one."""
     path = directory / VOCAB_NAME
     if not path.exists():
         if config.has_vocab:
@@ -168,9 +160,8 @@ def read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:
     # older directories have no hash
     if config.vocab_sha256 not in (None, vocab.sha256) or num_words not in (None, len(vocab)):
         raise FormatError(
-            f"{path}: damaged, or of another model: {len(vocab)} words with the SHA-256 "
-            f"{vocab.sha256[:12]}…, but {CONFIG_NAME} says {num_words} words and "
-            f"{str(config.vocab_sha256)[:12]}…. {COPY_AGAIN}"
+            f"{path}: damaged, or of another model: {len(vocab)} words, where {CONFIG_NAME} says "
+            f"{num_words}, or others. {COPY_AGAIN}"
         )
     return vocab
 

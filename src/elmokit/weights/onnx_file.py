@@ -234,6 +234,7 @@ def _lstm(graph: _Graph, config: LSTMConfig, weights: Mapping[str, Any], x: str,
     """Return the outputs of a layer: x (B, T, D), keep (B, T, 1) -> (B, T, D)."""
     from onnx import helper
 
+    # the forget gate's 1, which is added at run time elsewhere, is in the exported bias
     bias = weights["bias"].copy()  # (4H,)
     bias[config.cell_dim : 2 * config.cell_dim] += np.float32(FORGET_OFFSET)
     products = graph.linear(x, weights["input_weight"], bias)  # (B, T, 4H)

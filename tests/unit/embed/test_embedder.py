@@ -1,6 +1,4 @@
-import copy
 import itertools
-import logging
 import pickle
 import shutil
 
@@ -27,14 +25,6 @@ def model():
 @pytest.fixture
 def embedder(model):
     return Embedder(model)
-
-
-def test_strings_go_through_the_tokenizer_of_the_model():
-    from elmokit.text.tokenizers.registry import TokenizerConfig
-
-    embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
-    (vectors,) = embedder.embed(["I sat by the bank."])
-    assert vectors.shape[1] == 6
 
 
 def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
@@ -75,15 +65,6 @@ def test_warm_starts_every_sentence_from_the_stored_state():
     ) <= (1e-6)
 
 
-def test_without_warm_text_the_package_has_some_and_says_so(embedder, caplog):
-    with caplog.at_level(logging.WARNING):
-        first = embedder.embed([["bank"]], state="warm")
-        second = embedder.embed([["bank"]], state="warm")
-    assert largest_difference(first, second) == 0
-    assert [r.getMessage() for r in caplog.records if "neutral text" in r.getMessage()] != []
-    assert len(caplog.records) == 1
-
-
 def test_any_string_is_a_word(embedder):
     words = ["\x00", "\ud800", "", "a b", "<S>", "👩‍👩‍👧", "한" * 99]
     (vectors,) = embedder.embed([words], layers=0)
@@ -113,22 +94,6 @@ def test_wrong_options_are_refused_before_anything_is_read(embedder):
         embedder.embed_stream(never, batch_tokens=0)
     with pytest.raises(ValueError, match=r"`state` .*reset, .*''"):
         check_state_policy("")
-
-
-def test_metadata_say_what_made_the_vectors(model, embedder):
-    import elmokit
-
-    metadata = embedder.metadata(layers="top", state="warm")
-    assert metadata["model_hash"] == model.model_hash()
-    assert metadata["tokenizer"] == {"name": "whitespace", "version": ""}
-    assert (metadata["normalization"], metadata["precision"], metadata["dtype"]) == (
-        "plain-1",
-        "fp32",
-        "float32",
-    )
-    assert (metadata["layers"], metadata["state"]) == ("top", "warm")
-    assert metadata["elmokit_version"] == elmokit.__version__
-    assert len(metadata["warm_text_sha256"]) == 64
 
 
 @pytest.mark.gpu
@@ -175,16 +140,6 @@ def test_a_pickle_is_of_a_model_not_of_the_files_that_hold_it(tmp_path):
     config.write_text(text, encoding="utf-8")
     again.model.save(tmp_path / "model")
     assert pickle.loads(pickle.dumps(again)).device == again.device
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
-def test_a_model_of_another_type_is_converted(backend, dtype):
-    sentences = [["I", "sat"], ["bank"]]
-    model = toy_model().to(dtype)
-    expected = Embedder(copy.deepcopy(model).float()).embed(sentences)
-    for got, wanted in zip(Embedder(model).embed(sentences), expected, strict=True):
-        assert np.abs(got - wanted).max() <= 2e-6
-    assert next(model.parameters()).dtype == dtype
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 import errno
 import inspect
 import itertools
-import logging
 import sys
 from contextlib import contextmanager
 
@@ -11,7 +10,6 @@ import pytest
 from elmokit.embed import job, part_store
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
-from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import embed_files, random_sentences, read_hdf5, toy_model
 
@@ -121,20 +119,6 @@ def test_resuming_a_finished_job_refuses_another_text(embedder, text, tmp_path, 
     assert output.read_bytes() == whole
     text.write_text(before, encoding="utf-8")
     assert embed_files(embedder, text, output, resume=True).resumed_sentences == 41
-
-
-def test_the_text_of_a_share_is_its_own_lines(embedder, text, tmp_path):
-    output = tmp_path / "out.h5"
-    first = embed_files(embedder, text, output, shard=(1, 2))
-    lines = text.read_text(encoding="utf-8").splitlines()
-    lines[0] = "not of this share"
-    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    again = embed_files(embedder, text, output, shard=(1, 2), resume=True)
-    assert again.metadata == first.metadata
-    lines[1] = "of this share"
-    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"out\.h5 .* 20 .* 20\b.*--overwrite"):
-        embed_files(embedder, text, output, shard=(1, 2), resume=True)
 
 
 @pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}])
@@ -274,20 +258,6 @@ def test_files_of_others_are_refused_and_stay(embedder, text, tmp_path, options,
         embed_files(embedder, text, tmp_path / "out.h5", **options)
     assert foreign.read_text() == '{"precious": 1}'
     assert list(foreign.parent.iterdir()) == [foreign]
-
-
-def test_another_tokenizer_is_used_recorded_and_warned_about_once(embedder, tmp_path, caplog):
-    (tmp_path / "t.txt").write_text("I sat by the bank.\n")
-    with caplog.at_level(logging.WARNING):
-        report = embed_files(
-            embedder,
-            tmp_path / "t.txt",
-            tmp_path / "o.h5",
-            tokenizer=TokenizerConfig(name="simple"),
-        )
-    assert report.words == 6
-    assert report.metadata["tokenizer"]["name"] == "simple"
-    assert ["'simple'" in r.getMessage() for r in caplog.records] == [True]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.sif import SMOOTHING, SifStatistics, lower_case_shares
-from elmokit.errors import InputError
 
 from ...builders.embedding_models import random_sentences, toy_model
 
@@ -64,14 +63,3 @@ def test_a_sentence_has_one_vector_whatever_its_company(embedder, layers):
     alone = [embedder.embed_sentences([s], pooling="sif", layers=layers)[0] for s in sentences]
     assert np.abs(together - np.array(alone)).max() < 1e-5
     assert not together[-1].any()
-
-
-def test_sif_is_the_default_of_models_with_a_vocabulary_and_reads_the_token_layer(embedder):
-    sentences = random_sentences(5)
-    found = embedder.embed_sentences(sentences)
-    assert np.array_equal(found, embedder.embed_sentences(sentences, pooling="sif", layers=0))
-    without = Embedder(toy_model())
-    mean = without.embed_sentences(sentences, pooling="mean")
-    assert np.array_equal(without.embed_sentences(sentences), mean)
-    with pytest.raises(InputError, match=r"vocabulary.*statistics"):
-        without.embed_sentences(sentences, pooling="sif")

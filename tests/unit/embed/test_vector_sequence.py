@@ -99,19 +99,6 @@ def test_what_leads_elsewhere_or_does_not_fit_is_refused(path, tmp_path, add):
             sentences[2]
 
 
-def test_an_index_of_lines_that_states_gigabytes_is_refused(path):
-    with h5py.File(path, "a") as file:
-        text = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-        text[0] = json.dumps({"a b": "10"})
-        at = text.id.get_offset()
-    data = bytearray(path.read_bytes())
-    data[at + 3] = 0x7F
-    path.write_bytes(data)
-    message = r"a\.hdf5: .*`sentence_to_index`"
-    with open_vectors(path) as sentences, pytest.raises(FormatError, match=message):
-        sentences.texts()
-
-
 def write_foreign(path, arrays):
     if path.suffix == ".npz":
         np.savez_compressed(path, **arrays)

@@ -7,7 +7,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 
-from ...builders.embedding_models import embed_files, toy_model
+from ...builders.embedding_models import toy_model
 
 GLUED_TEXT = "I sat by the bank. The river is wide, isn't it? Dr. Kim went."
 GLUED = GLUED_TEXT.split()
@@ -55,16 +55,6 @@ def test_a_model_of_text_between_white_space_warns_of_raw_strings_once(caplog):
     (message,) = messages(caplog)
     assert "'bank.'" in message
     assert "tokenized" in message
-
-
-def test_the_command_tells_it_too(embedder, caplog, tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_text("I sat by the bank.\n", encoding="utf-8")
-    embed_files(embedder, [text], tmp_path / "own.npz")
-    assert messages(caplog) == []
-    embedder = Embedder(embedder.model)
-    embed_files(embedder, [text], tmp_path / "split.npz", tokenizer="whitespace")
-    assert any("1 of 5 words" in message for message in messages(caplog))
 
 
 def test_words_that_are_cut_are_told_once_with_counts(embedder, caplog):

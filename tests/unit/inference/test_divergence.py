@@ -1,6 +1,5 @@
 """Whether the model amplifies rounding on a text, and the warning about it."""
 
-import numpy as np
 import pytest
 
 from ...builders.embedding_models import toy_model
@@ -36,61 +35,10 @@ def test_text_on_which_vectors_diverge_is_warned_of_once(new_embedder, caplog, w
     assert f"{len(words)} words" in message
 
 
-def test_it_is_true_that_vectors_diverge_there():
-    """PyTorch and the kernels have nothing in common on 120 dashes, and agree on natural text."""
-    import elmokit
-    from elmokit.inference.engine import Engine
-    from elmokit.inference.frozen_bilm import FrozenBiLM
-    from elmokit.inference.numpy_backend import NumPyNetwork
-    from elmokit.inference.torch_backend import ModuleNetwork
-
-    model = elmokit.load_model("en")
-    bilm = FrozenBiLM(model)
-    if isinstance(bilm.network, NumPyNetwork):
-        pytest.skip("no compiled kernels to compare with")
-    plain = Engine(ModuleNetwork(model.config, model.arrays(), use_bf16=False, device="cpu"))
-    vectors, tokens = bilm.encode([NATURAL, MACHINE_LIKE["one sign"]])
-    natural, dashes = (
-        np.abs(ours - theirs).max()
-        for ours, theirs in zip(
-            bilm.engine.run(vectors, tokens.sentences).vectors,
-            plain.run(vectors, tokens.sentences).vectors,
-            strict=True,
-        )
-    )
-    assert natural <= 3e-6
-    assert dashes > 0.1
-    short = [words[:20] for words in MACHINE_LIKE.values()]
-    vectors, tokens = bilm.encode(short)
-    pairs = zip(
-        bilm.engine.run(vectors, tokens.sentences).vectors,
-        plain.run(vectors, tokens.sentences).vectors,
-        strict=True,
-    )
-    assert max(np.abs(ours - theirs).max() for ours, theirs in pairs) <= 3e-4
-
-
 @pytest.mark.parametrize("words", [NATURAL * 5, ["-"] * 20], ids=["natural", "short"])
 def test_other_text_is_not_warned_of(new_embedder, caplog, words):
     new_embedder().embed([words] * 3)
     assert warnings_of(caplog) == []
-
-
-def test_coarser_precisions_promise_no_equality(new_embedder, caplog):
-    new_embedder(precision="bf16").embed([MACHINE_LIKE["one sign"]])
-    assert warnings_of(caplog) == []
-
-
-def test_the_elmo_layer_and_scores_are_warned_of_too(caplog):
-    import elmokit
-
-    words = MACHINE_LIKE["one sign"]
-    elmo = elmokit.ELMo("en").eval()
-    elmo(elmo.encode([words]))
-    assert len(warnings_of(caplog)) == 1
-    caplog.clear()
-    elmokit.perplexity("en", [words], precision="fp32")
-    assert len(warnings_of(caplog)) == 1
 
 
 def test_a_model_to_which_all_words_are_alike_is_not_slowed_down(monkeypatch):

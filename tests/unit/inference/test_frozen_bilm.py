@@ -1,12 +1,16 @@
 """Words of a frozen biLM: each distinct one goes through the token layer once."""
 
+import threading
+
+import numpy as np
 import pytest
 import torch
 
+from elmokit.embed.embedder import Embedder
 from elmokit.inference.elmo import run_frozen
-from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.frozen_bilm import ENTRY_BYTES, FrozenBiLM, WordCache
 
-from ...builders.embedding_models import random_sentences, toy_model
+from ...builders.embedding_models import largest_difference, random_sentences, toy_model
 
 SENTENCES = random_sentences(12)
 
@@ -30,3 +34,69 @@ def test_ids_that_the_model_does_not_have_are_refused(wrong):
     ids[0, 1, 2] = wrong
     with pytest.raises(ValueError, match=f"0 to 261, got {wrong}"):
         run_frozen(FrozenBiLM(model), ids)
+
+
+ENTRY = ENTRY_BYTES + 2 * 4
+
+
+def fill(cache, words):
+    """Look words up and keep those that were missing; each vector tells its word."""
+    vectors, missing = cache.read(words)
+    new = np.array([[ord(words[i])] * 2 for i in missing], np.float32).reshape(-1, 2)
+    vectors[missing] = new
+    cache.write([words[i] for i in missing], new)
+    assert [chr(int(v[0])) for v in vectors] == list(words)
+    return [words[i] for i in missing]
+
+
+def test_known_words_are_not_asked_for_again():
+    cache = WordCache(2, max_bytes=10 * ENTRY)
+    assert fill(cache, list("abc")) == ["a", "b", "c"]
+    assert fill(cache, list("cad")) == ["d"]
+    assert fill(cache, []) == []
+    assert len(cache) == 4
+
+
+def test_the_word_used_longest_ago_goes_first():
+    cache = WordCache(2, max_bytes=3 * ENTRY)
+    fill(cache, list("abc"))
+    fill(cache, list("a"))
+    assert fill(cache, list("d")) == ["d"]
+    assert fill(cache, list("ac")) == []
+    assert fill(cache, list("b")) == ["b"]
+    assert len(cache) == 3
+
+
+def test_more_words_than_there_is_room_for():
+    cache = WordCache(2, max_bytes=2 * ENTRY)
+    assert fill(cache, list("abcdef")) == list("abcdef")
+    assert len(cache) == 2
+    assert fill(WordCache(2, max_bytes=0), list("ab")) == ["a", "b"]
+
+
+def test_words_of_megabytes_are_not_kept():
+    cache = WordCache(1)
+    cache.write(["a" * 256, "b" * 257, "c", b"d" * 4000], np.arange(4, dtype=np.float32)[:, None])
+    vectors, missing = cache.read(["a" * 256, "b" * 257, "c", b"d" * 4000])
+    assert missing.tolist() == [1]
+    assert vectors[[0, 2, 3]].tolist() == [[0.0], [2.0], [3.0]]
+
+
+def test_many_threads_share_an_embedder():
+    model = toy_model()
+    embedder = Embedder(model)
+    batches = [random_sentences(8, seed=seed) for seed in range(12)]
+    expected = [Embedder(model, word_cache=False).embed(batch) for batch in batches]
+    results = [None] * len(batches)
+
+    def work(k):
+        results[k] = embedder.embed(batches[k])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(batches))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for got, wanted in zip(results, expected, strict=True):
+        assert largest_difference(got, wanted) == 0
+    assert all(isinstance(array, np.ndarray) for array in results[0])

@@ -1,15 +1,11 @@
-import logging
-
 import numpy as np
 import pytest
 import torch
 
 from elmokit.errors import InputError
-from elmokit.inference.kernel_backend import PackedNetwork
-from elmokit.inference.numpy_backend import NumPyNetwork
 from elmokit.inference.precision import check_precision, find_device, pick_device
 
-from ...builders.embedding_models import network_of, random_sentences, run_engine, toy_model
+from ...builders.embedding_models import random_sentences, run_engine, toy_model
 
 CPU = torch.device("cpu")
 
@@ -21,15 +17,6 @@ def cosines(a, b):
         norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
         values.append(((x * y).sum(-1) / norms).reshape(-1))
     return np.concatenate(values)
-
-
-@pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
-def test_the_model_is_left_alone(backend, kind):
-    model = toy_model()
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    run_engine(model, random_sentences(3), precision=kind)
-    for name, tensor in model.state_dict().items():
-        assert torch.equal(tensor, before[name])
 
 
 @pytest.mark.parametrize(
@@ -48,23 +35,6 @@ def test_half_and_quarter_precision_stay_close_to_fp32(backend, kind, median, wo
     assert np.median(values) >= median
     assert values.min() >= worst
     assert values.min() < 1 - 1e-9  # it is another arithmetic
-
-
-def test_the_log_says_what_computes(backend, caplog):
-    caplog.set_level(logging.DEBUG, logger="elmokit")
-    network = network_of(toy_model(), "int8")
-    if backend == "compiled":
-        assert isinstance(network, PackedNetwork)
-        assert network.precision == "int8"
-        assert "int8 through compiled kernels" in caplog.text
-    else:
-        assert isinstance(network, NumPyNetwork)
-        assert network.precision == "fp32"
-        assert network.computed_by == f"NumPy {np.__version__}"
-        assert "int8 needs the compiled kernels" in caplog.text
-        assert "fp32 through NumPy" in caplog.text
-    usual = [record for record in caplog.records if record.levelno >= logging.INFO]
-    assert len(usual) == (backend != "compiled")  # only int8 without kernels is worth a word
 
 
 @pytest.mark.parametrize("kind", ["int4", "fp16", ""])

@@ -57,15 +57,6 @@ def test_equal_the_module(backend, kind):
     np.testing.assert_allclose(scores.log_probs(hidden), all_words.numpy(), atol=2e-5, rtol=1e-6)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_targets_of_one_context_have_the_losses_that_they_have_alone(backend, precision):
-    _, scores = softmax_and_scores("full", precision=precision)
-    hidden, word_ids = inputs(6)
-    contexts = np.array([0, 3, 3, 3, 5, 0])
-    together = scores.nll(hidden, word_ids, contexts)
-    assert np.array_equal(together, scores.nll(hidden[contexts], word_ids))
-
-
 @pytest.mark.parametrize("kind", ["full", "adaptive"])
 def test_distributions_have_ranks_entropies_and_likeliest_words(backend, kind):
     softmax, scores = softmax_and_scores(kind)

@@ -24,16 +24,6 @@ def simple():
     return reading_as("simple")
 
 
-def test_the_tokens_are_those_that_the_model_reads(simple):
-    text = "“the river”… isn't the-bank"
-    found = [token.text for token in tokenize(simple, text).tokens]
-    assert found == simple.tokenize(text)
-    rows = simple.char_vocab.encode_words(found).tolist()
-    for token, row in zip(tokenize(simple, text).tokens, rows, strict=True):
-        assert token.char_ids == tuple(row[: len(token.char_ids)])
-        assert len(set(row[len(token.char_ids) :])) <= 1, "only padding is left out"
-
-
 def test_what_the_normalization_changed_is_told(simple):
     decomposed = unicodedata.normalize("NFD", "강")
     tokens = tokenize(simple, f"“the {decomposed} bank").tokens

@@ -77,15 +77,6 @@ def test_the_mixture_has_the_weights_and_the_scale_that_are_given(model):
     )
 
 
-def test_a_model_of_words_has_layers_alone():
-    model = toy_model(word_input=True)
-    found = trace(model, ["river", "bank"], word=1)
-    assert (found.char_ids, found.filters, found.highways) == ((), (), ())
-    (expected,) = Embedder(model).embed([["river", "bank"]])
-    np.testing.assert_allclose(found.layers[2].backward, expected[2, 1, 5:], atol=1e-5)
-    np.testing.assert_allclose(found.token, expected[0, 1, :5], atol=1e-6)
-
-
 def test_parts_of_characters_are_shown_as_bytes():
     assert window_text([177, 166, 260]) == "\\xb0\\xa5$"
     assert window_text([259, 257, 260]) == "^<257>$", "the word <S>"

@@ -10,8 +10,6 @@ import pytest
 from elmokit.kernels import build
 from elmokit.kernels.build import find_compiled, load_library
 
-from ...builders.command_line import start_python
-
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 pytestmark = pytest.mark.usefixtures("small_libraries")
 
@@ -114,29 +112,3 @@ def test_what_stands_in_the_way_is_said_once(problem, monkeypatch, tmp_path, cap
 
 def no_home():
     raise RuntimeError("Could not determine home directory.")
-
-
-@needs_compiler
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_computes_too(monkeypatch):
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    code = """
-import os, torch
-import numpy as np
-from elmokit.kernels.library import load_kernels
-from elmokit.kernels.layers import PackedLinear
-torch.set_num_threads(2)
-weight, bias = np.eye(100, dtype=np.float32), np.zeros(100, np.float32)
-linear = PackedLinear(load_kernels(), weight, bias, "fp32")
-x = np.ones((50, 100), np.float32)
-assert np.array_equal(linear(x, np.empty_like(x)), x)
-child = os.fork()
-if child == 0:
-    load_kernels.cache_clear()
-    again = PackedLinear(load_kernels(), weight, bias, "fp32")
-    same = all(np.array_equal(each(x, np.empty_like(x)), x) for each in (linear, again))
-    os._exit(0 if same else 3)
-assert os.waitpid(child, 0)[1] == 0
-"""
-    process = start_python(f"import warnings; warnings.simplefilter('ignore')\n{code}")
-    assert process.wait(120) == 0

@@ -9,7 +9,6 @@ from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.kernels.layers import ScratchBuffers
 from elmokit.kernels.library import load_kernels
 from elmokit.kernels.packed_matrix import MAX_INT8_INNER, pack_matrix
-from elmokit.kernels.training import fp32_empty, fp32_zeros
 
 from ...builders.processors import PROCESSORS, kernels_of
 from ...builders.tensor_layers import PackedCharCNN, PackedLinear, PackedLSTM
@@ -81,21 +80,6 @@ def test_what_is_not_a_number_stays_visible(kernels, kind, dim):
     for out in (linear(x, torch.empty(3, dim)), highway(x, torch.empty(3, dim))):
         assert out[1].isnan().all()
         assert not out[[0, 2]].isnan().any()
-
-
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 3e38, -3e38])
-@pytest.mark.parametrize("dim", [16, 19])
-def test_int8_has_an_answer_for_every_value(kernels, value, dim):
-    """In rows and in the matrix: a row or column of its own, and no other is touched."""
-    x, weight, bias = normal(3, dim), normal(4, dim, seed=1), torch.zeros(4)
-    expected = PackedLinear(kernels, weight, bias, "int8")(x, torch.empty(3, 4))
-    x[1, dim - 3] = weight[2, 1] = value
-    out = PackedLinear(kernels, weight, bias, "int8")(x, torch.empty(3, 4))
-    others = torch.tensor([0, 2]), torch.tensor([0, 1, 3])
-    assert torch.equal(out[others[0]][:, others[1]], expected[others[0]][:, others[1]])
-    if not np.isfinite(value):
-        assert out[1].isnan().all()
-        assert out[:, 2].isnan().all()
 
 
 def test_an_int8_product_whose_sum_would_overflow_is_refused(kernels):
@@ -181,20 +165,3 @@ def test_lstm_equals_the_module_while_rows_end(kernels, threads, cell_dim, dim, 
     assert (kept[3:20] == out[3:20].numpy()).all()
     assert not kept[:3].any()
     assert not kept[20:].any()
-
-
-@pytest.fixture
-def other_defaults():
-    torch.set_default_device("meta")
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_device(None)
-    torch.set_default_dtype(torch.float32)
-
-
-@pytest.mark.usefixtures("other_defaults")
-def test_memory_does_not_follow_pytorchs_defaults():
-    for make in (fp32_empty, fp32_zeros):
-        made = make(2, 3)
-        assert (tuple(made.shape), made.dtype, made.device.type) == ((2, 3), torch.float32, "cpu")
-    assert not fp32_zeros(2, 3).any()

@@ -66,16 +66,6 @@ def test_the_quickest_that_this_processor_can_run_is_taken_without_a_compiler(
     assert origin("inference") == f"prebuilt kernels ({name})"
 
 
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("why", ["an unknown processor", "the switch"])
-def test_others_compile(why, monkeypatch):
-    if why == "the switch":
-        monkeypatch.setenv(build.SWITCH, "compile")
-    else:
-        monkeypatch.setattr(prebuilt.platform, "machine", lambda: "riscv64")
-    assert origin("inference") == "kernels compiled on this machine"
-
-
 @pytest.mark.parametrize("damage", ["cut", "missing"])
 def test_a_damaged_library_is_never_opened(folder, damage, monkeypatch, caplog):
     path = folder / library_file("inference", PLAIN, platform.system())

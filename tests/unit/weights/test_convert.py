@@ -14,7 +14,6 @@ from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
-from elmokit.weights.readers.registry import FORMATS
 from elmokit.weights.stored_bilm import read_bilm
 
 from ...builders import foreign_models as foreign
@@ -127,13 +126,6 @@ def test_a_model_directory_becomes_a_smaller_one(tmp_path, dtype, share):
 class TestFindingFiles:
     """A source is what its files hold, whatever they are called."""
 
-    def test_a_separate_softmax_is_found(self, original, tmp_path):
-        convert(original, tmp_path / "model")
-        convert(tmp_path / "model", tmp_path / "two", softmax="elmo_softmax_weights.hdf5")
-        assert convert(tmp_path / "two", tmp_path / "again").softmax
-        report = convert(tmp_path / "two", tmp_path / "third", encoder_only=True)
-        assert (report.vocabulary, report.softmax) == (None, False)
-
     def test_several_ask_for_a_choice(self, original, tmp_path):
         (original / "b.json").write_bytes((original / "options.json").read_bytes())
         with pytest.raises(FormatError, match=r"b\.json, options\.json.*--options"):
@@ -145,17 +137,6 @@ class TestFindingFiles:
         (original / "below").mkdir()
         (original / "below" / "other.ckpt").write_bytes(foreign.table([]))
         convert(original / "b.hdf5", tmp_path / "other", options="b.json")
-
-    def test_what_is_no_model_is_said_to_be_none(self, tmp_path):
-        folder = tmp_path / "folder"
-        folder.mkdir()
-        (folder / "thesis.txt").write_text("ELMo\n")
-        (folder / "weights.hdf5").write_text("not HDF5")
-        with pytest.raises(FormatError, match=r"holds other: thesis\.txt, weights") as raised:
-            convert(folder, tmp_path / "model")
-        for kind in FORMATS:
-            assert kind.name in str(raised.value)
-            assert kind.files in str(raised.value)
 
     def test_several_kinds_ask_for_a_choice(self, original, tmp_path):
         arrays = read_datasets(original / "weights.hdf5")

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 
 from elmokit.bilm.scalar_mix import LayerMixes
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 from elmokit.inference.elmo import ELMo
 from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
 
@@ -16,20 +16,6 @@ MIXES = TrainedMixes(
     mix_weights=np.array([[0.0, 1.0, 0.5], [2.0, -1.0, 0.0]], dtype=np.float32),
     gammas=np.array([1.5, 0.1], dtype=np.float32), layer_norm="token",
 )  # fmt: skip
-
-
-def test_elmo_starts_from_them(tmp_path):
-    write_mixes(MIXES, tmp_path / "m")
-    model = toy_model()
-    elmo = ELMo(model, mixes=tmp_path / "m", dropout=0.0)
-    plain = ELMo(model, num_mixes=2, layer_norm=True, dropout=0.0)
-    with torch.no_grad():
-        for k, mix in enumerate(plain.scalar_mixes):
-            mix.mix_weights.copy_(torch.from_numpy(MIXES.mix_weights[k]))
-            mix.gamma.fill_(float(MIXES.gammas[k]))
-    ids = plain.encode([["I", "sat"]])
-    for ours, other in zip(elmo(ids).mixes, plain(ids).mixes, strict=True):
-        assert torch.equal(ours, other)
 
 
 @pytest.mark.parametrize("layer_norm", ["none", "token", "batch"])
@@ -44,16 +30,6 @@ def test_arrays_are_mixed_as_tensors_are(layer_norm):
         np.testing.assert_allclose(
             mixes.mix(index, layers), expected.detach().numpy(), rtol=1e-5, atol=1e-6
         )
-
-
-def test_what_the_file_says_is_not_said_otherwise(tmp_path):
-    write_mixes(MIXES, tmp_path / "m")
-    model = toy_model()
-    assert len(ELMo(model, mixes=tmp_path / "m", num_mixes=2, layer_norm=True).scalar_mixes) == 2
-    with pytest.raises(InputError, match=r"`num_mixes` is 5, but that of .* is 2"):
-        ELMo(model, mixes=tmp_path / "m", num_mixes=5)
-    with pytest.raises(InputError, match=r"`layer_norm` is 'none', but that of .* is 'token'"):
-        ELMo(model, mixes=tmp_path / "m", layer_norm=False)
 
 
 def test_what_was_trained_is_kept(tmp_path):

@@ -101,7 +101,6 @@ class Block:
             yield key, None if text is None else text.encode("utf-8", "replace"), vectors
 
     def lines_of_keys(self) -> dict[str, int]:
-        """Return the line number of every id."""
         return {} if self.keys is None else dict(zip(self.keys, self.indices, strict=True))
 
 

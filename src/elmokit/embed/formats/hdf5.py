@@ -48,6 +48,7 @@ class Writer:
             if block.keys is not None:
                 check_key(key, is_path=True)
             dataset = self.file.create_dataset(key, data=vectors)
+            # an attribute holds at most 64 kB, so long lists of words have several
             text = tokens or b""
             for start in range(0, len(text), MAX_ATTRIBUTE_BYTES):
                 piece = text[start : start + MAX_ATTRIBUTE_BYTES]

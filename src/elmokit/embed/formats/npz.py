@@ -56,8 +56,6 @@ class Writer:
 
 
 class Reader(ArrayReader):
-    """Reads an array at a time."""
-
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_archive(path, advice=READ_ADVICE))

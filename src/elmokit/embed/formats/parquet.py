@@ -61,6 +61,7 @@ def record_batch(block: Block, schema: pa.Schema) -> pa.RecordBatch:
         values = pa.array(np.concatenate([nothing, *(one.reshape(-1) for one in layer)]))
         rows = pa.FixedSizeListArray.from_arrays(values, vector.list_size)
         if not is_pooled:
+            # sentence i is the rows from offset i to offset i + 1
             offsets = np.cumsum([0, *map(len, layer)])
             rows = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows)
         arrays.append(rows)
@@ -70,8 +71,6 @@ def record_batch(block: Block, schema: pa.Schema) -> pa.RecordBatch:
 
 
 class Writer:
-    """Writes a row group per block."""
-
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         self._schema = schema_of(metadata)
         self._writer = parquet.ParquetWriter(

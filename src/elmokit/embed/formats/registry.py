@@ -30,8 +30,6 @@ REPLACE_ADVICE = "Remove it, or replace it with --overwrite."
 
 @dataclass(frozen=True, kw_only=True)
 class _KnownMetadata:
-    """The keys of a file's metadata that are read again."""
-
     kind: FileKind = EMBEDDINGS
     num_sentences: int = 0
     num_words: int = 0
@@ -41,8 +39,6 @@ class _KnownMetadata:
 
 @dataclass(frozen=True)
 class OutputFormat:
-    """One kind of embedding file."""
-
     name: str
     """Value of ``--format``; a name may have a format per suffix."""
     suffixes: tuple[str, ...]

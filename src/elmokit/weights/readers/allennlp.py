@@ -97,8 +97,7 @@ def _mixes(arrays: TorchArrays, num_layers: int, norm: LayerNorm) -> TrainedMixe
         count = arrays.count(f"{name}.{{}}")
         if count != num_layers:
             raise FormatError(
-                f"{arrays.path}: `{arrays.prefix}{name}` are {count}, expected {num_layers}, one "
-                "for each layer."
+                f"{arrays.path}: {count} of `{arrays.prefix}{name}` for {num_layers} layers."
             )
         rows.append(np.concatenate([arrays.take(f"{name}.{k}", 1)[:1] for k in range(count)]))
         gammas.append(arrays.take(f"{number}.gamma", 1)[0])

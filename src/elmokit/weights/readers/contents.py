@@ -56,8 +56,6 @@ class ImportedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What the user says about a source beyond its path."""
-
     options: Path | None = None
     weights: Path | None = None
     vocab: Path | None = None
@@ -70,8 +68,6 @@ class Choices:
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """A folder and the kinds of its files."""
-
     folder: Path
     kinds: dict[Path, FileKind]
     choices: Choices = field(default_factory=Choices)
@@ -133,14 +129,12 @@ class Contents:
         return ", ".join([*names[:8], *(["…"] if len(names) > 8 else [])])
 
     def summary(self) -> str:
-        """Return what there is, for messages."""
         groups = ((kind, self.of(kind)) for kind in get_args(FileKind))
         lines = [f"{kind}: {self.listed(paths)}" for kind, paths in groups if paths]
         return "; ".join(lines) or "no files"
 
 
 def settings(path: Path) -> dict[str, Any]:
-    """Read a JSON object."""
     advice = "Mend it or fetch it again; if it is not part of the model, move it elsewhere."
     return parse_json(read_whole(path, MAX_SETTINGS_BYTES), source=path, advice=advice)
 

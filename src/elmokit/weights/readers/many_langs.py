@@ -76,7 +76,7 @@ def _holder(
     if len(holders) != 1:
         raise FormatError(
             f"{contents.folder}: {len(holders) or 'no'} files have the tensor `{mark}` of "
-            f"ELMoForManyLangs' {usual}; one was expected. There are {contents.listed(states)}."
+            f"ELMoForManyLangs' {usual}; one was expected."
         )
     return holders[0]
 
@@ -99,9 +99,8 @@ def _id_list(
     sizes = ", ".join(f"{path.name} has {len(lists[path]):,} lines" for path in of_kind or lists)
     raise FormatError(
         f"{contents.folder}: {len(fitting) or 'no'} lists of ids (lines `token<tab>id`) with "
-        f"{', '.join(specials)} fit `{table}`, which has {num_rows:,} rows: one list with a line "
-        f"for each row, ids 0 to {num_rows - 1:,}, was expected; {sizes or 'there is none'}. Fetch "
-        "the list again: it is cut, or of another model."
+        f"{', '.join(specials)} have a line for each of the {num_rows:,} rows of `{table}`; "
+        f"{sizes}. The list is cut, or of another model: fetch it again."
     )
 
 
@@ -120,10 +119,7 @@ def _read_ids(path: Path) -> _IdLines:
         fields = text_of_line(raw, path, number).strip().split("\t")
         token, value = fields if len(fields) == 2 else (_BLANK, *fields[-1:])
         if len(fields) > 2 or not (value.isascii() and value.isdecimal() and len(value) < 10):
-            raise FormatError(
-                f"{path}, line {number}: damaged: {value[:20]!r} is not an id. Lines of a token, a "
-                "tab and its id were expected."
-            )
+            raise FormatError(f"{path}, line {number}: expected a token, a tab and its id.")
         lines.append((token, int(value)))
     return lines
 
@@ -160,8 +156,7 @@ def _config(options: dict[str, Any], arrays: TorchArrays, lexicon: Lexicon) -> B
     for table, expected in ((encoder, "elmo"), (cnn, "cnn")):
         if str(table.get("name", expected)).lower() != expected:
             raise FormatError(
-                f"{arrays.path}: its configuration has {table['name']!r}, expected "
-                f"{expected!r}: ELMoForManyLangs' other networks are not read."
+                f"{arrays.path}: its configuration has {table['name']!r}, expected {expected!r}."
             )
     return config_of_shapes(
         arrays.shapes(),

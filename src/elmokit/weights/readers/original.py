@@ -75,9 +75,8 @@ def read_checkpoint(contents: Contents) -> ImportedModel:
     vocab = contents.vocabulary()
     if vocab is None and (softmax := variables.shapes().get(SOFTMAX_NAMES[0])):
         raise FormatError(
-            f"{index} holds a softmax over {softmax[0]:,} words, but {contents.folder} has no "
-            "vocabulary, a text file with so many lines. Give it with --vocab, or leave the "
-            "softmax out with --encoder-only."
+            f"{index} holds a softmax over {softmax[0]:,} words, but {contents.folder} has no list "
+            "of them. Give it with --vocab, or leave the softmax out with --encoder-only."
         )
     model = build_bilm(read_options(options), variables, source=options, vocab=vocab)
     return ImportedModel(model=model, origin=contents.listed([options, index]))
@@ -165,9 +164,8 @@ def _scope(bundle: TensorBundle) -> str:
     if len(names) == 1:
         return names[0][: names[0].rfind("/") + 1]
     raise FormatError(
-        f"{bundle.path}: expected one variable `lm/char_embed` (or `lm/embedding`) of a biLM, "
-        f"found {len(names) or 'none'} in {len(bundle.entries)} variables such as "
-        f"{', '.join(sorted(bundle.entries)[:5])}."
+        f"{bundle.path}: expected one variable `lm/char_embed` (or `lm/embedding`) of a biLM, got "
+        f"{len(names) or 'none'} in {', '.join(sorted(bundle.entries)[:5])} …"
     )
 
 

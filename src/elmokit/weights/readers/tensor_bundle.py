@@ -9,6 +9,7 @@ Source: LevelDB's ``table_format.md``; TensorFlow's ``core/lib/io/format``,
 ``core/protobuf/tensor_bundle.proto`` and ``core/util/tensor_bundle``.
 """
 
+import itertools
 import math
 import struct
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ import numpy as np
 from elmokit.errors import FormatError
 from elmokit.files.bounded import read_bounded
 from elmokit.files.crc32c import crc32c
+from elmokit.files.damage import damage
 
 INDEX_SUFFIX = ".index"
 MAX_TENSORS, MAX_SHARDS, MAX_DIMS = 50_000, 10_000, 8
@@ -29,7 +31,7 @@ TABLE_MAGIC = bytes.fromhex("57fb808b247547db")
 """The last bytes of a table."""
 MAX_KEY_BYTES, MAX_BLOCKS = 1000, 10_000
 """A key is cheap to state, since it shares bytes with the one before, but not to make."""
-_FOOTER_BYTES, _TRAILER_BYTES = 48, 5
+_FOOTER_BYTES = 48
 _CRC_MASK = 0xA282EAD8
 _MAX_VARINT_BYTES = 10
 _DTYPES = {
@@ -43,8 +45,6 @@ _OTHER_DTYPE = np.dtype("V1")
 
 @dataclass(frozen=True)
 class BundleEntry:
-    """Where a tensor is."""
-
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -63,19 +63,12 @@ class TensorBundle:
         self.prefix = str(index).removesuffix(INDEX_SUFFIX)
         self.entries: dict[str, BundleEntry] = {}
         data = read_bounded(index, MAX_INDEX_BYTES)
-        try:
+        with damage(index, "Fetch it again.", what="no whole index of a TensorFlow checkpoint"):
             rows = read_table(data)
             self.num_shards = _num_shards(*next(rows, (b"?", b"")))
-            for number, (name, value) in enumerate(rows, start=1):
+            for name, value in itertools.islice(rows, MAX_TENSORS):
                 entry = _entry(name.decode("utf-8", "backslashreplace"), value)
                 self.entries[entry.name] = entry
-                if number > MAX_TENSORS:
-                    raise ValueError(f"more than {MAX_TENSORS:,} tensors")
-        except ValueError as error:
-            raise FormatError(
-                f"{index}: no whole index of a TensorFlow checkpoint of version 2: {error}. It has "
-                f"{len(data):,} bytes; fetch it again."
-            ) from error
 
     @property
     def num_bytes(self) -> int:
@@ -85,16 +78,12 @@ class TensorBundle:
         return Path(f"{self.prefix}.data-{shard:05d}-of-{self.num_shards:05d}")
 
     def read(self, dataset: BundleEntry) -> np.ndarray:
-        """Read a tensor and check its CRC."""
         entry, count = dataset, math.prod(dataset.shape)
         path = self.shard_path(entry.shard)
         where = f"{path}: tensor `{entry.name}` of shape {entry.shape}"
         is_whole = entry.num_bytes == count * entry.dtype.itemsize and not entry.is_partitioned
         if entry.dtype == _OTHER_DTYPE or not is_whole:
-            raise FormatError(
-                f"{where} is not numbers of float32 in one piece by {self.path.name}: damaged, no "
-                "weights, or cut into slices, which are not read."
-            )
+            raise FormatError(f"{where} is damaged, cut into slices, or does not hold numbers.")
         size, end = self._shard_bytes(entry.shard), entry.offset + entry.num_bytes
         if end <= size:  # nothing of a size that is only stated is made
             with path.open("rb") as file:
@@ -103,8 +92,8 @@ class TensorBundle:
             if crc32c(array) == _unmasked(entry.crc):
                 return array.reshape(entry.shape)
         raise FormatError(
-            f"{where} should end at byte {end:,} of {size:,}, with the checksum that "
-            f"{self.path.name} states: truncated, damaged, or of another checkpoint."
+            f"{where} should end at byte {end:,} of {size:,} with the checksum of the index: "
+            "truncated, damaged, or of another checkpoint."
         )
 
     def _shard_bytes(self, shard: int) -> int:
@@ -150,26 +139,21 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError(f"the number at {at:,} is cut off or too long")
 
 
-def _block(data: bytes, handle: bytes) -> tuple[bytes, int]:
-    """Return the block at a handle (offset, size), whose CRC is right, and its offset."""
+def _block(data: bytes, handle: bytes) -> bytes:
+    """Return the block at a handle (offset, size), whose CRC is right."""
     offset, at = _varint(handle, 0)
     size, _ = _varint(handle, at)
     end = offset + size
-    if end + _TRAILER_BYTES > len(data) - _FOOTER_BYTES:
-        raise ValueError(f"a block of {size:,} bytes at {offset:,} leads beyond the file")
     kind, crc = struct.unpack_from("<BI", data, end)
     if kind != 0 or crc32c(data[offset : end + 1]) != _unmasked(crc):
         raise ValueError(f"the block at byte {offset:,} is compressed or has another checksum")
-    return data[offset:end], offset
+    return data[offset:end]
 
 
 def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
-    block, offset = _block(data, handle)
+    block = _block(data, handle)
     # the block ends with the places where keys share nothing, and their number
-    num_restarts = struct.unpack("<I", block[-4:].rjust(4, b"\xff"))[0]
-    limit = len(block) - 4 - 4 * num_restarts
-    if limit < 0:
-        raise ValueError(f"the block at byte {offset:,} is too short")
+    limit = len(block) - 4 - 4 * struct.unpack("<I", block[-4:])[0]
     key, at = b"", 0
     while at < limit:
         shared, at = _varint(block, at)
@@ -177,10 +161,7 @@ def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
         length, at = _varint(block, at)
         end = at + unshared + length
         if shared > len(key) or end > limit or shared + unshared > MAX_KEY_BYTES:
-            raise ValueError(
-                f"an entry of the block at byte {offset:,} is longer than it, or its key than "
-                f"{MAX_KEY_BYTES:,} bytes"
-            )
+            raise ValueError(f"an entry is cut off, or has a key of over {MAX_KEY_BYTES:,} bytes")
         key = key[:shared] + block[at : at + unshared]
         yield key, block[at + unshared : end]
         at = end
@@ -195,10 +176,7 @@ def _num_shards(name: bytes, header: bytes) -> int:
     num_shards, byte_order = fields.get(1, 1), fields.get(2, 0)
     is_usual = name == b"" and byte_order == 0
     if not is_usual or isinstance(num_shards, bytes) or not 1 <= num_shards <= MAX_SHARDS:
-        raise ValueError(
-            f"its header {name!r} states {num_shards!r} data files; little-endian checkpoints of "
-            "version 2 are read, not those of big-endian machines or of version 1"
-        )
+        raise ValueError(f"its header {name!r} is not that of version 2, little-endian")
     return num_shards
 
 
@@ -212,9 +190,7 @@ def _entry(name: str, value: bytes) -> BundleEntry:
             sizes = dict(_fields(dim))
             shape.append(sizes.get(1, 0) if isinstance(sizes.get(1, 0), int) else 0)
     if len(shape) > MAX_DIMS or any(size >= 1 << 48 for size in shape):
-        raise ValueError(
-            f"tensor `{name}` has a shape of {len(shape)} dimensions up to {max(shape)}"
-        )
+        raise ValueError(f"tensor `{name}` has {len(shape)} dimensions up to {max(shape)}")
     dtype = np.dtype(_DTYPES.get(fields[1], _OTHER_DTYPE))
     return BundleEntry(
         name, tuple(shape), dtype, shard=fields[3], offset=fields[4], num_bytes=fields[5],

@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import pytest
 import torch
 
@@ -101,19 +100,3 @@ def test_tensors_that_do_not_fit_are_named(written, name, change, told, tmp_path
     expected = told or name.split(".state_linearity")[0]
     with pytest.raises(FormatError, match=rf"weights\.th: .*{re.escape(expected)}"):
         convert(save(tmp_path / "m.tar.gz", state), tmp_path / "model")
-
-
-def test_state_is_kept_to_the_bit_where_it_can_be(written, tmp_path):
-    """The bias of the forget gate loses at most its last bits."""
-    arrays, options = written
-    files = {"fta/options": json.dumps(options).encode()}
-    state = foreign.task_state({"elmo": arrays}, [])
-    convert(save(tmp_path / "m.tar.gz", state, files=files), tmp_path / "model")
-    convert(tmp_path / "model", tmp_path / "back")
-    back = read_datasets(tmp_path / "back" / "weights.hdf5")
-    assert back.keys() == arrays.keys()
-    for name, array in arrays.items():
-        if name.endswith("/B"):
-            np.testing.assert_allclose(array, back[name], rtol=0, atol=1.2e-7)
-        else:
-            assert array.tobytes() == back[name].tobytes(), name

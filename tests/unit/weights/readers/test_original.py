@@ -46,14 +46,6 @@ def test_the_softmax_gives_the_perplexity_of_its_weights(run, tmp_path):
     assert found == pytest.approx(np.exp(np.mean(nats)), rel=1e-5)
 
 
-def test_any_of_its_files_names_a_checkpoint(run, tmp_path):
-    expected = convert(run, tmp_path / "folder").model_hash
-    files = sorted(path.name for path in run.glob("model.ckpt-1250*"))
-    assert any(".data-" in name for name in files)
-    for name in ("model.ckpt-1250", *files):
-        assert convert(run / name, tmp_path / name.replace(".", "-")).model_hash == expected
-
-
 def test_the_last_checkpoint_is_read_unless_another_is_chosen(run, written, tmp_path):
     early = {foreign.variable_name(name): array * 0.5 for name, array in written[0].items()}
     foreign.write_bundle(run / "model.ckpt-99", early)

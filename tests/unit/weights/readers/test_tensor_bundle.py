@@ -73,7 +73,7 @@ def test_a_damaged_tensor_is_noticed(prefix):
         data = bytearray(shard.read_bytes())
         data[len(data) // 2] ^= 1
         shard.write_bytes(data)
-    with pytest.raises(FormatError, match=r"checksum .*model\.ckpt-7\.index"):
+    with pytest.raises(FormatError, match="checksum of the index"):
         read_all(prefix)
 
 
@@ -91,5 +91,5 @@ def test_stated_sizes_are_not_believed(tmp_path):
 
 def test_big_endian_is_refused(tmp_path):
     foreign.write_bundle(tmp_path / "m", ARRAYS, big_endian=True)
-    with pytest.raises(FormatError, match="big-endian"):
+    with pytest.raises(FormatError, match="little-endian"):
         TensorBundle(tmp_path / "m.index")

@@ -36,13 +36,6 @@ def test_the_first_difference_is_named(found, expected):
     assert fault is None if expected is None else re.search(expected, fault)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.float64, torch.bool])
-def test_other_types_are_refused(tmp_path, dtype):
-    save_file({"a": torch.zeros(2, dtype=dtype)}, tmp_path / "w")
-    with pytest.raises(FormatError, match=r"w: tensor `a`.*F32"):
-        read_tensors(tmp_path / "w", advice="")
-
-
 @pytest.mark.parametrize("content", [b"", b"x" * 40, (2**60).to_bytes(8, "little") + b"{}", None])
 def test_damage_is_named_with_the_advice(tmp_path, content):
     if content is not None:
