@@ -9,67 +9,56 @@ text it is the English one of `elmokit demo`. ``changed_tags`` is the share of t
 tagged otherwise than in fp32.
 """
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
 
-from common import Spread, alternate, print_result, throughputs
-from inputs import read_text, text_metadata
+from common import (
+    alternate,
+    new_parser,
+    print_result,
+    read_text,
+    spread,
+    text_metadata,
+    throughputs,
+)
 
 import elmokit
 from elmokit.kernels.threads import set_num_threads
 
-PRECISIONS = ("fp32", "bf16", "int8")
-
-
-class Tagging:
-    """Tags a text in one precision, and keeps processor times and tags."""
-
-    def __init__(self, precision: str, lines: list[str]) -> None:
-        self._precision, self._lines = precision, lines
-        self.cpu_seconds: list[float] = []
-        self.tags: list[str] = []
-
-    def __call__(self) -> float:
-        """Return the seconds of a run with a tagger that has read nothing yet."""
-        tagger = elmokit.TaskRun.load("ner-en", precision=self._precision)
-        started, cpu = time.perf_counter(), time.process_time()
-        answers = list(tagger.predict(self._lines))
-        seconds = time.perf_counter() - started
-        self.cpu_seconds.append(time.process_time() - cpu)
-        self.tags = [tag for _, tags in answers for tag in tags]
-        return seconds
-
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--text", type=Path)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=["fp32", "int8"])
+    parser.add_argument("--precisions", nargs="+", default=["fp32", "int8"])
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     set_num_threads(options.threads)
     sentences = read_text(options.text)
     lines = [" ".join(words) for words in sentences]
-    taggings = {precision: Tagging(precision, lines) for precision in options.precisions}
-    seconds = alternate(taggings, repeats=options.repeats)
+    processor: dict[str, list[float]] = {precision: [] for precision in options.precisions}
+    tags: dict[str, list[str]] = {}
+
+    def tag(precision: str) -> float:
+        tagger = elmokit.TaskRun.load("ner-en", precision=precision)
+        started, used = time.perf_counter(), time.process_time()
+        answers = list(tagger.predict(lines))
+        seconds = time.perf_counter() - started
+        processor[precision].append(time.process_time() - used)
+        tags[precision] = [tag for _, tags_of_one in answers for tag in tags_of_one]
+        return seconds
+
+    runs = {name: lambda name=name: tag(name) for name in options.precisions}
+    seconds = alternate(runs, repeats=options.repeats)
     speeds = throughputs(seconds, sum(map(len, sentences)))
-    tags = {precision: tagging.tags for precision, tagging in taggings.items()}
     results: dict[str, Any] = {
-        precision: {
-            "words_per_second": speeds[precision],
-            "cpu_seconds": vars(Spread.of(tagging.cpu_seconds[-options.repeats :])),
-        }
-        for precision, tagging in taggings.items()
+        name: {"words_per_second": speeds[name], "cpu_seconds": spread(processor[name][1:])}
+        for name in options.precisions
     }
-    if "fp32" in tags:
-        for precision, others in tags.items():
-            pairs = zip(tags["fp32"], others, strict=True)
-            results[precision]["changed_tags"] = sum(a != b for a, b in pairs) / len(others)
+    for name in tags if "fp32" in tags else ():
+        pairs = zip(tags["fp32"], tags[name], strict=True)
+        results[name]["changed_tags"] = sum(a != b for a, b in pairs) / len(tags[name])
     sizes = {"threads": options.threads, **text_metadata(sentences, options.text)}
     print_result("entities", sizes, results)
 

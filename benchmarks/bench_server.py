@@ -16,27 +16,28 @@ The server runs in a process of its own with one thread; this one is the clients
 
 import argparse
 import asyncio
-import itertools
 import json
 import random
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from itertools import chain, cycle, islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import numpy as np
 import psutil
-from common import Spread, alternate, print_result, speed_ratio
-from inputs import read_text, text_metadata
+from common import alternate, new_parser, print_result, read_text, speed_ratio, text_metadata
 
 NUM_CLIENTS = 64
 NUM_REQUESTS, OVERLOAD = 18, 3
 LONG_WORDS, SHORT_WORDS = 2000, 6
 NUM_LONG_CLIENTS, NUM_SHORT_CLIENTS = 16, 4
+LARGE = ("--max-texts", "100000", "--max-words", "100000")
 HEAD = (
     "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
 )
@@ -51,33 +52,20 @@ for line in sys.stdin:
     print(time.perf_counter() - clock, time.process_time() - processor, flush=True)
 """
 
-
-class Answers:
-    """The seconds of each answer, by its status."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[int, list[float]] = {}
-
-    @property
-    def statuses(self) -> dict[int, int]:
-        """How many answers had each status."""
-        return {status: len(seconds) for status, seconds in self.seconds.items()}
-
-    def percentile(self, percent: int, status: int = 200) -> float | None:
-        """Return so much of the distribution of a status, in seconds."""
-        ordered = sorted(self.seconds.get(status, ()))
-        return ordered[(len(ordered) - 1) * percent // 100] if ordered else None
+Texts = Sequence[str]
+Answer = tuple[int, float]
+"""Status (0: a broken connection) and seconds."""
 
 
 class Client:
-    """Asks with connections that are kept and used again."""
+    """Asks with connections that are kept; HTTP by hand, so that it takes little of the machine."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def ask(self, texts: Sequence[str], answers: Answers, begun: float | None = None) -> int:
-        """Ask for vectors and note the answer; a broken connection has status 0."""
+    async def ask(self, texts: Texts, begun: float | None = None) -> Answer:
+        """Ask for vectors."""
         begun = time.perf_counter() if begun is None else begun
         body = json.dumps({"inputs": list(texts)}).encode()
         try:
@@ -91,71 +79,75 @@ class Client:
             status = int(head[9:12])
         except (ConnectionError, asyncio.IncompleteReadError):
             status = 0
-        answers.seconds.setdefault(status, []).append(time.perf_counter() - begun)
-        return status
+        return status, time.perf_counter() - begun
 
-    def run(self, clients: Sequence[Coroutine[Any, Any, None]]) -> None:
+    def run(self, clients: Sequence[Coroutine[Any, Any, list[Answer]]]) -> list[list[Answer]]:
         """Let clients ask at the same time, then close the connections, which end with the loop."""
 
-        async def work() -> None:
-            await asyncio.gather(*clients)
+        async def work() -> list[list[Answer]]:
+            answers = await asyncio.gather(*clients)
             for _, writer in self._idle:
                 writer.close()
             self._idle.clear()
+            return answers
 
-        asyncio.run(work())
+        return asyncio.run(work())
 
-    def in_a_row(self, texts: Sequence[str], *, num_clients: int = NUM_CLIENTS) -> Answers:
-        """Let some clients ask for all texts, each one after the other."""
-        answers, rest = Answers(), iter(texts)
+    def in_turn(self, requests: Sequence[Texts], *, num_clients: int) -> list[Answer]:
+        """Let some clients make all requests, each the next one after its answer."""
+        rest = iter(requests)
 
-        async def client() -> None:
-            for text in rest:
-                await self.ask([text], answers)
+        async def client() -> list[Answer]:
+            return [await self.ask(texts) for texts in rest]
 
-        self.run([client() for _ in range(num_clients)])
-        return answers
+        return list(chain(*self.run([client() for _ in range(num_clients)])))
 
-    def at_random(self, texts: Sequence[str], per_second: float, seconds: float) -> Answers:
+    def at_random(self, texts: Texts, per_second: float, seconds: float) -> list[Answer]:
         """Begin requests at a rate, whether others are answered or not."""
-        answers, due = Answers(), random.Random(1)
+        due = random.Random(1)
 
-        async def clients() -> None:
+        async def clients() -> list[Answer]:
             started = at = time.perf_counter()
-            requests: list[asyncio.Task[int]] = []
-            for text in itertools.cycle(texts):
+            requests: list[asyncio.Task[Answer]] = []
+            for text in cycle(texts):
                 at += due.expovariate(per_second)
                 if at > started + seconds:
                     break
+                # who is late gives way now and then, or no answer would be read
                 if (left := at - time.perf_counter()) > 0 or len(requests) % 8 == 0:
                     await asyncio.sleep(max(left, 0))
-                requests.append(asyncio.create_task(self.ask([text], answers, at)))
-            await asyncio.gather(*requests)
+                requests.append(asyncio.create_task(self.ask([text], at)))
+            return list(await asyncio.gather(*requests))
 
-        self.run([clients()])
-        return answers
+        return self.run([clients()])[0]
 
-    def at_once(self, requests: Sequence[Sequence[str]]) -> Answers:
-        """Begin all requests at the same time."""
-        answers = Answers()
-
-        async def client(texts: Sequence[str]) -> None:
-            await self.ask(texts, answers)
-
-        self.run([client(texts) for texts in requests])
-        return answers
-
-    def for_a_while(self, texts: Sequence[str], seconds: float) -> list[Answers]:
+    def for_a_while(self, texts: Texts, seconds: float) -> list[list[Answer]]:
         """Let one client for each text ask for it again and again."""
-        until, every = time.perf_counter() + seconds, [Answers() for _ in texts]
+        until = time.perf_counter() + seconds
 
-        async def client(text: str, answers: Answers) -> None:
+        async def client(text: str) -> list[Answer]:
+            answers = []
             while time.perf_counter() < until:
-                if await self.ask([text], answers) != 200:
+                answers.append(await self.ask([text]))
+                if answers[-1][0] != 200:
                     await asyncio.sleep(0.1)
+            return answers
 
-        self.run(list(map(client, texts, every)))
-        return every
+        return self.run(list(map(client, texts)))
+
+
+def summary(answers: Iterable[Answer]) -> dict[str, Any]:
+    """Return how many answers had each status, and percentiles of their seconds."""
+    by_status: dict[int, list[float]] = defaultdict(list)
+    for status, seconds in answers:
+        by_status[status].append(seconds)
+    return {
+        str(status): {
+            "answers": len(seconds),
+            **{f"p{one}_seconds": float(np.percentile(seconds, one)) for one in (50, 95, 99, 100)},
+        }
+        for status, seconds in sorted(by_status.items())
+    }
 
 
 @contextmanager
@@ -173,11 +165,12 @@ def served(model: str, *options: str) -> Iterator[tuple[psutil.Process, Client]]
             process.terminate()
 
 
-def capacity(options: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any]:
+def capacity(options: argparse.Namespace, texts: Texts) -> dict[str, Any]:
     """Compare the server with one call, and load it with half and four times its capacity."""
     processor: dict[str, list[float]] = {"server": [], "one call": []}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     command = [sys.executable, "-c", EMBED, options.model]
+    requests = [[text] for text in texts]
     with (
         served(options.model) as (process, client),
         subprocess.Popen(command, text=True, **pipes) as alone,
@@ -192,85 +185,59 @@ def capacity(options: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any
 
         def clients() -> float:
             before, begun = sum(process.cpu_times()[:2]), time.perf_counter()
-            answers = client.in_a_row(texts)
+            answers = client.in_turn(requests, num_clients=NUM_CLIENTS)
             seconds = time.perf_counter() - begun
-            assert answers.statuses == {200: len(texts)}, answers.statuses
+            assert {status for status, _ in answers} == {200}
             processor["server"].append(sum(process.cpu_times()[:2]) - before)
             return seconds
 
-        programs: dict[str, Callable[[], float]] = {"server": clients, "one call": one_call}
-        clock = alternate(programs, repeats=options.repeats)
+        clock = alternate({"server": clients, "one call": one_call}, repeats=options.repeats)
         alone.stdin.close()
-        per_second = len(texts) / Spread.of(clock["server"]).median
-        ratio = speed_ratio(processor["server"][1:], processor["one call"][1:])
-        results: dict[str, Any] = {
+        per_second = len(texts) / median(clock["server"])
+        return {
             "capacity_per_second": per_second,
-            "share_of_one_call": asdict(speed_ratio(clock["server"], clock["one call"])),
-            "share_of_one_call_processor": asdict(ratio),
-            "one_client_p50_seconds": client.in_a_row(texts[:200], num_clients=1).percentile(50),
+            "share_of_one_call": speed_ratio(clock["server"], clock["one call"]),
+            "share_of_one_call_processor": speed_ratio(
+                processor["server"][1:], processor["one call"][1:]
+            ),
+            "one_client": summary(client.in_turn(requests[:200], num_clients=1)),
+            "half": summary(client.at_random(texts, per_second / 2, options.seconds)),
+            "four_times": summary(client.at_random(texts, 4 * per_second, options.seconds)),
         }
-        for name, times in (("half", 0.5), ("four_times", 4.0)):
-            answers = client.at_random(texts, times * per_second, options.seconds)
-            results[name] = {
-                "statuses": answers.statuses,
-                "p50_seconds": answers.percentile(50),
-                "p99_seconds": answers.percentile(99),
-            }
-    return results
 
 
-def goodput(model: str, words: Iterator[str], rate: float, limit: float) -> dict[str, Any]:
-    """Ask for three times what can be computed in the limit, all at once."""
-    num_words = int(OVERLOAD * rate * limit / NUM_REQUESTS)
-    requests = [texts_of(words, num_words) for _ in range(NUM_REQUESTS)]
-    settings = ("--timeout", str(limit), "--max-texts", "100000", "--max-words", "100000")
-    with served(model, *settings) as (_, client):
-        answers = client.at_once(requests)
-    return {
-        "words_a_request": num_words,
-        "limit_seconds": limit,
-        "statuses": answers.statuses,
-        "latest_answer_seconds": answers.percentile(100),
-        "median_refusal_seconds": answers.percentile(50, 503),
-    }
+def overload(options: argparse.Namespace, words: Iterator[str]) -> dict[str, Any]:
+    """Ask for more than can be computed in time; let long and short requests compete."""
 
+    def request(num_words: int) -> list[str]:
+        """Return the next words as texts of the length of a sentence."""
+        return [" ".join(islice(words, min(25, num_words - k))) for k in range(0, num_words, 25)]
 
-def fairness(model: str, words: Iterator[str], seconds: float) -> dict[str, Any]:
-    """Let long and short requests compete; a text of 2,000 words cannot be divided."""
+    with served(options.model, *LARGE) as (_, client):
+        client.in_turn([request(2000)], num_clients=1)
+        ((_, seconds),) = client.in_turn([request(20_000)], num_clients=1)
+    num_words = int(OVERLOAD * 20_000 / seconds * options.limit / NUM_REQUESTS)
+    requests = [request(num_words) for _ in range(NUM_REQUESTS)]
+    with served(options.model, "--timeout", str(options.limit), *LARGE) as (_, client):
+        answers = client.in_turn(requests, num_clients=NUM_REQUESTS)
+    # a text of 2,000 words cannot be divided
     sizes = [LONG_WORDS] * NUM_LONG_CLIENTS + [SHORT_WORDS] * NUM_SHORT_CLIENTS
-    texts = [" ".join(itertools.islice(words, size)) for size in sizes]
-    with served(model, "--max-words", "100000") as (_, client):
-        every = client.for_a_while(texts, seconds)
-    results = {}
-    for name, part in (("long", every[:NUM_LONG_CLIENTS]), ("short", every[NUM_LONG_CLIENTS:])):
-        answered = sorted(itertools.chain(*(one.seconds.get(200, ()) for one in part)))
-        results[name] = {
-            "requests": len(answered),
-            "p50_seconds": statistics.median(answered),
-            "p95_seconds": answered[int(0.95 * len(answered))],
-        }
-    return results
-
-
-def texts_of(words: Iterator[str], num_words: int, *, a_text: int = 25) -> list[str]:
-    """Return the next words as texts of the length of a sentence."""
-    taken = list(itertools.islice(words, num_words))
-    return [" ".join(taken[start : start + a_text]) for start in range(0, num_words, a_text)]
-
-
-def words_per_second(model: str, words: Iterator[str]) -> float:
-    """Return how fast the server computes one large request, after a first one."""
-    with served(model, "--max-texts", "100000", "--max-words", "100000") as (_, client):
-        for num_words in (2000, 20_000):
-            answers = client.at_once([texts_of(words, num_words)])
-    return 20_000 / answers.seconds[200][0]
+    texts = [" ".join(islice(words, size)) for size in sizes]
+    with served(options.model, *LARGE) as (_, client):
+        every = client.for_a_while(texts, options.seconds)
+    return {
+        "words_per_second": 20_000 / seconds,
+        "goodput": {"words_a_request": num_words, "answers": summary(answers)},
+        "fairness": {
+            "long": summary(chain(*every[:NUM_LONG_CLIENTS])),
+            "short": summary(chain(*every[NUM_LONG_CLIENTS:])),
+        },
+    }
 
 
 def main() -> None:
     """Measure part by part and print one JSON object."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--model", default="en")
     parser.add_argument("--text", type=Path, help="one sentence per line; default: the demo's text")
     parser.add_argument("--sentences", type=int, default=1024)
@@ -280,15 +247,11 @@ def main() -> None:
     parser.add_argument("--only", choices=["capacity", "overload"], help="parts 1–3 or 4–5")
     options = parser.parse_args()
     sentences = read_text(options.text)[: options.sentences]
-    words = itertools.cycle([word for sentence in sentences for word in sentence])
     results: dict[str, Any] = {}
     if options.only != "overload":
         results |= capacity(options, [" ".join(words) for words in sentences])
     if options.only != "capacity":
-        rate = words_per_second(options.model, words)
-        results["words_per_second"] = rate
-        results["goodput"] = goodput(options.model, words, rate, options.limit)
-        results["fairness"] = fairness(options.model, words, options.seconds)
+        results |= overload(options, cycle([word for words in sentences for word in words]))
     sizes = {"model": options.model, **text_metadata(sentences, options.text)}
     print_result("server", sizes, results)
 

@@ -13,19 +13,14 @@ alone, ``first_sentence`` one short sentence after it, split by the tokenizer.
 Runs take turns; the first, which warms the disk, does not count.
 """
 
-import argparse
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from common import Spread, alternate, print_result, run_measured
-from inputs import SHAPES, model_folder
+from common import SHAPES, alternate, model_folder, new_parser, print_result, run_measured, spread
 
-PRECISIONS = ("fp32", "bf16", "int8")
-TEXTS = {"ko": "나는 은행에서 돈을 찾았다."}
+KOREAN = "나는 은행에서 돈을 찾았다."
 LOAD = """
 import json, sys, time
 import elmokit
@@ -46,78 +41,52 @@ print(json.dumps([loaded - started, first, peak]))
 """
 
 
-ALONE = {
-    "numpy": "import numpy",
-    "kiwi": f"from kiwipiepy import Kiwi; Kiwi().tokenize({TEXTS['ko']!r})",
-}
-
-
-class Loading:
-    """Loads a model in a fresh process, and keeps what the process said of itself."""
-
-    def __init__(self, python: str, model: Path | str, precision: str) -> None:
-        text = TEXTS.get(str(model), "I sat by the bank .")
-        self.command = [python, "-c", LOAD, str(model), precision, text]
-        self.said: list[tuple[float, float, int]] = []
-
-    def __call__(self) -> float:
-        """Return the seconds of the whole process."""
-        done = run_measured(self.command)
-        self.said.append(tuple(json.loads(done.stdout)))
-        return done.seconds
-
-    def summary(self, seconds: list[float]) -> dict[str, Any]:
-        """Return the rounds that count."""
-        counted = self.said[-len(seconds) :]
-        return {
-            "process": rounded(seconds),
-            "load": rounded([load for load, _, _ in counted]),
-            "first_sentence": rounded([first for _, first, _ in counted]),
-            "peak_mb": round(max(peak for _, _, peak in counted) / 2**10),
-        }
-
-
 def rounded(seconds: list[float]) -> dict[str, float]:
-    """Return median and extremes to the millisecond."""
-    return {name: round(value, 3) for name, value in asdict(Spread.of(seconds)).items()}
+    return {name: round(value, 3) for name, value in spread(seconds).items()}
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("model", nargs="?", type=Path)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["tiny", "original"])
-    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=["fp32"])
+    parser.add_argument("--precisions", nargs="+", default=["fp32"])
     parser.add_argument("--packaged", action="store_true")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
-    models: dict[str, Path | str]
+    commands: dict[str, list[str]] = {"help": ["-m", "elmokit", "--help"]}
     if options.packaged:
-        models = {name: name for name in ("en", "ner-en", "ko")}
+        models: dict[str, Path | str] = {name: name for name in ("en", "ner-en", "ko")}
+        commands["numpy"] = ["-c", "import numpy"]
+        kiwi = f"from kiwipiepy import Kiwi; Kiwi().tokenize({KOREAN!r})"
+        commands["kiwi"] = ["-c", kiwi]
     elif options.model is not None:
         models = {options.model.name: options.model}
     else:
         models = {shape: model_folder(shape) / "model" for shape in options.shapes}
-    help_command = [options.python, "-m", "elmokit", "--help"]
-    loadings = {
-        f"{name} {precision}": Loading(options.python, model, precision)
-        for name, model in models.items()
-        for precision in options.precisions
-    }
-    runs: dict[str, Callable[[], float]] = {
-        "help": lambda: run_measured(help_command).seconds,
-        **loadings,
-    }
-    for name, code in ALONE.items() if options.packaged else ():
-        runs[name] = lambda code=code: run_measured([options.python, "-c", code]).seconds
-    seconds = alternate(runs, repeats=options.repeats)
-    results = {
-        **{name: rounded(seconds[name]) for name in runs if name not in loadings},
-        **{name: loading.summary(seconds[name]) for name, loading in loadings.items()},
-    }
+    for name, model in models.items():
+        for precision in options.precisions:
+            text = KOREAN if name == "ko" else "I sat by the bank ."
+            commands[f"{name} {precision}"] = ["-c", LOAD, str(model), precision, text]
+    said: dict[str, list[list[float]]] = {name: [] for name in commands}
+
+    def run(name: str) -> float:
+        """Return the seconds of the whole process; keep what it says of itself."""
+        done = run_measured([options.python, *commands[name]])
+        if LOAD in commands[name]:
+            said[name].append(json.loads(done.stdout))
+        return done.seconds
+
+    seconds = alternate(
+        {name: lambda name=name: run(name) for name in commands}, repeats=options.repeats
+    )
+    results: dict[str, Any] = {}
+    for name in commands:
+        results[name] = {"process": rounded(seconds[name])}
+        if said[name]:
+            load, first, peak = map(list, zip(*said[name][1:], strict=True))
+            results[name] |= {"load": rounded(load), "first_sentence": rounded(first)}
+            results[name] |= {"peak_mb": round(max(peak) / 2**10)}
     print_result("startup", {"repeats": options.repeats}, results)
 
 

@@ -4,9 +4,8 @@
     python benchmarks/bench_train.py --preset tiny
     python benchmarks/bench_train.py --text wiki.txt > results.json
 
-Ours is `elmokit.training.pretraining.pretrain` whole, with its data preparation; it stops between
-two updates while another program works. The plain stack is `nn.LSTM(proj_size=…)` under PyTorch's
-autograd with
+Ours is `elmokit.pretrain` whole, with its data preparation; it stops between two updates while
+another program works. The plain stack is `nn.LSTM(proj_size=…)` under PyTorch's autograd with
 dense gradients, its CNN on every token (of both directions' inputs, as bilm-tf does) or once a
 distinct word of the batch; its windows are made before the clock starts. bilm-tf is the training
 graph that simple_elmo ships, on TensorFlow 2. All train on the same windows; ours and the plain
@@ -27,9 +26,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from common import alternate, print_result, speed_ratio, speed_table, throughputs
-from inputs import Sentence, read_text, text_metadata
+from common import (
+    Sentence,
+    alternate,
+    new_parser,
+    print_result,
+    ratios,
+    read_text,
+    speed_table,
+    text_metadata,
+    throughputs,
+)  # fmt: skip
 from peers import TRAINERS, Program, Worker, start_all
 
 from elmokit import CharVocab, WordVocab
@@ -38,7 +45,6 @@ from elmokit.corpus.stream import WindowStream
 from elmokit.corpus.windows import WindowBatch
 from elmokit.text.char_vocab import CHAR_PADDING
 from elmokit.training.pretraining.presets import pretrain_config
-from elmokit.training.pretraining.pretrain import PretrainConfig
 
 NUM_WINDOWS = 4
 """Written out for bilm-tf."""
@@ -62,11 +68,9 @@ class Plan:
     def overrides(self) -> list[str]:
         """Settings over the preset, dropout aside."""
         return [
-            f"train.batch_size={self.batch_size}",
-            "train.unroll_steps=20",
-            "softmax.kind=sampled",
+            f"train.batch_size={self.batch_size}", "train.unroll_steps=20", "softmax.kind=sampled",
             f"softmax.num_samples={self.num_samples}",
-        ]
+        ]  # fmt: skip
 
 
 PLANS = {
@@ -78,16 +82,13 @@ PLANS = {
 PRESETS = {"full": ("small", "original", "tiny"), "tiny": ("trial",)}
 
 
-def write_task(folder: Path, text: Sequence[Sentence], plan: Plan, config: PretrainConfig) -> None:
+def write_task(folder: Path, text: Sequence[Sentence], plan: Plan, config: Any) -> None:
     """Write what all programs read: shards, vocabulary, and for bilm-tf windows and options.
 
     A text with fewer distinct words than the vocabulary is to have is filled up with made-up ones.
     """
-    shards = write_shards(
-        text,
-        folder / "shards",
-        metadata={"tokenizer": {"name": "whitespace", "version": ""}, "normalization": "NFC"},
-    )
+    made_by = {"tokenizer": {"name": "whitespace", "version": ""}, "normalization": "NFC"}
+    shards = write_shards(text, folder / "shards", metadata=made_by)
     counts = Counter(word for sentence in text for word in sentence)
     specials = ["<S>", "</S>", "<UNK>"]
     known = [word for word, _ in counts.most_common() if word not in specials]
@@ -95,19 +96,13 @@ def write_task(folder: Path, text: Sequence[Sentence], plan: Plan, config: Pretr
     vocab = WordVocab([*specials, *filled][: plan.vocab])
     vocab.write(folder / "vocab.txt")
     stream = WindowStream(
-        shards,
-        vocab,
-        CharVocab(config.model.char_vocab),
-        batch_size=plan.batch_size,
-        num_steps=config.train.unroll_steps,
-        seed=config.train.seed,
-    )
-    windows = [batch for batch, _ in islice(stream, NUM_WINDOWS)]
-    arrays: dict[str, Any] = bilm_tf_windows(windows)
+        shards, vocab, CharVocab(config.model.char_vocab),
+        batch_size=plan.batch_size, num_steps=config.train.unroll_steps, seed=config.train.seed,
+    )  # fmt: skip
+    arrays: Any = bilm_tf_windows([batch for batch, _ in islice(stream, NUM_WINDOWS)])
     np.savez(folder / "windows.npz", **arrays)
-    (folder / "bilm_tf_options.json").write_text(
-        json.dumps(bilm_tf_options(plan, config)), encoding="utf-8"
-    )
+    options = json.dumps(bilm_tf_options(plan, config))
+    (folder / "bilm_tf_options.json").write_text(options, encoding="utf-8")
 
 
 def bilm_tf_windows(windows: Sequence[WindowBatch]) -> dict[str, np.ndarray]:
@@ -121,43 +116,32 @@ def bilm_tf_windows(windows: Sequence[WindowBatch]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def bilm_tf_options(plan: Plan, config: PretrainConfig) -> dict[str, Any]:
+def bilm_tf_options(plan: Plan, config: Any) -> dict[str, Any]:
     """Return bilm-tf's options for the same network."""
     char_cnn, lstm = config.model.char_cnn, config.model.lstm
-    assert char_cnn is not None
     return {
         "bidirectional": True,
         "char_cnn": {
-            "activation": char_cnn.activation,
-            "embedding": {"dim": char_cnn.embedding_dim},
-            "filters": char_cnn.filters,
+            "activation": char_cnn.activation, "embedding": {"dim": char_cnn.embedding_dim},
+            "filters": char_cnn.filters, "n_highway": char_cnn.num_highway,
             "max_characters_per_token": config.model.char_vocab.max_characters,
             "n_characters": CHAR_PADDING + 1,
-            "n_highway": char_cnn.num_highway,
         },
         "lstm": {
-            "cell_clip": lstm.cell_clip,
-            "proj_clip": lstm.projection_clip,
-            "dim": lstm.cell_dim,
-            "n_layers": lstm.num_layers,
-            "projection_dim": lstm.projection_dim,
+            "cell_clip": lstm.cell_clip, "proj_clip": lstm.projection_clip, "dim": lstm.cell_dim,
+            "n_layers": lstm.num_layers, "projection_dim": lstm.projection_dim,
             "use_skip_connections": lstm.skip_connections,
         },
-        "dropout": config.model.dropout,
-        "all_clip_norm_val": 10.0,
-        "learning_rate": 0.2,
-        "batch_size": plan.batch_size,
-        "unroll_steps": config.train.unroll_steps,
-        "n_tokens_vocab": plan.vocab,
-        "n_negative_samples_batch": plan.num_samples,
-    }
+        "dropout": config.model.dropout, "all_clip_norm_val": 10.0, "learning_rate": 0.2,
+        "batch_size": plan.batch_size, "unroll_steps": config.train.unroll_steps,
+        "n_tokens_vocab": plan.vocab, "n_negative_samples_batch": plan.num_samples,
+    }  # fmt: skip
 
 
 def measure_shape(
-    options: argparse.Namespace, text: Sequence[Sentence], name: str, folder: Path
+    options: argparse.Namespace, text: Sequence[Sentence], plan: Plan, folder: Path
 ) -> dict[str, Any]:
     """Run all programs on one shape in turns."""
-    plan = PLANS[name]
     config = pretrain_config(plan.preset, overrides=plan.overrides)
     write_task(folder, text, plan, config)
 
@@ -170,49 +154,40 @@ def measure_shape(
         return worker.ask("load", **request)
 
     losses = {}  # of the first window without dropout, which must be the same for all
-    for program_name, program in TRAINERS.items():
+    for name, program in TRAINERS.items():
         if program.equal:
-            worker = program.start("train", options)
-            losses[program_name] = load(program, worker, dropout=0.0)["loss"]
+            worker = Worker(program, "train", options.threads)
+            losses[name] = load(program, worker, dropout=0.0)["loss"]
             worker.close()
-    workers, versions, skipped = start_all(
+    workers, found = start_all(
         TRAINERS, "train", options, partial(load, dropout=config.model.dropout)
     )
     try:
         runs = {
-            key: lambda worker=worker: worker.ask("run", steps=plan.steps)["seconds"]
-            for key, worker in workers.items()
+            name: lambda worker=worker: worker.ask("run", steps=plan.steps)["seconds"]
+            for name, worker in workers.items()
         }
         seconds = alternate(runs, repeats=options.repeats)
     finally:
         for worker in workers.values():
             worker.close()
-    tokens = plan.batch_size * config.train.unroll_steps * plan.steps
     ours = [name for name in seconds if TRAINERS[name].is_ours]
-    against = [name for name in seconds if name not in ours or name == OURS_FIRST]
+    others = [name for name in seconds if name not in ours or name == OURS_FIRST]
     return {
         "settings": {"dropout": config.model.dropout, **asdict(plan)},
         "first_losses": losses,
-        "skipped": skipped,
-        "versions": versions,
+        **found,
         "seconds": seconds,
-        "tokens_per_second": throughputs(seconds, tokens),
-        "ratios": {
-            name: {
-                other: vars(speed_ratio(seconds[name], seconds[other]))
-                for other in against
-                if other != name
-            }
-            for name in ours
-        },
+        "tokens_per_second": throughputs(
+            seconds, plan.batch_size * config.train.unroll_steps * plan.steps
+        ),
+        "ratios": ratios(seconds, ours, others),
     }
 
 
 def main() -> None:
     """Parse, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--preset", choices=PRESETS, default="full")
     parser.add_argument("--shapes", nargs="+", choices=PLANS)
     parser.add_argument("--text", type=Path, help="tokenized, a sentence a line")
@@ -220,11 +195,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
     text, results = read_text(options.text), {}
     for shape in options.shapes or PRESETS[options.preset]:
         with tempfile.TemporaryDirectory() as folder:
-            results[shape] = measure_shape(options, text, shape, Path(folder))
+            results[shape] = measure_shape(options, text, PLANS[shape], Path(folder))
         table = speed_table(results[shape], [*TABLE_PEERS, OURS_FIRST])
         print(f"{shape}\n{table}", file=sys.stderr, flush=True)
     sizes = {"text": text_metadata(text, options.text), "threads": options.threads}

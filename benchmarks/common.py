@@ -1,5 +1,6 @@
-"""What the benchmarks share: the schedule, spread and ratios, the machine, results."""
+"""What the benchmarks share: texts and models, turns, spread and ratios, the printed result."""
 
+import argparse
 import json
 import os
 import platform
@@ -8,69 +9,126 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import date
+from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+Sentence = list[str]
+WEIGHTS_DIR = Path.home() / ".cache" / "elmokit-bench" / "weights"
+SHAPES = ("tiny", "small", "original")
+"""Presets whose network is measured; the last two are the released 2x1024_128 and 2x4096_512."""
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Median and extremes of repeated measurements."""
+def new_parser(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser whose help is the docstring of the script."""
+    return argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
-    median: float
-    low: float
-    high: float
 
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "Spread":
-        """Summarize at least one value."""
-        return cls(statistics.median(values), min(values), max(values))
+def model_folder(shape: str) -> Path:
+    """Return a folder with ``options.json``, ``weights.hdf5`` and our ``model``; made if absent."""
+    from dataclasses import replace
+
+    import torch
+
+    from elmokit import CharVocabConfig, PretrainedBiLM, write_bilm_tf
+    from elmokit.training.pretraining.presets import pretrain_config
+
+    folder = WEIGHTS_DIR / f"{shape}-seed0"
+    finished = folder / "finished"
+    if not finished.exists():
+        # text is processed as in the original, which peers share
+        char_vocab = CharVocabConfig(normalization="none", truncation="byte")
+        model = PretrainedBiLM(replace(pretrain_config(shape).model, char_vocab=char_vocab))
+        model.reset_parameters(torch.Generator().manual_seed(0))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_bilm_tf(model, folder / "options.json", folder / "weights.hdf5")
+        model.save(folder / "model")
+        finished.touch()
+    return folder
+
+
+def read_text(path: Path | None) -> list[Sentence]:
+    """Read tokenized sentences, one a line, words separated by spaces.
+
+    Without a path it is the English text of `elmokit demo`: short sentences, few distinct words,
+    good for a trial, not for figures to publish.
+    """
+    source = path or files("elmokit").joinpath("data/demo/en.txt")
+    text = source.read_text(encoding="utf-8")
+    return [words for line in text.split("\n") if (words := line.split())]
+
+
+def text_metadata(sentences: Sequence[Sentence], path: Path | None) -> dict[str, object]:
+    """Say what text was read."""
+    num_words = sum(map(len, sentences))
+    return {
+        "text": "demo text of the package" if path is None else path.name,
+        "sentences": len(sentences),
+        "words": num_words,
+        "distinct_words": len({word for sentence in sentences for word in sentence}),
+        "words_per_sentence": round(num_words / len(sentences), 1),
+    }
 
 
 def alternate(
-    programs: Mapping[str, Callable[[], float]],
-    *,
-    repeats: int,
-    warm_ups: int = 1,
+    programs: Mapping[str, Callable[[], float]], *, repeats: int
 ) -> dict[str, list[float]]:
-    """Run the programs in turn, A B C A B C …, so that a slow minute of the machine hits all alike.
+    """Run programs in turn, A B C A B C …, so that a slow minute of the machine hits all alike.
 
-    Args:
-        programs: Each runs once when it is called, and returns its seconds.
-        repeats: Rounds that count.
-        warm_ups: Rounds before them that do not.
-
-    Returns:
-        The seconds of every program, a round each.
+    Each returns the seconds of a run. The first turn warms up and does not count.
     """
     seconds: dict[str, list[float]] = {name: [] for name in programs}
-    for done in range(warm_ups + repeats):
+    for _ in range(1 + repeats):
         for name, run in programs.items():
-            taken = run()
-            if done >= warm_ups:
-                seconds[name].append(taken)
-    return seconds
+            seconds[name].append(run())
+    return {name: times[1:] for name, times in seconds.items()}
 
 
-def speed_ratio(seconds: Sequence[float], of_other: Sequence[float]) -> Spread:
-    """Return how many times as fast as another program one is: the other's seconds over its own.
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Return median and extremes."""
+    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
 
-    The ratio is taken within each round, where both met the same machine.
+
+def speed_ratio(seconds: Sequence[float], of_other: Sequence[float]) -> dict[str, float]:
+    """Return how many times as fast as another program one is.
+
+    The ratio is taken within each turn, where both met the same machine.
     """
-    return Spread.of([theirs / own for own, theirs in zip(seconds, of_other, strict=True)])
+    return spread([theirs / own for own, theirs in zip(seconds, of_other, strict=True)])
 
 
 def throughputs(seconds: Mapping[str, Sequence[float]], tokens: int) -> dict[str, dict[str, float]]:
     """Return the tokens a second of every program, with their spread."""
+    return {name: spread([tokens / one for one in times]) for name, times in seconds.items()}
+
+
+def ratios(
+    seconds: Mapping[str, Sequence[float]], ours: Sequence[str], others: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Return how many times as fast as each other program each of ours is."""
     return {
-        name: asdict(Spread.of([tokens / second for second in times]))
-        for name, times in seconds.items()
+        name: {one: speed_ratio(seconds[name], seconds[one]) for one in others if one != name}
+        for name in ours
     }
 
 
-@dataclass(frozen=True)
-class Measured:
+def speed_table(speeds: Mapping[str, Any], compared: Sequence[str]) -> str:
+    """Return ``tokens_per_second`` and ``ratios`` as a table, with a column a compared program."""
+    lines = [["program", "tokens/s", "lowest–highest", *(f"× {c}" for c in compared)]]
+    lines.append(["---"] * len(lines[0]))
+    for name, speed in speeds["tokens_per_second"].items():
+        of_others = speeds["ratios"].get(name, {})
+        cells = [f"{of_others[c]['median']:.1f}" if c in of_others else "–" for c in compared]
+        extremes = f"{speed['low']:,.0f}–{speed['high']:,.0f}"
+        lines.append([name, f"{speed['median']:,.0f}", extremes, *cells])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+class Measured(NamedTuple):
     """A finished child process."""
 
     seconds: float
@@ -80,16 +138,13 @@ class Measured:
 
 
 def run_measured(command: list[str]) -> Measured:
-    """Run a command to its end and measure it; its errors go to our stderr.
-
-    Raises:
-        RuntimeError: if it fails.
-    """
+    """Run a command to its end and measure it; its errors go to our stderr."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8")
     assert process.stdout is not None
     with process.stdout:
         stdout = process.stdout.read()
+    # wait4 knows the peak of this child alone; getrusage, only the largest of all
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
@@ -100,41 +155,24 @@ def run_measured(command: list[str]) -> Measured:
 
 def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> None:
     """Print one JSON object: what ran, on what, and what came out."""
-    import torch
-
-    import elmokit
-
+    # of folders outside the repository only the last name
+    words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
+    command = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
     described = {
         "benchmark": name,
-        "command": _command(),
+        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words]),
         "date": date.today().isoformat(),
-        "commit": _commit(),
+        "commit": commit.stdout.strip() or "unknown",
         "hardware": {"processor": _processor(), "cores": os.cpu_count()},
         "versions": {
             "python": platform.python_version(),
-            "torch": torch.__version__,
-            "elmokit": elmokit.__version__,
+            **{package: version(package) for package in ("torch", "elmokit")},
         },
         "sizes": sizes,
         "results": results,
     }
     print(json.dumps(described, indent=2, ensure_ascii=False))
-
-
-def _command() -> str:
-    """Return the command line; of folders outside the repository only the last name."""
-    words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
-    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
-
-
-def _commit() -> str:
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip() or "unknown"
 
 
 def _processor() -> str:
@@ -146,21 +184,3 @@ def _processor() -> str:
     fields = {name.strip(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
     name, number = fields.get("model name", ""), fields.get("model")
     return f"{name} (model {number})" if number else name
-
-
-def speed_table(found: Mapping[str, Any], compared: Sequence[str]) -> str:
-    """Return measured programs as a table: tokens per second, ratios."""
-    headers = ["program", "tokens/s", "lowest–highest", *(f"× {c}" for c in compared)]
-    rows = []
-    for name, speed in found["tokens_per_second"].items():
-        ratios = found["ratios"].get(name, {})
-        rows.append(
-            [
-                name,
-                f"{speed['median']:,.0f}",
-                f"{speed['low']:,.0f}–{speed['high']:,.0f}",
-                *(f"{ratios[c]['median']:.1f}" if c in ratios else "–" for c in compared),
-            ]
-        )
-    lines = [headers, ["---"] * len(headers), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -9,7 +9,6 @@ names of `import elmokit` are used, which outlive changes of the code behind the
 versions are left out. A finished run takes about five minutes.
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -19,12 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import new_parser
 
 HERE = Path(__file__).parent
 DEMO = {"en": HERE / "demo_text" / "en.txt", "ko": HERE / "demo_text" / "ko.txt"}
@@ -71,21 +73,20 @@ class Place:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.environment = {**os.environ, "XDG_CACHE_HOME": str(directory / "cache")}
+        self.settings = {
+            "cwd": directory, "env": {**os.environ, "XDG_CACHE_HOME": str(directory / "cache")},
+        }  # fmt: skip
+
+    @staticmethod
+    def command(*words: str | Path) -> list[str]:
+        return [sys.executable, "-m", "elmokit", *map(str, words)]
 
     def run(self, *words: str | Path, text: str | None = None) -> str:
-        """Run a command to its end and return its output.
-
-        Raises:
-            RuntimeError: if it fails.
-        """
-        command = [sys.executable, "-m", "elmokit", *map(str, words)]
-        done = subprocess.run(
-            command, cwd=self.directory, env=self.environment, input=text, text=True,
-            capture_output=True,
-        )  # fmt: skip
+        """Run a command to its end and return its output."""
+        streams = {"input": text, "text": True, "capture_output": True}
+        done = subprocess.run(self.command(*words), **self.settings, **streams)
         if done.returncode:
-            raise RuntimeError(f"{' '.join(command[2:])}: {done.returncode}\n{done.stderr[-2000:]}")
+            raise RuntimeError(f"{words}: {done.returncode}\n{done.stderr[-2000:]}")
         return done.stdout
 
     def facts(self, *words: str | Path, text: str | None = None) -> Any:
@@ -93,16 +94,21 @@ class Place:
         lines = self.run(*words, "--json", text=text).splitlines()
         return stable([json.loads(line) for line in lines])
 
+    @contextmanager
+    def started(self, *words: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a command and stop it with SIGINT in the end."""
+        streams = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        with subprocess.Popen(self.command(*words), **self.settings, **streams) as process:
+            try:
+                yield process
+            finally:
+                process.send_signal(signal.SIGINT)
+
     def stop(self, *words: str | Path, when: Callable[[], bool]) -> None:
-        """Start a command and stop it with SIGINT as soon as a condition holds."""
-        command = [sys.executable, "-m", "elmokit", *map(str, words)]
-        quiet = subprocess.DEVNULL
-        with subprocess.Popen(
-            command, cwd=self.directory, env=self.environment, stdout=quiet, stderr=quiet
-        ) as process:
+        """Start a command and stop it as soon as a condition holds."""
+        with self.started(*words) as process:
             while process.poll() is None and not when():
                 time.sleep(0.02)
-            process.send_signal(signal.SIGINT)
 
     def losses(self, run: str) -> list[float]:
         """Return the losses of a run, in their order."""
@@ -161,15 +167,11 @@ def scores(place: Place) -> Answers:
     for language, path in DEMO.items():
         for state in ("warm", "reset"):
             options = ("--state", state, "--precision", "fp32")
-            yield (
-                f"perplexity {language} {state}",
-                place.facts("perplexity", language, path, *options),
-            )
+            answer = place.facts("perplexity", language, path, *options)
+            yield f"perplexity {language} {state}", answer
         sentence = SENTENCES[language][0]
-        yield (
-            f"surprisal {language}",
-            place.facts("surprisal", language, "-t", sentence, "--top", "3"),
-        )
+        answer = place.facts("surprisal", language, "-t", sentence, "--top", "3")
+        yield f"surprisal {language}", answer
         yield f"predict-word {language}", place.facts("predict-word", language, sentence)
 
 
@@ -239,25 +241,19 @@ def tasks(place: Place) -> Answers:
 
 def http(place: Place) -> Answers:
     """Answers of the server: vectors in both dialects, predictions, errors."""
-    command = [sys.executable, "-m", "elmokit", "serve", "-m", "en", "--task", "ner-en", "--port",
-               "18765", "--name", "en"]  # fmt: skip
+    serve = ("serve", "-m", "en", "--task", "ner-en", "--port", "18765", "--name", "en")
     address = "http://127.0.0.1:18765"
-    with subprocess.Popen(
-        command, cwd=place.directory, env=place.environment, stderr=subprocess.DEVNULL
-    ) as server:
-        try:
-            _wait_for(f"{address}/health")
-            for path, body in (
-                ("/v1/embeddings", {"model": "en", "input": SENTENCES["en"][:1]}),
-                ("/embed", {"inputs": SENTENCES["en"][:1]}),
-                ("/v1/embeddings", {"model": "other", "input": "a"}),
-                ("/v1/embeddings", {"model": "en", "input": []}),
-                ("/predict/ner-en", {"inputs": ["Anna Kim moved to Oslo ."]}),
-                ("/predict", {"task": "ner-en", "inputs": ["Anna Kim moved to Oslo ."]}),
-            ):
-                yield f"{path} {json.dumps(body)[:60]}", _post(f"{address}{path}", body)
-        finally:
-            server.terminate()
+    entities = ["Anna Kim moved to Oslo ."]
+    with place.started(*serve):
+        for path, body in (
+            ("/v1/embeddings", {"model": "en", "input": SENTENCES["en"][:1]}),
+            ("/embed", {"inputs": SENTENCES["en"][:1]}),
+            ("/v1/embeddings", {"model": "other", "input": "a"}),
+            ("/v1/embeddings", {"model": "en", "input": []}),
+            ("/predict/ner-en", {"inputs": entities}),
+            ("/predict", {"task": "ner-en", "inputs": entities}),
+        ):
+            yield f"{path} {json.dumps(body)[:60]}", _post(f"{address}{path}", body)
 
 
 def _data(place: Place, task: str) -> Path:
@@ -270,26 +266,20 @@ def _data(place: Place, task: str) -> Path:
     return folder
 
 
-def _wait_for(address: str) -> None:
+def _post(address: str, body: Any) -> list[Any]:
+    """Return status and answer; wait for the server, which may have begun to load only now."""
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(address, json.dumps(body).encode(), headers)
     for _ in range(300):
         try:
-            with urllib.request.urlopen(address):
-                return
+            with urllib.request.urlopen(request) as answer:
+                return [answer.status, stable(json.load(answer))]
+        except urllib.error.HTTPError as error:
+            with error:
+                return [error.code, stable(json.load(error))]
         except OSError:
             time.sleep(0.2)
     raise RuntimeError(f"{address} does not answer")
-
-
-def _post(address: str, body: Any) -> list[Any]:
-    request = urllib.request.Request(
-        address, json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return [answer.status, stable(json.load(answer))]
-    except urllib.error.HTTPError as error:
-        with error:
-            return [error.code, stable(json.load(error))]
 
 
 PARTS = {
@@ -297,26 +287,19 @@ PARTS = {
 }
 
 
-def collect(names: list[str]) -> dict[str, Any]:
-    """Return the answers of some parts under ``part: name``."""
-    answers = {}
-    with tempfile.TemporaryDirectory() as directory:
-        place = Place(Path(directory))
-        for name in names:
-            for key, answer in PARTS[name](place):
-                answers[f"{name}: {key}"] = answer
-                print(f"{name}: {key}", file=sys.stderr)
-    return json.loads(json.dumps(answers))
-
-
 def main() -> int:
     """Write the answers, or compare them with earlier ones; 1 if any differs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = new_parser(__doc__)
     parser.add_argument("-o", "--output", type=Path, help="write the answers here")
     parser.add_argument("--against", type=Path, help="compare with these answers")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
-    answers = collect(options.only)
+    answers: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as directory:
+        for name in options.only:
+            for key, answer in PARTS[name](Place(Path(directory))):
+                answers[f"{name}: {key}"] = json.loads(json.dumps(answer))
+                print(f"{name}: {key}", file=sys.stderr)
     if options.output is not None:
         text = json.dumps(answers, indent=1, ensure_ascii=False, sort_keys=True)
         options.output.write_text(text + "\n", encoding="utf-8")
@@ -326,8 +309,9 @@ def main() -> int:
     before = {key: before[key] for key in before if key.split(":")[0] in options.only}
     differing = [key for key in sorted(before | answers) if before.get(key) != answers.get(key)]
     for key in differing:
-        print(f"differs: {key}\n  before {str(before.get(key))[:400]}\n  now    "
-              f"{str(answers.get(key))[:400]}")  # fmt: skip
+        print(f"differs: {key}")
+        for when, found in (("before", before), ("now", answers)):
+            print(f"  {when:<6} {str(found.get(key))[:400]}")
     print(f"{len(answers)} answers, {len(differing)} differ")
     return int(bool(differing))
 

@@ -7,7 +7,6 @@ Counts tracked Python files only. The density of the style is the median length 
 code and the 95th percentile of the lines of a function: a smaller house must not be a denser one.
 """
 
-import argparse
 import ast
 import re
 import subprocess
@@ -15,61 +14,60 @@ from collections import Counter
 from pathlib import Path
 from statistics import median, quantiles
 
-from common import print_result
+from common import new_parser, print_result
 
 
-def tracked(root: Path, *patterns: str) -> list[Path]:
-    """Return the tracked files of a checkout that match a pattern and still exist."""
-    listing = subprocess.run(
-        ["git", "ls-files", *patterns], cwd=root, check=True, capture_output=True, text=True
-    )
-    return [path for name in listing.stdout.splitlines() if (path := root / name).is_file()]
-
-
-def function_lengths(tree: ast.Module) -> list[int]:
-    """Return the lines of every function, those inside other functions too."""
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(tree) if isinstance(node, functions)]
-    return [(node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes]
+def read_tracked(root: Path, *patterns: str) -> dict[Path, list[str]]:
+    """Return the lines of the tracked files that match a pattern and still exist."""
+    command = ["git", "ls-files", *patterns]
+    listing = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+    paths = [path for name in listing.splitlines() if (path := root / name).is_file()]
+    return {path: path.read_text("utf-8").splitlines() for path in paths}
 
 
 def figures(root: Path) -> dict[str, object]:
     """Return the figures of one checkout."""
-    package = root / "src" / "elmokit"
-    sources = {path: path.read_text("utf-8") for path in tracked(root, "src/*.py")}
-    lines = [line for text in sources.values() for line in text.splitlines()]
-    trees = [ast.parse(text) for text in sources.values()]
-    lengths = [length for tree in trees for length in function_lengths(tree)]
-    raises = sum(isinstance(node, ast.Raise) for tree in trees for node in ast.walk(tree))
-    comments = sum(bool(re.match(r"\s*#", line)) for line in lines)
+    sources = read_tracked(root, "src/*.py")
+    lines = [line for of_file in sources.values() for line in of_file]
+    nodes = [
+        node for of_file in sources.values() for node in ast.walk(ast.parse("\n".join(of_file)))
+    ]
+    lengths = [
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     rooms: Counter[str] = Counter()
-    for path, text in sources.items():
-        parts = path.relative_to(package).parts
-        rooms[parts[0] if len(parts) > 1 else "(root)"] += len(text.splitlines())
+    for path, of_file in sources.items():
+        parts = path.relative_to(root / "src" / "elmokit").parts
+        rooms[parts[0] if len(parts) > 1 else "(root)"] += len(of_file)
 
     def num_lines(*patterns: str) -> int:
-        return sum(len(path.read_text("utf-8").splitlines()) for path in tracked(root, *patterns))
+        return sum(map(len, read_tracked(root, *patterns).values()))
+
+    def per_1000(count: int) -> float:
+        return round(1000 * count / len(lines), 1)
 
     return {
         "src_lines": len(lines),
         "src_files": len(sources),
-        "files_over_400_lines": sum(len(text.splitlines()) > 400 for text in sources.values()),
-        "files_under_60_lines": sum(len(text.splitlines()) < 60 for text in sources.values()),
+        "files_over_400_lines": sum(len(of_file) > 400 for of_file in sources.values()),
+        "files_under_60_lines": sum(len(of_file) < 60 for of_file in sources.values()),
         "tests_lines": num_lines("tests/*.py", "conftest.py"),
         "benchmarks_recipes_examples_lines": num_lines(
             "benchmarks/*.py", "recipes/*.py", "examples/*.py"
         ),
         "median_line_length": median(len(line) for line in lines if line.strip()),
         "p95_function_lines": round(quantiles(lengths, n=20)[-1], 1),
-        "raise_per_1000_lines": round(1000 * raises / len(lines), 1),
-        "comments_per_1000_lines": round(1000 * comments / len(lines), 1),
+        "raise_per_1000_lines": per_1000(sum(isinstance(node, ast.Raise) for node in nodes)),
+        "comments_per_1000_lines": per_1000(sum(bool(re.match(r"\s*#", line)) for line in lines)),
         "rooms": dict(rooms.most_common()),
     }
 
 
 def main() -> None:
     """Print the figures of a checkout as one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = new_parser(__doc__)
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     root = parser.parse_args().root.resolve()
     print_result("house", {"root": root.name}, figures(root))

@@ -10,7 +10,6 @@ imported PyTorch, so that the kills fall into the work; checkpoints and parts ar
 usual (`FREQUENT`). Exit code 1 if anything differs.
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -22,10 +21,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 
-from common import print_result
+from common import new_parser, print_result, read_text
 
 ROOT = Path(__file__).resolve().parents[1]
 MAX_KILLS_IN_A_ROW = 6
@@ -36,6 +34,8 @@ FREQUENT = {
 """(Module, name) -> value, in the processes that are killed and in the one that is not."""
 
 NEEDED = (
+    *(f"cli.commands.{name}" for name in
+      ("pretrain", "finetune", "embed", "train", "experiment", "vectors", "vocab")),
     "training.pretraining.finetune", "embed.job", "tasks.runs.train_task", "vectors.training",
     "experiments.run_experiment", "text.word_counter",
 )  # fmt: skip
@@ -71,22 +71,24 @@ class Outcome:
     findings: list[str] = field(default_factory=list)
 
 
-def digest(path: Path) -> str:
-    """Hash a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def digests(run: Path, *names: str) -> Signature:
+    """Hash files."""
+    return {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names}
 
 
 def pretrained(run: Path) -> Signature:
     """Weights, vocabulary, and the losses of every step."""
     rows = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
     losses = {row["step"]: row["loss"] for row in rows if "loss" in row}
-    names = ("model.safetensors", "vocab.txt")
-    return {"losses": losses, **{name: digest(run / name) for name in names}}
+    return {"losses": losses, **digests(run, "model.safetensors", "vocab.txt")}
 
 
 def trained(run: Path) -> Signature:
-    """Weights and settings of a task model."""
-    return {name: digest(run / name) for name in ("model.safetensors", "task.json")}
+    return digests(run, "model.safetensors", "task.json")
+
+
+def counted(path: Path) -> Signature:
+    return digests(path.parent, path.name)
 
 
 def embedded(path: Path) -> Signature:
@@ -109,9 +111,9 @@ def results(directory: Path) -> Signature:
 
 def word_vectors(path: Path) -> Signature:
     """The file of vectors, and its metadata without the time."""
-    made = json.loads(path.with_name(f"{path.name}.json").read_text())
-    del made["seconds"]
-    return {"vectors": digest(path), "made": made}
+    metadata = json.loads(path.with_name(f"{path.name}.json").read_text())
+    del metadata["seconds"]
+    return {"metadata": metadata, **counted(path)}
 
 
 def jobs(folder: Path) -> list[Job]:
@@ -120,7 +122,7 @@ def jobs(folder: Path) -> list[Job]:
     from tests.builders.experiment_data import write_data, write_vectors
     from tests.builders.task_models import toy_model
 
-    lines = files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8").splitlines()
+    lines = [" ".join(words) for words in read_text(None)]
     text, other = folder / "text.txt", folder / "other.txt"
     text.write_text("\n".join(lines[:300]) + "\n", encoding="utf-8")
     other.write_text("\n".join(lines[300:500]) + "\n", encoding="utf-8")
@@ -149,16 +151,11 @@ def jobs(folder: Path) -> list[Job]:
         Job("train", (*task, "--set", "train.epochs=3"), "run", trained),
         Job("experiment", tables, "figure1", results, "results.json", grows=True),
         Job("vectors", vectors, "v.bin", word_vectors, again="--overwrite"),
-        Job("vocab", ("vocab", text), "vocab.txt", lambda path: {"": digest(path)},
-            again="--overwrite"),
+        Job("vocab", ("vocab", text), "vocab.txt", counted, again="--overwrite"),
     ]  # fmt: skip
 
 
-SMALL = tuple(
-    part
-    for setting in ("train.epochs=3", "hidden_dims=[4]", "inputs.characters=false")
-    for part in ("--set", setting)
-)
+SMALL = ("--set", "train.epochs=3", "--set", "hidden_dims=[4]", "--set", "inputs.characters=false")
 
 
 def run(arguments: Sequence[object], log: Path, *, after: float | None = None) -> int:
@@ -182,21 +179,20 @@ def _become(arguments: list[str], log: Path) -> None:
     code = 1
     try:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        for stream in (1, 2):
+            os.dup2(output, stream)
         for (module, name), value in FREQUENT.items():
             setattr(import_module(module), name, value)
         sys.argv = ["elmokit", *arguments]
         from elmokit.cli import app
 
         app(arguments)
-        code = 0
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 1
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)
+        os._exit(code)  # no cleaning up of what belongs to the parent
 
 
 def names_below(folder: Path) -> set[str]:
@@ -255,29 +251,25 @@ def _check(
     """Compare with what is expected, or only what is there."""
     try:
         found = job.result(output)
+        keys = found if part else expected | found
+        different = [key for key in keys if found.get(key) != expected.get(key)]
     except Exception as error:
-        outcome.findings.append(f"trial {outcome.trials} {when}: {error!r}")
-        return
-    keys = found if part else expected | found
-    if different := [key for key in keys if found.get(key) != expected.get(key)]:
+        different = [repr(error)]
+    if different:
         outcome.findings.append(f"trial {outcome.trials} {when}: other {different}")
 
 
 def main() -> None:
     """Parse, kill, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--kills", type=int, default=45, help="over all commands")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", metavar="NAME")
     options = parser.parse_args()
-    from elmokit.cli import COMMANDS
-
-    for name in COMMANDS:  # in this process, so that forks need not
-        import_module(f"elmokit.cli.commands.{name.replace('-', '_')}")
-    for name in NEEDED:
+    for name in NEEDED:  # in this process, so that forks need not
         import_module(f"elmokit.{name}")
+    for module, name in FREQUENT:
+        getattr(import_module(module), name)  # fails if it has another name by now
     import torch
 
     torch.set_num_threads(1)

@@ -9,7 +9,6 @@ of a random sample, the quick tests that reach its function; nothing checks anno
 because mutmut imports the package first. A mutant is found if a test fails or takes far too long.
 """
 
-import argparse
 import json
 import os
 import random
@@ -19,8 +18,9 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
-from common import print_result
+from common import new_parser, print_result
 
 SOURCES = {
     "bilm": ("bilm/*",),
@@ -67,13 +67,11 @@ def prepare(root: Path, work: Path, rooms: list[str]) -> None:
     for name in archive.stdout.decode().split("\0")[:-1]:
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(root / name, work / name)
-    sources = [f"src/elmokit/{part}" for room in rooms for part in SOURCES[room]]
     tests = {f"tests/{part}" for room in rooms for part in TESTS[room]}
-    others = [path.name for path in work.iterdir() if path.name not in ("src", "tests")]
     settings = SETTINGS.format(
-        sources=json.dumps(sources),
+        sources=json.dumps([f"src/elmokit/{part}" for room in rooms for part in SOURCES[room]]),
         tests=json.dumps(sorted(test for test in tests if (work / test).exists())),
-        others=json.dumps(sorted(others)),
+        others=json.dumps(sorted({one.name for one in work.iterdir()} - {"src", "tests"})),
     )
     project = (work / "pyproject.toml").read_text("utf-8")
     project = re.sub(r'^ *"--jaxtyping-packages.*\n', "", project, flags=re.M)
@@ -95,17 +93,9 @@ def mutate(work: Path, *names: str) -> dict[str, int | None]:
     return codes
 
 
-def room_of(mutant: str) -> str:
-    """Return the room of a mutant, which is named elmokit.FOLDER.FILE.FUNCTION."""
-    _, folder, *_ = mutant.split(".")
-    return folder if folder in SOURCES else "jobs"
-
-
 def main() -> None:
     """Plant, sample, test, and print the score of every room."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--sample", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
@@ -117,18 +107,16 @@ def main() -> None:
     sample = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
     codes = mutate(options.work, *sample)
     rooms: dict[str, Counter[str]] = defaultdict(Counter)
-    for mutant in sample:
+    for mutant in sample:  # it is named elmokit.FOLDER.FILE.FUNCTION
+        folder = mutant.split(".")[1]
         code = codes[mutant]
         outcome = "not run" if code is None else OUTCOMES.get(code, SLOW)
-        for room in (room_of(mutant), "all"):
+        for room in (folder if folder in SOURCES else "jobs", "all"):
             rooms[room][outcome] += 1
-    results = {
-        room: {
-            **counts,
-            "score": round(1 - (counts[MISSED] + counts["not run"]) / counts.total(), 3),
-        }
-        for room, counts in sorted(rooms.items())
-    }
+    results: dict[str, Any] = {}
+    for room, counts in sorted(rooms.items()):
+        missing = counts[MISSED] + counts["not run"]
+        results[room] = {**counts, "score": round(1 - missing / counts.total(), 3)}
     missed = [mutant for mutant in sample if OUTCOMES.get(codes[mutant] or 0) == MISSED]
     (options.work / "missed.txt").write_text("\n".join(missed) + "\n", encoding="utf-8")
     sizes = {"mutants": len(mutants), "sample": len(sample), "seed": options.seed}

@@ -14,12 +14,12 @@ examples of whose text nothing was found, in the format of the data, so that a m
 without the others. Prints one JSON object.
 """
 
-import argparse
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from common import print_result
+from common import new_parser, print_result
 
 from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.corpus.readers import ReadReport, read_text_lines
@@ -37,41 +37,27 @@ TASKS = {"qa": (".json",), "nli": (".jsonl", ".tsv"), "sentiment": (".jsonl", ".
 """Tasks with raw text, and the endings of their files."""
 
 
-class ProbeSearch:
-    """Finds probes in a stream of lines.
-
-    Args:
-        probes: Normalized texts, none empty.
-    """
-
-    def __init__(self, probes: Iterable[str]) -> None:
-        self.found: set[str] = set()
-        self._by_start: dict[str, list[str]] = {}
-        self._whole_lines: set[str] = set()
-        self._longest = 1
-        for probe in set(probes):
-            if len(probe) < MIN_CHARACTERS:
-                self._whole_lines.add(probe)
-            else:
-                self._by_start.setdefault(probe[:MIN_CHARACTERS], []).append(probe)
-                self._longest = max(self._longest, len(probe))
-
-    def read(self, lines: Iterable[str]) -> None:
-        """Search normalized lines."""
-        before = ""
-        for line in lines:
-            if line in self._whole_lines:
-                self.found.add(line)
-            text = f"{before} {line}" if before else line
-            self._search(text)
-            before = text[max(0, len(text) - self._longest + 1) :]
-
-    def _search(self, text: str) -> None:
-        by_start = self._by_start
+def search(probes: Iterable[str], lines: Iterable[str]) -> set[str]:
+    """Return the probes that normalized lines have."""
+    found: set[str] = set()
+    by_start: dict[str, list[str]] = defaultdict(list)
+    whole_lines: set[str] = set()
+    for probe in set(probes):
+        if len(probe) < MIN_CHARACTERS:
+            whole_lines.add(probe)
+        else:
+            by_start[probe[:MIN_CHARACTERS]].append(probe)
+    longest = max((len(probe) for same in by_start.values() for probe in same), default=1)
+    before = ""
+    for line in lines:
+        if line in whole_lines:
+            found.add(line)
+        text = f"{before} {line}" if before else line
         for start in range(len(text) - MIN_CHARACTERS + 1):
-            probes = by_start.get(text[start : start + MIN_CHARACTERS])
-            if probes is not None:
-                self.found.update(probe for probe in probes if text.startswith(probe, start))
+            same = by_start.get(text[start : start + MIN_CHARACTERS], ())
+            found.update(probe for probe in same if text.startswith(probe, start))
+        before = text[max(0, len(text) - longest + 1) :]  # a probe may cross the end of the line
+    return found
 
 
 def plain(text: str) -> str:
@@ -96,65 +82,49 @@ def texts_of(task: str, path: Path, units: Sequence[Any]) -> list[str]:
     return [plain(record.text(name)) for record in read_records(path)]
 
 
-def measure(
-    corpus: Sequence[str], task: str, data: Path, *, num_characters: int = 60,
-    rest: Path | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Count what the corpus has of a data file, and write the examples that it has nothing of."""
-    if not set(TASKS[task]) & set(data.suffixes):
-        raise InputError(f"{data}: give data of {task} that end in {' or '.join(TASKS[task])}.")
-    if rest is not None:
-        check_target(rest, inputs=[data], overwrite=True)
-    divided = paragraphs_of(data) if task == "qa" else records_of(data)
-    texts = texts_of(task, data, divided.units)
-    by_text = {text: probes_of(text, num_characters) for text in texts}
-    search = ProbeSearch(probe for probes in by_text.values() for probe in probes)
-    counts = {"lines": 0, "characters": 0}
-    search.read(_lines(corpus, counts))
-    found = {text for text, probes in by_text.items() if not search.found.isdisjoint(probes)}
-    probes = {probe for own in by_text.values() for probe in own}
-    pairs = list(zip(divided.units, texts, strict=True))
-    if rest is not None:
-        with atomic_file(rest) as temp_path:
-            kept = [unit for unit, text in pairs if text not in found]
-            temp_path.write_text(divided.join(kept), encoding="utf-8")
-    short = [text for text in by_text if len(text) < num_characters]
-    return {
-        "examples": sum(divided.size(unit) for unit, _ in pairs),
-        "examples_found": sum(divided.size(unit) for unit, text in pairs if text in found),
-        "texts": len(by_text), "texts_found": len(found),
-        "short_texts": len(short), "short_texts_found": len(found.intersection(short)),
-        "probes": len(probes), "probes_found": len(search.found),
-        "corpus": counts,
-    }  # fmt: skip
-
-
-def _lines(corpus: Sequence[str], counts: dict[str, int]) -> Iterator[str]:
+def read_corpus(corpus: Sequence[str], counts: Counter[str]) -> Iterator[str]:
     for line in read_text_lines(find_files(corpus), ReadReport()):
         text = plain(line.text)
-        counts["lines"] += 1
-        counts["characters"] += len(text)
+        counts.update(lines=1, characters=len(text))
         yield text
 
 
 def main() -> None:
-    """Measure as the command line says, and print the result."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--corpus", nargs="+", required=True, metavar="FILE")
     parser.add_argument("--task", choices=sorted(TASKS), required=True)
     parser.add_argument("--data", type=Path, required=True, metavar="FILE")
     parser.add_argument("--characters", type=int, default=60, metavar="N")
     parser.add_argument("--write-rest", type=Path, metavar="FILE")
-    given = parser.parse_args()
-    if given.characters < MIN_CHARACTERS:
-        parser.error(f"--characters must be at least {MIN_CHARACTERS}, got {given.characters}.")
-    results = measure(
-        given.corpus, given.task, given.data,
-        num_characters=given.characters, rest=given.write_rest,
-    )  # fmt: skip
-    print_result("overlap", {"characters": given.characters}, results)
+    options = parser.parse_args()
+    task, data, num_characters = options.task, options.data, options.characters
+    if num_characters < MIN_CHARACTERS:
+        parser.error(f"--characters must be at least {MIN_CHARACTERS}, got {num_characters}.")
+    if not set(TASKS[task]) & set(data.suffixes):
+        raise InputError(f"{data}: give data of {task} that end in {' or '.join(TASKS[task])}.")
+    if options.write_rest is not None:
+        check_target(options.write_rest, inputs=[data], overwrite=True)
+    divided = paragraphs_of(data) if task == "qa" else records_of(data)
+    texts = texts_of(task, data, divided.units)
+    by_text = {text: set(probes_of(text, num_characters)) for text in texts}
+    probes, counts = set[str]().union(*by_text.values()), Counter[str]()
+    probes_found = search(probes, read_corpus(options.corpus, counts))
+    found = {text for text, own in by_text.items() if own & probes_found}
+    pairs = list(zip(divided.units, texts, strict=True))
+    if options.write_rest is not None:
+        rest = divided.join([unit for unit, text in pairs if text not in found])
+        with atomic_file(options.write_rest) as temp_path:
+            temp_path.write_text(rest, encoding="utf-8")
+    short = {text for text in by_text if len(text) < num_characters}
+    results = {
+        "examples": sum(divided.size(unit) for unit, _ in pairs),
+        "examples_found": sum(divided.size(unit) for unit, text in pairs if text in found),
+        "texts": len(by_text), "texts_found": len(found),
+        "short_texts": len(short), "short_texts_found": len(found & short),
+        "probes": len(probes), "probes_found": len(probes_found),
+        "corpus": dict(counts),
+    }  # fmt: skip
+    print_result("overlap", {"characters": num_characters}, results)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ mapped to PER, LOC and ORG; others become O, and so do names in @mentions and #h
 """
 
 import argparse
-from collections.abc import Iterable
+from itertools import product, starmap
 from pathlib import Path
 
 from elmokit.cli.error_messages import exit_on_user_error
@@ -15,7 +15,6 @@ from elmokit.files.atomic import atomic_file, check_target
 from elmokit.metrics.span_f1 import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.reading import find_split
-from elmokit.wording import counted
 
 TYPES = {
     "PER": "PER", "LOC": "LOC", "ORG": "ORG",
@@ -26,46 +25,36 @@ TYPES = {
 
 def common_tags(tokens: tuple[str, ...], tags: tuple[str, ...]) -> list[str]:
     """Return the IOB2 tags of the names that are kept, with their common types."""
+
+    def is_mention_or_hashtag(start: int) -> bool:
+        """The sign may be a token of its own."""
+        before = tokens[start - 1] if start else ""
+        return tokens[start].startswith(("@", "#")) or before in ("@", "#")
+
     kept = [
         (TYPES[label], start, end)
         for label, start, end in read_spans(tags)
-        if label in TYPES and not is_mention_or_hashtag(tokens, start)
+        if label in TYPES and not is_mention_or_hashtag(start)
     ]
     return write_tags(kept, len(tokens), scheme="iob2")
 
 
-def is_mention_or_hashtag(tokens: tuple[str, ...], index: int) -> bool:
-    """Tell whether a word is an @mention or a #hashtag; the sign may be a token of its own."""
-    return tokens[index].startswith(("@", "#")) or (index > 0 and tokens[index - 1] in ("@", "#"))
-
-
-def sentences(paths: Iterable[Path]) -> Iterable[str]:
-    """Yield sentences as rows."""
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("directories", type=Path, nargs="+", metavar="DIR")
+    options = parser.parse_args()
+    paths = list(starmap(find_split, product(options.directories, ("dev", "train"))))
+    check_target(options.output, inputs=paths, overwrite=True)
+    sentences = []
     for path in paths:
         for sentence in read_columns(path):
             tags = common_tags(sentence.tokens, sentence.tags)
             rows = zip(sentence.tokens, tags, strict=True)
-            yield "".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n"
-
-
-def main() -> None:
-    """Parse, read, write, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("output", type=Path)
-    parser.add_argument("directories", type=Path, nargs="+", metavar="DIR")
-    options = parser.parse_args()
-    paths = [
-        find_split(directory, split)
-        for directory in options.directories
-        for split in ("dev", "train")
-    ]
-    check_target(options.output, inputs=paths, overwrite=True)
-    found = list(sentences(paths))
+            sentences.append("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
     with atomic_file(options.output) as temp_path:
-        temp_path.write_text("".join(found), encoding="utf-8")
-    print(f"{options.output}: {counted(len(found), 'sentence')}")
+        temp_path.write_text("".join(sentences), encoding="utf-8")
+    print(f"{options.output}: {len(sentences):,} sentences")
 
 
 if __name__ == "__main__":

@@ -71,38 +71,6 @@ PLATFORMS = {
 }
 
 
-def main() -> None:
-    """Build the wheels that the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("out", type=Path, help="folder for the wheels")
-    parser.add_argument("--platform", action="append", choices=[*PLATFORMS, "all"])
-    parser.add_argument(
-        "--without-models", action="store_true", help="leave models and taggers out"
-    )
-    arguments = parser.parse_args()
-    platforms = arguments.platform or ["linux-x86_64"]
-    if "all" in platforms:
-        platforms = list(PLATFORMS)
-    for path in build_wheels(arguments.out, platforms, models=not arguments.without_models):
-        print(f"{path}  {path.stat().st_size / 1e6:.1f} MB")
-
-
-def build_wheels(out: Path, platforms: list[str], *, models: bool = True) -> list[Path]:
-    """Build a wheel for each platform."""
-    out.mkdir(parents=True, exist_ok=True)
-    targets = [PLATFORMS[name] for name in platforms]
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, str(ROOT)]
-        subprocess.run(command, check=True)
-        (plain,) = Path(folder).glob("*.whl")
-        return [
-            add_kernels(plain, out, target, compile_kernels(target), models=models)
-            for target in targets
-        ]
-
-
 def zig(*arguments: str, folder: str | None = None) -> str:
     """Run zig in a folder and return what it prints."""
     command = [sys.executable, "-m", "ziglang", *arguments]
@@ -130,13 +98,11 @@ def compile_kernels(target: Platform) -> dict[str, bytes]:
                 path = Path(folder) / library_file(name, variant, target.system)
                 # Linked apart: zig builds the platform's C library once, not for each processor.
                 # Names without folders, since libraries for macOS contain them.
-                target_flags = ("cc", "-target", target.target)
+                flags = ("cc", "-target", target.target, *FLAGS)
                 source = str(SOURCE_DIR / f"{name}.c")
-                processor = f"-mcpu={variant.processor}"
-                zig(
-                    *target_flags, processor, *FLAGS, "-c", source, "-o", "library.o", folder=folder
-                )
-                zig(*target_flags, *FLAGS, "-s", "library.o", "-o", path.name, "-lm", folder=folder)
+                compiled = (f"-mcpu={variant.processor}", "-c", source, "-o", "library.o")
+                zig(*flags, *compiled, folder=folder)
+                zig(*flags, "-s", "library.o", "-o", path.name, "-lm", folder=folder)
                 files[path.name] = path.read_bytes()
     manifest = {
         "sources": {name: source_hash(name) for name in LIBRARIES},
@@ -147,39 +113,31 @@ def compile_kernels(target: Platform) -> dict[str, bytes]:
 
 def bill_of_materials(target: Platform, files: dict[str, bytes]) -> bytes:
     """Return the CycloneDX document of a wheel's compiled parts (PEP 770)."""
-    linked = [name for name in LINKED if target.system == "Windows" or name != "mingw-w64"]
-    version = zig("version").strip()
+    made_by = zig("version").strip()
     libraries = [
         {
-            "type": "file",
-            "name": f"{FOLDER}/{name}",
+            "type": "file", "name": f"{FOLDER}/{name}",
             "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}],
         }
-        for name, content in sorted(files.items())
-        if name != MANIFEST
-    ]
+        for name, content in sorted(files.items()) if name != MANIFEST
+    ]  # fmt: skip
+    linked = [
+        {
+            "type": "library", "name": name, "version": f"of zig {made_by}",
+            "licenses": [{"expression": licence}],
+        }
+        for name, licence in LINKED.items()
+        if target.system == "Windows" or name != "mingw-w64"
+    ]  # fmt: skip
+    package = {
+        "type": "library", "name": "elmokit", "version": __version__,
+        "purl": f"pkg:pypi/elmokit@{__version__}", "licenses": [{"license": {"id": "Apache-2.0"}}],
+    }  # fmt: skip
+    tool = {"type": "application", "name": "zig", "version": made_by}
     document = {
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "version": 1,
-        "metadata": {
-            "component": {
-                "type": "library", "name": "elmokit", "version": __version__,
-                "purl": f"pkg:pypi/elmokit@{__version__}",
-                "licenses": [{"license": {"id": "Apache-2.0"}}],
-            },
-            "tools": {"components": [{"type": "application", "name": "zig", "version": version}]},
-        },
-        "components": [
-            *libraries,
-            *(
-                {
-                    "type": "library", "name": name, "version": f"of zig {version}",
-                    "licenses": [{"expression": LINKED[name]}],
-                }
-                for name in linked
-            ),
-        ],
+        "bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
+        "metadata": {"component": package, "tools": {"components": [tool]}},
+        "components": [*libraries, *linked],
     }  # fmt: skip
     return json.dumps(document, indent=1).encode()
 
@@ -203,7 +161,9 @@ def add_kernels(
         for name in source.namelist():
             content = source.read(name)
             if name.endswith("/WHEEL"):
-                add(name, _retagged(content, target))
+                text = content.decode().replace("Is-Purelib: true", "Is-Purelib: false")
+                tag = re.sub(r"^(Tag: \S+-none-)any$", rf"\g<1>{target.tag}", text, flags=re.M)
+                add(name, tag.encode())
             elif name != record_name and (models or not name.startswith(MODELS)):
                 add(name, content)
         for name, content in sorted(files.items()):
@@ -216,9 +176,25 @@ def add_kernels(
     return path
 
 
-def _retagged(metadata: bytes, target: Platform) -> bytes:
-    text = metadata.decode().replace("Root-Is-Purelib: true", "Root-Is-Purelib: false")
-    return re.sub(r"^(Tag: \S+-none-)any$", rf"\g<1>{target.tag}", text, flags=re.M).encode()
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("out", type=Path, help="folder for the wheels")
+    parser.add_argument("--platform", action="append", choices=[*PLATFORMS, "all"])
+    parser.add_argument("--without-models", action="store_true", help="models and taggers")
+    options = parser.parse_args()
+    names = options.platform or ["linux-x86_64"]
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, str(ROOT)]
+        subprocess.run(command, check=True)
+        (plain,) = Path(folder).glob("*.whl")
+        for name in PLATFORMS if "all" in names else names:
+            target = PLATFORMS[name]
+            files = compile_kernels(target)
+            path = add_kernels(plain, options.out, target, files, models=not options.without_models)
+            print(f"{path}  {path.stat().st_size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ without a server.
 
 import json
 import re
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ CURVES = {
     "ko": (0.0, [("first stage of 36 M", 36.0), ("second stage of 54 M", 54.0)]),
 }
 """By model: millions of words read before, then the stages of `PRETRAINING` and their lengths."""
+KEYS = ("id", "en", "ko")
 FIRST_WORDS = {"en": "bank", "ko": "배"}
 FIRST_SENTENCES = {
     "en": [
@@ -67,7 +69,9 @@ def senses(language: str) -> dict[str, Any]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if line.startswith("# "):
             word, *labels = line[2:].split(" | ")
-            entries.append({"word": word, "senses": list(map(_sense, labels)), "sentences": []})
+            parts = [re.fullmatch("(.*?): (.*?) = (.*)", label) for label in labels]
+            of_word = [dict(zip(KEYS, part.groups(), strict=True)) for part in parts if part]
+            entries.append({"word": word, "senses": of_word, "sentences": []})
             continue
         sense, text = line.split(": ", 1)
         entry = entries[-1]
@@ -94,19 +98,13 @@ def print_agreement(pack: dict[str, Any]) -> None:
     embedder = elmokit.Embedder.load(pack["language"], device="cpu")
     shares, lengths = {}, []
     for entry in pack["entries"]:
-        uses = [Occurrence(tuple(one["words"]), one["index"], one["sense"])
-                for one in entry["sentences"]]  # fmt: skip
-        shares[entry["word"]] = share_of_same_sense(neighborhoods(embedder, uses, num_neighbors=1))
-        lengths.append(len(uses))
+        rows = [(tuple(one["words"]), one["index"], one["sense"]) for one in entry["sentences"]]
+        nearest = neighborhoods(embedder, list(starmap(Occurrence, rows)), num_neighbors=1)
+        shares[entry["word"]] = share_of_same_sense(nearest)
+        lengths.append(len(rows))
     mean = np.average(list(shares.values()), weights=lengths)
     by_word = ", ".join(f"{word} {share:.0%}" for word, share in shares.items())
     print(f"{pack['language']}: {mean:.0%} of {sum(lengths)} occurrences; {by_word}")
-
-
-def _sense(label: str) -> dict[str, str]:
-    name, meanings = label.split(": ")
-    english, korean = meanings.split(" = ")
-    return {"id": name, "en": english, "ko": korean}
 
 
 def first_view(language: str, senses_of_words: dict[str, Any]) -> dict[str, Any]:
@@ -122,39 +120,30 @@ def first_view(language: str, senses_of_words: dict[str, Any]) -> dict[str, Any]
         place = {"words": words, "index": words.index(word)}
         sentences.append({"text": text, **place, "sense": labels[sense]})
     layers = elmokit.Embedder(model, device="cpu").embed([one["words"] for one in sentences])
-    vectors = np.stack(
-        [states[:, one["index"]] for states, one in zip(layers, sentences, strict=True)], axis=1
-    )  # (L, 3, 2D)
+    at = [states[:, one["index"]] for states, one in zip(layers, sentences, strict=True)]
+    vectors = np.stack(at, axis=1)  # (L, 3, 2D)
     units = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
     cosines = np.einsum("lid,ljd->lij", units, units)
     pairs = [
         [round(float(layer[i, j]), 4) for i, j in ((0, 1), (0, 2), (1, 2))] for layer in cosines
     ]
+    made_with = {"name": language, "hash": model.model_hash()}
     return {
-        "word": word,
-        "model": {"name": language, "hash": model.model_hash()},
-        "sentences": sentences,
-        "cosines": pairs,
+        "word": word, "model": made_with, "sentences": sentences, "cosines": pairs,
         "examples": FIRST_EXAMPLES[language],
-    }
+    }  # fmt: skip
 
 
 def results() -> dict[str, Any]:
     """Layer weights that tasks learned at the input; scores by labels; curves of pre-training."""
-    weights = json.loads((RESULTS / f"{WEIGHTS_SOURCE}.json").read_bytes())
+    rows, made = _published(WEIGHTS_SOURCE, "en")
+    weights = [
+        {"task": row[1], "weights": [float(cell.split()[0]) for cell in row[3:6]],
+         "gamma": float(row[6].split()[0])}
+        for row in rows if row[0] == "input"
+    ]  # fmt: skip
     return {
-        "mixture": {
-            **_made(weights, "en", WEIGHTS_SOURCE),
-            "rows": [
-                {
-                    "task": row[1],
-                    "weights": [float(cell.split()[0]) for cell in row[3:6]],
-                    "gamma": float(row[6].split()[0]),
-                }
-                for row in weights["tables"][0]["rows"]
-                if row[0] == "input"
-            ],
-        },
+        "mixture": {**made, "rows": weights},
         "labels": {language: _scores(language) for language in SCORES_SOURCES},
         "training": {language: _curve(language) for language in CURVES},
     }
@@ -162,19 +151,26 @@ def results() -> dict[str, Any]:
 
 def _scores(language: str) -> dict[str, Any]:
     """Scores of static vectors and of ELMo, with a tenth of the labels and with all of them."""
-    source = SCORES_SOURCES[language]
-    scores = json.loads((RESULTS / f"{source}.json").read_bytes())
-    return {
-        **_made(scores, language, source),
-        "rows": [
-            {
-                "task": row[0], "percent": float(row[2].split()[0]), "metric": row[3],
-                "static": float(row[5].split()[0]), "elmo": float(row[6].split()[0]),
-            }
-            for row in scores["tables"][0]["rows"]
-            if NOTHING not in row[5:7]
-        ],
-    }  # fmt: skip
+    rows, made = _published(SCORES_SOURCES[language], language)
+    scores = [
+        {"task": row[0], "percent": float(row[2].split()[0]), "metric": row[3],
+         "static": float(row[5].split()[0]), "elmo": float(row[6].split()[0])}
+        for row in rows if NOTHING not in row[5:7]
+    ]  # fmt: skip
+    return {**made, "rows": scores}
+
+
+def _published(name: str, model: str) -> tuple[list[list[str]], dict[str, Any]]:
+    """Rows of the first table of an experiment, and what it was made with."""
+    result = json.loads((RESULTS / f"{name}.json").read_bytes())
+    made = result["made"]
+    model_hash = made["biLM"].split()[-1]
+    is_of_package = load_model(PACKAGED_MODELS / model).model_hash().startswith(model_hash)
+    return result["tables"][0]["rows"], {
+        "page": f"docs/results/experiments/{name}.md",
+        **{key: made[key] for key in ("command", "hardware", "written")},
+        "earlier_model": None if is_of_package else model_hash,
+    }
 
 
 def _curve(language: str) -> list[list[list[float]]]:
@@ -202,29 +198,14 @@ def answers() -> dict[str, dict[str, Any]]:
     tagged: dict[str, dict[str, Any]] = {}
     for name in TASK_RUNS.names():
         run = TaskRun.load(name)
-        texts = example_sentences(name.rsplit("-", maxsplit=1)[-1])
+        # those among which the page offers to choose
+        locale = PACKS.parent / f"locales/{name.rsplit('-', maxsplit=1)[-1]}.js"
+        match = re.search(r"sentences: (\[.*?),?\s*\]", locale.read_text("utf-8"), re.DOTALL)
+        assert match is not None
+        texts = json.loads(f"{match[1]}]")
         records = [list(run.predict_json([text])) for text in texts]
         tagged[name] = {"task": run.task.name, "answers": dict(zip(texts, records, strict=True))}
     return jsonable(tagged)
-
-
-def example_sentences(language: str) -> list[str]:
-    """Sentences among which the page offers to choose, as its locale lists them."""
-    locale = (PACKS.parent / f"locales/{language}.js").read_text(encoding="utf-8")
-    match = re.search(r"sentences: \[(.*?),?\s*\]", locale, re.DOTALL)
-    assert match is not None
-    return json.loads(f"[{match[1]}]")
-
-
-def _made(result: dict[str, Any], model: str, page: str) -> dict[str, Any]:
-    made = result["made"]
-    model_hash = made["biLM"].split()[-1]
-    is_of_package = load_model(PACKAGED_MODELS / model).model_hash().startswith(model_hash)
-    return {
-        "page": f"docs/results/experiments/{page}.md",
-        **{key: made[key] for key in ("command", "hardware", "written")},
-        "earlier_model": None if is_of_package else model_hash,
-    }
 
 
 def main() -> None:

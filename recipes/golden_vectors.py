@@ -18,20 +18,16 @@ NUM_SENTENCES, NUM_NUMBERS = 200, 4
 PRECISIONS = ("fp32", "bf16", "int8")
 
 
-def sentences_of(name: str) -> list[list[str]]:
-    """Return the first sentences of the demo text, as words."""
-    text = (ROOT / f"src/elmokit/data/demo/{name}.txt").read_text(encoding="utf-8")
-    return [line.split() for line in text.splitlines()[:NUM_SENTENCES]]
-
-
 def sketch(name: str, precision: str) -> np.ndarray:
     """Return four numbers for every sentence (200, 4) that any change of its vectors changes.
 
     They are products with fixed random vectors, of length 1, of all layers and words of a sentence.
     """
     embedder = elmokit.Embedder.load(name, device="cpu", precision=precision)
+    text = (ROOT / f"src/elmokit/data/demo/{name}.txt").read_text(encoding="utf-8")
+    sentences = [line.split() for line in text.splitlines()[:NUM_SENTENCES]]
     rows = []
-    for number, vectors in enumerate(embedder.embed(sentences_of(name))):
+    for number, vectors in enumerate(embedder.embed(sentences)):
         directions = np.random.default_rng(number).standard_normal((NUM_NUMBERS, vectors.size))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         rows.append(directions @ vectors.reshape(-1).astype(np.float64))
@@ -39,7 +35,6 @@ def sketch(name: str, precision: str) -> np.ndarray:
 
 
 def main() -> None:
-    """Write the file."""
     golden = {
         f"{name}-{precision}": sketch(name, precision).astype(np.float32)
         for name in ("en", "ko")

@@ -94,10 +94,9 @@ def pack(shard_dir: Path, output: Path, max_bytes: int) -> int:
     manifest["shards"] = manifest["shards"][: len(packed)]
     manifest["num_sentences"] = sum(entry.num_sentences for entry in kept)
     manifest["num_words"] = sum(entry.num_words for entry in kept)
+    packed = {WORDS_NAME: words, **packed, MANIFEST_NAME: json_bytes(manifest)}
     with tarfile.open(output, "w") as archive:
-        for name, content in {
-            WORDS_NAME: words, **packed, MANIFEST_NAME: json_bytes(manifest),
-        }.items():  # fmt: skip
+        for name, content in packed.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
@@ -134,26 +133,6 @@ def run_cudnn(layer: LSTMP, x: Tensor, state: DirectionState) -> tuple[Tensor, D
     return outputs, (hidden.squeeze(0), cell.squeeze(0))
 
 
-class Graphs:
-    """Layers as CUDA graphs, each recorded at its first call; all windows have one shape."""
-
-    def __init__(self) -> None:
-        self.recorded: dict[LSTMP, Callable[..., Any]] = {}
-
-    def __call__(
-        self, layer: LSTMP, x: Tensor, state: DirectionState
-    ) -> tuple[Tensor, DirectionState]:
-        """Return ``layer(x, state)``."""
-        if layer not in self.recorded:
-            sample = (torch.zeros_like(x).requires_grad_(), *map(torch.zeros_like, state))
-            # weights that autocast has cached must not be part of a graph
-            with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
-                graph: Any = torch.cuda.make_graphed_callables(Flat(layer), sample)
-            self.recorded[layer] = graph
-        outputs, hidden, cell = self.recorded[layer](x, *state)
-        return outputs, (hidden, cell)
-
-
 class Flat(nn.Module):
     """A layer whose arguments and results are tensors, not pairs of them."""
 
@@ -162,16 +141,29 @@ class Flat(nn.Module):
         self.layer = layer
 
     def forward(self, x: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return outputs, hidden, cell."""
         outputs, (hidden, cell) = self.layer(x, (hidden, cell))
         return outputs, hidden, cell
 
 
+def new_graphs() -> Run:
+    """Return what runs layers as CUDA graphs, each recorded at its first call with its shape."""
+    recorded: dict[LSTMP, Callable[..., Any]] = {}
+
+    def run_graph(layer: LSTMP, x: Tensor, state: DirectionState) -> tuple[Tensor, DirectionState]:
+        if layer not in recorded:
+            sample = (torch.zeros_like(x).requires_grad_(), *map(torch.zeros_like, state))
+            # weights that autocast has cached must not be part of a graph
+            with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
+                recorded[layer] = torch.cuda.make_graphed_callables(Flat(layer), sample)  # pyright: ignore[reportArgumentType]
+        outputs, hidden, cell = recorded[layer](x, *state)
+        return outputs, (hidden, cell)
+
+    return run_graph
+
+
 WAYS: dict[str, Callable[[], Run]] = {
-    "loop": lambda: lstm.run_fused,
-    "graph": Graphs,
-    "cudnn": lambda: run_cudnn,
-}
+    "loop": lambda: lstm.run_fused, "graph": new_graphs, "cudnn": lambda: run_cudnn,
+}  # fmt: skip
 
 
 def train(
@@ -183,19 +175,16 @@ def train(
     def listen(event: TrainingEvent) -> None:
         speeds.append((event.report.progress.seconds, event.report.progress.tokens))
 
-    settings = SETTINGS | (NO_CLIPS if way == "cudnn" else {}) | dict(options.set)
-    config = pretrain_config(
-        "tiny", overrides=[f"{key}={value}" for key, value in settings.items()]
-    )
+    settings = SETTINGS | (NO_CLIPS if way == "cudnn" else {})
+    overrides = [f"{key}={value}" for key, value in settings.items()]
+    config = pretrain_config("tiny", overrides=[*overrides, *options.set])
+    run_options = RunOptions(
+        limits=Limits(minutes=minutes), valid=[options.valid], device=options.device,
+        vocab=WordVocab.read(options.vocab), on_event=listen,
+    )  # fmt: skip
     before, lstm.run_fused = lstm.run_fused, WAYS[way]()
     try:
-        pretrain(
-            config, [shard_dir], run_dir,
-            RunOptions(
-                limits=Limits(minutes=minutes), valid=[options.valid], device=options.device,
-                vocab=WordVocab.read(options.vocab), on_event=listen,
-            ),
-        )  # fmt: skip
+        pretrain(config, [shard_dir], run_dir, run_options)
     finally:
         lstm.run_fused = before
     seconds, words = speeds[len(speeds) // 2]
@@ -211,10 +200,8 @@ def run(options: argparse.Namespace) -> int:
     if options.tests:
         command = [sys.executable, "-m", "pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider"]
         with (out / "tests.log").open("w") as log:
-            tests = subprocess.run(
-                [*command, *options.tests], cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
-                check=False, timeout=180,
-            )  # fmt: skip
+            streams = {"stdout": log, "stderr": subprocess.STDOUT}
+            tests = subprocess.run([*command, *options.tests], cwd=ROOT, timeout=180, **streams)
         rates["tests"] = tests.returncode
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -249,7 +236,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     packing = commands.add_parser("pack")
@@ -262,18 +248,13 @@ def main() -> int:
     running.add_argument("--vocab", type=Path, required=True)
     running.add_argument("-o", "--output", type=Path, required=True)
     running.add_argument("--minutes", type=float, default=9.0)
-    running.add_argument(
-        "--reserve-minutes", type=float, default=0.7, help="for what comes after training"
-    )
+    running.add_argument("--reserve-minutes", type=float, default=0.7, help="after training")
     running.add_argument("--trial-seconds", type=float, default=20.0)
     running.add_argument("--least", type=float, default=LEAST_WORDS_PER_SECOND)
     running.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     running.add_argument("--device", default="cuda")
     running.add_argument("--tests", nargs="*", default=["tests"])
-    running.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE",
-        type=lambda text: tuple(text.split("=", 1)),
-    )  # fmt: skip
+    running.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
     if options.command == "run":
         return run(options)

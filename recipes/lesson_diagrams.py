@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from diagrams import BLUE, FOLDER, GRAY, ORANGE, SENTENCES, TEAL, VIOLET, Drawing
 
-FIRST = FOLDER.parents[1] / "src/elmokit/web/page/static/packs/first.json"
+FIRST = FOLDER.parents[1] / "src/elmokit/web/page/static/packs/first.js"
 TEXTS = {
     "en": {
         "one_hot": "one-hot", "matrix": "matrix: 5 words, 3 dimensions", "row": "the word's row",
@@ -35,7 +35,7 @@ TEXTS = {
 
 
 def lookup(words: dict[str, str], name: str) -> None:
-    """Draw the product of a one-hot vector with a matrix, which is one of its rows."""
+    """Draw the product of a one-hot vector with a matrix, that of step 1: one of its rows."""
     sheet = Drawing(720, 210, f"{words['one_hot']} → {words['row']}")
     matrix = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))  # as in lesson 1
     sheet.text(110, 24, words["one_hot"], size=13)
@@ -99,7 +99,7 @@ def used_layers(words: dict[str, str], name: str) -> None:
 
 def senses(language: str, words: dict[str, str], name: str) -> None:
     """Draw the vectors of one word in three sentences, layer by layer."""
-    entry = json.loads(FIRST.read_text(encoding="utf-8"))[language]
+    entry = json.loads(FIRST.read_text(encoding="utf-8").partition("=")[2])[language]
     sheet = Drawing(430, 350, " / ".join(one["text"] for one in entry["sentences"]))
     colors = (TEAL, TEAL, ORANGE)
     for number, (one, color) in enumerate(zip(entry["sentences"], colors, strict=True)):

@@ -85,29 +85,29 @@ def run_cell(code: str, namespace: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-def lessons() -> Iterator[tuple[str, Path]]:
-    """Yield language and path of each lesson."""
+def lessons() -> Iterator[tuple[Path, Path]]:
+    """Yield the paths of each lesson and of its notebook."""
     for language, folder in LESSONS.items():
         for lesson in sorted(folder.glob("[0-9]*.md")):
-            yield language, lesson
+            yield lesson, NOTEBOOKS / language / f"{lesson.stem}.ipynb"
 
 
 def notebooks() -> Iterator[tuple[Path, str]]:
     """Yield the path and the text of each notebook."""
-    for language, lesson in lessons():
-        path = NOTEBOOKS / language / f"{lesson.stem}.ipynb"
+    for lesson, path in lessons():
         yield path, notebook(lesson, path.parent)
+
+
+def write(path: Path, text: str) -> None:
+    with atomic_file(path) as file:
+        file.write_text(text, encoding="utf-8")
+    print(path.relative_to(ROOT))
 
 
 if __name__ == "__main__":
     if "--outputs" in sys.argv[1:]:
-        for _, lesson in lessons():
-            page = with_outputs(lesson.read_text(encoding="utf-8"))
-            with atomic_file(lesson) as file:
-                file.write_text(page, encoding="utf-8")
-            print(lesson.relative_to(ROOT))
+        for lesson, _ in lessons():
+            write(lesson, with_outputs(lesson.read_text(encoding="utf-8")))
     for path, text in notebooks():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as file:
-            file.write_text(text, encoding="utf-8")
-        print(path.relative_to(ROOT))
+        write(path, text)

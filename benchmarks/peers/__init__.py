@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import venv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,8 +31,7 @@ ENVIRONMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
 def is_ready(name: str) -> bool:
     """Tell whether an environment was made, and for these requirements."""
     marker = ENVIRONMENTS_DIR / name / "requirements.json"
-    made_for = json.loads(marker.read_text(encoding="utf-8")) if marker.exists() else None
-    return made_for == [list(requirements) for requirements in ENVIRONMENTS[name]]
+    return marker.exists() and marker.read_text("utf-8") == json.dumps(ENVIRONMENTS[name])
 
 
 def make_environment(name: str) -> None:
@@ -46,62 +44,11 @@ def make_environment(name: str) -> None:
     for requirements in ENVIRONMENTS[name]:
         command = [target / "bin" / "python", "-m", "pip", "install", "--quiet", *requirements]
         subprocess.run(command, stdout=sys.stderr, check=True)
-    marker = target / "requirements.json"
-    marker.write_text(json.dumps(ENVIRONMENTS[name]), encoding="utf-8")
+    (target / "requirements.json").write_text(json.dumps(ENVIRONMENTS[name]), encoding="utf-8")
 
 
 class PeerError(Exception):
-    """A program could not do what it was asked."""
-
-
-class Worker:
-    """A running program.
-
-    Args:
-        command: Interpreter of its environment, script and arguments.
-        variables: Environment variables for it.
-    """
-
-    def __init__(self, command: list[str | Path], variables: Mapping[str, str]) -> None:
-        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        offline = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            encoding="utf-8",
-            env={**os.environ, **offline, **variables},
-        )
-
-    def ask(self, do: str, **request: Any) -> dict[str, Any]:
-        """Send a request and wait for its answer; raise `PeerError` if there is none."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            self._process.stdin.write(json.dumps({"do": do, **request}) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            self._process.wait()
-            self._log.seek(0)
-            raise PeerError(f"the program ended:\n{''.join(self._log.readlines()[-12:])}")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise PeerError(answer["error"])
-        return answer
-
-    def close(self) -> None:
-        """End the program."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-        self._log.close()
+    """A program could not do what it was asked; the reason is on stderr."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,24 +66,55 @@ class Program:
     knows_words: bool = False
     """Whether the words to come are worked on before the clock starts."""
     variables: dict[str, str] = field(default_factory=dict)
-    """Environment variables of its process."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether this is elmokit."""
         return self.script == "ours"
 
-    def start(self, work: str, options: argparse.Namespace) -> Worker:
-        """Start it, in the environment that was made for it."""
+
+class Worker:
+    """A running program, which answers each line of JSON with another."""
+
+    def __init__(self, program: Program, work: str, threads: int) -> None:
         python: str | Path = sys.executable
-        if self.environment is not None:
-            if not is_ready(self.environment):
+        if program.environment is not None:
+            if not is_ready(program.environment):
                 raise PeerError(
-                    f"no environment {self.environment!r}: run --make-environments once"
+                    f"no environment {program.environment!r}: "
+                    "run bench_embed.py --make-environments once"
                 )
-            python = ENVIRONMENTS_DIR / self.environment / "bin" / "python"
-        variables = {"OMP_NUM_THREADS": str(options.threads), **self.variables}
-        return Worker([python, HERE / f"{self.script}.py", work], variables)
+            python = ENVIRONMENTS_DIR / program.environment / "bin" / "python"
+        fixed = {
+            "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2",
+            "OMP_NUM_THREADS": str(threads),
+        }  # fmt: skip
+        self._process = subprocess.Popen(
+            [python, HERE / f"{program.script}.py", work],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+            env={**os.environ, **fixed, **program.variables},
+        )  # fmt: skip
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        """Send a request and wait for its answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps({"do": do, **request}) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        answer = json.loads(line or '{"error": "the program ended"}')
+        if "error" in answer:
+            raise PeerError(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        """End the program."""
+        self._process.communicate()
+
+
+Workers = dict[str, Worker]
 
 
 def start_all(
@@ -144,50 +122,44 @@ def start_all(
     work: str,
     options: argparse.Namespace,
     load: Callable[[Program, Worker], dict[str, Any]],
-) -> tuple[dict[str, Worker], dict[str, dict[str, str]], dict[str, str]]:
-    """Start and load the programs of ``--only``; return them, versions, and why others cannot."""
-    workers, versions, skipped = {}, {}, {}
+) -> tuple[Workers, dict[str, Any]]:
+    """Start and load the programs of ``--only``; say their versions, and why others cannot."""
+    workers: Workers = {}
+    versions, skipped = {}, {}
     for name, program in programs.items():
         if options.only and not any(part in name for part in options.only):
             continue
-        worker = None
         try:
-            worker = program.start(work, options)
-            versions[name] = load(program, worker)["versions"]
-            workers[name] = worker
+            workers[name] = Worker(program, work, options.threads)
+            versions[name] = load(program, workers[name])["versions"]
         except PeerError as error:
             skipped[name] = str(error)
-            if worker is not None:
-                worker.close()
-    return workers, versions, skipped
+            if name in workers:
+                workers.pop(name).close()
+    return workers, {"versions": versions, "skipped": skipped}
 
 
+OURS = {
+    f"elmokit {precision}": Program(script="ours", settings={"precision": precision})
+    for precision in ("fp32", "bf16", "int8")
+}
+ALLENNLP = {"script": "allennlp_elmo", "environment": "allennlp"}
+SIMPLE_ELMO = {"script": "tensorflow_elmo", "environment": "simple_elmo"}
 EMBEDDERS = {
-    **{
-        f"elmokit {precision}": Program(script="ours", settings={"precision": precision})
-        for precision in ("fp32", "bf16", "int8")
-    },
+    **OURS,
     "elmokit without kernels": Program(script="ours", variables={"ELMOKIT_NATIVE": "0"}),
-    "AllenNLP": Program(script="allennlp_elmo", environment="allennlp"),
+    "AllenNLP": Program(**ALLENNLP),
     "AllenNLP + vocab_to_cache": Program(
-        script="allennlp_elmo",
-        environment="allennlp",
-        settings={"vocab_to_cache": True},
-        knows_words=True,
+        **ALLENNLP, settings={"vocab_to_cache": True}, knows_words=True
     ),
     "plain nn.LSTM stack": Program(script="plain"),
-    "simple_elmo": Program(script="tensorflow_elmo", environment="simple_elmo"),
+    "simple_elmo": Program(**SIMPLE_ELMO),
 }
 """What `bench_embed.py` measures, in the order of its tables."""
 TRAINERS = {
-    **{
-        f"elmokit {precision}": Program(script="ours", settings={"precision": precision})
-        for precision in ("fp32", "bf16")
-    },
+    **{name: program for name, program in OURS.items() if "int8" not in name},
     "plain nn.LSTM stack": Program(script="plain", settings={"distinct_words": False}),
     "plain, distinct words": Program(script="plain", settings={"distinct_words": True}),
-    "bilm-tf (in simple_elmo)": Program(
-        script="tensorflow_elmo", environment="simple_elmo", equal=False
-    ),
+    "bilm-tf (in simple_elmo)": Program(**SIMPLE_ELMO, equal=False),
 }
 """What `bench_train.py` measures; bilm-tf draws its own weights and candidates."""

@@ -73,7 +73,6 @@ class AllenNLP(EmbeddingProgram):
     packages = ("allennlp", "torch", "numpy")
 
     def load(self, *, folder: str, threads: int, max_batch: int, settings: dict[str, Any]) -> None:
-        """Load the weights."""
         torch.set_num_threads(threads)
         self.files = str(Path(folder, "options.json")), str(Path(folder, "weights.hdf5"))
         self.vocab_to_cache = settings.get("vocab_to_cache", False)
@@ -81,19 +80,16 @@ class AllenNLP(EmbeddingProgram):
 
     @torch.inference_mode()
     def prepare(self, words: Sequence[str]) -> None:
-        """Make ready for words that are known before."""
         if self.vocab_to_cache:
             vocab = ["@@PADDING@@", "@@UNKNOWN@@", *words]
             self.word_ids = {word: index for index, word in enumerate(vocab)}
             self.model.create_cached_cnn_embeddings(vocab)
 
     def begin_run(self, first_batch: list[list[str]]) -> None:
-        """Forget earlier runs."""
         self.model._elmo_lstm.reset_states()  # else sentences go on from those of the last call
 
     @torch.inference_mode()
     def embed(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        """Embed one batch."""
         if self.vocab_to_cache:
             rows = [torch.tensor([self.word_ids[word] for word in words]) for words in sentences]
             ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)

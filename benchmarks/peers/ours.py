@@ -31,14 +31,12 @@ class Elmokit(EmbeddingProgram):
     embedder: Embedder | None
 
     def load(self, *, folder: str, threads: int, max_batch: int, settings: dict[str, Any]) -> None:
-        """Load the weights."""
         self.arguments = {"num_threads": threads, **settings}
         self.model = Path(folder, "model")
         self.caches = False
         self.embedder = Embedder.load(self.model, word_cache=False, **self.arguments)
 
     def begin_run(self, first_batch: list[list[str]]) -> None:
-        """Forget earlier runs."""
         if not self.keep_words and not self.caches:
             return
         self.embedder = None  # before the next one takes its memory
@@ -47,7 +45,6 @@ class Elmokit(EmbeddingProgram):
         self.embedder.embed([["a"] * len(words) for words in first_batch[:WARM_UP]])
 
     def embed(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        """Embed one batch."""
         assert self.embedder is not None
         return self.embedder.embed(sentences)
 
@@ -74,20 +71,13 @@ def train() -> None:
             raise SystemExit
         remaining, started = following["steps"], time.perf_counter()
 
-    config = pretrain_config(
-        request["preset"],
-        overrides=[
-            *request["overrides"],
-            f"train.precision={request['precision']}",
-            f"train.checkpoint_steps={ENDLESS}",
-        ],
-    )
+    settings = {"precision": request["precision"], "checkpoint_steps": ENDLESS}
+    overrides = [f"train.{name}={value}" for name, value in settings.items()]
+    config = pretrain_config(request["preset"], overrides=[*request["overrides"], *overrides])
     options = RunOptions(
-        limits=Limits(tokens=ENDLESS),
-        vocab=WordVocab.read(folder / "vocab.txt"),
-        device="cpu",
+        limits=Limits(tokens=ENDLESS), vocab=WordVocab.read(folder / "vocab.txt"), device="cpu",
         on_event=on_event,
-    )
+    )  # fmt: skip
     with tempfile.TemporaryDirectory() as run_dir:
         try:
             pretrain(config, [folder / "shards"], Path(run_dir, "run"), options)

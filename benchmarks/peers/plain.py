@@ -96,16 +96,11 @@ class PlainStack(nn.Module):
 
     def zero_states(self, num_rows: int) -> list[list[LayerState]]:
         """Return the states before any text, for both directions."""
-        return [
-            [
-                (
-                    torch.zeros(1, num_rows, lstm.proj_size),
-                    torch.zeros(1, num_rows, lstm.hidden_size),
-                )
-                for lstm in stack  # pyright: ignore
-            ]
-            for stack in self.directions
-        ]
+
+        def zeros(lstm: Any) -> LayerState:
+            return tuple(torch.zeros(1, num_rows, n) for n in (lstm.proj_size, lstm.hidden_size))
+
+        return [[zeros(lstm) for lstm in stack] for stack in self.directions]  # pyright: ignore
 
 
 def _lstm(layer: Any) -> nn.LSTM:
@@ -137,7 +132,6 @@ class Plain(EmbeddingProgram):
     packages = ("torch", "numpy")
 
     def load(self, *, folder: str, threads: int, max_batch: int, settings: dict[str, Any]) -> None:
-        """Load the weights."""
         torch.set_num_threads(threads)
         model = read_bilm_tf(Path(folder, "options.json"), Path(folder, "weights.hdf5"))
         self.encode = model.char_vocab.encode
@@ -145,7 +139,6 @@ class Plain(EmbeddingProgram):
 
     @torch.inference_mode()
     def embed(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        """Embed one batch."""
         layers = self.stack.embed(torch.from_numpy(self.encode(sentences))).numpy()
         return [layers[:, row, 1 : len(words) + 1] for row, words in enumerate(sentences)]
 
@@ -154,28 +147,21 @@ class PlainTraining:
     """Windows, model and optimizer; the windows are made before the clock starts."""
 
     def load(
-        self,
-        folder: str,
-        preset: str,
-        overrides: list[str],
-        threads: int,
-        distinct_words: bool,
+        self, folder: str, preset: str, overrides: list[str], threads: int, distinct_words: bool
     ) -> dict[str, Any]:
-        """Load the weights."""
         torch.set_num_threads(threads)
-        self.config = pretrain_config(preset, overrides=overrides)
-        self.distinct_words = distinct_words
+        self.config, self.distinct_words = (
+            pretrain_config(preset, overrides=overrides),
+            distinct_words,
+        )
+        train = self.config.train
         vocab = WordVocab.read(Path(folder, "vocab.txt"))
         text = PreparedText(ShardSet.open(Path(folder, "shards")), vocab, None)
         model = new_model(self.config, text)
         stream = WindowStream(
-            text.shards,
-            vocab,
-            model.char_vocab,
-            batch_size=self.config.train.batch_size,
-            num_steps=self.config.train.unroll_steps,
-            seed=self.config.train.seed,
-        )
+            text.shards, vocab, model.char_vocab,
+            batch_size=train.batch_size, num_steps=train.unroll_steps, seed=train.seed,
+        )  # fmt: skip
         self.windows = [batch for batch, _ in islice(stream, NUM_WINDOWS)]
         self.stack = PlainStack(model).train()
         softmax: Any = model.softmax
@@ -183,20 +169,18 @@ class PlainTraining:
         self.sampler = LogUniformSampler(len(vocab))
         self.all_parameters = nn.ModuleList([self.stack, self.softmax])
         self.optimizer = self.config.optimizer.build(self.all_parameters)
-        self.states = self.stack.zero_states(self.config.train.batch_size)
+        self.states = self.stack.zero_states(train.batch_size)
         self.step = 0
         return {"loss": self.update(), "versions": versions(["torch"])}
 
     def run(self, steps: int) -> dict[str, Any]:
-        """Make some updates and return their seconds."""
         started = time.perf_counter()
         for _ in range(steps):
             self.update()
         return {"seconds": time.perf_counter() - started}
 
     def update(self) -> float:
-        """Make one update and return its loss."""
-        window = self.windows[self.step % NUM_WINDOWS]
+        window, optimizer = self.windows[self.step % NUM_WINDOWS], self.config.optimizer
         inputs = (window.forward_inputs, window.backward_inputs)
         targets = (window.forward_targets, window.backward_targets)
         self.optimizer.zero_grad(set_to_none=True)
@@ -205,19 +189,16 @@ class PlainTraining:
             top, self.states[direction] = self.stack.window(
                 direction, tokens, self.states[direction], self.config.model.dropout
             )
-            losses.append(
-                self.nll(
-                    top.flatten(0, 1), torch.from_numpy(targets[direction]).flatten(), direction
-                )
-            )
+            word_ids = torch.from_numpy(targets[direction]).flatten()
+            losses.append(self.nll(top.flatten(0, 1), word_ids, direction))
         loss = (losses[0] + losses[1]) / 2
-        (loss * self.config.optimizer.loss_scale).backward()
+        (loss * optimizer.loss_scale).backward()
         nn.utils.clip_grad_norm_(
-            self.all_parameters.parameters(), self.config.optimizer.clip_norm or float("inf")
+            self.all_parameters.parameters(), optimizer.clip_norm or float("inf")
         )
         self.optimizer.step()
         self.step += 1
-        return float(loss)
+        return loss.item()
 
     def tokens(self, window: WindowBatch, inputs: tuple[Any, Any]) -> list[Tensor]:
         """Return the token vectors (B, T, D) that each direction reads."""

@@ -6,7 +6,6 @@ or ``{"error": ...}``. Whatever else a library prints goes to stderr.
 """
 
 import gc
-import importlib.metadata
 import json
 import os
 import resource
@@ -14,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -46,12 +46,7 @@ def open_channel() -> tuple[Iterator[dict[str, Any]], Callable[[dict[str, Any]],
     """Return the requests, and what sends an answer."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-
-    def answer(content: dict[str, Any]) -> None:
-        answers.write(json.dumps(content) + "\n")
-        answers.flush()
-
-    return map(json.loads, sys.stdin), answer
+    return map(json.loads, sys.stdin), lambda it: print(json.dumps(it), file=answers, flush=True)
 
 
 def serve(handlers: dict[str, Callable[..., dict[str, Any]]]) -> None:
@@ -67,15 +62,14 @@ def serve(handlers: dict[str, Callable[..., dict[str, Any]]]) -> None:
 
 
 def serve_embedding(program: EmbeddingProgram) -> None:
-    """Answer the requests of `bench_embed.py` and its neighbors."""
+    """Answer the requests of `bench_embed.py`."""
     calls: list[list[list[str]]] = []
 
     def load(**settings: Any) -> dict[str, Any]:
-        started = time.perf_counter()
         program.load(**settings)
-        return {"seconds": time.perf_counter() - started, "versions": versions(program.packages)}
+        return {"versions": versions(program.packages)}
 
-    def prepare(batches: list[list[list[str]]], keep_words: bool = False) -> dict[str, Any]:
+    def prepare(batches: list[list[list[str]]], keep_words: bool) -> dict[str, Any]:
         calls[:] = batches
         program.keep_words = keep_words
         program.prepare(sorted({word for batch in batches for words in batch for word in words}))
@@ -95,15 +89,13 @@ def serve_embedding(program: EmbeddingProgram) -> None:
         np.savez(path, *[np.asarray(array, dtype=np.float32) for array in arrays])
         return {}
 
+    def peak() -> dict[str, Any]:
+        unit = 1 if sys.platform == "darwin" else 1024
+        return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+
     serve({"load": load, "prepare": prepare, "run": run, "vectors": vectors, "peak": peak})
-
-
-def peak() -> dict[str, Any]:
-    """Return the largest resident set of this process."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
 
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
     """Return the versions of installed distributions."""
-    return {name: importlib.metadata.version(name) for name in packages}
+    return {name: version(name) for name in packages}

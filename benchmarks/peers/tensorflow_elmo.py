@@ -24,11 +24,8 @@ v1 = tf.compat.v1
 
 def new_session(threads: int) -> Any:
     """Return a session that uses so many threads."""
-    return v1.Session(
-        config=v1.ConfigProto(
-            intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
-        )
-    )
+    names = ("intra_op_parallelism_threads", "inter_op_parallelism_threads")
+    return v1.Session(config=v1.ConfigProto(**dict.fromkeys(names, threads)))
 
 
 class SimpleElmo(EmbeddingProgram):
@@ -37,7 +34,6 @@ class SimpleElmo(EmbeddingProgram):
     packages = ("simple_elmo", "tensorflow-cpu", "numpy")
 
     def load(self, *, folder: str, threads: int, max_batch: int, settings: dict[str, Any]) -> None:
-        """Load the weights."""
         self.model = ElmoModel()
         logging.getLogger().setLevel(logging.WARNING)
         self.model.load(folder, max_batch_size=max_batch)
@@ -55,11 +51,9 @@ class SimpleElmo(EmbeddingProgram):
         self.forget = v1.variables_initializer(states)
 
     def begin_run(self, first_batch: list[list[str]]) -> None:
-        """Forget earlier runs."""
         self.session.run(self.forget)  # else sentences go on from those of the last call
 
     def embed(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        """Embed one batch."""
         vectors = self.model.get_elmo_vectors(
             sentences, warmup=False, layers="all", session=self.session
         )
@@ -70,7 +64,6 @@ class BilmTf:
     """Graph, session and windows of raw character ids."""
 
     def load(self, folder: str, threads: int) -> dict[str, Any]:
-        """Load the weights."""
         v1.disable_eager_execution()
         options = json.loads(Path(folder, "bilm_tf_options.json").read_text(encoding="utf-8"))
         with np.load(Path(folder, "windows.npz")) as arrays:
@@ -99,7 +92,6 @@ class BilmTf:
         return {"versions": versions(["simple_elmo", "tensorflow-cpu"])}
 
     def run(self, steps: int) -> dict[str, Any]:
-        """Make some updates and return their seconds."""
         started = time.perf_counter()
         for _ in range(steps):
             _, _, *self.states = self.session.run(

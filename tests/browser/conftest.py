@@ -38,8 +38,27 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def new_page(browser):
+    """Return a function that opens an empty page; options are those of a browser context.
+
+    Pages of equal options share a context, so that files of a site are fetched once; the page
+    stores nothing in it.
+    """
+    contexts = {}
+
+    def new_page(**options):
+        key = repr(sorted(options.items()))
+        if key not in contexts:
+            contexts[key] = browser.new_context(**options)
+            contexts[key].set_default_timeout(60_000)  # of a slow machine
+        return contexts[key].new_page()
+
+    return new_page
+
+
 @contextmanager
-def watched_pages(browser):
+def watched_pages(new_page):
     """Yield a function that opens a page on a URL; options are those of a browser context.
 
     A `script`, a path, runs before those of the page.
@@ -47,14 +66,12 @@ def watched_pages(browser):
     At the end it fails if a page logged an error or a warning, threw an exception, or asked for
     anything outside its own origin.
     """
-    faults, contexts = [], []
+    faults, pages = [], []
 
     def open_page(url, *, script=None, **options):
         origin = urlsplit(url).netloc
-        context = browser.new_context(**options)
-        contexts.append(context)
-        context.set_default_timeout(60_000)  # of a slow machine
-        page = context.new_page()
+        page = new_page(**options)
+        pages.append(page)
 
         def check_request(request):
             parts = urlsplit(request.url)
@@ -65,8 +82,8 @@ def watched_pages(browser):
             if message.type in ("error", "warning"):
                 faults.append(f"console: {message.text} ({message.location})")
 
-        context.on("request", check_request)
-        context.on("console", check_message)
+        page.on("request", check_request)
+        page.on("console", check_message)
         page.on("pageerror", lambda error: faults.append(f"exception: {error}"))
         if script is not None:
             page.add_init_script(path=script)
@@ -74,22 +91,22 @@ def watched_pages(browser):
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert faults == []
 
 
 @pytest.fixture
-def browser_page(browser):
+def browser_page(new_page):
     """Pages of one test, see `watched_pages`."""
-    with watched_pages(browser) as open_page:
+    with watched_pages(new_page) as open_page:
         yield open_page
 
 
 @pytest.fixture(scope="module")
-def shared_browser_page(browser):
+def shared_browser_page(new_page):
     """Pages that the tests of a file share: loading a model takes longer than most tests."""
-    with watched_pages(browser) as open_page:
+    with watched_pages(new_page) as open_page:
         yield open_page
 
 
@@ -127,6 +144,12 @@ def serve_folder():
 
 
 class _QuietHandler(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # one connection for the dozens of files of a page
+
+    def end_headers(self):
+        self.send_header("Cache-Control", "max-age=3600")  # no folder changes while it is served
+        super().end_headers()
+
     def log_message(self, format, *args):
         pass
 

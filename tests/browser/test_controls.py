@@ -63,10 +63,24 @@ def task_run(task, folder, model):
     return TaskRun.load(folder / task)
 
 
-@pytest.mark.parametrize(("site", "language"), [("toy_site", "ko"), ("served", "en")])
-def test_every_control_changes_what_it_is_for(site, language, request, browser_page, show):
-    url = request.getfixturevalue(site)
-    page = browser_page(url, script=USED_CONTROLS, locale=language, reduced_motion="reduce")
+OF_A_SERVER = ("near", "training", "tasks")
+"""Panels with other controls where a server answers."""
+
+
+def test_every_control_of_a_server_changes_what_it_is_for(served, browser_page, show):
+    page = browser_page(served, script=USED_CONTROLS, locale="en", reduced_motion="reduce")
+    for panel, content in PANELS.items():
+        show(page, panel, content)
+    use_sentence(page, "en")
+    for panel in OF_A_SERVER:
+        USES[panel](page, page.locator(f"#{panel}"), "en")
+        assert [name for name in unused(page) if name.startswith(f"{panel}:")] == []
+    assert page.locator(".failure").count() == 0
+
+
+def test_every_control_changes_what_it_is_for(toy_site, browser_page, show):
+    language = "ko"
+    page = browser_page(toy_site, script=USED_CONTROLS, locale=language, reduced_motion="reduce")
     use_models(page, language)
     for panel, content in PANELS.items():
         show(page, panel, content)

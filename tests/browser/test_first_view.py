@@ -43,9 +43,9 @@ def at_layer(page, key):
 
 @pytest.mark.parametrize(("language", "size"), [("en", PHONE), ("ko", DESK)], ids=["en", "ko"])
 def test_the_view_moves_before_any_model_is_there_and_needs_no_scrolling(
-    browser, toy_site, language, size
+    new_page, toy_site, language, size
 ):
-    page = browser.new_context(locale=language, viewport=size).new_page()
+    page = new_page(locale=language, viewport=size)
     page.add_init_script(NO_MODEL)
     page.goto(toy_site)
     expect(page.locator("#first svg.plane g.point")).to_have_count(3)
@@ -58,7 +58,7 @@ def test_the_view_moves_before_any_model_is_there_and_needs_no_scrolling(
         expect(page.locator(f"#first {part}")).to_be_in_viewport(ratio=1)
     assert page.evaluate("scrollY") == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    page.context.close()
+    page.close()
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
@@ -21,86 +22,11 @@ from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 
-from ..builders.squad_data import paragraph
 from ..builders.task_models import saved_toy_model
 
-CONLLU = """\
-# text = the bank of the river
-1\tthe\t_\tDET\t_\t_\t_\t_\t_\t_
-2\tbank\t_\tNOUN\t_\t_\t_\t_\t_\t_
-3\tof\t_\tADP\t_\t_\t_\t_\t_\t_
-4\tthe\t_\tDET\t_\t_\t_\t_\t_\t_
-5\triver\t_\tNOUN\t_\t_\t_\t_\t_\t_
-
-1\tI\t_\tPRON\t_\t_\t_\t_\t_\t_
-2\tsat\t_\tVERB\t_\t_\t_\t_\t_\t_
-3\tby\t_\tADP\t_\t_\t_\t_\t_\t_
-
-1\t배\t_\tNOUN\t_\t_\t_\t_\t_\t_
-2\t를\t_\tPART\t_\t_\t_\t_\t_\t_
-3\t타고\t_\tVERB\t_\t_\t_\t_\t_\t_
-
-1\t갔다\t_\tVERB\t_\t_\t_\t_\t_\t_
-2\t.\t_\tPUNCT\t_\t_\t_\t_\t_\t_
-
-"""
-COLUMNS = """\
-Minji B-PER
-Kim I-PER
-sat O
-
-by O
-Bank B-LOC
-
-배 O
-서울 B-LOC
-강 I-LOC
-공원 I-LOC
-
-민지 B-PER
-갔다 O
-
-"""
-TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
-ROLES = "".join(
-    json.dumps({"tokens": words, "predicates": [{"index": index, "pos": "VB", "tags": tags}]})
-    + "\n"
-    for words, index, tags in (
-        (["I", "sat"], 1, ["B-A0", "B-V"]),
-        (["by", "the", "river", "sat", "I"], 3, ["B-LOC", "I-LOC", "I-LOC", "B-V", "B-A0"]),
-        (["배", "를", "타고"], 2, ["B-A1", "I-A1", "B-V"]),
-        (["갔다", "."], 0, ["B-V", "O"]),
-    )
-)
-PAIRS = """\
-premise\thypothesis\tlabel
-I sat\tI\tentailment
-by the river\tI sat\tneutral
-배 를 타고\t배\tentailment
-갔다 .\tsat\tcontradiction
-"""
-DOCUMENTS = "".join(
-    f"#begin document ({name}); part 0\n"
-    + "\n".join(
-        "".join(
-            f"{name}\t0\t{number}\t{word.split('|')[0]}\t{word.partition('|')[2] or '-'}\n"
-            for number, word in enumerate(sentence.split())
-        )
-        for sentence in sentences
-    )
-    + "\n#end document\n"
-    for name, *sentences in (
-        ("a", "Minji|(1) sat", "she|(1) slept", "she|(1) left", "it rained"),
-        ("b", "배|(0) 를", "갔다 그리고", "배|(0) 를", "탔다 그리고"),
-        ("c", "she|(3) sat", "the river", "she|(3) slept", "by night"),
-        ("d", "갔다 ."),
-    )
-)
-QUESTIONS = json.dumps({"version": "1.1", "data": [{"title": "Minji", "paragraphs": [
-    paragraph("Minji sat by the river .", ("Who sat by the river ?", "Minji"),
-              ("Where ?", "by the river")),
-    paragraph("배 를 타고 갔다 .", ("무엇 을 타고 ?", "배"), ("어떻게 갔다 ?", "타고")),
-]}]})  # fmt: skip
+DATA = Path(__file__).parents[2] / "benchmarks/golden_data"
+FILES = {path.stem: path for path in DATA.iterdir()}
+"""Four examples of each task."""
 TEXTS = {
     "qa": [
         "Who sat by the river ?\tMinji sat by the river .",
@@ -110,12 +36,6 @@ TEXTS = {
     "srl": ["I *sat*", "배 를 *타고*", "the river *sat* by the bank"],
     "nli": ["I sat\tI", "배 를 타고\t배", "by\tthe bank of the river"],
 }
-FILES = {
-    "srl": ("jsonl", ROLES), "nli": ("tsv", PAIRS),
-    "pos": ("conllu", CONLLU), "ner": ("txt", COLUMNS), "sentiment": ("tsv", TABLE),
-    "coref": ("conll", DOCUMENTS), "qa": ("json", QUESTIONS),
-}  # fmt: skip
-"""Four examples of each task."""
 EPOCHS = {"ner": 50, "qa": 55, "nli": 80}
 """Where 30 are too few; tasks that drop half of what they read, at every place, learn slowly."""
 
@@ -127,11 +47,10 @@ def model_dir(tmp_path_factory):
 
 @pytest.fixture
 def data(tmp_path, task):
-    suffix, text = FILES[task]
     folder = tmp_path / "data"
     folder.mkdir()
     for split in ("train", "dev"):
-        (folder / f"{split}.{suffix}").write_text(text, encoding="utf-8")
+        (folder / f"{split}{FILES[task].suffix}").write_bytes(FILES[task].read_bytes())
     return folder
 
 

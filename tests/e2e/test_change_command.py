@@ -45,16 +45,6 @@ def test_change_writes_table_and_plot(corpora, tmp_path):
     assert 1 / 1000 < report["words"][0]["q"]["apd"] <= 0.01
 
 
-def test_change_refuses_what_it_cannot_compare(corpora, tmp_path):
-    for options, named in (
-        ((corpora[0], corpora[0]), "share a file"),
-        ((*corpora, "--word", "zeppelin"), "zeppelin"),
-        ((corpora[0], tmp_path / "none.txt"), "none.txt"),
-        ((*corpora, "--plot", tmp_path / "words.csv"), "words.csv"),
-    ):
-        assert named in elmokit("change", *options, expect=2).stderr
-
-
 def test_distil_writes_vectors_that_other_commands_read(corpora, tmp_path):
     table = tmp_path / "table.vec"
     done = elmokit("distil", "en", corpora[0], "-o", table, "--min-count", 2, "--json")

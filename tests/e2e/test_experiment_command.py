@@ -79,27 +79,3 @@ run_experiment.write_score = once
     )
     assert len(values) == 4
     assert values == whole
-
-
-def test_a_signal_stops_a_training_with_a_checkpoint(folder, tmp_path):
-    output = tmp_path / "stopped"
-    arguments = ("figure2", "--tasks", "ner", *OPTIONS, output)
-    before = """
-import os, signal
-from elmokit.tasks.runs.training import TaskTraining
-save = TaskTraining.save
-def once(self, pieces):
-    save(self, pieces)
-    TaskTraining.save = save
-    os.kill(os.getpid(), signal.SIGTERM)
-TaskTraining.save = once
-"""
-    process = start_elmokit(
-        *experiment(folder, *arguments), before=before, stderr=subprocess.PIPE
-    )  # fmt: skip
-    _, stderr = process.communicate(timeout=120)
-    assert process.returncode == 128 + 15
-    assert "stopped by SIGTERM" in stderr
-    assert "--resume" in stderr
-    done = elmokit(*experiment(folder, *arguments, "--resume"), "--json")
-    assert json.loads(done.stdout)["missing"] == []

@@ -92,30 +92,3 @@ def test_a_test_set_is_scored_at_the_end(folder, tmp_path):
     assert answer["test"]["value"] == json.loads(scored)["value"]
     again = elmokit(*given, tmp_path / "test.tsv", "--resume").stdout
     assert f"test accuracy {answer['test']['value']:.2f} on" in again
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("text\tlabel\nI sat\tthree\nby\tfour\n", "none of the labels"),
-        ("Minji\tB-PER\nsat\tO\n\n", "test.tsv"),
-    ],
-)
-def test_a_test_set_of_another_task_is_told_before_anything_is_computed(
-    folder, tmp_path, text, message
-):
-    (tmp_path / "test.tsv").write_text(text, encoding="utf-8")
-    failed = elmokit(
-        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
-        "-o", tmp_path / "run", "--layer-cache", tmp_path / "layers",
-        "--test", tmp_path / "test.tsv", expect=2,
-    )  # fmt: skip
-    assert message in failed.stderr
-    assert not (tmp_path / "run").exists()
-    assert not (tmp_path / "layers").exists()
-    failed = elmokit(
-        "evaluate", folder / "trained", tmp_path / "test.tsv",
-        "--layer-cache", tmp_path / "layers", expect=2,
-    )  # fmt: skip
-    assert message in failed.stderr
-    assert not (tmp_path / "layers").exists()

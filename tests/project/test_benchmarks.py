@@ -1,30 +1,19 @@
-"""What benchmarks compute themselves: ratios, n-gram models, overlap of data and corpus."""
+"""The n-gram model that pre-training is compared with."""
 
 import importlib
 import math
-import sys
 from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
 
 BEGIN, END, NUM_IDS = 1, 2, 9
-LONG = "The quick brown fox jumps over the lazy dog, and the dog does not mind it at all today."
-"""87 characters: a probe of 60, and a rest."""
-KNOWN, PARTLY, NEW = "Known text, whole.", f"{LONG[:70]} but otherwise", "Nobody has seen this."
 
 
-@pytest.fixture(scope="module")
-def benchmark(pytestconfig):
-    """Import modules of `benchmarks/` as its programs do."""
-    folder = str(pytestconfig.rootpath / "benchmarks")
-    before = set(sys.modules)
-    sys.path.insert(0, folder)
-    yield importlib.import_module
-    sys.path.remove(folder)
-    for name in set(sys.modules) - before:
-        if (getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
-            del sys.modules[name]
+@pytest.fixture
+def ngrams(pytestconfig, monkeypatch):
+    monkeypatch.syspath_prepend(str(pytestconfig.rootpath / "benchmarks"))
+    return importlib.import_module("bench_ngram")
 
 
 def stream_of(ngrams, sentences):
@@ -65,8 +54,8 @@ def probability_by_hand(sentences, order, history, word):
 
 
 @pytest.mark.parametrize("order", [1, 2, 5])
-def test_probabilities_of_n_grams_are_those_counted_by_hand(benchmark, order):
-    ngrams, generator = benchmark("bench_ngram"), np.random.default_rng(5)
+def test_probabilities_of_n_grams_are_those_counted_by_hand(ngrams, order):
+    generator = np.random.default_rng(5)
     weights = np.array([8, 5, 3, 2, 1, 1]) / 20
     lengths = generator.integers(1, 8, 60)
     sentences = [generator.choice(np.arange(3, NUM_IDS), size, p=weights) for size in lengths]

@@ -15,31 +15,31 @@ OURS = ("elmokit fp32", "elmokit bf16", "elmokit int8")
 
 
 @pytest.fixture
-def publish(monkeypatch):
+def published(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "recipes")
-    return importlib.import_module("publish")
+    return importlib.import_module("published")
 
 
-def test_tables_of_scores_have_the_published_numbers(publish):
-    for document in publish.DOCUMENTS:
+def test_tables_of_scores_have_the_published_numbers(published):
+    for document in published.DOCUMENTS:
         text = read(document)
         assert "begin -->" in text
-        assert publish.with_tables(document) == text, document
+        assert published.with_tables(document) == text, document
 
 
-def test_every_page_has_its_numbers_and_a_model_of_the_package_or_says_which(publish):
-    models = {name: load_model(PACKAGED_MODELS / name) for name in publish.SOURCES}
+def test_every_page_has_its_numbers_and_a_model_of_the_package_or_says_which(published):
+    models = {name: load_model(PACKAGED_MODELS / name) for name in published.SOURCES}
     hashes = [model.model_hash() for model in models.values()]
     overview = read("docs/results/experiments.md")
     pages = sorted((DOCS / "results/experiments").glob("*.md"))
     assert len(pages) >= 6
     for page in pages:
         results = json.loads(page.with_suffix(".json").read_text("utf-8"))
-        is_shipped = any(publish.is_made_with(results, one) for one in hashes)
+        is_shipped = any(published.is_made_with(results, one) for one in hashes)
         assert is_shipped or f"`{results['made']['biLM'].split()[-1]}`" in overview
         assert f"- command: {results['made']['command']}" in page.read_text("utf-8")
     for name, model in models.items():
-        scores = publish.card_scores(publish.read_published(publish.SOURCES[name]))["scores"]
+        scores = published.card_scores(published.read_published(published.SOURCES[name]))["scores"]
         card = (PACKAGED_MODELS / name / "README.md").read_text("utf-8")
         assert list(model.training_metadata["scores"]) == list(scores)
         assert all(text.split(",")[0] in card for text in scores.values())

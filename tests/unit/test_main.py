@@ -30,10 +30,3 @@ def test_ctrl_c_ends_the_imports_without_a_traceback():
         f"import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{INTERRUPTED}"
     )
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="it has no SIGINT to send")
-def test_an_ignored_ctrl_c_stays_ignored():
-    done = run(f"import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{INTERRUPTED}")
-    assert done.returncode == 0
-    assert done.stdout.startswith("elmokit ")

@@ -17,7 +17,6 @@ from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS, Cha
 from elmokit.text.lexicon import LexiconConfig
 
 MAX_WORDS = 2**31 - 2
-"""The largest vocabulary: word ids are int32 in places."""
 MAX_DROPOUT = 0.999999
 PADDING_ID = CHAR_PADDING + 1
 """The padding character in id tensors; its embedding is trained. Id 0 is a padded token."""

@@ -38,11 +38,8 @@ class ScalarMix(nn.Module):
         values = torch.zeros(num_layers)
         if initial_weights is not None:
             values = torch.tensor(list(initial_weights), dtype=torch.float32)
-        if values.shape != (num_layers,):
-            raise ValueError(
-                f"`initial_weights` must hold {num_layers} values, one per layer, got "
-                f"{values.numel()}."
-            )
+        if len(values) != num_layers:
+            raise ValueError(f"`initial_weights` must hold {num_layers} values, got {len(values)}.")
         if isinstance(layer_norm, bool):
             layer_norm = "token" if layer_norm else "none"
         self.layer_norm: LayerNorm = check_choice(layer_norm, LayerNorm, name="layer_norm")

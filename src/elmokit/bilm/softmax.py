@@ -15,7 +15,6 @@ from elmokit.bilm.config import SoftmaxConfig, cutoffs_of, has_sample, shrinkage
 from elmokit.shapes import Float, Int
 
 MAX_LOGITS = 1 << 20
-"""Logits that the exact loss holds at once."""
 MIN_ROWS = 32
 
 Rows = Float[Tensor, "X D"]

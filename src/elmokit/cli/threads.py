@@ -24,7 +24,7 @@ def choose_threads(threads: int | None) -> int | None:
     """Set the number of CPU threads, and return ``threads``.
 
     The default is the number of cores, or fewer where a cgroup allows fewer, unless
-    ``OMP_NUM_THREADS`` is set.
+    ``OMP_NUM_THREADS`` is set. Commands that train call it again once PyTorch is imported.
     """
     from elmokit.kernels.threads import get_num_threads, set_num_threads
 

@@ -45,7 +45,6 @@ MAX_COUNTED = 100_000
 MAX_SPELLED = 300_000
 """Words outside the vocabulary from which their spelling is learned."""
 MAX_SAMPLE = 5000
-"""Frequent words that show the script of a text."""
 MAX_REPEATED_SHARE = 0.05
 """Of a corpus or validation text, by words. Wikipedia, novels and reviews, English and Korean, have
 0.1 to 1 % within the corpus, and share 0.03 to 1.4 % with the validation text."""
@@ -108,17 +107,18 @@ def find_text(
             f"{shard_dir} holds finished shards: give it alone, or the text that it was made of."
         )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
-    if shards is not None:
-        _check_holds_nothing_else(shards)
+    known = {MANIFEST_NAME, *(entry.file for entry in shards.entries)} if shards else set()
+    for path in sorted(shards.shard_dir.iterdir()) if shards else ():
+        if path.name not in known and not path.name.startswith("."):
+            raise InputError(f"{path} is among finished shards, and would not be read: move it.")
     exclude = [] if run_dir is None else [run_dir]
 
     def described(paths: Sequence[Path]) -> list[dict[str, Any]]:
-        files = find_files(list(paths), missing_ok=may_be_gone, exclude=exclude)
-        return describe_files(files)
+        return describe_files(find_files(list(paths), missing_ok=may_be_gone, exclude=exclude))
 
     return TextSources(
         shards=shards,
-        corpus=described(corpus) if shards is None else [],
+        corpus=[] if shards else described(corpus),
         valid=described(valid) if valid else [],
     )
 
@@ -173,7 +173,7 @@ def prepare_text(
     spelling = learn_spelling(shards, fixed_vocab)
     spelling.write(run_dir / SPELLING)
     _check_language(shards, fixed_vocab)
-    _warn_of_repeats(repeats, has_valid_text=bool(sources.valid))
+    _warn_of_repeats(repeats)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
 
 
@@ -220,13 +220,6 @@ def check_same_text(text: PreparedText, sources: TextSources, run_dir: Path) -> 
             )
 
 
-def _check_holds_nothing_else(shards: ShardSet) -> None:
-    known = {MANIFEST_NAME, *(entry.file for entry in shards.entries)}
-    for path in sorted(shards.shard_dir.iterdir()):
-        if path.name not in known and not path.name.startswith("."):
-            raise InputError(f"{path} is among finished shards, and would not be read: move it.")
-
-
 def _changed_file(
     recorded: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
 ) -> str | None:
@@ -241,10 +234,6 @@ def _changed_file(
 
 def is_finished(corpus: Sequence[Path]) -> bool:
     return len(corpus) == 1 and (corpus[0] / MANIFEST_NAME).exists()
-
-
-def vocab_origin(vocab: WordVocab | None) -> str:
-    return "counted" if vocab is None else f"sha256 {vocab.sha256}"
 
 
 def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
@@ -265,21 +254,18 @@ def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
         )
 
 
-def _warn_of_repeats(repeats: Repeats, *, has_valid_text: bool) -> None:
+def _warn_of_repeats(repeats: Repeats) -> None:
     repeated, shared = repeats.repeated_share(), repeats.shared_share()
     if shared > MAX_REPEATED_SHARE:
         log.warning(
             "%.0f %% of the validation text is also in the corpus (by words, in sentences that "
-            "occur in both), so its perplexity is measured on training text. %s", 100 * shared,
-            "Give other validation text, or leave these sentences out of the corpus."
-            if has_valid_text else "It was held out from a corpus that repeats itself.",
+            "occur in both), so its perplexity is measured on training text", 100 * shared
         )  # fmt: skip
     if repeated > MAX_REPEATED_SHARE:
         log.warning(
-            "%.0f %% of the corpus repeats itself (by words, in sentences that occurred before). "
-            "If they are copies, leave repeated lines out: awk '!seen[$0]++' IN > OUT",
-            100 * repeated,
-        )
+            "%.0f %% of the corpus repeats itself (by words, in sentences that occurred before): "
+            "awk '!seen[$0]++' IN > OUT leaves copies of lines out", 100 * repeated
+        )  # fmt: skip
 
 
 def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:

@@ -35,16 +35,14 @@ class Repeats:
         self._samples.append(_sample(hashed, self._num_sentences, MAX_SENTENCES))
 
     def shared_share(self) -> float:
-        return _share(self._valid_words[self._is_shared], self._valid_words)
+        whole = int(self._valid_words.sum())
+        return int(self._valid_words[self._is_shared].sum()) / whole if whole else 0.0
 
     def repeated_share(self) -> float:
         hashes, num_words = np.concatenate(self._samples, axis=1)
         _, first = np.unique(hashes, return_index=True)
-        return 1 - _share(num_words[first], num_words)
-
-
-def _share(part: np.ndarray, whole: np.ndarray) -> float:
-    return int(part.sum()) / int(whole.sum()) if len(whole) else 0.0
+        whole = int(num_words.sum())
+        return 1 - int(num_words[first].sum()) / whole if whole else 0.0
 
 
 def _sample(hashed: np.ndarray, num_sentences: int, max_sentences: int) -> np.ndarray:

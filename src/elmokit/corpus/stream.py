@@ -51,8 +51,7 @@ class WindowStream:
         restart_share: float = 0.0,
         state: Mapping[str, Any] | None = None,
     ) -> None:
-        if batch_size % world_size:
-            raise ValueError(f"`batch_size` {batch_size} is not divisible by {world_size} ranks.")
+        assert batch_size % world_size == 0
         if shards.num_targets < batch_size * num_steps:
             raise InputError(
                 f"the corpus is smaller than one window: {shards.num_targets} targets (words "
@@ -76,14 +75,6 @@ class WindowStream:
             self._check_state(state)
         self._state = state
 
-    @property
-    def targets_per_window(self) -> int:
-        return self.batch_size * self.num_steps
-
-    @property
-    def targets_per_epoch(self) -> int:
-        return self.shards.num_targets
-
     def __iter__(self) -> Iterator[tuple[WindowBatch, dict[str, Any]]]:
         """Yield (window, state after that window); all ranks have equal states."""
         vocabs = {"word_vocab": self.word_vocab, "char_vocab": self.char_vocab}
@@ -105,7 +96,7 @@ class WindowStream:
             if restarts is not None:
                 window = replace(window, restarts=restarts[self.rows])
             windows += 1
-            targets += self.targets_per_window
+            targets += self.batch_size * self.num_steps
             progress = {"windows": windows, "targets": targets, **packer.position()}
             yield window, {"version": _STATE_VERSION, "fingerprint": self.fingerprint, **progress}
         if windows == 0:
@@ -150,8 +141,6 @@ class WindowStream:
 def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
     """Return a state from which a stream continues with more rows, added at the end."""
     rows = state["rows"]
-    if batch_size < len(rows):
-        raise ValueError(f"a stream of {len(rows)} rows cannot continue with {batch_size}.")
     return {
         **state,
         "fingerprint": {**state["fingerprint"], "batch_size": batch_size},

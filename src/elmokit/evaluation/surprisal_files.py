@@ -1,8 +1,7 @@
 """Rows of surprisal as text with tabs, JSON lines or Parquet.
 
-The columns are the fields of `elmokit.evaluation.surprisal.WordSurprisal`, or those of `TypedWord`;
-those of the likeliest words are left out if none were asked for. Columns of the user's own table,
-which are text, may stand before them.
+The columns are the fields of `WordSurprisal` or `TypedWord`; columns of the user's own table, which
+are text, may stand before them.
 """
 
 import csv
@@ -36,10 +35,7 @@ TYPED_COLUMNS = [field.name for field in fields(TypedWord)]
 
 
 def write_tsv(rows: Rows, stream: TextIO | StringIO, columns: Sequence[str]) -> None:
-    """Write a header and a line a row, quoted as in CSV where need be.
-
-    Figures have six decimals; likeliest words are ``word=probability``, divided by spaces.
-    """
+    """Write a header and a line a row, quoted as in CSV where need be."""
     writer = csv.writer(stream, dialect="excel-tab", lineterminator="\n")
     writer.writerow(columns)
     for row in rows:

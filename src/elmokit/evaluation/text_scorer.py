@@ -1,13 +1,10 @@
 """`TextScorer`: every target of a text under the exact softmax, once in each direction.
 
-Every sentence is read from one fixed state, in each direction: the forward model reads
-``<S> w1 … wn`` and predicts ``w1 … wn </S>``, the backward model reads ``</S> wn … w1`` and
-predicts ``wn … w1 <S>``. Sentences with a common beginning (end, for the backward model) are read
-together to the point where they part. Outputs are scored chunk by chunk, so memory is bounded.
-
-With items, the forward model reads the sentences of an item one after another without going back to
-the start, ``<S> w1 … wn <S> v1 … vm``, as it reads rows in training; the backward model still reads
-every sentence by itself.
+The forward model reads ``<S> w1 … wn`` and predicts ``w1 … wn </S>``, the backward model reads
+``</S> wn … w1`` and predicts ``wn … w1 <S>``, both from one fixed state. With items, the forward
+model reads the sentences of an item one after another, ``<S> w1 … wn <S> v1 … vm``, as it reads
+rows in training. Sentences with a common beginning (end, backward) are read together to where they
+part.
 """
 
 import sys

@@ -1,9 +1,8 @@
 """Inputs of an experiment: a biLM, data sets and samples of them, test files.
 
 Samples are drawn by the units of a task (`Task.divide`). The draw depends only on the file, not on
-a run's seed, so every run of a task has the same examples. The part of a training set that is held
-out comes first in the draw: it is the same for every size of the sample, and a smaller sample is
-part of a larger one.
+a run's seed. The held-out part of a training set comes first in it: it is the same for every size
+of the sample, and a smaller sample is part of a larger one.
 """
 
 import random

@@ -1,8 +1,7 @@
 """The plan of an experiment: its runs, their ids, and the learning rates that were tuned.
 
-A run's id is a hash of everything that determines its result: settings, data, biLM, word vectors
-and versions. Tuning tries three rates per condition with seed 0; the best on the held-out part of
-the training set is used.
+A run's id is a hash of everything that determines its result. Tuning tries three rates per
+condition with seed 0; the best on the held-out part of the training set is used.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.config import apply_overrides, from_dict, to_dict
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.experiments.definitions import (
     CONTROL_SEEDS,
     RANDOM,
@@ -171,10 +170,13 @@ def read_rates(path: Path, experiment: Experiment, tasks: Sequence[TaskSettings]
     results = read_json(path, advice=advice, required=("tuned", "runs"))
     if results["tuned"] is not True:
         raise InputError(f"{path} was made without --tune: its learning rates are not tuned.")
-    known = {
-        (run["dataset"], run["condition"]): float(run["config"]["train"]["learning_rate"])
-        for run in results["runs"]
-    }
+    try:
+        known = {
+            (run["dataset"], run["condition"]): float(run["config"]["train"]["learning_rate"])
+            for run in results["runs"]
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path}: no usable learning rate: {error!r}. {advice}") from error
     needed = dict.fromkeys(
         (task.dataset, condition.tuned_name)
         for task in tasks

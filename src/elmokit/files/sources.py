@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.damage import refuse_lfs_pointer
@@ -88,8 +88,9 @@ def _matches(path: str | os.PathLike[str]) -> list[AnyFile]:
 
 def _files_below(place: Path) -> Iterator[Path]:
     """Yield a file, or the visible ones below a directory, whose loops of links end."""
-    if place.is_file():
-        yield place
+    if not place.is_dir():
+        yield from [place] * place.is_file()
+        return
     seen = set()
     for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
         real = os.path.realpath(folder)
@@ -99,9 +100,8 @@ def _files_below(place: Path) -> Iterator[Path]:
         seen.add(real)
 
 
-def _refuse(error: OSError) -> None:
-    if not isinstance(error, NotADirectoryError):
-        raise error  # a folder that cannot be listed is no empty one
+def _refuse(error: OSError) -> NoReturn:
+    raise error  # a folder that cannot be listed is no empty one
 
 
 def _each_once(files: Iterable[Path]) -> list[AnyFile]:

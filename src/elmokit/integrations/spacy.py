@@ -1,9 +1,8 @@
-"""elmokit models in spaCy pipelines (extra ``spacy``).
+"""elmokit models in spaCy pipelines (extra ``spacy``), found by entry points.
 
 The component ``elmo`` fills ``Doc.tensor`` and serves it as vectors of tokens, spans and documents.
 The architecture ``elmokit.Tok2Vec.v1`` is what taggers and parsers learn from: a learned mixture of
-the biLM's layers, and a linear layer. Both store the biLM in the pipeline's folder. spaCy finds
-them by entry points; ``import elmokit.integrations.spacy`` registers them, too.
+the biLM's layers, and a linear layer. Both store the biLM in the pipeline's folder.
 """
 
 # pyright: reportMissingImports=false

@@ -1,7 +1,7 @@
 """Labels, one per example or one per token: counts, accuracy, and the figures of each label.
 
-Every metric of this folder works alike: a function counts, a row per example, and another one turns
-summed rows into a percentage. Significance tests resample the rows and never see the examples.
+In all metrics a function counts, a row per example, and another one turns summed rows into a
+percentage: significance tests resample the rows and never see the examples.
 """
 
 from collections import Counter
@@ -18,10 +18,8 @@ Counts = NDArray[np.float64]
 class PrecisionRecall:
     """Percentages of one label, or of spans; 0 where the denominator is 0."""
 
-    precision: float
-    """Share of the predicted that are correct."""
-    recall: float
-    """Share of the gold that are found."""
+    precision: float  # share of the predicted that are correct
+    recall: float  # share of the gold that are found
     f1: float
     correct: int
     predicted: int
@@ -42,8 +40,7 @@ class PrecisionRecall:
 class LabelCounts:
     """What was counted in some examples."""
 
-    rows: Counts
-    """A row per example: ``accuracy_of`` or ``f1_of`` makes a score of their sum."""
+    rows: Counts  # A row per example: ``accuracy_of`` or ``f1_of`` makes a score of their sum
     by_label: Mapping[str, PrecisionRecall]
     """Every label in the predictions or the gold data, in alphabetical order."""
 

@@ -27,8 +27,7 @@ import numpy as np
 from elmokit.metrics.accuracy import Counts
 from elmokit.metrics.significance import NUM_ROUNDS, TOLERANCE, ScoreFunction, blocks
 
-CONFIDENCE = 0.95
-"""Of the intervals."""
+CONFIDENCE = 0.95  # of the intervals
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from elmokit.metrics.accuracy import Counts, percent
 
-Mention = tuple[int, int]
-"""Start, end (exclusive), in tokens of the document."""
+Mention = tuple[int, int]  # start, end (exclusive), in tokens of the document
 Clusters = Sequence[Sequence[Mention]]
 MEASURES: tuple[str, ...] = ("muc", "b3", "ceaf")
 _Sets = Sequence[frozenset[Mention]]
@@ -50,11 +49,8 @@ def average_f1_of(totals: Counts) -> Counts:
 
 
 def assign(similarity: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Return the (row, column) pairs, each used at most once, with the largest sum.
-
-    Uses all rows or all columns, whichever are fewer. Hungarian method with potentials, O(n^2 m)
-    for n <= m. SciPy has it as well, but nothing else of a core installation needs SciPy.
-    """
+    """Return the (row, column) pairs, each used at most once, with the largest sum."""
+    # Hungarian method, O(n^2 m). SciPy has it as well, but nothing else of a task needs SciPy.
     if similarity.shape[0] > similarity.shape[1]:
         return sorted((row, column) for column, row in assign(similarity.T))
     num_rows, num_columns = similarity.shape

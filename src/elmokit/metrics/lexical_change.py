@@ -26,8 +26,7 @@ from elmokit.shapes import Float, Integer
 MEASURES = ("apd", "prt", "jsd")
 FEW_DIVISIONS = 10
 """Random divisions that differ as much as the samples, below which more are drawn."""
-_ROUNDING = 1e-9
-"""Divisions that differ by less are equal."""
+_ROUNDING = 1e-9  # divisions that differ by less are equal
 
 
 @dataclass(frozen=True, kw_only=True)

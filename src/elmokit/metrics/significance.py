@@ -13,11 +13,9 @@ import numpy as np
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import Counts
 
-ScoreFunction = Callable[[Counts], Counts]
-"""From summed counts (..., k) to scores (...)."""
+ScoreFunction = Callable[[Counts], Counts]  # from summed counts (..., k) to scores (...)
 
-NUM_ROUNDS = 10_000
-"""Of a test, by default."""
+NUM_ROUNDS = 10_000  # of a test, by default
 TOLERANCE = 1e-9
 """Score differences that count as equal, because the order of sums changes their rounding."""
 _BLOCK_VALUES = 1 << 21
@@ -27,8 +25,7 @@ _BLOCK_VALUES = 1 << 21
 class PairedTest:
     """Outcome of a two-sided test of ``score(a) = score(b)``."""
 
-    difference: float
-    """Score of a minus score of b."""
+    difference: float  # score of a minus score of b
     p_value: float
     """``(r + 1) / (R + 1)``: r of R rounds were at least as extreme as the observed one."""
 
@@ -38,8 +35,7 @@ class SeedSummary:
     """A score over several seeds."""
 
     mean: float
-    sd: float | None
-    """Sample standard deviation (divisor n - 1); None for a single seed."""
+    sd: float | None  # sample standard deviation (divisor n - 1); None for a single seed
     num_seeds: int
 
 

@@ -17,10 +17,8 @@ from elmokit.metrics.accuracy import Counts, LabelCounts, figures_by_label, perc
 TagScheme = Literal["iob1", "iob2", "bioul"]
 """``iob1`` uses B only where a span directly follows another of its type."""
 
-Span = tuple[str, int, int]
-"""Type, start, end (exclusive)."""
-Argument = tuple[str, tuple[tuple[int, int], ...]]
-"""Type and pieces ``(start, end)``, in order."""
+Span = tuple[str, int, int]  # type, start, end (exclusive)
+Argument = tuple[str, tuple[tuple[int, int], ...]]  # type and pieces ``(start, end)``, in order
 
 _PREFIXES = {"B": "B", "I": "I", "L": "L", "U": "U", "E": "L", "S": "U"}
 

@@ -7,17 +7,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 from elmokit.errors import InputError
 from elmokit.files.sources import COMPRESSIONS
+from elmokit.tasks.formats import senses
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu, read_morphemes
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.formats.records import first_named, read_records
-from elmokit.tasks.formats.senses import (
-    SenseInventory,
-    SenseOccurrence,
-    SenseSentence,
-    read_sense_inventory,
-    read_senses,
-)
 from elmokit.tasks.formats.word_in_context import (
     LABELS_APART,
     ContextPair,
@@ -50,8 +44,8 @@ class AnnotatedText:
     text: Path
     keys: Path
 
-    def read(self) -> list[SenseSentence]:
-        return list(read_senses(self.text, self.keys))
+    def read(self) -> list[senses.SenseSentence]:
+        return list(senses.read_senses(self.text, self.keys))
 
 
 class SenseFiles(NamedTuple):
@@ -61,9 +55,9 @@ class SenseFiles(NamedTuple):
 
 
 class SenseData(NamedTuple):
-    train: list[SenseSentence]
-    test: list[SenseSentence]
-    inventory: SenseInventory
+    train: list[senses.SenseSentence]
+    test: list[senses.SenseSentence]
+    inventory: senses.SenseInventory
 
 
 def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
@@ -85,11 +79,9 @@ def read_pos_data(
 
 
 def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
-    """Return the files of a directory laid out as by Raganato et al. 2017.
+    """Return the files of a directory laid out as by Raganato et al. 2017, maybe compressed.
 
-    It has ``semcor.data.xml`` and ``semcor.gold.key.txt``, the same two files of a test set, and
-    the inventory, ``…senses.tsv``; each may be compressed. ``test`` names the test set
-    (``semeval2007``) if there are several.
+    ``semcor.data.xml``, ``semcor.gold.key.txt``, the same of a test set, and ``…senses.tsv``.
     """
     train = find_sense_corpus(data)
     names = [name.removesuffix(_TEXT) for name in _files(data) if name.endswith(_TEXT)]
@@ -103,7 +95,7 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
 
 def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
     files = find_sense_files(data, test) if isinstance(data, Path) else data
-    inventory = read_sense_inventory(files.inventory)
+    inventory = senses.read_sense_inventory(files.inventory)
     return SenseData(files.train.read(), files.test.read(), inventory)
 
 
@@ -118,7 +110,7 @@ def find_sense_inventory(data: Path) -> Path:
     return paths[0]
 
 
-def lemma_of(occurrence: SenseOccurrence) -> str:
+def lemma_of(occurrence: senses.SenseOccurrence) -> str:
     """Return the lemma in lower case, with spaces between the words of an expression."""
     return occurrence.lemma.replace("_", " ").lower()
 

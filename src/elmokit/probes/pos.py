@@ -1,10 +1,8 @@
 """Parts of speech by a linear classifier on a frozen layer: how much syntax a layer captures.
 
-The classifier, a softmax, is all that this probe may learn. Every representation is treated alike:
-features standardized to mean 0 and variance 1, the same Gaussian prior, L-BFGS until the gradient
-vanishes. The loss is convex, so the result does not depend on a seed, an order or a stopping time.
-
-Source: Peters et al. 2018, section 5.3 and table 6.
+Features are standardized and have the same Gaussian prior, so every representation is treated
+alike. The loss is convex: the result depends on no seed, order or stopping time. Source: Peters et
+al. 2018, section 5.3 and table 6.
 """
 
 import logging
@@ -56,11 +54,9 @@ def probe_pos(
     train: Sequence[TaggedSentence],
     dev: Sequence[TaggedSentence],
 ) -> tuple[PosScore, ...]:
-    """Train a linear classifier on each representation; score it on ``dev``.
+    """Score a linear classifier on each representation, after the baseline `MAJORITY`.
 
-    Returns:
-        The baseline `MAJORITY`, then a score per name, in the order of the sources. Tags that are
-        not in training count as wrong.
+    Tags that are not in training count as wrong.
     """
     check_names(sources)
     tags = _flat(sentence.tags for sentence in train)

@@ -9,15 +9,12 @@ from typing import Any, cast
 import numpy as np
 
 from elmokit.errors import InputError
-from elmokit.inference.results import Layers
-from elmokit.inference.state import StartState
 from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
 from elmokit.metrics.significance import Counts, ScoreFunction
 from elmokit.probes.registry import find_probe
 from elmokit.probes.vector_sources import (
     TRAINED,
     UNTRAINED,
-    OnSentence,
     VectorSource,
     layer_sources,
     static_source,
@@ -88,24 +85,20 @@ def run_probe(
     data: Path,
     model: str | None,
     *,
-    layers: Layers | str = "all",
     random: bool = False,
     vectors: Path | None = None,
     test: str | None = None,
     units: Units | str | None = None,
     seed: int = 0,
-    state: StartState | str = "reset",
-    device: str = "auto",
-    precision: str = "fp32",
     cache_dir: Path | None = None,
-    on_sentence: OnSentence = lambda: None,
+    **options: Any,
 ) -> ProbeResult:
     """Run one probe on the data of a directory.
 
     ``random`` also probes a biLM of the same shape with random weights, ``vectors`` the static word
     vectors of a file. ``seed`` is that of the random weights and of the sample of ``neighbors``,
     ``test`` the test set of ``wsd``, ``units`` what a token of ``pos`` is, by default what the
-    model's tokenizer makes. For the other arguments see `layer_sources`.
+    model's tokenizer makes. ``options`` are those of `layer_sources`.
     """
     probe: Probe = find_probe(name)
     for option, value, is_used in (
@@ -117,10 +110,8 @@ def run_probe(
         log.warning("a cache of layers has no effect on %s", name)
     if units not in (None, *TREEBANK_UNITS):
         raise InputError(f"units={units!r}: choose one of {', '.join(TREEBANK_UNITS)}.")
-    layered = layer_sources(
-        model, layers=layers, random_seed=seed if random else None, state=state, device=device,
-        precision=precision, cache_dir=cache_dir, on_sentence=on_sentence,
-    )  # fmt: skip
+    random_seed = seed if random else None
+    layered = layer_sources(model, random_seed=random_seed, cache_dir=cache_dir, **options)
     tokenizer = layered[0].embedder.tokenizer
     files = probe.find(data, test)
     if units is None:

@@ -1,10 +1,8 @@
 """Do the nearest occurrences of a word share its sense and its part of speech?
 
-For a sample of ambiguous lemmas, each occurrence is compared with all others of its lemma. The
-share of its k nearest with its sense, or its part of speech, is compared with chance. Table 4 also
-shows examples: occurrences of a word in two senses, and the occurrences nearest to them.
-
-Source: Peters et al. 2018, section 5.3 and table 4; the shares are its automatic form.
+For a sample of ambiguous lemmas, the share of the k nearest occurrences of the lemma with the same
+sense, or part of speech, is compared with chance: the automatic form of Peters et al. 2018, section
+5.3 and table 4. Examples of this table are occurrences of a word in two senses with their nearest.
 """
 
 from collections import Counter
@@ -66,9 +64,6 @@ def precision_at_k(
 
     At most ``num_lemmas`` lemmas with several senses and more than ``k`` occurrences are drawn, and
     ``max_occurrences`` of each; all representations share the sample.
-
-    Returns:
-        A score per name, in the order of the sources.
     """
     check_names(sources)
     lemmas = _draw_lemmas(sentences, k, num_lemmas, max_occurrences, seed)
@@ -163,8 +158,7 @@ def occurrences_in_senses(
 def queries_of(occurrences: Sequence[Occurrence], word: str) -> tuple[Occurrence, Occurrence]:
     """Return an occurrence of ``word`` in each of two senses that are far apart.
 
-    They are the most frequent senses of the two most frequent supersenses. Of a sense, the first
-    occurrence in a readable sentence is taken.
+    They are the most frequent senses of the two most frequent supersenses.
     """
     classes: dict[str, list[Occurrence]] = {}
     for occurrence in occurrences:

@@ -41,13 +41,7 @@ class LemmaGroup:
 
 
 class SenseWords:
-    """All W words of a corpus and a test set, lemma by lemma.
-
-    Args:
-        corpus: Annotated documents.
-        test: Another text.
-        inventory: Order of the senses; its first sense is the answer where the corpus has none.
-    """
+    """All W words of a corpus and a test set, lemma by lemma."""
 
     def __init__(
         self,

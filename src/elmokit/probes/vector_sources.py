@@ -6,7 +6,7 @@ once however many of its layers are probed.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -113,18 +113,14 @@ class StaticSource:
 def layer_sources(
     model: str | None,
     *,
-    layers: Layers | str = "all",
     random_seed: int | None = None,
-    state: StartState | str = "reset",
     device: str = "auto",
     precision: str = "fp32",
-    cache_dir: Path | None = None,
-    on_sentence: OnSentence = lambda: None,
+    **options: Any,
 ) -> list[LayerSource]:
     """Return the layers of a biLM and, given a seed, those of an untrained one of the same shape.
 
-    ``model`` None is the model in the package; for ``device`` and ``precision`` see `Embedder`, for
-    the other arguments `LayerSource`.
+    ``model`` None is the model in the package; ``options`` are those of `LayerSource`.
     """
     path = find_model(model)
     sources: list[LayerSource] = []
@@ -132,10 +128,8 @@ def layer_sources(
         bilm = load_model(path)
         if label == UNTRAINED and random_seed is not None:
             bilm.reset_parameters(torch.Generator().manual_seed(random_seed))
-        sources.append(LayerSource(
-            Embedder.load(bilm, device=device, precision=precision), layers=layers, label=label,
-            state=state, cache_dir=cache_dir, on_sentence=on_sentence,
-        ))  # fmt: skip
+        embedder = Embedder.load(bilm, device=device, precision=precision)
+        sources.append(LayerSource(embedder, label=label, **options))
     return sources
 
 
@@ -146,11 +140,7 @@ def static_source(vectors: Path, words: Collection[str] | None = None) -> Static
 def occurrence_vectors(
     source: VectorSource, sentences: Iterable[SenseSentence], wanted: Collection[str]
 ) -> Iterator[tuple[SenseOccurrence, Float[np.ndarray, "S X"]]]:
-    """Yield the annotated words with a ``wanted`` name and their vectors, one per name of a source.
-
-    Sentences without such a word are not embedded. The vector of an expression is the mean of its
-    words.
-    """
+    """Yield the annotated words with a ``wanted`` name, and the mean vectors of their words."""
     read = [part for part in sentences if any(word.name in wanted for word in part.occurrences)]
     stream = source.stream([sentence.tokens for sentence in read])
     for sentence, vectors in zip(read, stream, strict=True):

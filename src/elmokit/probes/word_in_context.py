@@ -67,11 +67,7 @@ class LocatedPairs:
 
 
 def find_words(pairs: Sequence[ContextPair], tokenize: Tokenize) -> LocatedPairs:
-    """Split the texts with the model's tokenizer and find the target words.
-
-    A pair whose word does not match the tokenizer's words is counted in a warning; InputError if
-    that is so of all of them.
-    """
+    """Split the texts with the model's tokenizer and find the target words."""
     places = [(_locate(pair.first, tokenize), _locate(pair.second, tokenize)) for pair in pairs]
     is_located = np.array([None not in pair for pair in places], dtype=bool)
     num_lost = int((~is_located).sum())
@@ -101,11 +97,8 @@ def word_in_context(
 ) -> tuple[WicScore, ...]:
     """Classify the pairs of ``dev`` by the cosine of the word's two vectors.
 
-    The threshold is the best on ``train``; the vector of a word that the tokenizer splits is the
-    mean of its parts.
-
-    Returns:
-        A score per name, in the order of the sources.
+    The threshold is the best on ``train``; a word that the tokenizer splits has the mean of its
+    parts.
     """
     check_names(sources)
     scores: list[WicScore] = []

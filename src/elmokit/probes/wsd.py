@@ -1,16 +1,9 @@
 """Word senses by vectors of an annotated corpus: how much meaning in context a layer captures.
 
-A word gets one of the senses that the corpus has for its lemma and part of speech, by one of three
-methods: the nearest centroid, which is the mean vector of a sense; the nearest annotated word
-(1-NN); or 1-NN with the prior, where the score of a sense is
-
-    cosine of its nearest word + w ln p(sense),
-
-p its share among the lemma's annotations. The weight w is chosen on the corpus alone: for the test
-set, the best on the whole corpus; for a document of the corpus, the best on all other documents.
-Lemmas that the corpus lacks get the inventory's first sense. Words of a test set are compared with
-the whole corpus, and those of the corpus, SemCor, with all of its documents but their own.
-
+A word gets one of the senses that the corpus has for its lemma and part of speech: that of the
+nearest centroid (the mean vector of a sense), that of the nearest annotated word (1-NN), or the
+best by 1-NN with the prior, cosine of its nearest word + w ln p(sense). The weight w is chosen on
+the corpus alone; documents of the corpus, SemCor, are also test sets, by all others of them.
 Source: Peters et al. 2018, section 5.3 and table 5 (centroids); candidates as in Raganato et al.
 2017.
 """
@@ -87,12 +80,8 @@ def disambiguate(
 ) -> tuple[WsdScore, ...]:
     """Disambiguate the words of ``test``, and those of ``corpus`` with their document left out.
 
-    A word with several senses is an example of each; any gold sense is correct; ties go to the
-    sense that the inventory lists first. The vectors of one source at a time are in a temporary
-    file, in the system's folder for them (``TMPDIR``).
-
-    Returns:
-        `FIRST_SENSE` and `MOST_FREQUENT`, then a score per name, in the order of the sources.
+    Any gold sense is correct; ties go to the sense that the inventory lists first. Returns the
+    baselines `FIRST_SENSE` and `MOST_FREQUENT`, then a score per name, in the order of the sources.
     """
     check_names(sources)
     words = SenseWords(corpus, test, inventory)
@@ -138,10 +127,8 @@ def _scores_by_vectors(words: SenseWords, source: VectorSource) -> list[WsdScore
 def _choose_weights(
     words: SenseWords, is_right: Bool[np.ndarray, "P W"]
 ) -> tuple[int, Int[np.ndarray, " W"]]:
-    """Return the weight of the prior for the test set, and for each word; the smallest of equals.
-
-    The weight for a document is the best on all others, so that it is not chosen on what it scores.
-    """
+    """Return the weight of the prior for the test set, and for each word."""
+    # the weight for a document is the best on all others: not chosen on what it scores
     in_corpus = ~words.is_test
     documents = words.places[in_corpus] - words.num_test
     by_document = np.stack([
@@ -176,10 +163,7 @@ def _decide_all(
 def decide(
     scores: Float[np.ndarray, "*A K"],
 ) -> tuple[Int[np.ndarray, "*A"], Bool[np.ndarray, "*A"]]:
-    """Return the best candidate, -1 if there is none, and whether others equal it.
-
-    Of equal ones, within `TIE_TOLERANCE`, the first of the inventory is taken.
-    """
+    """Return the best candidate (of equals the first; -1: none), and whether others equal it."""
     best = scores.max(axis=-1, keepdims=True, initial=-np.inf)
     is_best = (scores >= best - TIE_TOLERANCE) & (scores > -np.inf)
     if scores.shape[-1] == 0:
@@ -241,11 +225,7 @@ def log_prior(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
 
 @contextmanager
 def vector_table(source: VectorSource, words: SenseWords) -> Iterator[Float[np.ndarray, "S W X"]]:
-    """Yield the vectors of the ambiguous words, float32, mapped from a temporary file.
-
-    The rows of other words are zeros; without ambiguous words, X is 0. Corpus and test set are
-    each embedded once.
-    """
+    """Yield the vectors of the ambiguous words (zeros for others), mapped from a temporary file."""
     with scratch_directory("elmokit-senses") as folder:
         path = folder / "vectors"
         table = np.zeros((len(source.names), len(words), 0), np.float32)
@@ -270,10 +250,7 @@ def _score(
     prior_weight: float | None = None,
     uses_corpus: bool = True,
 ) -> WsdScore:
-    """Score the answers of M methods: the test set by sentence, the corpus by document.
-
-    M is one, or three: centroid, 1-NN and 1-NN with the prior.
-    """
+    """Score one or three methods: the test set by sentence, the corpus by document."""
     # without a candidate in other documents, the inventory's first sense is the answer
     is_known = words.has_candidates & uses_corpus
     is_answered = is_known | words.has_first

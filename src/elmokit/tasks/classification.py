@@ -10,7 +10,6 @@ from elmokit.files.sources import existing_file, plain_suffix
 from elmokit.metrics.accuracy import accuracy_of, count_labels
 from elmokit.tasks.formats.labeled_texts import (
     NLI_LABELS,
-    NO_AGREEMENT,
     LabeledTexts,
     check_length,
     read_labeled_texts,
@@ -38,8 +37,13 @@ class ClassificationTask(Task[LabeledTexts]):
     text_fields: ClassVar[tuple[tuple[str, ...], ...]]
     """Possible names of the columns of each text; the first that exists is used."""
     label_fields: ClassVar[tuple[str, ...]]
+    missing: ClassVar[tuple[str, ...]] = ("",)  # in place of a label
     json_names: ClassVar[tuple[tuple[str, str], ...]]
     """JSON names of each text and of its words."""
+
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[LabeledTexts]:
+        fields = {"texts": self.text_fields, "label": self.label_fields, "missing": self.missing}
+        return list(read_labeled_texts(path, tokenize, **fields))
 
     def sentences(self, example: LabeledTexts) -> tuple[Sentence, ...]:
         return example.sentences
@@ -95,8 +99,7 @@ class SentimentTask(ClassificationTask):
         if _has_trees(path):
             phrases = MIN_PHRASE_TOKENS if training else None
             return list(read_sentiment_trees(path, min_phrase_tokens=phrases))
-        fields = {"texts": self.text_fields, "label": self.label_fields}
-        return list(read_labeled_texts(path, tokenize, **fields))
+        return super().read(path, training=training, tokenize=tokenize)
 
 
 class NliTask(ClassificationTask):
@@ -114,6 +117,7 @@ class NliTask(ClassificationTask):
         ("hypothesis", "sentence2", "Question"),
     )
     label_fields = ("label", "gold_label", "Label", "Answer")
+    missing = ("", "-")  # the annotators did not agree
     json_names = (("first", "first_tokens"), ("second", "second_tokens"))
 
     @staticmethod
@@ -122,8 +126,7 @@ class NliTask(ClassificationTask):
         return records_of(path, lambda record: record.text(premise))
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[LabeledTexts]:
-        fields = {"texts": self.text_fields, "label": self.label_fields, "missing": NO_AGREEMENT}
-        pairs = list(read_labeled_texts(path, tokenize, **fields))
+        pairs = super().read(path, training=training, tokenize=tokenize)
         labels = {pair.label for pair in pairs} - {"-1"}
         if labels != {"0", "1", "2"} and not (labels and labels <= set(NLI_LABELS)):
             return pairs  # -1 may be a class

@@ -11,8 +11,7 @@ from typing import Any
 
 from elmokit.metrics.span_f1 import Span, read_spans, write_tags
 
-LEAST = 2
-"""Occurrences in a document from which on a name counts; 1 and 3 gain less."""
+LEAST = 2  # occurrences in a document from which on a name counts; 1 and 3 gain less
 
 
 def consistent_tags(document: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[list[str]]:

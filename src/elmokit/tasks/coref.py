@@ -1,7 +1,4 @@
-"""Coreference: which mentions of a document refer to the same thing.
-
-An example is a whole document. Of a long one, an update reads a random window of sentences.
-"""
+"""Coreference: which mentions of a document refer to the same thing."""
 
 import logging
 import random
@@ -24,8 +21,7 @@ log = logging.getLogger(__name__)
 
 SENTENCE_ENDS = ".!?…。！？"
 
-MAX_TRAINING_SENTENCES = 50
-"""Sentences of a document in one update."""
+MAX_TRAINING_SENTENCES = 50  # sentences of a document in one update
 
 
 class CorefTask(Task[CorefDocument]):

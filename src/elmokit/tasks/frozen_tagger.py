@@ -1,7 +1,6 @@
 """A trained tagger without PyTorch: what `elmokit.tasks.networks.tagger` computes.
 
-[static vector; character CNN; mixture of layers] → biLSTMs → scores of tags. Each LSTM layer is a
-network of `elmokit.inference`, whose engine reads sentences without padding.
+Each LSTM layer is a network of `elmokit.inference`, whose engine reads sentences without padding.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,4 @@
-"""Questions whose answer is part of a paragraph.
-
-The network points at words; `align` finds their characters, and the answer is cut out of the
-original paragraph.
-"""
+"""Questions whose answer is part of a paragraph, which the network points at."""
 
 import logging
 import random
@@ -36,18 +32,14 @@ _HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
 class QaExample:
     """A question and its context as words, with the places of words and answers."""
 
-    name: str
-    """The id of the question."""
+    name: str  # the id of the question
     question: Sentence
-    context_words: Sentence
-    """In training, of a window of a long context."""
+    context_words: Sentence  # in training, of a window of a long context
     offsets: Offsets
     """Of each context word, in ``context``; words altered by the tokenizer may share theirs."""
-    context: str
-    """The original text, from which answers are cut."""
+    context: str  # the original text, from which answers are cut
     question_text: str
-    answers: tuple[str, ...] = ()
-    """Gold alternatives."""
+    answers: tuple[str, ...] = ()  # gold alternatives
     spans: Offsets = ()
     """``[start, end)`` in context words of the answers that have any; training uses the first."""
 
@@ -73,8 +65,7 @@ class GoldAnswers(NamedTuple):
 class QaTask(Task[QaExample]):
     """Answers in a paragraph: SQuAD 1.1 and KorQuAD 1.0.
 
-    Questions with Hangul are scored as in KorQuAD (its normalization, F1 over characters), others
-    as in SQuAD (F1 over words).
+    Questions with Hangul are scored as in KorQuAD (F1 over characters), others as in SQuAD.
     """
 
     name, metric, num_texts = "qa", "F1", 2

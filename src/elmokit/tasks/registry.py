@@ -1,8 +1,4 @@
-"""The tasks, by the names that users type.
-
-A task's module is imported only when the task is used, so help texts are instant. Its network is
-named in the task and imported only when it is built: it needs PyTorch.
-"""
+"""The tasks, by the names that users type; their modules are imported when they are used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple

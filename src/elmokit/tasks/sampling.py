@@ -20,12 +20,9 @@ def _join(units: Sequence[Sequence[str]]) -> str:
 class DataFile:
     """A data file in units that a sample keeps whole, in file order."""
 
-    units: Sequence[Any]
-    """Lines of each; of JSON documents anything that ``join`` understands."""
-    join: Callable[[Sequence[Any]], str] = _join
-    """Makes the text of a file from units."""
-    size: Callable[[Any], int] = len
-    """Examples in a unit."""
+    units: Sequence[Any]  # lines of each; of JSON documents anything that ``join`` understands
+    join: Callable[[Sequence[Any]], str] = _join  # makes the text of a file from units
+    size: Callable[[Any], int] = len  # examples in a unit
 
 
 def lines_of(path: Path) -> DataFile:

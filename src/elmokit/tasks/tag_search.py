@@ -14,8 +14,7 @@ import numpy as np
 from elmokit.metrics.span_f1 import TagScheme, read_spans
 from elmokit.shapes import Bool, Float, Int
 
-MAX_TAGS = 4096
-"""Of a model: what may follow what is a matrix."""
+MAX_TAGS = 4096  # of a model: what may follow what is a matrix
 _BEGIN, _END = ("begin", ""), ("end", "")
 _MUST_GO_ON = {"iob2": (), "bioul": ("B", "I")}
 """Prefixes of a span that the next tag must continue."""
@@ -103,10 +102,7 @@ def _moves(
 
 
 class Marginals:
-    """The distribution over the allowed tag sequences of one sentence: forward and backward sums.
-
-    Source: Lafferty et al. 2001, section 3.
-    """
+    """Probabilities of parts of the allowed tag sequences of a sentence (Lafferty et al. 2001)."""
 
     def __init__(
         self,
@@ -156,8 +152,7 @@ def span_probs(marginals: Marginals, tags: Sequence[str], ids: dict[str, int]) -
 class TagSearch:
     """Turns a network's scores of tags into tags and their probabilities.
 
-    Without a ``scheme`` each word has the tag with the highest score; with one the tags of a
-    sentence are the best allowed sequence, and probabilities those of spans.
+    With a ``scheme``, tags are the best allowed sequence, and probabilities those of spans.
     """
 
     def __init__(self, labels: list[str], scheme: TagScheme | None = None) -> None:

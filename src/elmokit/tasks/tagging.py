@@ -91,8 +91,7 @@ class SpanTaggingTask(TaggingTask[Example]):
     metric: ClassVar[str] = "span F1"
     score_from_counts = staticmethod(f1_of)
     network: ClassVar[str] = "tagger.CRFTagger"
-    prefixes: ClassVar[str] = "BILU"
-    """Of tags, in the order of their ids; O comes first."""
+    prefixes: ClassVar[str] = "BILU"  # of tags, in the order of their ids; O comes first
     field_names: ClassVar[tuple[str, str]] = ("spans", "type")
     """JSON names of the spans, and of a span's type."""
     scored_spans = staticmethod(read_spans)

@@ -22,8 +22,7 @@ from elmokit.wording import shown
 
 Example = TypeVar("Example")
 Labels = list[str]
-Widths = tuple[int, ...]
-"""Of recurrent layers, one direction."""
+Widths = tuple[int, ...]  # of recurrent layers, one direction
 Units = Literal["words", "morphemes", "characters"]
 """What a token of the data is: a written word, a morpheme, or a character of the text."""
 
@@ -33,10 +32,8 @@ class TaskScore:
     """Agreement of predictions with gold answers."""
 
     metric: str
-    value: float
-    """Of the metric, in percent."""
-    details: dict[str, float] = field(default_factory=dict)
-    """Further numbers, by name."""
+    value: float  # of the metric, in percent
+    details: dict[str, float] = field(default_factory=dict)  # further numbers, by name
     by_label: Mapping[str, PrecisionRecall] = field(default_factory=dict)
     """Figures of each type of span, tag or label, where the task has them."""
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
@@ -48,36 +45,29 @@ class TaskScore:
 class Task(ABC, Generic[Example]):
     """Everything about a task except the training loop, the biLM and files of runs."""
 
-    name: ClassVar[str]
-    """As in `elmokit.tasks.registry`."""
-    metric: ClassVar[str]
-    """Of `score`."""
+    name: ClassVar[str]  # as in `elmokit.tasks.registry`
+    metric: ClassVar[str]  # of `score`
     network: ClassVar[str]
     """Module of `elmokit.tasks.networks` and class: ``tagger.Tagger``; it needs PyTorch."""
-    encoder: ClassVar[str] = "biLSTM"
-    """What cards call the recurrent layers of ``network``."""
-    hub_tag: ClassVar[str] = "token-classification"
-    """What model hubs call the task."""
+    encoder: ClassVar[str] = "biLSTM"  # what cards call the recurrent layers of ``network``
+    hub_tag: ClassVar[str] = "token-classification"  # what model hubs call the task
     block: ClassVar[int] = 1
     """Neighboring units that are held out together; above 1 where they are of one document."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
     """Where the network can read mixtures of layers."""
-    all_units: ClassVar[tuple[Units, ...]] = ("words",)
-    """Possible units of the data."""
+    all_units: ClassVar[tuple[Units, ...]] = ("words",)  # possible units of the data
     has_columns: ClassVar[bool] = False
     """Whether files have a word and its tag in columns that can be chosen."""
     paper_inputs: ClassVar[InputSettings] = InputSettings()
     """Inputs of the network in the paper."""
-    num_texts: ClassVar[int] = 1
-    """Texts of one example; in raw text they are separated by tabs."""
+    num_texts: ClassVar[int] = 1  # texts of one example; in raw text they are separated by tabs
     suffixes: ClassVar[tuple[str, ...]] = ()
     """Endings of the task's files, if a data set has others of the same name."""
     batched_by: ClassVar[Literal["text", "document"]] = "text"
     """``text``: the first texts of all examples make one batch, the second ones another.
     ``document``: an example has any number of sentences, which are batched among themselves."""
     default_hidden_dims: ClassVar[Widths] = (200,)
-    default_dropout: ClassVar[float]
-    """Of the network, as in its paper (``pos``: our own)."""
+    default_dropout: ClassVar[float]  # of the network, as in its paper (``pos``: our own)
     default_batch_size: ClassVar[int] = 32
     labels_are_answers: ClassVar[bool] = True
     """False: labels are inputs, such as genres, and may be new in other data."""

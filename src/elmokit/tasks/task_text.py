@@ -1,7 +1,4 @@
-"""The text of a task's data files, for fine-tuning a biLM on what the task reads.
-
-Source: Peters et al. 2018, section 3.4.
-"""
+"""The text of a task's data files, for fine-tuning a biLM on what the task reads."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

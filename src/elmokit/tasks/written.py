@@ -11,11 +11,10 @@ Mark = tuple[int, int, str, str]
 
 
 class WrittenWords:
-    """The words that a task read, and the raw text that they are from.
+    """The words that a task read, and the raw text that they are from, or the words joined.
 
-    Without a text (examples made of words) it is the words joined by spaces. ``offsets`` are those
-    of `align`, None if the words cannot be found in the text. Characters ``without`` are marks of
-    the text, which belong to no word.
+    ``offsets`` are those of `align`, None if the words cannot be found in the text. Characters
+    ``without`` are marks of the text, which belong to no word.
     """
 
     def __init__(self, words: Sequence[str], text: str | None = None, *, without: str = "") -> None:

@@ -62,7 +62,8 @@ class _PlainText:
             return
         parts, self._places = [], []
         for match in cluster_pattern().finditer(text):
-            parts.append(match["kept_joiner"] or _plain(match.group()))
+            plain = _plain_short if len(match.group()) <= _SHORT else normalize
+            parts.append(match["kept_joiner"] or plain(match.group(), "plain-1"))
             self._places += [match.span()] * len(parts[-1])
         self.text = "".join(parts)
 
@@ -92,14 +93,7 @@ def cluster_pattern() -> re.Pattern[str]:
     )
 
 
-def _plain(cluster: str) -> str:
-    # kept forever, clusters of thousands of marks would fill the memory
-    return _plain_short(cluster) if len(cluster) <= _SHORT else normalize(cluster, "plain-1")
-
-
-@lru_cache(maxsize=1 << 16)
-def _plain_short(cluster: str) -> str:
-    return normalize(cluster, "plain-1")
+_plain_short = lru_cache(maxsize=1 << 16)(normalize)  # longer clusters would fill the memory
 
 
 def _align(

@@ -19,7 +19,7 @@ def check_text(text: str, *, where: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where} holds {text[error.start]!r} at position {error.start}: it has no UTF-8."
+            f"{where} holds {text[error.start]!r} at position {error.start}, a lone surrogate."
         ) from error
 
 

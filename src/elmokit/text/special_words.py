@@ -52,9 +52,7 @@ class SpecialWordCount:
         if self.num_marked > MAX_MARKED_SHARE * self.num_lines:
             log.warning(
                 "%d of %d %s hold special words of language models (%s), which are read as part of "
-                "the text: vectors and perplexities are not those of plain text. elmokit marks "
-                "sentences and unknown words itself: leave such marks out, and give text in which "
-                "no word is replaced yet",
+                "the text: leave them out, elmokit marks sentences and unknown words itself",
                 self.num_marked, self.num_lines, what,
                 ", ".join(f"{word} {count:,}" for word, count in self._counts.most_common(6)),
             )  # fmt: skip

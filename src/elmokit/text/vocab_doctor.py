@@ -97,14 +97,12 @@ def check_vocab(
     warnings = []
     if repeated:
         numbers = ", ".join(map(str, lines_of_word[repeated[0]]))
-        errors.append(
-            f"{counted(len(repeated), 'repeated word')}, such as {repeated[0]!r} (lines "
-            f"{numbers}): keep the first line of each."
-        )
+        count = counted(len(repeated), "repeated word")
+        errors.append(f"{count}, such as {repeated[0]!r} (lines {numbers}): keep the first.")
     if late:
         warnings.append(
-            f"{', '.join(late)} not among the first three lines: allowed, but the log-uniform "
-            "sampler takes the first lines for the most frequent words."
+            f"{', '.join(late)} not among the first three lines: the sampler takes the first lines "
+            "for the most frequent words."
         )
     if marks:
         warnings.append(
@@ -113,8 +111,7 @@ def check_vocab(
     if num_foreign:
         warnings.append(
             f"{counted(num_foreign, 'vocabulary word')} cannot occur in text with normalization "
-            f"{form}: write the vocabulary again with `elmokit vocab --normalization {form}`, or "
-            "train with the normalization of these words."
+            f"{form}: `elmokit vocab --normalization {form}` writes words as in that text."
         )
     fit = None if sentences is None else _fit(ordinary, sentences, char_vocab)
     if fit is not None:
@@ -128,9 +125,8 @@ def check_vocab(
         is_ranked = len(ordinary) - fit.num_unseen >= _MIN_RANKED_WORDS
         if is_ranked and fit.rank_correlation < _MIN_RANK_CORRELATION:
             warnings.append(
-                "the words are not sorted by frequency (rank correlation "
-                f"{fit.rank_correlation:.2f}): the sampled softmax would train on wrong "
-                "probabilities. Sort the lines by descending count, or use the full softmax."
+                f"the words are not sorted by frequency (rank correlation "
+                f"{fit.rank_correlation:.2f}), which the sampled softmax takes for granted."
             )
     return VocabReport(
         path=os.fspath(path), num_words=sum(map(len, lines_of_word.values())),

@@ -18,7 +18,7 @@ from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.bounded import MAX_WORD_LIST_BYTES
 from elmokit.files.hashing import text_sha256
-from elmokit.files.lines import read_whole, text_of_line
+from elmokit.files.lines import read_whole
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"
@@ -143,10 +143,9 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        if advice is None:
-            text_of_line(raw.split(b"\n")[line - 1], Path(path), line)
         raise FormatError(
-            f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). {advice or ''}".rstrip()
+            f"{os.fspath(path)}, line {line}: not UTF-8 ({error.reason}). "
+            f"{advice or 'Convert the file: iconv -f ENCODING -t UTF-8.'}"
         ) from error
     words = text.removesuffix("\n").split("\n")
     if words != text.split():

@@ -40,7 +40,7 @@ class Workers:
         try:
             for block in blocks:
                 # Results are taken in order, so a slow block holds back at most these.
-                pending.append(executor.submit(_call, block))
+                pending.append(executor.submit(_run, block))
                 if len(pending) > BLOCKS_AHEAD * self.count:
                     yield pending.popleft().result()
             while pending:
@@ -73,16 +73,16 @@ def _begin(make: Callable[[], Work]) -> None:
     """Set up a worker process; the main process alone answers Ctrl-C."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_parent, daemon=True).start()
+    parent = parent_process()
+    assert parent is not None
+
+    def end_with_parent() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=end_with_parent, daemon=True).start()
     _work = make()
 
 
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
-
-
-def _call(block: Any) -> Any:
+def _run(block: Any) -> Any:
     return _work(block)

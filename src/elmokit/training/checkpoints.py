@@ -49,7 +49,9 @@ def save_checkpoint(
 ) -> None:
     """Write ``step-N`` and remove all but the `NUM_KEPT` newest checkpoints."""
     checkpoints.tidy()
-    files = {"model": model, "optimizer": _optimizer_tensors(optimizer), "carry": carry}
+    states = optimizer.state_dict()["state"]
+    flat = {f"{i}.{name}": value for i in states for name, value in states[i].items()}
+    files = {"model": model, "optimizer": flat, "carry": carry}
     if average:
         files["average"] = average
     with atomic_directory(checkpoints.folder / f"{checkpoints.prefix}{step:09d}") as temp_path:
@@ -103,8 +105,3 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
     ):
         raise ValueError("optimizer.safetensors lacks tensors, or has those of another model")
     optimizer.load_state_dict({**optimizer.state_dict(), "state": saved})
-
-
-def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    state = optimizer.state_dict()["state"]
-    return {f"{index}.{name}": value for index in state for name, value in state[index].items()}

@@ -1,16 +1,17 @@
-"""What the panel `training` of the page and `elmokit plot` show of a training run."""
+"""What the panel `training` of the page, `elmokit plot` and TensorBoard show of a training run."""
 
-import os
+import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.damage import damage
 from elmokit.files.json_files import read_json
 from elmokit.files.pictures import check_picture_name, new_figure, write_picture
-from elmokit.jobs.job import MARK, RUN_FILE, command_of
+from elmokit.jobs.job import MARK, RUN_FILE, command_of, is_begun
 from elmokit.jobs.metrics_log import METRICS_FILE, read_log
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
 from elmokit.wording import quoted
@@ -24,6 +25,7 @@ MAX_ROWS = 4000
 
 _ADVICE = "Make it again, or remove it."
 _QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
+POLL_SECONDS = 2.0
 _COPIED_WITHIN_SECONDS = 60  # by which the log of a finished run may be newer, as in a copy
 _LOSSES = {"forward": "forward_loss", "backward": "backward_loss", "mean": "loss"}
 _PERPLEXITIES = {"forward": "valid_forward", "backward": "valid_backward", "mean": "valid_mean"}
@@ -72,10 +74,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _is_running(directory: Path) -> bool:
     """Return whether something was written lately, and a finished model not after it."""
-    last = _changed(directory / METRICS_FILE)
-    if last == 0:  # no log yet: the text is being prepared
-        paths = (Path(at, name) for at, _, names in os.walk(directory) for name in (".", *names))
-        last = max(map(_changed, paths), default=0.0)
+    log = directory / METRICS_FILE
+    # without a log the text is being prepared, by files that come and go
+    last = max(map(_changed, [log] if log.exists() else [directory, *directory.rglob("*")]))
     if last - _changed(directory / CONFIG_NAME) < _COPIED_WITHIN_SECONDS:
         return False
     return time.time() - last < _QUIET_SECONDS
@@ -98,7 +99,9 @@ def check_run_dir(directory: Path) -> None:
             f"`elmokit explore --task {quoted(directory)}`."
         )
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
-        raise InputError(f"{directory} has neither {RUN_FILE} nor {METRICS_FILE}: it is no run.")
+        raise InputError(
+            f"{directory} is no training run: it has no {RUN_FILE} and no {METRICS_FILE}."
+        )
 
 
 def plot_run(directory: Path, path: Path) -> TrainingRun:
@@ -135,3 +138,45 @@ def plot_run(directory: Path, path: Path) -> TrainingRun:
             axes.legend(fontsize="small")
     write_picture(figure, path)
     return run
+
+
+def track(run_dir: Path, *, follow: bool = False) -> int:
+    """Write a run's figures and settings into ``RUN/tensorboard``; return the number of rows.
+
+    ``follow`` waits for further rows until Ctrl-C. Rows that a resumed run repeats come once.
+    """
+    path = run_dir / METRICS_FILE
+    if not path.is_file():
+        raise InputError(f"{run_dir} has no {METRICS_FILE}: it is no run of pretrain or train.")
+    try:
+        from torch.utils.tensorboard.writer import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("tensorboard", extra="tensorboard") from error
+    count = 0
+    with SummaryWriter(str(run_dir / "tensorboard")) as writer:
+        if is_begun(run_dir):
+            record = read_json(run_dir / RUN_FILE, advice="Copy the whole directory again.")
+            writer.add_text("settings", f"```\n{json.dumps(record.get('config'), indent=2)}\n```")
+        try:
+            for row in _rows(path, follow=follow):
+                for name, value in row.items():
+                    if name != "step" and type(value) in (int, float):
+                        writer.add_scalar(name, value, row["step"])
+                count += 1
+        except KeyboardInterrupt:
+            if not follow:
+                raise
+    return count
+
+
+def _rows(path: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
+    seen: set[tuple[int, frozenset[str]]] = set()
+    while True:
+        for row in read_log(path):
+            columns = row["step"], frozenset(row)
+            if columns not in seen:
+                seen.add(columns)
+                yield row
+        if not follow:
+            return
+        time.sleep(POLL_SECONDS)

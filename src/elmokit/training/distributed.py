@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from elmokit.errors import InputError
 from elmokit.inference.precision import pick_device
 
 
@@ -96,8 +95,6 @@ def world(device: str = "auto") -> Iterator[World]:
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     own = pick_device(device)
     use_cuda = own.type == "cuda"
-    if own.type not in ("cpu", "cuda"):
-        raise InputError(f"Several processes train on CPUs or CUDA GPUs, got device={device!r}.")
     if use_cuda:
         own = torch.device("cuda", local_rank)
         torch.cuda.set_device(own)

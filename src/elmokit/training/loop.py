@@ -27,9 +27,7 @@ class StepResult(Generic[Carry]):
     loss: Tensor
     """Mean loss, with its graph."""
     parts: dict[str, Tensor]
-    """Further means to log, detached."""
     num_tokens: int
-    """Predictions in this process's batch."""
     carry: Carry
 
 
@@ -43,7 +41,6 @@ class StepReport(Generic[Carry]):
     learning_rate: float
     gradient_norm: float
     share: float
-    """Share of the budget spent."""
     carry: Carry
 
 

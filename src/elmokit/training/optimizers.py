@@ -158,7 +158,14 @@ class WeightAverage:
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        self._average = AveragedModel(model, multi_avg_fn=_lerp(decay)).requires_grad_(False)
+        @torch.no_grad()
+        def lerp(averages: Any, weights: Any, num_averaged: Any) -> None:
+            num_updates = int(num_averaged) * UPDATES_TOGETHER
+            # Short at first, because the first weights say little about the last ones.
+            decay_now = min(decay, (1 + num_updates) / (10 + num_updates)) ** UPDATES_TOGETHER
+            torch._foreach_lerp_(averages, weights, 1 - decay_now)  # pyright: ignore[reportPrivateImportUsage]
+
+        self._average = AveragedModel(model, multi_avg_fn=lerp).requires_grad_(False)
         self._average.eval()
 
     @property
@@ -179,14 +186,3 @@ class WeightAverage:
     def restart(self, model: nn.Module) -> None:
         """Start from the weights of ``model``, for a run that kept no average so far."""
         self._average.module.load_state_dict(model.state_dict())
-
-
-def _lerp(decay: float) -> Callable[[Any, Any, Any], None]:
-    @torch.no_grad()
-    def update(averages: list[Tensor], weights: list[Tensor], num_averaged: Tensor | int) -> None:
-        num_updates = int(num_averaged) * UPDATES_TOGETHER
-        # Short at first, because the first weights say little about the last ones.
-        decay_now = min(decay, (1 + num_updates) / (10 + num_updates)) ** UPDATES_TOGETHER
-        torch._foreach_lerp_(averages, weights, 1 - decay_now)  # pyright: ignore[reportPrivateImportUsage]
-
-    return update

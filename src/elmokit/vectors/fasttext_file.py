@@ -1,10 +1,8 @@
 """fastText's binary models (``.bin``): vectors of words, including words that it never saw.
 
-The file has magic and version, settings, the dictionary, and a matrix with a row per word and per
-bucket of character n-grams. A word's vector is the mean of its own row, if any, and those of its
-n-grams. The matrix is memory-mapped; a compressed file is decompressed to a temporary one.
-
-Source: fastText 0.9.2, ``args.cc``, ``dictionary.cc``, ``densematrix.cc``, ``fasttext.cc``.
+A word's vector is the mean of its own row, if any, and those of its character n-grams. The matrix
+is memory-mapped; a compressed file is decompressed to a temporary one. Source: fastText 0.9.2,
+``args.cc``, ``dictionary.cc``, ``densematrix.cc``, ``fasttext.cc``.
 """
 
 import os
@@ -22,14 +20,7 @@ from elmokit.errors import FormatError
 from elmokit.files.atomic import named
 from elmokit.files.sources import COMPRESSIONS, read_pieces
 from elmokit.files.temporary import scratch_directory
-from elmokit.vectors.static_vectors import (
-    MAX_DIM,
-    StaticVectors,
-    WordRows,
-    read_exactly,
-    read_until,
-    spellings,
-)
+from elmokit.vectors import static_vectors as static
 
 MAGIC = struct.pack("<i", 793712314)
 _VERSIONS = (11, 12)
@@ -80,12 +71,11 @@ def recognizes(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def read(path: Path, only: Collection[str] | None) -> StaticVectors:
+def read(path: Path, only: Collection[str] | None) -> static.StaticVectors:
     """Read the vectors of a fastText model.
 
-    ``only`` are the wanted words; those with no spelling in the dictionary get a vector from their
-    n-grams, unless they hold a line feed, which no list of words can. None: all words of the
-    dictionary.
+    Words of ``only`` with no spelling in the dictionary get a vector from their n-grams, unless
+    they hold a line feed, which no list of words can.
     """
     if path.suffix.lower() not in COMPRESSIONS:
         return _read(path, path, only)
@@ -96,19 +86,19 @@ def read(path: Path, only: Collection[str] | None) -> StaticVectors:
         return _read(path, plain, only)
 
 
-def _read(path: Path, plain: Path, only: Collection[str] | None) -> StaticVectors:
+def _read(path: Path, plain: Path, only: Collection[str] | None) -> static.StaticVectors:
     with plain.open("rb") as stream:
-        take = partial(read_exactly, stream, what="the header", path=path)
+        take = partial(static.read_exactly, stream, what="the header", path=path)
         take(len(MAGIC))
         settings = _SETTINGS.unpack(take(_SETTINGS.size))
         version, dim = settings[:2]
         model, num_buckets, min_characters, max_characters = settings[8:12]
         if version == _VERSIONS[0] and model == _SUPERVISED:  # had no n-grams
             max_characters = 0
-        if version not in _VERSIONS or not 0 < dim <= MAX_DIM or num_buckets < 0:
+        if version not in _VERSIONS or not 0 < dim <= static.MAX_DIM or num_buckets < 0:
             kind = f"fastText format {version} of width {dim} with {num_buckets} buckets"
             raise FormatError(f"{path}: {kind} cannot be read. Give the text form (.vec).")
-        rows = WordRows(path, only, unit="word")
+        rows = static.WordRows(path, only, unit="word")
         num_words, row_of = _read_dictionary(stream, path, rows)
         if take(1) != b"\0":
             raise FormatError(f"{path}: quantized fastText (.ftz): give the .bin or .vec instead.")
@@ -123,7 +113,7 @@ def _read(path: Path, plain: Path, only: Collection[str] | None) -> StaticVector
     subwords = Subwords(num_words, num_buckets, min_characters, max_characters)
     known = ((word, [row, *subwords.rows(word)]) for word, row in row_of.items())
     listable = sorted(word for word in set(only or ()) if "\n" not in word)
-    unknown = (word for word in listable if row_of.keys().isdisjoint(spellings(word)))
+    unknown = (word for word in listable if row_of.keys().isdisjoint(static.spellings(word)))
     unseen = ((word, numbers) for word in unknown if (numbers := subwords.rows(word)))
     matrix = np.memmap(plain, "<f4", mode="r", offset=begin, shape=(num_rows, dim))
     for word, numbers in chain(known, unseen):
@@ -134,16 +124,16 @@ def _read(path: Path, plain: Path, only: Collection[str] | None) -> StaticVector
 
 
 def _read_dictionary(
-    stream: BufferedReader, path: Path, wanted: WordRows
+    stream: BufferedReader, path: Path, wanted: static.WordRows
 ) -> tuple[int, dict[str, int]]:
     """Return the number of words, and the rows of the wanted ones. Labels follow the words."""
     what = "the dictionary"
-    sizes = _DICTIONARY.unpack(read_exactly(stream, _DICTIONARY.size, what=what, path=path))
+    sizes = _DICTIONARY.unpack(static.read_exactly(stream, _DICTIONARY.size, what=what, path=path))
     num_entries, num_words, _, _, num_pruned = sizes
     row_of: dict[str, int] = {}
     for row in range(num_entries):
-        raw = read_until(stream, b"\0", what=what, path=path)
-        read_exactly(stream, _ENTRY_END.size, what=what, path=path)
+        raw = static.read_until(stream, b"\0", what=what, path=path)
+        static.read_exactly(stream, _ENTRY_END.size, what=what, path=path)
         word = raw.decode("utf-8", "replace")  # words may be cut within a character
         if row < num_words and word not in row_of and wanted.lacks(word):
             row_of[word] = row

@@ -1,8 +1,7 @@
 """Static word vectors trained by gensim (extra ``static``), compared with a biLM of the same text.
 
-Text is read, normalized and split as for pre-training, into temporary shards, or comes from the
-shards of a run, so both see the same words. gensim reads the shards in every epoch; memory holds
-the vectors and the word counts, not the text.
+Text is read and split as for pre-training, into temporary shards, or comes from the shards of a
+run, so both see the same words. Memory holds the vectors and the word counts, not the text.
 """
 
 import time
@@ -100,19 +99,11 @@ def train_vectors(
 ) -> VectorsReport:
     """Train vectors on a corpus; write them and a JSON file with their settings and corpus.
 
-    Reproducible on the same machine with one thread and the same seed. ``<S>``, ``</S>``, ``<UNK>``
-    and ``<unk>`` get no vector.
-
-    Args:
-        corpus: Text files, or directories of shards that runs trained on (``DIR/shards``).
-        output: ``.bin``: binary form of word2vec, or of fastText for that kind; ``.txt``, ``.vec``:
-            text, without fastText's n-grams.
-        config: How.
-        model: Use the tokenizer and normalization of this model directory.
-        tokenizer: Overrides the model's; without a model or shards the default is ``simple``.
-        threads: Of gensim.
-        overwrite: Replace existing files.
-        on_progress: Called regularly, also from another thread.
+    Reproducible on the same machine with one thread and the same seed. ``corpus`` is text files, or
+    directories of shards that runs trained on (``DIR/shards``). ``output`` ends in ``.bin``
+    (word2vec, or fastText for that kind), ``.txt`` or ``.vec`` (text, without fastText's n-grams).
+    The tokenizer is that of ``model``, ``tokenizer``, the shards, or ``simple``. ``on_progress`` is
+    also called from another thread.
     """
     check_suffix(output)
     try:
@@ -227,9 +218,8 @@ def _tokenization(shards: ShardSet) -> tuple[TokenizerConfig, Normalization]:
 class _Sentences:
     """The sentences of shards, restarted at each iteration, as gensim needs them.
 
-    gensim iterates in its own thread and would hang if that died, so an error ends the iteration
-    and is kept for `check`. ``counts`` are those of the words that are frequent enough, by falling
-    count, ties in code point order.
+    ``counts`` are those of the words that are frequent enough, by falling count, ties in code point
+    order.
     """
 
     def __init__(
@@ -264,6 +254,7 @@ class _Sentences:
                 if number % _SENTENCES_AN_EVENT == 0:
                     total = self.num_words * self._epochs
                     self._on_progress("training", self._num_read, total)
+        # gensim iterates in its own thread and would hang if that died
         except Exception as error:
             self._error = error
 

@@ -96,8 +96,7 @@ class VectorsReference:
 class LaterWords:
     """Looks up words that came after training in the vector file of the training, each word once.
 
-    The file is hashed before the first read; a missing or different one causes a warning and is
-    never read.
+    A missing or different file causes a warning and is never read.
     """
 
     def __init__(self, reference: VectorsReference) -> None:

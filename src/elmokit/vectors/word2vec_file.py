@@ -12,13 +12,7 @@ import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.files.sources import open_stream
-from elmokit.vectors.static_vectors import (
-    MAX_DIM,
-    StaticVectors,
-    WordRows,
-    read_exactly,
-    read_until,
-)
+from elmokit.vectors import static_vectors as static
 from elmokit.vectors.text_file import is_header, is_number
 
 _CONTROLS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -36,18 +30,18 @@ def recognizes(head: bytes) -> bool:
     return not (last_field and is_number(last_field[0])) and not _is_text(body)
 
 
-def read(path: Path, only: Collection[str] | None) -> StaticVectors:
-    stream, rows = open_stream(path), WordRows(path, only, unit="word")
-    header = read_until(stream, b"\n", what="the first line", path=path)
+def read(path: Path, only: Collection[str] | None) -> static.StaticVectors:
+    stream, rows = open_stream(path), static.WordRows(path, only, unit="word")
+    header = static.read_until(stream, b"\n", what="the first line", path=path)
     count, dim = map(int, header.split())
-    if not (0 < dim <= MAX_DIM and count > 0):
+    if not (0 < dim <= static.MAX_DIM and count > 0):
         raise FormatError(f"{path}, line 1: invalid count {count} or width {dim}.")
     wrong = f"The file is damaged, or its first line ({count:,} words of {dim} numbers) is wrong."
     values = np.zeros(dim, "<f4")
     for number in range(1, count + 1):
         what, before = f"word {number:,} of {count:,} of {dim} numbers", values
-        raw = read_until(stream, b" ", what=what, path=path).lstrip(b"\n")
-        values = np.frombuffer(read_exactly(stream, 4 * dim, what=what, path=path), "<f4")
+        raw = static.read_until(stream, b" ", what=what, path=path).lstrip(b"\n")
+        values = np.frombuffer(static.read_exactly(stream, 4 * dim, what=what, path=path), "<f4")
         word = rows.decode(raw, number)
         # the rest of a word with a blank is read as numbers, and its last ones as the next word
         if word is None and not _is_usual(before):

@@ -97,20 +97,20 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listener.detach())
 
 
-def url_of(host: str, listener: socket.socket) -> str:
-    """Return the URL of what listens on ``host``."""
+def url_of(host: str, listener: socket.socket, *, advice: str | None) -> str:
+    """Return the URL of what listens on ``host``.
+
+    With ``advice`` it asks for no key, and a warning says so if other machines can reach it.
+    """
     port = listener.getsockname()[1]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-
-
-def warn_if_reachable(host: str, url: str, *, advice: str) -> None:
-    """Warn if other machines can reach a server that listens on ``host`` and asks for no key."""
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     try:
         is_local = ipaddress.ip_address(host).is_loopback
     except ValueError:
         is_local = host == "localhost"
-    if not is_local:
+    if advice is not None and not is_local:
         log.warning("anyone who can reach %s may use it; %s", url, advice)
+    return url
 
 
 def load_task_run(run_dir: str | PathLike[str], *, device: str = "auto") -> "TaskRun":

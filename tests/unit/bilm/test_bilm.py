@@ -116,14 +116,6 @@ class TestState:
             model(ids_of(model), state=random_state(model, 3))
 
 
-class TestErrors:
-    def test_padding_between_real_tokens(self, model):
-        ids = ids_of(model)
-        ids[0, 3] = 0
-        with pytest.raises(ValueError, match="sentence 0"):
-            model(ids)
-
-
 class TestParameters:
     @pytest.mark.parametrize(
         ("cell_dim", "projection_dim", "num_highway", "published"),

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from elmokit.corpus.packing import RowPacker, SentenceOrder
-from elmokit.corpus.shards import ShardSet, write_shards
+from elmokit.corpus.shards import write_shards
 from elmokit.corpus.windows import WordTable
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
@@ -30,15 +30,6 @@ def make_packer(tmp_path):
         return RowPacker(shards, order, build_table, **settings)
 
     return make
-
-
-@pytest.fixture
-def loads(monkeypatch):
-    """The shards that are read, in order."""
-    numbers = []
-    load = ShardSet.load
-    monkeypatch.setattr(ShardSet, "load", lambda self, i: numbers.append(i) or load(self, i))
-    return numbers
 
 
 def rest_of(packer):
@@ -79,18 +70,6 @@ def test_sentences_of_different_shards_stand_side_by_side(make_packer):
     assert len(windows) > 8
     for window in windows:
         assert {"a", "b"} <= {word for row in window for word in row}
-
-
-def test_groups_of_shards_are_loaded_one_by_one_and_once_an_epoch(make_packer, loads, monkeypatch):
-    monkeypatch.setattr("elmokit.corpus.packing.SHARDS_TOGETHER", 2)
-    sentences = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
-    packer = make_packer(sentences, shuffle="sentences", tokens_per_shard=30, num_epochs=2)
-    num_shards = len(packer.shards)
-    assert num_shards > 4
-    assert len(rest_of(packer)) >= 2 * packer.shards.num_targets // 10 - 2
-    # the group at the border of the epochs may be the same one
-    assert len(loads) in (2 * num_shards, 2 * num_shards - 1, 2 * num_shards - 2)
-    assert set(loads) == set(range(num_shards))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """From raw text to shards, vocabulary and held-out sentences."""
 
-import dataclasses
 import os
 import threading
 from pathlib import Path
@@ -120,23 +119,6 @@ class TestAgain:
         assert words(second.valid) == words(first.valid)
         assert second.shards.fingerprint == first.shards.fingerprint
 
-    @pytest.mark.parametrize(
-        "setting",
-        [
-            {"tokens_per_shard": 50},
-            {"field": "body"},
-            {"tokenizer": TokenizerConfig(name="simple", version="2")},
-        ],
-    )
-    def test_another_setting_makes_the_shards_again(self, corpus, run_dir, reads, setting):
-        text = TextConfig(tokenizer=TokenizerConfig(name="simple", version="1"))
-        prepared(corpus, run_dir, text=text)
-        reads.clear()
-        made = prepared(corpus, run_dir, text=dataclasses.replace(text, **setting))
-        assert reads == [corpus]
-        expected = setting.get("tokenizer", text.tokenizer).version
-        assert made.shards.metadata["tokenizer"]["version"] == expected
-
 
 class Columns:
     """A reader of files with a word a line."""
@@ -155,12 +137,6 @@ class TestAnotherReader:
         blocks = ["a b\ne\u0301", *(f"word{k}" for k in range(60))]
         path.write_text("\n\n".join(blocks), encoding="utf-8")
         return path
-
-    def test_words_stay_whole_and_are_normalized(self, columns, run_dir):
-        made = prepared(columns, run_dir, reader=Columns(), valid=[columns])
-        for shards in (made.shards, made.valid):
-            assert shards.num_sentences == 61
-            assert next(shards.sentences()) == ["a b", "\u00e9"]
 
     def test_a_sentence_of_several_files_is_trained_on_or_held_out(
         self, columns, run_dir, tmp_path

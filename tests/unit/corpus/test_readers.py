@@ -151,55 +151,6 @@ class TestJsonLines:
             read(GOOD, name="a.jsonl")
 
 
-TABLES = {
-    "a.csv": 'id,body\n1,"Good, ""cheap""\nand fast"\n\n2,둘\n3\n',
-    "a.csv.gz": 'id,body\r\n1,"Good, ""cheap""\r\nand fast"\r\n2,둘\r\n3\r\n',
-    "a.tsv": 'id\tbody\n1\tGood, "cheap"\n2\tand fast\n3\t둘\n4\n',
-}
-
-
-class TestTables:
-    @pytest.mark.parametrize("name", TABLES)
-    @pytest.mark.parametrize("field", ["body", "2"])
-    def test_the_column_that_is_asked_for_is_read(self, read, name, field):
-        table = TABLES[name] if field == "body" else TABLES[name].partition("\n")[2]
-        content = gzip.compress(table.encode()) if name.endswith(".gz") else table.encode()
-        lines, report = read(content, name=name, text_field=field)
-        assert lines == ['Good, "cheap"', "and fast", "둘"]
-        assert report.skipped["no_text"] == 1
-
-
-class TestParquet:
-    @pytest.fixture
-    def table(self, tmp_path):
-        """Write columns to a file, and return it with a function that reads its text."""
-        arrow = pytest.importorskip("pyarrow")
-        parquet = pytest.importorskip("pyarrow.parquet")
-        path = tmp_path / "a.parquet"
-
-        def write(**columns):
-            parquet.write_table(arrow.table(columns), path, row_group_size=700)
-            return path
-
-        return write
-
-    @staticmethod
-    def lines_of(path, field=None):
-        lines = read_text_lines([path], report := ReadReport(), text_field=field)
-        return [line.text for line in lines], report
-
-    @pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
-    def test_the_text_column_is_read(self, table, kind):
-        import pyarrow as arrow
-
-        texts = [f"줄 {i}" for i in range(2000)]
-        column = arrow.array([*texts, None, "a\nb"])
-        column = column.dictionary_encode() if kind == "dictionary" else column.cast(kind)
-        lines, report = self.lines_of(table(id=list(range(2002)), body=column), "body")
-        assert lines == [*texts, "a", "b"]
-        assert (report.lines, report.skipped) == (2003, {"no_text": 1})
-
-
 class TestSentences:
     def test_are_tokenized_and_counted(self, tmp_path):
         path = tmp_path / "a.txt"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from elmokit.corpus.shards import write_shards
-from elmokit.corpus.stream import WindowStream, with_more_rows
+from elmokit.corpus.stream import WindowStream
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
@@ -84,16 +84,3 @@ class TestRestarts:
         for (one, _), (other, _) in zip(steps[5:], resumed, strict=True):
             assert decoded(one) == decoded(other)
             np.testing.assert_array_equal(one.restarts, other.restarts)
-
-
-class TestMoreRows:
-    def test_the_old_rows_go_on_and_the_new_begin_a_sentence(self, make_stream):
-        steps = list(islice(make_stream(), 7))
-        state = with_more_rows(json.loads(json.dumps(steps[5][1])), 6)
-        window, after = next(iter(make_stream(batch_size=6, state=state)))
-        old = decoded(steps[6][0])
-        assert decoded(window)[:4] == old
-        for row, begun in zip(decoded(window)[:4], steps[5][1]["rows"], strict=True):
-            assert begun is not None or row[0] == "<S>"
-        assert {row[0] for row in decoded(window)[4:]} == {"<S>"}
-        assert (after["windows"], after["targets"]) == (7, 6 * 20 + 30)

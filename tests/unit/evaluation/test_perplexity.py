@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from elmokit.corpus.readers import ReadReport
-from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity as perplexity_in
 from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.evaluation.text_scorer import open_scorer
@@ -16,7 +15,6 @@ from ...builders.training_models import random_sentences, toy_model
 
 SENTENCES = random_sentences(23)
 perplexity = functools.partial(perplexity_in, precision="fp32")
-LONG = [word for sentence in random_sentences(40, seed=9) for word in sentence]
 
 
 @pytest.fixture(scope="module")
@@ -56,20 +54,6 @@ def test_equals_a_plain_computation_through_the_whole_model(word_input):
     report = perplexity(model, SENTENCES, state="reset")
     assert losses(report) == pytest.approx(plain(model, SENTENCES), abs=2e-6)
     assert abs(losses(report)[0] - losses(report)[1]) > 1e-3, "the directions differ"
-
-
-def test_sentences_start_from_the_warm_state_unless_told_otherwise(model):
-    warm, reset = perplexity(model, SENTENCES), perplexity(model, SENTENCES, state="reset")
-    assert (warm.state, reset.state) == ("warm", "reset")
-    assert warm.forward != pytest.approx(reset.forward, rel=1e-6)
-
-
-def test_order_and_empty_sentences_do_not_matter(model, monkeypatch):
-    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 5)
-    report = perplexity(model, [[], *reversed(SENTENCES), []], batch_size=2)
-    expected = perplexity(model, SENTENCES)
-    assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
-    assert report.sentences == expected.sentences
 
 
 def test_bf16_moves_the_figures_within_its_error_budget():
@@ -136,9 +120,9 @@ class TestFiles:
 
 
 def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(tmp_path):
-    model = toy_model()
-    by_words = perplexity(model, [LONG[:9]], state="reset")
-    assert perplexity(model, [" ".join(LONG[:9])], state="reset") == by_words
+    model, words = toy_model(), [word for sentence in SENTENCES for word in sentence][:9]
+    by_words = perplexity(model, [words], state="reset")
     assert by_words.tokens == 10
     model.save(tmp_path / "model")  # a model may be named
-    assert perplexity(tmp_path / "model", [LONG[:9]], state="reset") == by_words
+    for named in (model, tmp_path / "model"):
+        assert perplexity(named, [" ".join(words)], state="reset") == by_words

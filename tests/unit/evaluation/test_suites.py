@@ -69,19 +69,19 @@ def test_formulas_compare_sums_of_surprisals(write_suite):
     assert [part.accuracy for part in rows[ALL].readings.values()] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda suite: suite["predictions"][0].update(formula="(9;%a%) > 1"), r"no region 9"),
-        (lambda suite: suite["predictions"][0].update(formula="(1;%c%) > 1"), r"'c'.*conditions"),
-        (lambda suite: suite["predictions"][0].update(formula="(1;%a%) >"), "cannot be read"),
-        (lambda suite: suite["predictions"][0].update(formula="__import__('os')"), "cannot be"),
-        (lambda suite: suite["predictions"][0].update(formula="(1;%a%) ** 99"), "cannot be read"),
-        (lambda suite: suite.pop("items"), "`items`"),
-        (lambda suite: suite["items"][0]["conditions"][0].update(condition_name="b"), "item 1"),
-        (lambda suite: suite["items"][0]["conditions"][0].pop("regions"), r"items\.0\.conditions"),
-    ],
-)
-def test_what_is_wrong_is_named_with_the_file(write_suite, change, message):
-    with pytest.raises(FormatError, match=rf"suite\.json.*{message}"):
+@pytest.mark.parametrize("formula", [
+    "(9;%a%) > 1", "(1;%c%) > 1", "(1;%a%) >", "__import__('os')", "(1;%a%) ** 99",
+])  # fmt: skip
+def test_formulas_that_cannot_hold_or_do_more_than_compare_are_refused(write_suite, formula):
+    with pytest.raises(FormatError, match=r"suite\.json"):
+        Suite(write_suite(lambda suite: suite["predictions"][0].update(formula=formula)))
+
+
+@pytest.mark.parametrize("change", [
+    lambda suite: suite.pop("items"),
+    lambda suite: suite["items"][0]["conditions"][0].update(condition_name="b"),
+    lambda suite: suite["items"][0]["conditions"][0].pop("regions"),
+])  # fmt: skip
+def test_what_is_no_suite_is_refused(write_suite, change):
+    with pytest.raises(FormatError, match=r"suite\.json"):
         Suite(write_suite(change))

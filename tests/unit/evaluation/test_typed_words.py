@@ -1,7 +1,6 @@
 """Surprisals of words between spaces: a row a word, with the columns of the table it came from."""
 
 import csv
-import json
 from io import StringIO
 
 import pytest
@@ -69,22 +68,6 @@ def test_a_table_of_words_comes_out_row_by_row(model_dir, tmp_path):
     by_word = {row["word"]: row for row in plain}
     for row in rows:
         assert row["forward"] == by_word[row["word"]]["forward"]
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("words", ["tokens", "typed"])
-def test_a_table_of_texts_keeps_its_columns(model_dir, tmp_path, words):
-    path = tmp_path / "texts.csv"
-    path.write_text('id,text,word\n7,"the boat, by",x\n8,,y\n9,bank.,"z,1"\n', encoding="utf-8")
-    options = ["--text-field", "text", "--words", words]
-    rows = rows_of(elmokit("surprisal", model_dir, path, *options).stdout)
-    assert list(rows[0])[:2] == ["id", "word"]
-    assert {(row["id"], row["word"]) for row in rows} == {("7", "x"), ("9", "z,1")}
-    assert len(rows) == (4 if words == "typed" else 8)
-    out = tmp_path / "out.jsonl"
-    elmokit("surprisal", model_dir, path, *options, "-o", out)
-    written = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert [row["id"] for row in written] == [row["id"] for row in rows]
 
 
 def test_words_of_items_are_single_and_in_one_place(tmp_path):

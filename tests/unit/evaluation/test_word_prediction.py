@@ -31,13 +31,6 @@ def test_both_directions_expect_a_word_as_surprisal_says(model, state):
             assert [top.word for top in one.top] == [top.word for top in getattr(row, f"{way}_top")]
 
 
-def test_an_insertion_is_between_the_words_around_it(model):
-    inserted = predict_word(model, SENTENCE, index=2, insert=True)
-    replaced = predict_word(model, [*SENTENCE[:2], "x", *SENTENCE[2:]], index=2)
-    assert inserted.both.top == replaced.both.top
-    assert (inserted.word, inserted.is_unknown, inserted.both.rank) == (None, None, None)
-
-
 def test_both_are_the_product_over_the_frequency_by_rank(model):
     num_words = len(model.word_vocab)
     found = predict_word(model, SENTENCE, index=1, top=num_words)

@@ -8,13 +8,6 @@ from elmokit.tasks.registry import TASKS
 ROOT = Path(__file__).parents[3]
 
 
-def test_all_tables_and_figures_are_there():
-    figures = {"figure1", "figure1_korean", "figure2"}
-    assert {*(f"table{n}" for n in range(1, 7)), *figures, "korean"} <= {*EXPERIMENTS}
-    six = ["ner", "srl", "sentiment", "nli", "qa", "coref"]
-    assert [task.task for task in find_experiment("table1").tasks] == six
-
-
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_is_whole(name):
     experiment = find_experiment(name)

@@ -1,25 +1,18 @@
 """Tables of conditions, of layer weights and of probes, from results made up."""
 
-import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from elmokit.experiments.comparison import Findings
-from elmokit.experiments.definitions import RANDOM
-from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.report import PLOTS
-from elmokit.experiments.runs import RunResult
 from elmokit.experiments.tables import (
     fewer_labels_table,
     gain_table,
     mix_table,
     score_table,
-    training_gain_table,
 )
 from elmokit.probes.layer_weights import MixWeights
-from elmokit.probes.wsd import FIGURES, PROBE
 
 from ...builders.experiment_runs import planned, result
 
@@ -99,68 +92,3 @@ def test_pictures_are_drawn_of_results_only(tmp_path, plot):
     drawing = (tmp_path / "plot.svg").read_text("utf-8")
     labels = ("1", "10", "100") if plot is PLOTS["curves"] else ("input", "layer 2")
     assert all(f"<!-- {label} -->" in drawing for label in labels)
-
-
-NUM_TEST, NUM_DOCUMENTS = 4, 3
-
-
-def score(name, right, weight=0.25):
-    """A score whose six figures are ``right``, in percent."""
-    numbers = [None if value is None else float(value) for value in right]
-    values = dict(zip([one.name for one in FIGURES], numbers, strict=True))
-    return {
-        "name": name, **values, "num_instances": 400, "prior_weight": weight,
-        "num_ties": {key: 7 for key, value in values.items() if value is not None},
-    }  # fmt: skip
-
-
-def counts(right):
-    table = np.zeros((NUM_TEST + NUM_DOCUMENTS, 18))
-    for number, value in enumerate(right):
-        if value is not None:
-            rows = slice(0, NUM_TEST) if number < 3 else slice(NUM_TEST, None)
-            table[rows, 3 * number : 3 * number + 3] = [value, 100, 100]
-    return table.tolist()
-
-
-def finished(condition, seed=0, **scores):
-    run = PlannedRun(
-        task="wsd_probe", dataset="wsd-en", condition=condition, seed=seed,
-        metadata={"seed": seed, "family": condition},
-    )  # fmt: skip
-    named = {name.replace("_", " "): right for name, right in scores.items()}
-    result = RunResult(
-        metric="F1", value=0, num_examples=1, seconds=0,
-        details={"scores": [
-            score(name, right, None if name == "first sense" else 0.25)
-            for name, right in named.items()
-        ]},
-        counts=[counts(right) for right in named.values()],
-    )  # fmt: skip
-    return run, result
-
-
-FIRST = (55, None, None, 70, None, None)
-
-
-@pytest.fixture
-def probed():
-    return Findings(
-        [
-            finished("biLM", first_sense=FIRST, layer_1=(50, 51, 56, 72, 73, 74)),
-            finished(RANDOM, 0, first_sense=FIRST, random_1=(40, 41, 50, 60, 61, 62)),
-            finished(RANDOM, 1, first_sense=FIRST, random_1=(42, 43, 52, 62, 63, 64)),
-        ],
-        None,
-    )
-
-
-def test_what_training_added_is_shown_by_figure(probed):
-    table = training_gain_table(probed, probe=PROBE)
-    assert table.header == ("layer", *PROBE.columns.values())
-    (row,) = table.rows
-    assert [cell.split()[0] for cell in row[1:]] == ["+9.00"] * 2 + ["+5.00"] + ["+11.00"] * 3
-    low, high = re.fullmatch(r"\+9\.00 \[(.*), (.*)\]", row[1]).groups()
-    assert float(low) < 8 < 10 < float(high)  # the untrained ones differ by 2
-    nothing = Findings(probed.runs[:1], None)
-    assert training_gain_table(nothing, probe=PROBE).rows == ()

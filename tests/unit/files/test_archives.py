@@ -112,15 +112,6 @@ class TestUnpack:
         with pytest.raises(FormatError, match="too many bytes"):
             unpack(tmp_path / "archive", folder)
 
-    @pytest.mark.parametrize("mode", ["zip", "w:gz"])
-    @pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
-    def test_half_an_archive_is_refused(self, mode, share, folder, tmp_path):
-        content = bytes(range(256)) * 40
-        path = write_archive(tmp_path / "archive", [("a", content), ("b", content)], mode)
-        path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-        with pytest.raises(FormatError, match=r"archive: "):
-            unpack(path, folder)
-
 
 def lines_of(path):
     return [line.text for line in read_text_lines([path], ReadReport())]

@@ -219,15 +219,6 @@ def test_a_failed_rename_puts_the_old_directory_back(tmp_path, monkeypatch):
     assert names(tmp_path) == ["out"]
 
 
-def test_a_directory_from_another_process_may_stay(tmp_path):
-    path = tmp_path / "out"
-    with atomic_directory(path, keep=path.exists) as temp_path:
-        put(temp_path, "new")
-        old(tmp_path, "directory")
-    assert content(path) == "old"
-    assert names(tmp_path) == ["out"]
-
-
 def contents(folder):
     return {path.name: path.read_text() for path in folder.iterdir()}
 

@@ -1,6 +1,3 @@
-import gzip
-import lzma
-
 import pytest
 
 from elmokit.errors import FormatError
@@ -11,8 +8,6 @@ from elmokit.files.lines import (
     decode_line,
     numbered_lines,
     raw_lines,
-    read_text,
-    read_whole,
     split_lines,
 )
 
@@ -60,18 +55,6 @@ def test_a_bad_line_is_an_error_with_its_place(write, content, parts, monkeypatc
         list(numbered_lines(write(content), reason="Every line counts."))
     for part in ("data.txt", "Every line counts.", *parts):
         assert part in str(caught.value)
-
-
-@pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("xz", lzma.compress)])
-def test_compressed_text_is_whole_or_an_error(write, suffix, compress):
-    path = write(compress("\ufeff하나\n\n둘 \n".encode()), name=f"a.txt.{suffix}")
-    assert [line for _, line in numbered_lines(path)] == ["하나", "", "둘 "]
-    assert read_text(path) == "하나\n\n둘 \n"
-    with pytest.raises(FormatError, match=r"a\.txt.*13 bytes"):
-        read_whole(path, 13)
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(FormatError, match=rf"a\.txt\.{suffix}: "):
-        list(numbered_lines(path))
 
 
 @pytest.mark.parametrize(

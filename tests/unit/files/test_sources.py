@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import io
 import lzma
-import os
 import re
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 from elmokit.errors import FormatError, InputError
 from elmokit.files.sources import (
     describe_files,
-    existing_file,
     file_kind,
     find_files,
     read_pieces,
@@ -136,18 +134,6 @@ class TestFindFiles:
         assert find_files([output, part], exclude=outside) == [output, part]
         with pytest.raises(FileNotFoundError, match="no file at"):
             find_files(str(tmp_path / "*.npz"), exclude=outside)
-
-
-class TestOneFile:
-    @pytest.mark.parametrize("is_pipe", [False, True])
-    def test_what_can_be_read_once_is_refused_where_it_is_read_twice(self, tmp_path, is_pipe):
-        path = Path("-")
-        if is_pipe:
-            path = tmp_path / "pipe"
-            os.mkfifo(path)
-        assert existing_file(path, what="labels") == path
-        with pytest.raises(InputError, match=f"^{path}: labels must be read twice"):
-            existing_file(path, what="labels", is_read_twice=True)
 
 
 def test_files_are_described_by_path_size_and_hash_and_streams_by_path(tree):

@@ -74,10 +74,3 @@ def test_prose_is_prose(tmp_path, prose):
     assert delimiter_of(prose.splitlines()) is None
     for fields in ({}, {"text_field": "body"}):  # a folder may hold both kinds
         assert texts_of(tmp_path / "a.txt", prose, **fields) == prose.splitlines()
-
-
-@pytest.mark.parametrize("suffix", [".txt", ""])
-def test_a_first_line_that_names_the_column_is_a_header(tmp_path, suffix):
-    path = tmp_path / f"rows{suffix}"
-    path.write_text("id\ttext\n1\thello\n")
-    assert [record.text for record in TextRecords(path, text_field="text")] == [b"hello"]

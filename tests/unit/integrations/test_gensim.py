@@ -5,7 +5,7 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 
-from ...builders.embedding_models import WORDS, random_sentences, toy_model
+from ...builders.embedding_models import random_sentences, toy_model
 
 pytest.importorskip("gensim.models", reason="extra `static` is not installed")
 
@@ -39,16 +39,6 @@ def test_a_word_has_the_average_of_its_vectors(embedder, sentences):
         assert keyed.get_vecattr(word, "count") == len(vectors)
     counts = [keyed.get_vecattr(word, "count") for word in keyed.index_to_key]
     assert counts == sorted(counts, reverse=True)
-
-
-def test_words_alone_are_sentences_of_one_word(embedder):
-    keyed = keyed_vectors(embedder, WORDS)
-    assert keyed.index_to_key == WORDS
-    alone = embedder.embed([[word] for word in WORDS], layers="average")
-    for word, vectors in zip(WORDS, alone, strict=True):
-        assert np.abs(keyed[word] - vectors[0]).max() < 1e-6
-    spellings = keyed_vectors(embedder, ["caf\u00e9", "cafe\u0301", "a"])  # one sentence of two
-    assert [spellings.get_vecattr(word, "count") for word in spellings.index_to_key] == [1, 1, 1]
 
 
 def test_chosen_words_are_found_as_the_model_reads_them(embedder, caplog):

@@ -3,7 +3,7 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
-from elmokit.integrations.shared import embedder_of, files_of, words_and_vectors
+from elmokit.integrations.shared import embedder_of, files_of
 
 from ...builders.embedding_models import random_sentences, toy_model
 
@@ -25,16 +25,3 @@ def test_other_files_are_refused():
     files["model.safetensors"] = files["model.safetensors"][:-9]
     with pytest.raises(FormatError, match=r"/model\.safetensors"):
         embedder_of(files)
-
-
-@pytest.fixture(scope="module")
-def embedder():
-    return Embedder(toy_model())
-
-
-def test_words_stay_with_their_vectors(embedder):
-    sentences = [*random_sentences(300), [], ["I"]]  # more than one buffer of the embedder
-    pairs = list(words_and_vectors(embedder, sentences, layers="top"))
-    assert [words for words, _ in pairs] == sentences
-    for (_, found), vectors in zip(pairs, embedder.embed(sentences, layers="top"), strict=True):
-        assert np.array_equal(found, vectors)

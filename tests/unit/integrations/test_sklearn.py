@@ -12,7 +12,6 @@ from ...builders.embedding_models import random_sentences, toy_model
 pytest.importorskip("sklearn", reason="extra `sklearn` is not installed")
 
 from sklearn.base import clone
-from sklearn.utils import estimator_checks
 
 from elmokit.integrations.sklearn import ElmoVectorizer
 
@@ -53,13 +52,3 @@ def test_pickles_and_clones(folder, pooling):
     data = pickle.dumps(fitted)
     assert len(data) < 5000  # the directory, not the weights
     assert np.array_equal(pickle.loads(data).transform(TEXTS), fitted.transform(TEXTS))
-
-
-def test_the_checks_of_scikit_learn_pass():
-    """All of `check_estimator` that fit no numbers; it runs none of them for input of strings."""
-    for name in (
-        "estimator_cloneable", "estimator_repr", "estimator_tags_renamed", "get_params_invariance",
-        "mixin_order", "no_attributes_set_in_init", "parameters_default_constructible",
-        "set_params", "valid_tag_types",
-    ):  # fmt: skip
-        getattr(estimator_checks, f"check_{name}")("ElmoVectorizer", ElmoVectorizer())

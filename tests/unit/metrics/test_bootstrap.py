@@ -62,7 +62,7 @@ def test_units_that_all_agree_say_no_more_than_their_signs(num_units, p):
 class World:
     """Right answers of many runs on many units, with a known expected gain of 0 or more."""
 
-    def __init__(self, seed, *, seeds, units, per_unit, sd_of_seeds, gain=0.0):
+    def __init__(self, seed, seeds, units, per_unit, sd_of_seeds, *, gain=0.0):
         self.generator = np.random.default_rng(seed)
         self.seeds, self.units, self.per_unit = seeds, units, per_unit
         self.sd_of_seeds, self.gain = np.broadcast_to(sd_of_seeds, 2), gain
@@ -85,38 +85,23 @@ class World:
 
 
 WORLDS = {
-    "seeds decide": {"seeds": (3, 3), "units": 300, "per_unit": 1, "sd_of_seeds": 0.03},
-    "data decide": {"seeds": (5, 5), "units": 300, "per_unit": 1, "sd_of_seeds": 0.0},
-    "ten documents": {"seeds": (3, 3), "units": 10, "per_unit": 60, "sd_of_seeds": 0.01},
-    "few seeds of a control": {"seeds": (5, 2), "units": 80, "per_unit": 5, "sd_of_seeds": 0.02},
-    "two seeds each, one condition varies": {
-        "seeds": (2, 2),
-        "units": 300,
-        "per_unit": 1,
-        "sd_of_seeds": (0.1, 0.005),
-    },
-    "the two seeds of a control vary most": {
-        "seeds": (5, 2),
-        "units": 300,
-        "per_unit": 5,
-        "sd_of_seeds": (0.007, 0.03),
-    },
-    "two and three seeds": {
-        "seeds": (3, 2),
-        "units": 300,
-        "per_unit": 5,
-        "sd_of_seeds": (0.044, 0.1),
-    },
+    "seeds decide": ((3, 3), 300, 1, 0.03),
+    "data decide": ((5, 5), 300, 1, 0.0),
+    "ten documents": ((3, 3), 10, 60, 0.01),
+    "few seeds of a control": ((5, 2), 80, 5, 0.02),
+    "two seeds each, one condition varies": ((2, 2), 300, 1, (0.1, 0.005)),
+    "the two seeds of a control vary most": ((5, 2), 300, 5, (0.007, 0.03)),
+    "two and three seeds": ((3, 2), 300, 5, (0.044, 0.1)),
 }
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_intervals_cover_the_true_gain_and_none_is_found_without_one_too_often(name):
-    world = World(8, gain=4.0, **WORLDS[name])
+    world = World(8, *WORLDS[name], gain=4.0)
     tests = [world.test(number) for number in range(400)]
     covered = np.mean([one.low <= 4.0 <= one.high for one in tests])
     assert covered >= 0.915  # 95 % less three standard errors
     assert np.mean([one.difference for one in tests]) == pytest.approx(4.0, abs=0.5)
-    nothing = World(7, **WORLDS[name])
+    nothing = World(7, *WORLDS[name])
     false = [nothing.test(number).p_value < 0.05 for number in range(400)]
     assert 0.005 <= np.mean(false) <= 0.085

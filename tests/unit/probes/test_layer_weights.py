@@ -22,21 +22,19 @@ from ...builders.task_models import full_inputs
 def write_run(tmp_path):
     """Write what a task run leaves behind, as far as it tells of layers."""
 
-    def write(name, *, task="ner", condition="elmo", **mixes):
+    def write(name, *, condition="elmo", **mixes):
         run_dir = tmp_path / name
         run_dir.mkdir()
-        settings = full_inputs(
-            embeddings=condition,
-            positions="both" if len(mixes) == 2 else next(iter(mixes), "input"),
-        )
-        config = {"task": task, "inputs": to_dict(settings)}
+        positions = "both" if len(mixes) == 2 else next(iter(mixes), "input")
+        config = {"task": "nli", "inputs": to_dict(full_inputs(embeddings=condition,
+                                                               positions=positions))}  # fmt: skip
         metadata = {"config": config, "labels": [], "bilm": None, "vectors": None}
         (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
         tensors = {"to_tags.weight": torch.zeros(1)}
         for index, (weights, gamma) in enumerate(mixes.values()):
             name = f"inputs.mixes.scalar_mixes.{index}"
-            tensors[f"{name}.mix_weights"] = torch.tensor(weights)
-            tensors[f"{name}.gamma"] = torch.tensor(gamma)
+            tensors |= {f"{name}.mix_weights": torch.tensor(weights),
+                        f"{name}.gamma": torch.tensor(gamma)}  # fmt: skip
         save_file(tensors, run_dir / "model.safetensors")
         return run_dir
 
@@ -48,7 +46,7 @@ LN2 = 0.6931472
 
 def test_weights_are_shares_at_each_position_of_use(write_run):
     found = read_layer_weights(
-        write_run("run", task="nli", input=([LN2, 0.0, 0.0], 0.5), output=([0.0, 0.0, LN2], 2.0))
+        write_run("run", input=([LN2, 0.0, 0.0], 0.5), output=([0.0, 0.0, LN2], 2.0))
     )
     assert (found.run, found.task, found.embeddings) == ("run", "nli", "elmo")
     assert [one.position for one in found.mixes] == ["input", "output"]

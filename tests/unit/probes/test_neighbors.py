@@ -121,3 +121,11 @@ def test_a_query_is_never_its_own_neighbor(repeated):
 def test_what_cannot_be_found_is_told(word, query):
     with pytest.raises(InputError, match=word if isinstance(word, str) else "가"):
         find_neighbors(FirstWordEmbedder(), [["money", "bank"]] * 2, word, query=query)
+
+
+def test_two_occurrences_have_their_plain_cosine(occurrences):
+    pairs = [(occurrences[0], occurrences[1]), (occurrences[0], occurrences[2])]
+    near, far = (neighborhoods(FirstWordEmbedder(), pair)[0].similarities[0] for pair in pairs)
+    a, b = (np.array(VECTORS[one.tokens[0]]) for one in pairs[1])
+    assert far == pytest.approx(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
+    assert near > far > -1

@@ -6,11 +6,8 @@ import pytest
 from elmokit.errors import InputError
 from elmokit.metrics.accuracy import accuracy_of
 from elmokit.probes.probe import Figure, Probe, run_probe, training_gains
-from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.task_models import toy_model
-
-WIC = "ID\tTarget\tSENTENCE1\tSENTENCE2\tANSWER\n1\tbank\tthe [bank]\t[bank] .\tTrue\n"
 
 
 @pytest.fixture
@@ -24,33 +21,6 @@ def data(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     return folder
-
-
-def write_splits(folder, text, suffix):
-    for split in ("train", "dev"):
-        (folder / f"{split}{suffix}").write_text(text, encoding="utf-8")
-
-
-KOREAN = (
-    "1\t고향은\t고향+은\tNOUN\tncn+jxt\t_\t2\t_\t_\t_\n"
-    "2\t멀다\t멀+다\tADJ\tpaa+ef\t_\t0\t_\t_\t_\n\n"
-)
-
-
-def test_a_treebank_is_read_in_the_units_of_the_tokenizer(data, tmp_path, caplog):
-    pytest.importorskip("kiwipiepy")
-    model = toy_model()
-    model.tokenizer = TokenizerConfig(name="korean")
-    model.save(tmp_path / "ko")
-    write_splits(data, KOREAN, ".conllu")
-    how = {"layers": "top", "cache_dir": tmp_path / "layers"}
-    scores = run_probe("pos", data, str(tmp_path / "ko"), **how).scores
-    assert {score.num_words for score in scores} == {4}
-    assert "are split by the tokenizer" not in caplog.text
-    scores = run_probe("pos", data, str(tmp_path / "ko"), units="words", **how).scores
-    assert {score.num_words for score in scores} == {2}
-    assert "100 % of the words are split by the tokenizer 'korean'" in caplog.text
-    assert "--units morphemes" in caplog.text
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """Precision of neighbors, worked by hand; examples of a word in two senses."""
 
-import numpy as np
 import pytest
 
 from elmokit.errors import InputError
 from elmokit.probes.sense_neighbors import (
-    neighbors_of_query,
     occurrences_in_senses,
     precision_at_k,
     queries_of,
@@ -72,18 +70,6 @@ EXAMPLES = [
 ]
 
 
-class Embedder:
-    """The vector of each word depends on the word before it."""
-
-    def embed(self, sentences, *, layers):
-        assert layers == "top"
-        table = {"a": [1, 0], "the": [0.9, 0.1], "this": [0.8, 0.3], "his": [0, 1]}
-        return [
-            np.array([[9, 9], *(table.get(word, [5, 5]) for word in words[:-1])], "f4")
-            for words in sentences
-        ]
-
-
 def test_occurrences_have_their_senses_and_each_sentence_counts_once():
     every = occurrences_in_senses(EXAMPLES, "play")
     senses = [DRAMA, DRAMA, DRAMA, SHOW, VERB, ACT, f"{ACT} {DRAMA}"]
@@ -100,18 +86,3 @@ def test_the_queries_are_in_different_senses():
     with pytest.raises(InputError, match="no two senses of 'play'"):
         queries_of(occurrences_in_senses(EXAMPLES[:4], "play"), "play")
     assert [supersense(key) for key in (DRAMA, ACT, VERB, "odd")] == ["1:10", "1:04", "2:33", "odd"]
-
-
-def test_no_neighbor_is_the_query_or_repeats_it():
-    quoted = example("10", f"`` A play {LONG} ''", SHOW)
-    occurrences = occurrences_in_senses([*EXAMPLES, quoted], "play")
-    for query in queries_of(occurrences, "play"):
-        nearest = neighbors_of_query(Embedder(), query, occurrences)
-        assert nearest.occurrence == query
-        assert len(nearest.neighbors) == 3
-        assert text_of(query) not in map(text_of, nearest.neighbors)
-        assert all(one.sense for one in nearest.neighbors)
-
-
-def text_of(occurrence):
-    return [word.casefold() for word in occurrence.tokens if word.isalpha()]

@@ -1,14 +1,12 @@
 """Senses by vectors of annotated words: against a slow spelling of the rules, and by hand."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 
 from elmokit.probes import wsd
-from elmokit.probes.probe import plain_score
-from elmokit.probes.wsd import FIGURES, PRIOR_WEIGHTS, disambiguate
+from elmokit.probes.wsd import PRIOR_WEIGHTS, disambiguate
 
 from ...builders.probe_sources import TableSource, annotated, inventory
 
@@ -18,18 +16,6 @@ SENSES = {
     "rock_n": ["rock%stone", "rock%music"],
     "fly_n": ["fly%insect"],
 }
-VECTORS = {
-    "cash": [1, 0], "loan": [0.8, 0.6], "shore": [0, 1], "between": [1, 1], "near": [0.866, 0.5],
-    "the": [-9, -9],
-}  # fmt: skip
-
-
-def bank(name, word, *senses, pos="NOUN", document="d"):
-    return annotated(name, f"the {word}", (1, 2, "bank", pos, *senses), document=document)
-
-
-def scores_of(test, corpus):
-    return disambiguate([TableSource(VECTORS)], corpus, test, inventory(**SENSES))
 
 
 def cosine(a, b):
@@ -129,30 +115,14 @@ def test_every_figure_is_that_of_the_rules_word_by_word(monkeypatch, seed):
     assert score.num_unanswered == num_test - expected[0][:num_test, 1].sum()
 
 
-def test_figures_follow_from_the_counts():
-    corpus = [bank("t1", "cash", "bank%money"), bank("t3", "shore", "bank%river", document="e")]
-    test = [bank("q", "cash", "bank%money"), bank("r", "loan", "bank%river")]
-    *baselines, score = scores_of(test, corpus)
-    for baseline in baselines:  # they have one answer
-        assert baseline.nearest_f1 is baseline.prior_f1 is baseline.prior_weight is None
-    for figure in FIGURES:
-        total = figure.counts(score.counts).sum(axis=0)
-        assert float(figure.score(total)) == getattr(score, figure.name)
-    assert [len(figure.counts(score.counts)) for figure in FIGURES] == [2, 2, 2, 2, 2, 2]
-    plain = json.loads(json.dumps(plain_score(score)))
-    assert set(plain["num_ties"]) == {figure.name for figure in FIGURES}
-    assert "counts" not in plain
-
-
 def test_ties_are_counted_and_rounding_does_not_decide_them():
     words = [f"w{number}" for number in range(6)]
     table = {word: [1.0 + 1e-7 * number, 1.0] for number, word in enumerate(words)}
     corpus = [
-        bank(word, word, "bank%river" if number % 2 else "bank%money", document=word)
-        for number, word in enumerate(words)
+        annotated(word, word, (0, 1, "bank", "NOUN", sense), document=word)
+        for word, sense in zip(words, ["bank%money", "bank%river"] * 3, strict=True)
     ]
-    table["the"] = [0, 0]
-    test = [bank("q", "w1", "bank%money")]
+    test = [annotated("q", "w1", (0, 1, "bank", "NOUN", "bank%money"))]
     score = disambiguate([TableSource(table)], corpus, test, inventory(**SENSES))[2]
     assert (score.f1, score.nearest_f1, score.prior_f1) == (100, 100, 100)
     assert score.num_ties["f1"] == score.num_ties["nearest_f1"] == 1

@@ -16,3 +16,10 @@ def squad(tmp_path):
         return path
 
     return squad
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    from ...builders.task_models import saved_toy_model
+
+    return saved_toy_model(tmp_path_factory)

@@ -11,7 +11,8 @@ from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.frozen_tagger import FrozenTagger
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
-from elmokit.tasks.networks.task_model import batch_maker, build_network
+from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.networks.task_model import build_network
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import task_run
 from elmokit.tasks.runs.config import TaskRunConfig
@@ -19,16 +20,9 @@ from elmokit.tasks.runs.examples import Examples, predict
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.vectors.static_vectors import StaticVectors
 
-from ...builders.task_models import saved_toy_model
-
 LABELS = ["O", *(f"{prefix}-{kind}" for kind in ("PER", "LOC") for prefix in "BILU")]
 TEXTS = ["Minji Kim sat by the Bank .", "", "서울 에 갔다", "the", "x" * 60 + " by night"]
 STATIC = StaticVectors(["the", "night", "서울"], np.eye(3, 5, dtype=np.float32))
-
-
-@pytest.fixture(scope="module")
-def model_dir(tmp_path_factory):
-    return str(saved_toy_model(tmp_path_factory))
 
 
 @pytest.fixture
@@ -38,7 +32,7 @@ def build(model_dir):
         config = TaskRunConfig(
             task=task, hidden_dims=hidden_dims, inputs=InputSettings(**inputs)
         ).resolved(with_static=static is not None)  # fmt: skip
-        bilm = TaskBiLM.open(config.inputs, model_dir)
+        bilm = TaskBiLM.open(config.inputs, str(model_dir))
         network = build_network(found, config, LABELS, bilm, static)
         generator = torch.Generator().manual_seed(0)
         network.reset_parameters(generator)
@@ -52,7 +46,8 @@ def build(model_dir):
             for text in TEXTS
         ]
         held = Examples(found, examples, bilm.layers_of(kept=False))
-        return network, batch_maker(config, bilm, static, "cpu"), frozen, held
+        maker = BatchMaker(config.inputs, bilm.char_vocab, static)
+        return network, maker, frozen, held
 
     return build
 

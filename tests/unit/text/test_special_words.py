@@ -14,10 +14,6 @@ SPECIAL = [
     "<S>", "</S>", "<s>", "</s>", "<UNK>", "<unk>", "[UNK]", "<pad>", "[CLS]", "[MASK]", "<eos>",
     "<start>", "<end>",     "@@UNKNOWN@@", "@@PADDING@@", "<|endoftext|>", "UNK", "__UNK__",
 ]  # fmt: skip
-PLAIN = [
-    "a < b and c > d", "List<String> s", "[sic]", "[ sep 2001 ]", "a@b.c", "@@ -1,2 +3,4", "[UN]",
-    "<b>bold</b>", "unk", "S", "x <- s > 3", "<span>", "BUNK", "UNKNOWN", "un_UNK_", "__unk__",
-]  # fmt: skip
 MARKED = ["<s> I sat by the bank . </s>", "no mark", "the <unk> by the [UNK]"]
 
 
@@ -36,17 +32,6 @@ def test_special_words_are_seen_before_and_after_tokenization(word, tokenizer):
             special = SpecialWordCount()
             special.add(line)
             assert special.num_marked == 1
-
-
-@pytest.mark.parametrize(
-    "lines", [*([text] for text in PLAIN), ["I wore that [mask] for hours ."] + 2000 * ["no mark"]]
-)
-def test_ordinary_text_and_a_single_one_in_a_long_text_are_not_told(lines, caplog):
-    special = SpecialWordCount()
-    for line in lines:
-        special.add(line)
-    special.warn("lines")
-    assert messages(caplog) == []
 
 
 def test_a_corpus_tells_lines_and_words_once_at_its_end(tmp_path, caplog):

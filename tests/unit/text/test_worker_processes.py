@@ -8,7 +8,6 @@ import pytest
 
 from elmokit.corpus.shards import MANIFEST_NAME
 from elmokit.corpus.text_shards import TextConfig, TextShards
-from elmokit.errors import FormatError
 from elmokit.files.sources import describe_files
 from elmokit.files.text_reader import ReadReport
 from elmokit.text import worker_processes
@@ -43,17 +42,6 @@ def test_shards_have_the_same_bytes(tmp_path):
         })  # fmt: skip
     assert made[0] == made[1]
     assert len(made[0]) > 4
-
-
-def test_an_error_in_the_text_arrives():
-    def lines():
-        yield from LINES
-        raise FormatError("damaged")
-
-    tokenizer = build_tokenizer("simple")
-    stream = tokenize_lines(lines(), tokenizer, "NFC", ReadReport(), workers=Workers(2))
-    with pytest.raises(FormatError, match="damaged"):
-        list(stream)
 
 
 def test_a_reader_that_stops_early_leaves_no_process():

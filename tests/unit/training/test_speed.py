@@ -11,7 +11,6 @@ from elmokit.training.speed import quick_matmul
 
 from ...builders.command_line import start_python
 
-CPU = torch.device("cpu")
 GLIBC = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="only the GNU C library has these settings"
 )

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from elmokit.training import trackers
-from elmokit.training.trackers import track
+from elmokit.training import curves
+from elmokit.training.curves import track
 
 from ...builders.command_line import elmokit
 
@@ -49,6 +49,6 @@ def test_following_shows_new_rows_once_until_it_is_interrupted(run_dir, monkeypa
         with (run_dir / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
 
-    monkeypatch.setattr(trackers.time, "sleep", sleep)
+    monkeypatch.setattr(curves.time, "sleep", sleep)
     assert track(run_dir, follow=True) == 4
     assert scalars(run_dir, "loss") == [(10, 9.5), (20, 8.25), (30, 7.0)]

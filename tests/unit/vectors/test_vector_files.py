@@ -6,13 +6,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import (
     LaterWords,
     VectorsReference,
     read_vectors,
-    read_vectors_of,
     write_vectors,
 )
 
@@ -179,16 +178,3 @@ class TestLaterWords:
         assert "2 unseen words" in record.getMessage()
         with pytest.raises((FileNotFoundError, FormatError), match=r"vectors\.bin"):
             words.read_all()
-
-
-def test_the_share_of_words_of_a_text_that_have_vectors_is_told(written, caplog):
-    path = written("the 1\nbank 2\n")
-    with caplog.at_level("INFO"):
-        assert read_vectors_of(path, ["the", "bank", "The", "shore"]).words == ["the", "bank"]
-        read_vectors_of(path, ["the", "shore", "of", "the", "lake"])
-    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
-    assert "75 %" in caplog.messages[0]
-    assert "40 %" in caplog.messages[1]
-    with pytest.raises(InputError, match=r"vectors\.bin .*none"):
-        read_vectors_of(path, ["강", "물"])
-    assert read_vectors_of(path, []).words == []

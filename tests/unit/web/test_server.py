@@ -60,17 +60,6 @@ def test_headers_that_do_not_end_end_the_connection(server, monkeypatch):
             read_to_the_end(client)  # within 20 s
 
 
-def test_more_connections_than_allowed_are_refused(embedder, monkeypatch):
-    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 2)
-    with served(embedder) as server, connect(server) as first:
-        until(lambda: len(server.server.server_state.connections) == 1)
-        status, headers, _ = server.ask("GET", "/health")
-        assert (status, headers["Connection"]) == (503, "close")
-        first.close()
-        until(lambda: is_left(server))
-        assert server.ask("GET", "/health")[0] == 200
-
-
 @pytest.mark.parametrize("next_request", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"])
 def test_a_client_that_does_not_read_is_left(embedder, monkeypatch, next_request):
     monkeypatch.setattr(server_module, "READ_SECONDS", 0.8)

@@ -52,9 +52,8 @@ def cache(
         emit_json({"cleared": clear, **found})
         return
     for name, one in found.items():
-        limit = (
-            "" if one["limit_bytes"] is None else f" of at most {one['limit_bytes'] / 1e6:,.0f} MB"
-        )
+        most = one["limit_bytes"]
+        limit = "" if most is None else f" of at most {most / 1e6:,.0f} MB"
         counts = f"{one['entries']:6,d} entries {one['bytes'] / 1e6:10,.1f} MB{limit}"
         what = ", kept" if name == "unsent" else ", removed"
         typer.echo(f"{name:8}{counts}{what if clear else ''}   {one['path']}")

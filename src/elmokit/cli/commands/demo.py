@@ -2,10 +2,9 @@
 
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,18 +23,6 @@ SETTINGS = (
 )  # fmt: skip
 EPOCHS = 10.0
 LAYERS = "average"
-
-
-@dataclass(frozen=True)
-class LanguageResult:
-    """How well one language's toy model separates the senses of ambiguous words."""
-
-    language: str
-    seconds: float
-    perplexity: float
-    words: dict[str, float]
-    """Share of each word's occurrences whose nearest neighbor has the same sense."""
-    model_dir: str | None
 
 
 def demo(
@@ -76,7 +63,8 @@ def demo(
         )
 
 
-def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> LanguageResult:
+def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> dict[str, Any]:
+    """Train a model; return the share of each word's neighbors that have the same sense."""
     from elmokit.embed.embedder import Embedder
     from elmokit.probes.neighbors import neighborhoods, share_of_same_sense
     from elmokit.training.pretraining.presets import pretrain_config
@@ -108,8 +96,10 @@ def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> Lang
     if not quiet:
         summary = ", ".join(f"{word} {share:.0%}" for word, share in shares.items())
         typer.echo(f"\n  nearest neighbor has the same sense: {summary}")
-    model_dir = str(run_dir) if kept else None
-    return LanguageResult(LANGUAGES[name], result.progress.seconds, perplexity, shares, model_dir)
+    return {
+        "language": LANGUAGES[name], "seconds": result.progress.seconds, "perplexity": perplexity,
+        "words": shares, "model_dir": run_dir if kept else None,
+    }  # fmt: skip
 
 
 def _read_probes(name: str) -> "dict[str, list[Occurrence]]":

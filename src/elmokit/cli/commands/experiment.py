@@ -11,6 +11,7 @@ from elmokit.cli import options
 from elmokit.cli.error_messages import note_what_is_safe
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
 
@@ -71,6 +72,8 @@ def experiment(
         overrides=tuple(set_ or ()), tasks=_names_of(tasks), cache_dir=layer_cache,
         command=shlex.join(["elmokit", *sys.argv[1:]]),
     )  # fmt: skip
+
+    choose_threads(threads)
 
     def what_is_safe() -> str:
         return f"Finished runs are safe in {target}; the same command with --resume continues."

@@ -68,18 +68,12 @@ def explore(
             export is not None and (show or (host, port) != (HOST, PORT))
         ),
     })  # fmt: skip
-    if export is not None:
-        _export(names, export, weights=weights, json=json)
+    if export is None:
+        _serve(names, run or [], task or [], corpus or [], host=host, port=port, show=show)
         return
-    _serve(names, run or [], task or [], corpus or [], host=host, port=port, show=show)
-
-
-def _export(
-    names: list[str], directory: Path, *, weights: Literal["int6", "int8", "stored"], json: bool
-) -> None:
     from elmokit.web.page.export import export_explorer
 
-    report = export_explorer(names, directory, weights=weights)
+    report = export_explorer(names, export, weights=weights)
     if json:
         emit_json(report)
         return
@@ -106,13 +100,7 @@ def _serve(
     from elmokit.web.page.calls import Calls
     from elmokit.web.page.export import catalog, page_files
     from elmokit.web.page.models import distinct_names, load_explored
-    from elmokit.web.startup import (
-        ServerSettings,
-        listen,
-        load_task_run,
-        url_of,
-        warn_if_reachable,
-    )
+    from elmokit.web.startup import ServerSettings, listen, load_task_run, url_of
     from elmokit.weights.locate import TASK_RUNS
 
     for directory in runs:
@@ -139,8 +127,7 @@ def _serve(
     calls = Calls(models, runs=run_dirs, tasks=loaders, corpus=texts)
     Thread(target=calls.load_tokenizers, daemon=True).start()
     with listen(host, port) as listener:
-        url = url_of(host, listener)
-        warn_if_reachable(host, url, advice="the page has no passwords")
+        url = url_of(host, listener, advice="the page has no passwords")
         typer.echo(f"{url}  (Ctrl-C to stop)", err=True)
         if show:
             import webbrowser

@@ -9,6 +9,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import emit_json, is_main_process
 from elmokit.cli.progress import watch_training
+from elmokit.cli.threads import choose_threads
 from elmokit.tasks.registry import TASKS
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def finetune(
         resume=resume, device=device, workers=Workers(workers),
         reader=reader,
     )  # fmt: skip
+    choose_threads(threads)
     with watch_training("fine-tuning", run_options) as watched:
         result = run(
             config, model, corpus, output, watched,

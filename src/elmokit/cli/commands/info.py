@@ -80,9 +80,8 @@ def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
         text = ", ".join(f"{key} {_shown(one)}" for key, one in value.items())
     elif isinstance(value, list | tuple):
-        text = ", ".join(
-            f"[{_shown(v)}]" if isinstance(v, list | tuple) else _shown(v) for v in value
-        )
+        parts = (f"[{_shown(v)}]" if isinstance(v, list | tuple) else _shown(v) for v in value)
+        text = ", ".join(parts)
     else:
         text = str(value)
     return text if len(text) <= 200 else f"{text[:200]}…"

@@ -55,9 +55,9 @@ def track(
         tracker: Others read the rows in Python: see the guide to pre-training.
         follow: Continue while the run trains, until Ctrl-C.
     """
-    from elmokit.training import trackers
+    from elmokit.training.curves import track as write_events
 
-    count = trackers.track(run, follow=follow)
+    count = write_events(run, follow=follow)
     if json:
         emit_json({"run": run, "tracker": tracker, "rows": count})
     else:

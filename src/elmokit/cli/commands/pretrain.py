@@ -9,6 +9,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import duration, emit_json, is_main_process
 from elmokit.cli.progress import watch_training
+from elmokit.cli.threads import choose_threads
 from elmokit.wording import counted
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def pretrain(
         vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
         workers=Workers(workers),
     )  # fmt: skip
+    choose_threads(threads)
     with watch_training("training", run_options) as watched:
         result = run(config, corpus, output, watched)
     if is_main_process():

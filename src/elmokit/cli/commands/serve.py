@@ -85,15 +85,16 @@ def serve(
     from elmokit.embed.embedder import Embedder
     from elmokit.text import special_words
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
-    from elmokit.web.startup import listen, url_of, warn_if_reachable
+    from elmokit.web.startup import listen, url_of
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_files import VOCAB_NAME
 
     for module in (word_checks, special_words):  # their warnings quote words, here of clients
         logging.getLogger(module.__name__).setLevel(logging.ERROR)
     directory = find_model(model)
+    key = os.environ.get(KEY_VARIABLE) if api_key is None else api_key
     settings = ServerSettings(
-        name=name or directory.resolve().name, api_key=_key(api_key),
+        name=name or directory.resolve().name, api_key=key,
         allowed_hosts=allow_host or (), pooling=pooling,
         layers=None if layers is None else options.layers_of(layers),
         normalize=normalize, state=state, max_words=max_words, max_texts=max_texts,
@@ -106,19 +107,14 @@ def serve(
         path = directory / VOCAB_NAME
         vocab = WordVocab.read(path, advice=COPY_AGAIN) if path.exists() else None
         service = Service(embedder, settings, runs=_runs(task or [], device), vocab=vocab)
-        url = url_of(host, listener)
-        if settings.api_key is None:
-            warn_if_reachable(host, url, advice="--api-key requires a key")
+        advice = "--api-key requires a key" if settings.api_key is None else None
+        url = url_of(host, listener, advice=advice)
         if json:
             emit_json({"url": url, "model": settings.name})
         else:
             typer.echo(f"{url}  {settings.name!r}  (Ctrl-C to stop)", err=True)
         server = Server(service.router(), settings, host=host, on_error=service.count_error)
         server.run(sockets=[listener])
-
-
-def _key(option: str | None) -> str | None:
-    return os.environ.get(KEY_VARIABLE) if option is None else option
 
 
 def _runs(options: list[str], device: str) -> "dict[str, TaskRun]":

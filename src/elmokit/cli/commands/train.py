@@ -1,18 +1,19 @@
 """`elmokit train`: train a task model on the layers of a biLM."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
 from elmokit.cli.progress import TaskListeners, progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
-from elmokit.tasks.registry import TASKS
+from elmokit.tasks.inputs.settings import EmbeddingKind
+from elmokit.tasks.registry import TASKS, find_task
 
 if TYPE_CHECKING:
-    from elmokit.tasks.runs.config import TaskRunConfig
     from elmokit.tasks.runs.train_task import TaskResult
 
 _TASKS = "; ".join(f"{name}: {entry.summary}" for name, entry in TASKS.items()) + "."
@@ -28,7 +29,7 @@ def train(
     test: Path | None = None,
     columns: options.ColumnsOption = None,
     model: options.ModelOption = None,
-    embeddings: str | None = None,
+    embeddings: EmbeddingKind | None = None,
     vectors: Path | None = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Annotated[
@@ -60,11 +61,32 @@ def train(
         precision: Of the biLM: fp32, bf16, int8, or auto: bf16 on a CPU that is faster in it.
         epochs: Maximum number of epochs.
     """
+    from elmokit.config import from_dict
+    from elmokit.tasks.formats.reading import find_split
+    from elmokit.tasks.runs.config import TaskRunConfig
     from elmokit.tasks.runs.train_task import train_task
 
-    settings = [*(set_ or []), *options.as_settings(_columns(columns))]
-    config = _config(task, embeddings, epochs=epochs, seed=seed, overrides=settings)
-    train_path, dev_path = _splits(task, data, train, dev)
+    named: dict[str, object] = {
+        "inputs.embeddings": embeddings, "train.epochs": epochs, "train.seed": seed,
+    }  # fmt: skip
+    if (numbers := options.columns_of(columns)) is not None:
+        named |= {"columns.word": numbers.word, "columns.tag": numbers.tag}
+    config = from_dict(
+        TaskRunConfig, {"task": task}, source="the options",
+        overrides=[*options.as_settings(named), *(set_ or [])],
+    )  # fmt: skip
+    options.check_agreement(config, {
+        "TASK": ("task", task), "--embeddings": ("inputs.embeddings", embeddings),
+        "--epochs": ("train.epochs", epochs), "--seed": ("train.seed", seed),
+    })  # fmt: skip
+    suffixes = find_task(task).suffixes
+    if data is None and (train is None or dev is None):
+        raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
+    train_path, dev_path = (
+        path or find_split(data or Path(), split, suffixes)
+        for path, split in ((train, "train"), (dev, "dev"))
+    )
+    choose_threads(threads)
     with progress_bar("layers") as update:
         shown = TaskListeners(update)
         result = train_task(
@@ -74,56 +96,6 @@ def train(
             on_layers=lambda done, total: update(done, total=total, description="layers"),
         )  # fmt: skip
     _print(result, test, json=json)
-
-
-def _columns(text: str | None) -> dict[str, int | None]:
-    columns = options.columns_of(text)
-    return {} if columns is None else {"columns.word": columns.word, "columns.tag": columns.tag}
-
-
-def _config(
-    task: str, embeddings: str | None, *, epochs: int | None, seed: int | None, overrides: list[str]
-) -> "TaskRunConfig":
-    from elmokit.config import from_dict
-    from elmokit.tasks.inputs.settings import EmbeddingKind
-    from elmokit.tasks.runs.config import TaskRunConfig
-
-    if embeddings not in (None, *(kinds := get_args(EmbeddingKind))):
-        raise InputError(f"--embeddings must be one of {', '.join(kinds)}, got {embeddings!r}.")
-    given = {"epochs": epochs, "seed": seed}
-    settings = {
-        "task": task,
-        "inputs": {} if embeddings is None else {"embeddings": embeddings},
-        "train": {name: value for name, value in given.items() if value is not None},
-    }
-    config = from_dict(TaskRunConfig, settings, source="the options", overrides=overrides)
-    options.check_agreement(config, {
-        "TASK": ("task", task),
-        "--embeddings": ("inputs.embeddings", embeddings),
-        "--epochs": ("train.epochs", epochs),
-        "--seed": ("train.seed", seed),
-    })  # fmt: skip
-    return config
-
-
-def _splits(
-    task: str, data: Path | None, train: Path | None, dev: Path | None
-) -> tuple[Path, Path]:
-    """Training and dev file: given, or found in the directory ``data``."""
-    from elmokit.tasks.formats.reading import find_split
-    from elmokit.tasks.registry import find_task
-
-    suffixes = find_task(task).suffixes
-    if data is None and (train is None or dev is None):
-        raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
-    try:
-        return (
-            train or find_split(data or Path(), "train", suffixes),
-            dev or find_split(data or Path(), "dev", suffixes),
-        )
-    except (FileNotFoundError, InputError) as error:
-        error.add_note("Each file can also be given by itself, with --train FILE and --dev FILE.")
-        raise
 
 
 def _print(result: "TaskResult", test: Path | None, *, json: bool) -> None:

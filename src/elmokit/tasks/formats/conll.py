@@ -1,8 +1,4 @@
-"""Tagged sentences in columns: one word or character per line, a blank line after each sentence.
-
-`read_blocks` reads the rows of every format in columns, also for the modules `conllu` (treebanks)
-and `ontonotes` (coreference).
-"""
+"""Tagged sentences in columns: one word or character per line, a blank line after each sentence."""
 
 import itertools
 import re
@@ -37,18 +33,15 @@ class TaggedSentence:
 
     tokens: tuple[str, ...]
     tags: tuple[str, ...]
-    location: Location | None = None
-    """Of the first word, in a file."""
-    text: str | None = None
-    """As it was written, if that is known."""
+    location: Location | None = None  # of the first word, in a file
+    text: str | None = None  # as it was written, if that is known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaggedCharacters(TaggedSentence):
     """A text in tokens of a tokenizer, with tags of tokens and of characters, both IOB2."""
 
-    offsets: Offsets
-    """Of the tokens, in characters of the text."""
+    offsets: Offsets  # of the tokens, in characters of the text
     character_tags: tuple[str, ...]
 
 
@@ -157,10 +150,7 @@ def _check_rows(rows: list[Row], first: Row, columns: Columns, word: int, tag: i
 
 
 def to_iob2(tags: Sequence[str], locations: Iterable[Location], report: ExampleReport) -> list[str]:
-    """Return tags of any scheme (IOB1, IOB2, BIOUL, IOBES) as IOB2, read as conlleval reads them.
-
-    Chunks that begin with I are counted as repaired: in IOB2 a B is missing there.
-    """
+    """Return tags of any scheme (IOB1, IOB2, BIOUL, IOBES) as IOB2, read as conlleval does."""
     for tag, location in zip(tags, locations, strict=False):
         if not _TAG.fullmatch(tag):
             raise location.error(
@@ -202,10 +192,7 @@ def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacte
 
 
 def spans_of_tokens(spans: list[Span], offsets: Offsets) -> list[Span]:
-    """Return the tokens that hold a character of each span; each token is in one span at most.
-
-    The spans do not overlap. One all of whose tokens are in an earlier one is left out.
-    """
+    """Return the tokens that hold a character of each span; each token is in one span at most."""
     result: list[Span] = []
     for kind, start, end in sorted(spans, key=lambda span: span[1:]):
         after = result[-1][2] if result else 0

@@ -25,10 +25,7 @@ _OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 an
 
 
 def read_conllu(path: StrPath, *, column: ConlluColumn = "upos") -> Iterator[TaggedSentence]:
-    """Yield the sentences of a CoNLL-U file, with one column as tags (``upos``: only `UPOS_TAGS`).
-
-    Rows of multiword tokens (``3-4``) and empty nodes (``8.1``) are ignored.
-    """
+    """Yield the sentences of a CoNLL-U file, with one column as tags."""
     return _read(path, lambda row: [(row.fields[_WORD], _tag(row, column))])
 
 

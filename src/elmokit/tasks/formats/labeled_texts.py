@@ -17,8 +17,6 @@ from elmokit.text.normalization import TREEBANK_BRACKETS
 from elmokit.wording import Location
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
-NO_AGREEMENT = ("", "-")
-"""In place of a label of a pair: the annotators did not agree on one."""
 MAX_TEXT_WORDS = 10_000
 """Of a text; attention over that many takes 400 MB for each of several tensors."""
 
@@ -30,8 +28,7 @@ _TREE_PIECE = re.compile(r" *(?:\((?P<label>[0-4])(?= )|(?P<close>\))|(?P<word>[
 class LabeledTexts:
     """A text or a pair of texts, none of them blank, and their class."""
 
-    texts: tuple[str, ...]
-    """As they were written; the words of a tree joined by spaces."""
+    texts: tuple[str, ...]  # as they were written; the words of a tree joined by spaces
     sentences: tuple[tuple[str, ...], ...]
     label: str
 
@@ -55,9 +52,8 @@ def read_labeled_texts(
 ) -> Iterator[LabeledTexts]:
     """Yield the records of a JSON-lines, TSV or CSV file.
 
-    ``texts`` has the possible names of the field of each text, ``label`` those of the label's; the
-    first that exists is used. A record with a blank text is skipped as a fault; one whose label is
-    ``missing`` is not a fault.
+    ``texts`` has the possible names of the field of each text, ``label`` those of the label's. A
+    record with a blank text is a fault; one whose label is ``missing`` is skipped without one.
     """
 
     def examples(path: Path, report: ExampleReport) -> Iterator[LabeledTexts]:
@@ -84,11 +80,9 @@ def read_labeled_texts(
 def read_sentiment_trees(
     path: StrPath, *, min_phrase_tokens: int | None = None
 ) -> Iterator[LabeledTexts]:
-    r"""Yield sentences of a file with one tree per line, ``(3 (2 It) (4 shines))``, and phrases.
+    """Yield sentences of a file with one tree per line, ``(3 (2 It) (4 shines))``.
 
-    Treebank escapes are undone: ``-LRB-`` becomes a bracket, ``\/`` a slash. With
-    ``min_phrase_tokens``, every occurrence of a phrase of at least that length follows its
-    sentence, which comes whatever its length.
+    With ``min_phrase_tokens``, every phrase of at least that length follows its sentence.
     """
 
     def examples(path: Path) -> Iterator[LabeledTexts]:
@@ -126,6 +120,7 @@ def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[st
                 break  # a node without words
             nodes[open_nodes.pop()] = (label, start, len(tokens))
         else:
+            # Treebank escapes: -LRB- is a bracket, \/ a slash.
             word = TREEBANK_BRACKETS.get(match["word"], match["word"])
             tokens.append(word.replace("\\/", "/").replace("\\*", "*"))
     if at < len(line) or open_nodes or not nodes:

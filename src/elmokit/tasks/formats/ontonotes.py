@@ -39,8 +39,7 @@ class CorefDocument:
     """Of each token; None if the file names no speaker."""
     genre: str | None = None
     """``bc`` of ``bc/cctv/00/cctv_0000``, ``fiction`` of ``GUM_fiction_beast``."""
-    text: str | None = None
-    """As it was written, if that is known."""
+    text: str | None = None  # as it was written, if that is known
 
     @property
     def tokens(self) -> tuple[str, ...]:

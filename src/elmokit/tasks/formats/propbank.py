@@ -34,12 +34,10 @@ class PredicateRoles:
     """A sentence and the roles of its words for one predicate."""
 
     tokens: tuple[str, ...]
-    predicate: int
-    """Index of its token."""
+    predicate: int  # index of its token
     tags: tuple[str, ...]
     """IOB2, as in the data: ``B-V`` need not be at ``predicate`` if the verb is split."""
-    text: str | None = None
-    """As it was written, with its marks, if that is known."""
+    text: str | None = None  # as it was written, with its marks, if that is known
 
 
 def read_sentence(record: Record) -> AnnotatedSentence:

@@ -1,8 +1,7 @@
 """Shared by all readers of task data: files, columns, the report of what was skipped.
 
-Structural damage (a missing column, invalid JSON, an unknown tag) raises `FormatError` with file
-and line at once. A well-formed but useless example is skipped and counted; too large a share of
-them is an error, and so is a file without examples.
+Structural damage raises `FormatError` with file and line at once. A useless example is skipped and
+counted; too large a share of them is an error, and so is a file without examples.
 """
 
 import logging
@@ -23,10 +22,8 @@ from elmokit.wording import Location
 log = logging.getLogger(__name__)
 
 _SPLIT_NAMES = {"train": ("training",), "dev": ("val", "valid", "validation")}
-MAX_SKIPPED_SHARE = 0.05
-"""Of the examples of a file; more is an error."""
-_HARMLESS = ("no_gold_label", "unanswerable")
-"""Reasons that the authors of the data intended."""
+MAX_SKIPPED_SHARE = 0.05  # of the examples of a file; more is an error
+_HARMLESS = ("no_gold_label", "unanswerable")  # reasons that the authors of the data intended
 
 Example = TypeVar("Example")
 
@@ -82,19 +79,17 @@ class Columns:
     """The columns of a file with a word and its tag in each row, counted from 1."""
 
     word: int = 1
-    tag: int | None = None
-    """None: the last one."""
+    tag: int | None = None  # none: the last one
 
     def __post_init__(self) -> None:
         check_ranges(self, word=(1, 1_000), tag=(1, 1_000))
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:
-    """Return the file of a data directory whose name says that it is this split.
+    """Return the file of a directory that has the split, or another name of it, in its name.
 
-    ``split``, or another name of it, must be a whole part of the name: ``train`` is in
-    ``en-train.tsv``, not in ``constraints.tsv``. If there is none, folders in the directory are
-    searched. Of several such files, the one with one of ``suffixes`` is taken.
+    It must be a whole part of the name: ``train`` is in ``en-train.tsv``, not in
+    ``constraints.tsv``. If there is none, folders in the directory are searched.
     """
     files: list[Path] = []
     # "[!.]": no hidden files and folders, such as the notes that macOS leaves in archives

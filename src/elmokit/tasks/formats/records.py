@@ -1,8 +1,7 @@
 """Records with named fields: JSON lines, and tables (TSV, CSV) whose first line names the columns.
 
-The file name decides, apart from the suffix of a compression: ``.jsonl`` or ``.ndjson``, ``.csv``,
-otherwise TSV, unless the first line is a JSON object. In TSV a quotation mark is an ordinary
-character.
+The file name decides: ``.jsonl`` or ``.ndjson``, ``.csv``, otherwise TSV, unless the first line is
+a JSON object. In TSV a quotation mark is an ordinary character.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from elmokit.files.json_files import is_json
+from elmokit.files.json_files import begins_json_list, is_json
 from elmokit.files.lines import csv_rows, numbered_lines
 from elmokit.files.sources import file_kind, plain_suffix
 from elmokit.wording import Location, counted, shown
@@ -66,6 +65,11 @@ def read_records(path: Path) -> Iterator[Record]:
     lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
     number, first = next(lines, (1, ""))
     lines = chain([(number, first)], lines)  # once through the file: it may be a pipe
+    if begins_json_list(first):
+        raise Location(path=path, line=number).error(
+            "a list in JSON, but each line must be an object of its own (JSON lines). Convert it: "
+            "jq -c '.[]' IN > OUT.jsonl."
+        )
     if first and (file_kind(path) == "jsonl" or is_json(first, dict)):
         return (_from_json(line, Location(path=path, line=number)) for number, line in lines)
     return _with_header(path, ((number, line.split("\t")) for number, line in lines))

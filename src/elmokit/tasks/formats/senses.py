@@ -31,8 +31,7 @@ class SenseOccurrence:
     end: int
     lemma: str
     pos: str
-    sense_keys: tuple[str, ...]
-    """At least one; any of them is correct."""
+    sense_keys: tuple[str, ...]  # at least one; any of them is correct
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,8 +41,7 @@ class SenseSentence:
     tokens: tuple[str, ...]
     occurrences: tuple[SenseOccurrence, ...]
     location: Location
-    document: str
-    """Id of its text; without one, the number of the text in the file, from 1."""
+    document: str  # id of its text; without one, the number of the text in the file, from 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -45,23 +45,20 @@ class Document(BaseModel):
 class QuestionExample:
     """A question, its paragraph, and its human answers."""
 
-    name: str
-    """Its id."""
+    name: str  # its id
     question: str
     context: str
     spans: tuple[tuple[int, int], ...]
     """Characters ``[start, end)`` of the answers that are in the context."""
-    texts: tuple[str, ...]
-    """Of all answers, for scoring."""
+    texts: tuple[str, ...]  # of all answers, for scoring
 
 
 def read_squad(path: StrPath, *, scoring: bool = False) -> Iterator[QuestionExample]:
     """Yield the questions of all paragraphs; the questions of a paragraph share one string.
 
-    Offsets count code points. An answer that is not at its offset is moved to the nearest match
-    (``answer_moved``); one that is not in the context is dropped (``answer_dropped``), and a
-    question without answers left is skipped; for ``scoring`` both are kept and count. Skipped are
-    also the ``unanswerable`` ones of SQuAD 2.0, which are not a fault.
+    An answer that is not at its offset (in code points) is moved to the nearest match; one that is
+    not in the context is dropped, and a question without answers left is skipped; for ``scoring``
+    both are kept and count. The ``unanswerable`` ones of SQuAD 2.0 are skipped, too.
     """
     return read_examples(path, lambda path, report: _read(path, report, scoring=scoring))
 

@@ -12,8 +12,7 @@ from elmokit.tasks.formats.reading import ExampleReport, read_examples
 from elmokit.tasks.formats.records import Record, first_named, parse_json, read_records
 from elmokit.wording import Location
 
-LABELS_APART = ".data"
-"""Suffix of files whose labels are in a file of their own."""
+LABELS_APART = ".data"  # suffix of files whose labels are in a file of their own
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,10 +49,7 @@ def read_wic(path: StrPath) -> Iterator[ContextPair]:
 
 
 def read_kobest_wic(path: StrPath) -> Iterator[ContextPair]:
-    """Yield pairs of KoBEST, where ``[ ]`` marks the word; the texts come without marks.
-
-    Pairs with an unmarked text are skipped; the first of several marks counts.
-    """
+    """Yield pairs of KoBEST, where ``[ ]`` marks the word; the first of several marks counts."""
     return _read(path, _by_marks, ("Target",), "ANSWER")
 
 

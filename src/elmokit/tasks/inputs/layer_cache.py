@@ -1,7 +1,7 @@
 """A frozen biLM's layers of a data set, computed once by an `Embedder` and kept on disk.
 
-Kept in half precision and memory-mapped: a few kilobytes per word. Above `size_limit` the entries
-whose last use is longest ago are removed.
+They are in half precision and memory-mapped. Above `size_limit` the entries whose last use is
+longest ago are removed.
 """
 
 import hashlib
@@ -24,10 +24,8 @@ from elmokit.files.temporary import make_directory, scratch_directory, temporary
 
 log = logging.getLogger(__name__)
 
-Sentence = tuple[str, ...]
-"""Words."""
-OnLayers = Callable[[int, int], None]
-"""Called with the number of sentences done and in total."""
+Sentence = tuple[str, ...]  # words
+OnLayers = Callable[[int, int], None]  # called with the number of sentences done and in total
 _VALUES, _STARTS, _METADATA = "layers.npy", "starts.npy", "metadata.json"
 LIMIT_VARIABLE = "ELMOKIT_LAYER_CACHE_GB"
 """Environment variable: the most that a layer cache holds."""

@@ -25,8 +25,7 @@ from elmokit.weights.stored_bilm import read_bilm
 
 log = logging.getLogger(__name__)
 
-RANDOM_SEED = 0
-"""Of the untrained biLM."""
+RANDOM_SEED = 0  # of the untrained biLM
 LayersOf = Callable[[Sequence[Sentence]], SentenceLayers | Sequence[np.ndarray]]
 """Returns the layers of each sentence, (W, L, 2D)."""
 
@@ -35,12 +34,9 @@ LayersOf = Callable[[Sequence[Sentence]], SentenceLayers | Sequence[np.ndarray]]
 class BiLMReference:
     """The biLM that a task model reads."""
 
-    path: str
-    """Model directory, or the name of a bundled model."""
-    model_hash: str
-    """`PretrainedBiLM.model_hash`, of the weights as they were read."""
-    precision: str = "fp32"
-    """Arithmetic of its layers."""
+    path: str  # model directory, or the name of a bundled model
+    model_hash: str  # `PretrainedBiLM.model_hash`, of the weights as they were read
+    precision: str = "fp32"  # arithmetic of its layers
     finetuned: bool = False
     """Whether it was trained with the task, and its weights are saved with the run."""
     tokenizer: TokenizerConfig | None = None
@@ -60,11 +56,9 @@ class TaskBiLM:
 
     tokenizer: Tokenizer
     char_vocab: CharVocab
-    dim: int = 0
-    """Width of the layers, 2D; 0 without a biLM."""
+    dim: int = 0  # width of the layers, 2D; 0 without a biLM
     embedder: Embedder | None = None
-    module: Any = None
-    """The `PretrainedBiLM` that is trained with the task, if any."""
+    module: Any = None  # the `PretrainedBiLM` that is trained with the task, if any
     state: StartState = "reset"
     reference: BiLMReference | None = None
     cache_dir: Path | None = None
@@ -88,24 +82,19 @@ class TaskBiLM:
         on_layers: OnLayers | None = None,
     ) -> "TaskBiLM":
         """Load what the condition needs; by default of the English model in the package."""
-        if finetune:
-            is_plain = precision == "fp32" and settings.state == "reset"
-            if not (settings.has_layers and is_plain):
-                raise InputError(
-                    "With train.finetune_bilm=true a biLM is read, in fp32 and every sentence from "
-                    f"a zero state, got embeddings={settings.embeddings!r}, {precision} and "
-                    f"inputs.state={settings.state!r}."
-                )
-        if not settings.has_layers:
-            if precision != "fp32":
-                log.warning(
-                    "precision %s has no effect: embeddings=%s reads no biLM",
-                    precision, settings.embeddings,
-                )  # fmt: skip
-            if model is None and not settings.sources.needs_bilm:
-                char_vocab = CharVocab(CharVocabConfig(normalization="NFC"))
-                # that of all runs without a biLM, whenever they were trained
-                return cls(build_tokenizer(TokenizerConfig(name="simple", version="2")), char_vocab)
+        is_plain = precision == "fp32" and settings.state == "reset"
+        if finetune and not (settings.has_layers and is_plain):
+            raise InputError(
+                "With train.finetune_bilm=true a biLM is read, in fp32 and every sentence from a "
+                f"zero state, got embeddings={settings.embeddings!r}, {precision} and "
+                f"inputs.state={settings.state!r}."
+            )
+        if precision != "fp32" and not settings.has_layers:
+            log.warning("precision %s has no effect: no biLM is read", precision)
+        if model is None and not settings.sources.needs_bilm:
+            char_vocab = CharVocab(CharVocabConfig(normalization="NFC"))
+            # that of all runs without a biLM, whenever they were trained
+            return cls(build_tokenizer(TokenizerConfig(name="simple", version="2")), char_vocab)
         path = find_model(model)
         loaded: Any = None
         config, embedder = read_config(path), None
@@ -124,13 +113,12 @@ class TaskBiLM:
             path=lasting_name(path), model_hash=model_hash, precision=precision,
             finetuned=finetune, tokenizer=config.tokenizer, char_vocab=char_vocab,
         )  # fmt: skip
-        tokenizer = NormalizingTokenizer(
-            build_tokenizer(config.tokenizer), char_vocab.normalization
-        )
+        tokenizer = build_tokenizer(config.tokenizer)
         return cls(
-            tokenizer, CharVocab(char_vocab), dim=2 * config.bilm.lstm.projection_dim,
-            embedder=embedder, module=loaded.encoder() if finetune else None,
-            state=settings.state, reference=reference, cache_dir=cache_dir, on_layers=on_layers,
+            NormalizingTokenizer(tokenizer, char_vocab.normalization), CharVocab(char_vocab),
+            dim=2 * config.bilm.lstm.projection_dim, embedder=embedder,
+            module=loaded.encoder() if finetune else None, state=settings.state,
+            reference=reference, cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
 
     def layers_of(self, *, kept: bool) -> LayersOf | None:
@@ -155,9 +143,7 @@ def reopen_bilm(
     settings: InputSettings,
     *,
     precision: str | None,
-    finetune: bool,
-    device: str,
-    cache_dir: Path | None,
+    **options: Any,
 ) -> TaskBiLM:
     """Open the biLM that a run was trained with, at ``model`` if it has moved."""
     is_needed = settings.sources.needs_bilm
@@ -173,15 +159,12 @@ def reopen_bilm(
                 "`evaluate` take --model DIR, in Python TaskRun.load(…, model=DIR)."
             )
             raise
-    bilm = TaskBiLM.open(
-        settings, model, precision=precision or (reference.precision if reference else "fp32"),
-        finetune=finetune, device=device, cache_dir=cache_dir,
-    )  # fmt: skip
+    precision = precision or (reference.precision if reference else "fp32")
+    bilm = TaskBiLM.open(settings, model, precision=precision, **options)
     if reference is not None and bilm.reference is not None:
         is_needed = is_needed or reference.tokenizer is None
-        mine, other = (
-            each.what_is_read(is_needed=is_needed) for each in (reference, bilm.reference)
-        )
+        mine = reference.what_is_read(is_needed=is_needed)
+        other = bilm.reference.what_is_read(is_needed=is_needed)
         if mine != other:
             what = "hash is" if is_needed else "tokenizer and spelling are"
             raise FormatError(

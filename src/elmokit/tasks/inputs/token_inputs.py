@@ -16,12 +16,10 @@ from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.weights.model_dir import PretrainedBiLM
 
-GROUP_SIZE = 256
-"""Words of similar length whose characters are convolved together."""
+GROUP_SIZE = 256  # words of similar length whose characters are convolved together
 ROW_BLOCKS = (8, 32, GROUP_SIZE)
 """The number of words is rounded up to a multiple of the first that is at least 1/8 of it."""
-COLUMN_BLOCK = 8
-"""The characters of a group are rounded up to a multiple of this."""
+COLUMN_BLOCK = 8  # the characters of a group are rounded up to a multiple of this
 START_RMS = 0.25
 """Root mean square, before training, of a mixture's values and of static vectors whose scale is
 learned: about that of skip-gram vectors."""
@@ -76,7 +74,11 @@ class BatchMaker:
             with_boundaries = self.bilm(ids).layers  # (L, B, W + 2, 2D)
             padded = with_boundaries[:, :, 1:-1] * mask.to(self.device).unsqueeze(2)
         elif layers is not None:
-            padded = _pad(layers, longest)
+            num_layers, dim = layers[0].shape[1:]
+            values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
+            for row, sentence in enumerate(layers):
+                values[:, row, : len(sentence)] = sentence.transpose(1, 0, 2)
+            padded = torch.from_numpy(values)
         char_ids = index = static_ids = None
         # Each distinct word goes through the character CNN once, however often it occurs.
         if self.settings.characters:
@@ -89,15 +91,6 @@ class BatchMaker:
             ids = {word: self.static.id_of(word) for word in distinct}
             static_ids = _ids(sentences, longest, ids)
         return TokenBatch(mask, padded, char_ids, index, static_ids).to(self.device)
-
-
-def _pad(layers: Sequence[np.ndarray], longest: int) -> Tensor:
-    """B arrays (W, L, 2D) -> (L, B, longest, 2D)."""
-    num_layers, dim = layers[0].shape[1:]
-    values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
-    for row, sentence in enumerate(layers):
-        values[:, row, : len(sentence)] = sentence.transpose(1, 0, 2)
-    return torch.from_numpy(values)
 
 
 def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) -> Tensor:

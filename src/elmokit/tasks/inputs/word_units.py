@@ -15,8 +15,7 @@ log = logging.getLogger(__name__)
 
 MORPHEME_TOKENIZER = "korean"
 TREEBANK_UNITS: tuple[Units, ...] = ("words", "morphemes")
-NUM_LOOKED_AT = 1000
-"""Words, or sentences, that are tried."""
+NUM_LOOKED_AT = 1000  # words, or sentences, that are tried
 TOO_MANY_SPLIT = 0.4
 """A larger share of split words means other units: English treebank 0.01, Korean morphemes 0.2,
 eojeol 0.8."""

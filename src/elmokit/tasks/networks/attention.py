@@ -11,8 +11,7 @@ from torch.nn import functional
 from elmokit.bilm.masking import masked_softmax
 from elmokit.shapes import Bool, Float
 
-FRESH_NO_ATTEND = -1.0
-"""Initial score of attending to nothing."""
+FRESH_NO_ATTEND = -1.0  # initial score of attending to nothing
 
 
 def attend(
@@ -42,8 +41,7 @@ def soft_align(
 class TrilinearScore(nn.Module):
     """Score pairs of positions: ``u · c_i + v · q_j + w · (c_i ⊙ q_j)`` with learned u, v, w.
 
-    Shape: c (B, N, X), q (B, M, X) -> (B, N, M).
-    Source: Seo et al. 2017 (BiDAF), section 2.
+    Shape: c (B, N, X), q (B, M, X) -> (B, N, M). Source: Seo et al. 2017 (BiDAF), section 2.
     """
 
     def __init__(self, dim: int) -> None:
@@ -128,9 +126,8 @@ class SelfAttention(nn.Module):
 
 
 class SelfAttentivePooling(nn.Module):
-    """Mean of a text's positions, weighted by a softmax over time of one learned score each.
+    """Mean of positions, weighted by a softmax of one learned score each: (B, T, X) -> (B, X).
 
-    Shape: x (B, T, X), mask (B, T) -> (B, X), 0 for a row without real positions.
     Source: McCann et al. 2017 (BCN), self-attentive pooling.
     """
 

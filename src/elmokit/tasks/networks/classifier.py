@@ -1,7 +1,4 @@
-"""Networks that give an example one label: BCN for one text, ESIM for two.
-
-Both read ELMo at the input and at the output of the first biLSTM.
-"""
+"""Networks that give an example one label: BCN for one text, ESIM for two."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

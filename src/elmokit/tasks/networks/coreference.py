@@ -1,7 +1,7 @@
-"""The network of coreference, end to end: Lee et al. 2017 as Peters et al. 2018 use it.
+"""The network of coreference: Lee et al. 2017 as Peters et al. 2018 use it.
 
-[static vector; character CNN; ELMo] → biLSTM within each sentence → a vector for each span → the
-spans most likely to be mentions → the earlier span that each of them refers to.
+A vector for each span of words → the spans most likely to be mentions → the earlier span that each
+of them refers to.
 """
 
 import math
@@ -26,22 +26,16 @@ from elmokit.tasks.networks.spans import (
 from elmokit.tasks.networks.task_model import TaskModel
 from elmokit.tasks.task import Labels, Widths
 
-MAX_SPAN_WORDS = 10
-"""Of the longest mention that can be found."""
-SPANS_PER_WORD = 0.4
-"""Kept spans per word of the document."""
+MAX_SPAN_WORDS = 10  # of the longest mention that can be found
+SPANS_PER_WORD = 0.4  # kept spans per word of the document
 MAX_TRAINING_SPANS = 800
 """Kept spans in one update, to bound memory; exceeded only by more gold mentions than that."""
-MAX_ANTECEDENTS = 250
-"""Kept spans before a span that may be its antecedent."""
-SPANS_TOGETHER = 1 << 14
-"""Spans scored at once as mentions, without gradient."""
+MAX_ANTECEDENTS = 250  # kept spans before a span that may be its antecedent
+SPANS_TOGETHER = 1 << 14  # spans scored at once as mentions, without gradient
 SCORER_SHARE = 0.75
 """Width of the layers that score spans, as a share of the biLSTM's: 150 of 200 in the paper."""
-FEATURE_DIM = 20
-"""Width of the vectors for width, distance, speaker and genre."""
-LEXICAL_DROPOUT = 0.5
-"""For static vectors and characters; ELMo's is a setting of the inputs."""
+FEATURE_DIM = 20  # width of the vectors for width, distance, speaker and genre
+LEXICAL_DROPOUT = 0.5  # for static vectors and characters; ELMo's is a setting of the inputs
 
 
 class _Candidates(NamedTuple):
@@ -60,9 +54,7 @@ class _Candidates(NamedTuple):
 class CoreferenceModel(TaskModel):
     """Documents → clusters of mentions; the labels are genres.
 
-    Spans are chosen without gradient; only the chosen ones are trained. The dropout is that of the
-    biLSTM's output (variational), of hidden layers and features.
-
+    Spans are chosen without gradient; only the chosen ones are trained.
     Source: Lee et al. 2017; Peters et al. 2018, appendix A.6.
     """
 
@@ -115,8 +107,14 @@ class CoreferenceModel(TaskModel):
         device = self.mention_score.to_score.weight.device  # documents may have no batch
         states = [torch.zeros(0, self.states_dim, device=device)]
         embeddings = [torch.zeros(0, self.inputs.output_dim, device=device)]
+        inputs, width = self.inputs, 0
+        width += 0 if inputs.static is None else inputs.static.dim
+        width += 0 if inputs.characters is None else inputs.characters.config.num_filters
         for batch in batches:
-            x = self._embed(batch)
+            # ELMo has a dropout of its own.
+            lexical, elmo = inputs(batch).tensor_split([width], dim=2)
+            lexical = functional.dropout(lexical, LEXICAL_DROPOUT, self.training)
+            x = torch.cat([lexical, elmo], dim=2)
             encoded = self.dropout(self.encoder(x, batch.mask))
             states.append(self.inputs.join_output(encoded, batch)[batch.mask])
             embeddings.append(x[batch.mask])
@@ -124,22 +122,17 @@ class CoreferenceModel(TaskModel):
         parts = torch.cat(states).split(sizes), torch.cat(embeddings).split(sizes)
         yield from zip(examples, *parts, strict=True)
 
-    def _embed(self, batch: TokenBatch) -> Tensor:
-        x, inputs = self.inputs(batch), self.inputs
-        static = 0 if inputs.static is None else inputs.static.dim
-        characters = 0 if inputs.characters is None else inputs.characters.config.num_filters
-        lexical, elmo = x.tensor_split([static + characters], dim=2)
-        # ELMo has a dropout of its own.
-        lexical = functional.dropout(lexical, LEXICAL_DROPOUT, self.training)
-        return torch.cat([lexical, elmo], dim=2)
-
     def _choose(self, document: CorefDocument, states: Tensor, embeddings: Tensor) -> _Candidates:
         """Keep the likeliest mentions, none of which cross; in training also the gold ones."""
         device = states.device
         lengths = [len(words) for words in document.sentences]
         lengths = torch.tensor(lengths, dtype=torch.int64, device=device)
         starts, ends = enumerate_spans(lengths, max_width=MAX_SPAN_WORDS)
-        scores = self._score_mentions(states, embeddings, starts, ends)
+        # In parts, to bound memory. Dropout, in training, lets other spans be chosen now and then.
+        with torch.no_grad():
+            parts = zip(starts.split(SPANS_TOGETHER), ends.split(SPANS_TOGETHER), strict=True)
+            scored = [self.mention_score(self.spans(states, embeddings, *part)) for part in parts]
+            scores = torch.cat([states.new_zeros(0), *scored])
         num_kept = math.ceil(SPANS_PER_WORD * states.shape[0])
         gold = torch.zeros(0, dtype=torch.int64, device=device)
         # In training the gold mentions are always kept, unlike in Lee et al. 2017: on a hundred
@@ -154,15 +147,6 @@ class CoreferenceModel(TaskModel):
         starts, ends = starts[kept], ends[kept]
         vectors = self.spans(states, embeddings, starts, ends)
         return _Candidates(starts, ends, vectors, self.mention_score(vectors))
-
-    @torch.no_grad()
-    def _score_mentions(
-        self, states: Tensor, embeddings: Tensor, starts: Tensor, ends: Tensor
-    ) -> Tensor:
-        # In parts, to bound memory. Dropout, in training, lets other spans be chosen now and then.
-        parts = zip(starts.split(SPANS_TOGETHER), ends.split(SPANS_TOGETHER), strict=True)
-        scores = [self.mention_score(self.spans(states, embeddings, *part)) for part in parts]
-        return torch.cat([states.new_zeros(0), *scores])
 
     def _antecedents(
         self, document: CorefDocument, candidates: _Candidates

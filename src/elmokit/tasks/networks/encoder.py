@@ -17,8 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from elmokit.bilm.masking import lengths_of, reverse_sequences
 from elmokit.shapes import Bool, Float
 
-FORGET_BIAS = 1.0
-"""Fresh bias of an LSTM's forget gate, so that memory is kept at first."""
+FORGET_BIAS = 1.0  # fresh bias of an LSTM's forget gate, so that memory is kept at first
 
 
 def draw_weights(modules: Iterable[nn.Module], generator: torch.Generator) -> None:
@@ -120,19 +119,18 @@ class SentenceEncoder(PaddedEncoder):
         known = lengths.clamp(min=1).cpu() if x.is_cuda else None
         for layer in self.layers:
             x = self.dropout(x)
-            x = _read(layer, x, lengths) if known is None else run_packed(layer, x, known)
+            if known is not None:
+                x = run_packed(layer, x, known)
+                continue
+            # Both directions read padding last, so it affects no real position. Without gradients
+            # torch's GRU is as fast as `gru_steps`.
+            if isinstance(layer, nn.GRU) and x.device.type == "cpu" and torch.is_grad_enabled():
+                forward, backward = _run_gru(layer, x, lengths)
+            else:
+                forward = _run(layer, x, "l0")
+                backward = _run(layer, reverse_sequences(x, lengths), "l0_reverse")
+            x = torch.cat([forward, reverse_sequences(backward, lengths)], dim=2)
         return x
-
-
-def _read(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
-    # Both directions read padding last, so it affects no real position. Without gradients torch's
-    # GRU is as fast as `gru_steps`.
-    if isinstance(layer, nn.GRU) and x.device.type == "cpu" and torch.is_grad_enabled():
-        forward, backward = _run_gru(layer, x, lengths)
-    else:
-        forward = _run(layer, x, "l0")
-        backward = _run(layer, reverse_sequences(x, lengths), "l0_reverse")
-    return torch.cat([forward, reverse_sequences(backward, lengths)], dim=2)
 
 
 def _weights(layer: nn.Module, name: str) -> list[Tensor]:

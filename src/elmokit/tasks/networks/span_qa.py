@@ -1,8 +1,4 @@
-"""The network that finds answers in a paragraph: BiDAF with self-attention (DocQA).
-
-Word vectors → shared biGRU → attention between question and context → linear layer → residual
-self-attention → first and last word of the answer.
-"""
+"""The network that finds answers in a paragraph: BiDAF with self-attention (DocQA)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,21 +17,17 @@ from elmokit.tasks.networks.encoder import (
     single_width,
 )
 from elmokit.tasks.networks.task_model import TaskModel
-from elmokit.tasks.qa import FoundAnswer, QaExample
+from elmokit.tasks.qa import FoundAnswer
 from elmokit.tasks.task import Labels, Widths
 
-MAX_ANSWER_WORDS = 17
-"""Of a predicted answer."""
+MAX_ANSWER_WORDS = 17  # of a predicted answer
 
 
 class SpanQA(TaskModel):
-    """Question and context → first and last word of the answer; there are no labels.
+    """Question and context → biGRUs with attention → first and last word of the answer.
 
-    All biGRUs have one width, linear layers twice that. Variational dropout acts at the input and
-    at the output of every biGRU.
-
-    Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4; but fresh weights are drawn as
-    in our other encoders.
+    All biGRUs have one width, linear layers twice that.
+    Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4; but other fresh weights.
     """
 
     def __init__(
@@ -79,8 +71,15 @@ class SpanQA(TaskModel):
     def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[FoundAnswer]:
         log_probs = self._log_probs(*batches)
         start, end, score = best_answers(*log_probs, batches[1].mask)
+        answers = []
         columns = examples, start.tolist(), end.tolist(), score.exp().tolist()
-        return [_cut_out(*row) for row in zip(*columns, strict=True)]
+        for example, first, last, prob in zip(*columns, strict=True):
+            if first == last:
+                answers.append(FoundAnswer("", 0, 0, 0.0))
+                continue
+            a, b = example.offsets[first][0], example.offsets[last - 1][1]
+            answers.append(FoundAnswer(example.context[a:b], a, b, prob))
+        return answers
 
     def _log_probs(self, question: TokenBatch, context: TokenBatch) -> tuple[Tensor, Tensor]:
         """Return the log-probabilities of context words as the first and as the last: (B, N)."""
@@ -133,10 +132,3 @@ def _log_softmax(logits: Tensor, mask: Tensor) -> Tensor:
     """(B, N, 1) -> (B, N)."""
     logits = logits.squeeze(2)
     return logits.masked_fill(~mask, torch.finfo(logits.dtype).min).log_softmax(dim=1)
-
-
-def _cut_out(example: QaExample, start: int, end: int, score: float) -> FoundAnswer:
-    if start == end:
-        return FoundAnswer("", 0, 0, 0.0)
-    first, last = example.offsets[start][0], example.offsets[end - 1][1]
-    return FoundAnswer(example.context[first:last], first, last, score)

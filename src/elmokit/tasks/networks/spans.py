@@ -19,8 +19,7 @@ from elmokit.tasks.networks.encoder import draw_weights
 
 _BUCKET_STARTS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 NUM_DISTANCE_BUCKETS = len(_BUCKET_STARTS) + 1
-FRESH_STD = 0.02
-"""Standard deviation of fresh width vectors."""
+FRESH_STD = 0.02  # standard deviation of fresh width vectors
 ROWS_TOGETHER = 16
 """Spans whose antecedents are scored at once: few, so that their numbers stay in cache."""
 
@@ -109,8 +108,7 @@ def prune_spans(
 ) -> Int[Tensor, " P"]:  # fmt: skip
     """Return the indices of up to ``num_kept`` best spans, ordered by start and then by end.
 
-    Spans are taken from the best score down, skipping those that cross a span already taken; nested
-    spans do not cross. Of equal scores the earlier in the list comes first.
+    Spans are taken from the best score down, skipping those that cross a span already taken.
     """
     order = scores.detach().argsort(descending=True, stable=True).tolist()
     spans: list[tuple[int, int]] = list(zip(starts.tolist(), ends.tolist(), strict=True))
@@ -129,7 +127,8 @@ def prune_spans(
         if not crosses_right and not crosses_left:
             taken.append(index)
             furthest_end[start] = max(end, furthest_end.get(start, 0))
-            nearest_start[end] = min(start, nearest_start.get(end, end))
+            if start < nearest_start.get(end, end):
+                nearest_start[end] = start
     taken.sort(key=lambda index: spans[index])
     return torch.tensor(taken, dtype=torch.long, device=starts.device)
 
@@ -138,10 +137,8 @@ def prune_spans(
 class AntecedentScores:
     """Scores of consecutive spans with the spans before them."""
 
-    first_span: int
-    """Row r is span ``first_span + r``."""
-    first_antecedent: int
-    """Column c is span ``first_antecedent + c``."""
+    first_span: int  # row r is span ``first_span + r``
+    first_antecedent: int  # column c is span ``first_antecedent + c``
     scores: Float[Tensor, "R C"]
     """-inf where the column is not one of the K spans before the row."""
 
@@ -207,7 +204,7 @@ class AntecedentScore(nn.Module):
         """Yield the scores of all spans with their antecedents, ``together`` spans at a time.
 
         A score is the sum for the pair and both mentions. ``speakers`` are numbers, 0 unknown, like
-        the genre. Memory of a block does not depend on P.
+        the genre.
         """
         num_spans, span_dim, most = *vectors.shape, self.max_antecedents
         if not num_spans:
@@ -239,16 +236,12 @@ class AntecedentScore(nn.Module):
             hidden += of_this[rows, None]
             hidden += of_other[columns]
             if speakers.any():
-                same = _same_speaker(speakers[rows], speakers[columns])
+                these, those = speakers[rows, None], speakers[columns]
+                # 0 where a speaker is unknown, 1 for different speakers, 2 for the same
+                same = (these > 0) * (those > 0) * (1 + (these == those).long())
                 hidden += functional.embedding(same, of_speaker)
             hidden = functional.linear(hidden.relu_(), second, self.second.bias).relu_()
             scores = functional.linear(hidden, to_score, self.to_score.bias).squeeze(2)
             scores = scores + mentions[rows, None] + mentions[columns]
             scores = scores.masked_fill(~is_antecedent[near], -torch.inf)
             yield AntecedentScores(start, first, scores)
-
-
-def _same_speaker(rows: Int[Tensor, " R"], columns: Int[Tensor, " C"]) -> Int[Tensor, "R C"]:
-    """Return 0 where a speaker is unknown, 1 for different speakers, 2 for the same."""
-    is_known = (rows[:, None] > 0) & (columns > 0)
-    return is_known * (1 + (rows[:, None] == columns).long())

@@ -28,10 +28,8 @@ from elmokit.tasks.networks.task_model import TaskModel
 from elmokit.tasks.tag_search import TagSearch
 from elmokit.tasks.task import Labels, Widths
 
-PREDICATE_DIM = 100
-"""Width of the feature that marks the predicate."""
-FRESH_STD = 0.1
-"""Standard deviation of fresh transition scores of a CRF."""
+PREDICATE_DIM = 100  # width of the feature that marks the predicate
+FRESH_STD = 0.1  # standard deviation of fresh transition scores of a CRF
 
 
 class TagModel(TaskModel):
@@ -212,7 +210,6 @@ class HighwayLSTMLayer(nn.Module):
 class AlternatingHighwayLSTM(PaddedEncoder):
     """Highway LSTM layers of one width, each reading the one below in the other direction.
 
-    ``dropout`` is the variational dropout of each layer's output, which goes on in time, too.
     Source: He et al. 2017, section 2; Zhou and Xu 2015 for the alternation.
     """
 

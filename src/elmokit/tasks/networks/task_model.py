@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from elmokit.kernels.threads import use_one_thread_after_a_fork
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenBatch, TokenInputs
+from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.task import Labels, Task
 from elmokit.vectors.static_vectors import StaticVectors
@@ -68,8 +68,11 @@ class TaskModel(nn.Module, ABC):
 
     def round_to(self, dtype: Storage) -> None:
         """Round all parameters to numbers that ``dtype`` holds exactly; see `round_all`."""
-        rounded = round_all(self.arrays(), dtype)
-        self.load_state_dict({name: torch.from_numpy(array) for name, array in rounded.items()})
+        self.load_arrays(round_all(self.arrays(), dtype))
+
+    def load_arrays(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Replace all parameters."""
+        self.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
 
     def set_static(self, static: StaticVectors) -> None:
         self.inputs.set_static(static)
@@ -91,24 +94,3 @@ def build_network(
     module, _, name = task.network.partition(".")
     network = getattr(import_module(f"elmokit.tasks.networks.{module}"), name)
     return network(token_inputs, labels, config.hidden_dims, dropout=config.dropout)
-
-
-def load_network(
-    task: Task[Any],
-    config: TaskRunConfig,
-    labels: list[str],
-    bilm: TaskBiLM,
-    static: StaticVectors | None,
-    arrays: Mapping[str, np.ndarray],
-) -> TaskModel:
-    """Return the network of a run with these parameters, on the CPU."""
-    network = build_network(task, config, labels, bilm, static)
-    network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
-    return network
-
-
-def batch_maker(
-    config: TaskRunConfig, bilm: TaskBiLM, static: StaticVectors | None, device: torch.device | str
-) -> BatchMaker:
-    """Return what makes the batches of a run's network."""
-    return BatchMaker(config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=device)

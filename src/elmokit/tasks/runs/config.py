@@ -1,7 +1,4 @@
-"""Configuration of a task run.
-
-Fields that are `FIXED` must stay the same when a run is resumed.
-"""
+"""Configuration of a task run; `FIXED` fields must stay the same when a run is resumed."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal

@@ -23,14 +23,12 @@ from elmokit.tasks.task import Labels, Task, TaskScore
 
 log = logging.getLogger(__name__)
 
-LOWERCASE_SHARE = "train.lowercase_share"
-"""The setting, for messages."""
+LOWERCASE_SHARE = "train.lowercase_share"  # the setting, for messages
 BATCHES_SORTED_TOGETHER = 20
 """Training batches whose examples are sorted by length together, to reduce padding."""
 PREDICTION_WORDS = 4000
 """Most padded words in a batch in prediction, and in any batch of a document's sentences."""
-OnScored = Callable[[int, int], None]
-"""Called with the number of examples done and in total."""
+OnScored = Callable[[int, int], None]  # called with the number of examples done and in total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +44,8 @@ class TaskFiles:
 class TaskExamples(NamedTuple):
     """Examples of the files, and the labels of the training set."""
 
-    train: list[Any]
-    """With the sentences added in lower case."""
-    num_given: int
-    """Training examples in the file."""
+    train: list[Any]  # with the sentences added in lower case
+    num_given: int  # training examples in the file
     dev: list[Any]
     test: list[Any] | None
     labels: list[str]

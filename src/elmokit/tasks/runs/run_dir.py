@@ -2,9 +2,8 @@
 
 ``task.json``: resolved configuration, labels, biLM. ``model.safetensors``: weights of the best
 epoch. ``metrics.jsonl``: one row per epoch. ``vectors.txt``: words of the static vectors that are
-kept, whose values are among the weights. ``run.json`` and ``checkpoints/`` are for resuming. A run
-that `save_run` wrote has weights in a smaller format and a card, ``README.md``, and cannot be
-resumed.
+kept, whose values are among the weights. ``run.json`` and ``checkpoints/`` are for resuming, which
+a run that `save_run` wrote cannot be.
 """
 
 import json
@@ -28,6 +27,7 @@ from elmokit.files.json_files import json_bytes, read_json
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import BiLMReference
 from elmokit.tasks.registry import find_task
+from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
 from elmokit.weights.arrays import FLOATS, Storage, read_all
@@ -50,8 +50,7 @@ NOT_LISTED = (
     "name", "language", "license", "example", "label_meanings", "score", "scores", "scored"
 )  # fmt: skip
 """Entries that the list under "Training" leaves out."""
-ADVICE = "Copy the whole directory again, or train the task again."
-"""For damaged files."""
+ADVICE = "Copy the whole directory again, or train the task again."  # for damaged files
 
 
 def write_best(
@@ -63,15 +62,12 @@ def write_best(
 ) -> None:
     """Write the model of the best epoch so far, its metadata and its card."""
     stored = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    contents = {CARD_NAME: card.encode("utf-8", "backslashreplace")}
-    contents[CONFIG_FILE] = json_bytes(metadata)
     if static is not None:
-        contents[WORDS_FILE] = "".join(f"{word}\n" for word in static.words).encode()
         stored[STATIC_WEIGHT] = stored[STATIC_WEIGHT][: len(static.values)]
     # All files are written before the first one replaces that of an earlier epoch, so that a full
     # disk leaves the earlier model. The last one replaces its file first.
     with ExitStack() as files:
-        for name, content in contents.items():
+        for name, content in _small_files(json_bytes(metadata), static, card).items():
             files.enter_context(atomic_file(directory / name)).write_bytes(content)
         save_file(stored, files.enter_context(atomic_file(directory / WEIGHTS_FILE)))
 
@@ -90,10 +86,16 @@ def save_run(
     with atomic_directory(directory) as fresh:
         save_file(packed, fresh / WEIGHTS_FILE)
         made = {"weights": dtype, "weights_sha256": file_sha256(fresh / WEIGHTS_FILE)}
-        (fresh / CONFIG_FILE).write_bytes(json_bytes(metadata | made, indent=2))
-        (fresh / CARD_NAME).write_text(card, encoding="utf-8")
-        if static is not None:
-            (fresh / WORDS_FILE).write_bytes("".join(f"{word}\n" for word in static.words).encode())
+        config = json_bytes(metadata | made, indent=2)
+        for name, content in _small_files(config, static, card).items():
+            (fresh / name).write_bytes(content)
+
+
+def _small_files(config: bytes, static: StaticVectors | None, card: str) -> dict[str, bytes]:
+    files = {CARD_NAME: card.encode("utf-8", "backslashreplace"), CONFIG_FILE: config}
+    if static is not None:
+        files[WORDS_FILE] = "".join(f"{word}\n" for word in static.words).encode()
+    return files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,24 +125,26 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
         )
     required = ("config", "labels", "bilm", "vectors")
     metadata = read_json(path, advice=ADVICE, required=required)
-    advice = newer_version_hint(metadata.get("elmokit_version", "")) or ADVICE
-    parse_record(_TaskRecord, metadata, source=path, advice=advice)
+    parse_record(_TaskRecord, metadata, source=path, advice=_advice(metadata))
     return metadata
+
+
+def _advice(metadata: Mapping[str, Any]) -> str:
+    return newer_version_hint(metadata.get("elmokit_version", "")) or ADVICE
 
 
 def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
     """Return what a run reads at each word; FormatError if ``metadata`` is not complete."""
-    inputs = metadata["config"].get("inputs", {})
+    inputs, path = metadata["config"].get("inputs", {}), run_dir / CONFIG_FILE
     known = UNRECORDED | (inputs if isinstance(inputs, dict) else {})
     # A missing setting must not become its default in silence: the run would read other inputs.
     missing = [field.name for field in fields(InputSettings) if known.get(field.name) is None]
     if missing:
         raise FormatError(
-            f"{run_dir / CONFIG_FILE} does not say inputs.{', inputs.'.join(missing)}: it is "
-            "damaged or of another version. "
-            + (newer_version_hint(metadata.get("elmokit_version", "")) or ADVICE)
+            f"{path} does not say inputs.{', inputs.'.join(missing)}: it is damaged or of another "
+            f"version. {_advice(metadata)}"
         )
-    return from_dict(InputSettings, known, source=str(run_dir / CONFIG_FILE))
+    return from_dict(InputSettings, known, source=str(path))
 
 
 def run_hash(run_dir: Path) -> str | None:
@@ -167,8 +171,7 @@ def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVector
     path, values = run_dir / WORDS_FILE, arrays.get(STATIC_WEIGHT)
     if path.exists() != (values is not None):
         raise FormatError(
-            f"{path} and the vectors of its words in {WEIGHTS_FILE} belong together, but one of "
-            f"them is missing. {ADVICE}"
+            f"{path} or the vectors of its words in {WEIGHTS_FILE} are missing. {ADVICE}"
         )
     if values is None:
         return None
@@ -177,7 +180,7 @@ def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVector
         return StaticVectors(words, values[2:])
 
 
-def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int) -> str:
+def run_card(metadata: Mapping[str, Any], tokenizer: Tokenizer, num_parameters: int) -> str:
     """Return the card of a run as Markdown with the header that model hubs read.
 
     ``metadata`` is that of ``task.json``, whose table ``card`` has ``name``, ``language``,
@@ -200,7 +203,7 @@ def run_card(metadata: Mapping[str, Any], *, tokenizer: str, num_parameters: int
         "Language": entries.get("language") or UNKNOWN,
         "License": entries.get("license") or UNKNOWN,
         "biLM": reads,
-        "Tokenizer of raw text": tokenizer,
+        "Tokenizer of raw text": f"{tokenizer.name} {tokenizer.version}",
         "Network": f"{task.encoder} {config['hidden_dims']}, {num_parameters:,} parameters",
         "Weights": metadata.get("weights", "float32"),
     }

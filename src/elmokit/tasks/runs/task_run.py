@@ -50,8 +50,7 @@ log = logging.getLogger(__name__)
 LINES_TOGETHER, MAX_LINES_TOGETHER = 256, 1 << 16
 """Lines of raw text that are read together, at first and at most: more while words are looked up
 in a file of static vectors, which is read as a whole each time."""
-_LOOK_UP = threading.Lock()
-"""Held while a run gets more static vectors: threads may share it."""
+_LOOK_UP = threading.Lock()  # held while a run gets more static vectors: threads may share it
 
 
 class TaskRun:
@@ -149,9 +148,12 @@ class TaskRun:
                 network = maker = FrozenTagger(config, labels, bilm, static, arrays)
             else:
                 modules = import_module("elmokit.tasks.networks.task_model")
-                network = modules.load_network(task, config, labels, bilm, static, arrays)
+                network = modules.build_network(task, config, labels, bilm, static)
+                network.load_arrays(arrays)
                 network = network.eval().to(device)
-                maker = modules.batch_maker(config, bilm, static, device)
+                maker = import_module("elmokit.tasks.inputs.token_inputs").BatchMaker(
+                    config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=device
+                )
         return cls(task, network, labels, maker, bilm, reference, metadata)
 
     def result_metadata(self) -> dict[str, Any]:
@@ -171,11 +173,7 @@ class TaskRun:
         return self._card(self.metadata)
 
     def _card(self, metadata: dict[str, Any]) -> str:
-        tokenizer = self._bilm.tokenizer
-        card = run_card(
-            metadata, tokenizer=f"{tokenizer.name} {tokenizer.version}",
-            num_parameters=self._network.num_parameters,
-        )  # fmt: skip
+        card = run_card(metadata, self._bilm.tokenizer, self._network.num_parameters)
         return card.encode("utf-8", "backslashreplace").decode("utf-8")
 
     @property

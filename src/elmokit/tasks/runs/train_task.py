@@ -1,7 +1,4 @@
-"""`train_task`: labeled data in, the directory of a trained task out.
-
-The training is a job (`elmokit.jobs`): it can be stopped at any moment and resumed.
-"""
+"""`train_task`: labeled data in, the directory of a trained task out."""
 
 import logging
 import time
@@ -24,7 +21,8 @@ from elmokit.jobs.signals import StopRequest, stop_requests
 from elmokit.tasks.inputs.layer_cache import OnLayers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
-from elmokit.tasks.networks.task_model import batch_maker, build_network
+from elmokit.tasks.inputs.token_inputs import BatchMaker
+from elmokit.tasks.networks.task_model import build_network
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import (
@@ -50,8 +48,7 @@ log = logging.getLogger(__name__)
 CHECKPOINT_SECONDS = 120.0
 """Longest time between two checkpoints; there is one after each epoch, and before the first score,
 too."""
-SCALED_BY = 32
-"""Training examples that decide the initial γ; documents: one."""
+SCALED_BY = 32  # training examples that decide the initial γ; documents: one
 
 OnEpoch = Callable[[EpochReport], None]
 
@@ -63,14 +60,12 @@ class TaskResult:
     run_dir: Path
     best: EpochReport
     num_epochs: int
-    seconds: float
-    """Training and scoring the dev set, without computing kept layers."""
+    seconds: float  # training and scoring the dev set, without computing kept layers
     is_complete: bool = True
     """False if ``minutes`` ended it before ``train.epochs`` and patience did."""
     test: TaskScore | None = None
     """Of the best epoch on the test set, if one was given and the training is complete."""
-    resumed_seconds: float = 0.0
-    """Part of `seconds`, before the training was last resumed."""
+    resumed_seconds: float = 0.0  # part of `seconds`, before the training was last resumed
 
 
 def train_task(
@@ -214,10 +209,7 @@ def _run(
 
 
 class PreparedTask:
-    """Examples, vectors and an untrained network: a training before its first update.
-
-    Arguments as in `train_task`.
-    """
+    """Examples, vectors and an untrained network: a training before its first update."""
 
     def __init__(
         self,
@@ -255,7 +247,9 @@ class PreparedTask:
             self.network = build_network(task, config, examples.labels, self.bilm, static)
         self.network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
         self.network.to(torch_device)
-        self.maker = batch_maker(config, self.bilm, static, torch_device)
+        self.maker = BatchMaker(
+            config.inputs, self.bilm.char_vocab, static, bilm=self.bilm.module, device=torch_device
+        )
 
     def identity(self) -> dict[str, Any]:
         """Return what a resumed training cannot change, besides its settings."""
@@ -288,11 +282,7 @@ class PreparedTask:
         static = self.maker.static  # of the words in training and dev set
         if static is not None and not keep_static:
             static = static.first(0)
-        tokenizer = self.bilm.tokenizer
-        card = run_card(
-            metadata, tokenizer=f"{tokenizer.name} {tokenizer.version}",
-            num_parameters=self.network.num_parameters,
-        )  # fmt: skip
+        card = run_card(metadata, self.bilm.tokenizer, self.network.num_parameters)
         write_best(run_dir, metadata, self.network.arrays() | best, static, card)
 
     def build_training(

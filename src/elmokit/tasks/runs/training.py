@@ -38,12 +38,10 @@ class EpochReport:
     """Result of one pass over the training set; the last may be cut short by a limit of time."""
 
     epoch: int
-    loss: float
-    """Mean over the epoch's updates."""
+    loss: float  # mean over the epoch's updates
     dev: TaskScore
     is_best: bool
-    seconds: float
-    """Training and scoring so far."""
+    seconds: float  # training and scoring so far
 
 
 @dataclass(frozen=True)
@@ -65,27 +63,20 @@ class TrainingState:
     """How far a training is: what a checkpoint holds besides tensors."""
 
     progress: Progress
-    epoch: int
-    """Finished epochs."""
-    losses: list[float]
-    """Of the updates in the unfinished epoch."""
-    scored_step: int
-    """Last update that was scored on dev."""
+    epoch: int  # finished epochs
+    losses: list[float]  # of the updates in the unfinished epoch
+    scored_step: int  # last update that was scored on dev
     best: EpochReport | None
     """The epoch with the best score; after a resume, its ``dev.counts`` are not known."""
-    best_epoch_score: float | None
-    """Of the whole epochs."""
-    since_best: int
-    """Whole epochs since then."""
+    best_epoch_score: float | None  # of the whole epochs
+    since_best: int  # whole epochs since then
 
 
 class TaskTraining:
     """The training of a task model with Adam, in place; any moment of it can be saved.
 
     Order and dropout depend on the seed and the number of the update alone, so that a resumed
-    training makes the same updates as one that was never stopped. Epochs shuffle ``order``, by
-    default all training examples; ``seconds`` limits training and scoring, over all parts of a
-    resumed run.
+    training makes the same updates. Epochs shuffle ``order``, by default all training examples.
     """
 
     def __init__(
@@ -153,8 +144,7 @@ class TaskTraining:
         """Yield a report after each epoch; at the end the model has the weights of the best one.
 
         Before every report and every call of ``on_step`` the training can be saved. When the time
-        is over, the unfinished epoch is scored, too. FloatingPointError if the loss, a weight, or a
-        score of tags on dev is not finite.
+        is over, the unfinished epoch is scored, too.
         """
         cuda = [self.maker.device] if self.maker.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):

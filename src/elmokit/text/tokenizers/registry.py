@@ -125,12 +125,8 @@ def _tokenizer(name: str, version: str) -> Tokenizer:
 
 @functools.cache
 def _warn_of_version(name: str, stored: str, present: str) -> None:
-    # Packages have their names in a version, other parts of it are ours.
-    parts = [part for part in stored.split(", ") if part not in present.split(", ")]
-    packages = [part for part in parts if " " in part]
-    ours = [] if packages and parts == packages else ["the version of elmokit that made the model"]
     _log.warning(
         "The model's text was tokenized by %r version %r, but version %r is installed: some tokens "
-        "may differ. For exactly the same tokens, install %s.",
-        name, stored, present, " and ".join(ours + packages),
+        "may differ. A version names the packages that it needs, or is that of an earlier elmokit.",
+        name, stored, present,
     )  # fmt: skip

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
-from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.readers import read_sentences
+from elmokit.corpus.shards import ShardSet
 from elmokit.errors import ConfigError, InputError, as_input_error
 from elmokit.evaluation.perplexity import perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
@@ -99,22 +99,26 @@ def finetune(
         base={"path": model_path, "hash": base_hash},
         general=general,
     ) as start:
-        is_main, general_text = start.processes.is_main, (general, config.text.field)
+        is_main, text_field = start.processes.is_main, config.text.field
         seed, text = config.train.seed, start.text
         model, is_fresh = with_vocab(base, text.vocab, softmax=config.softmax, seed=seed)
         model.training_metadata = _metadata(base, base_dir.name, base_hash)
         model.spelling = base.spelling or text.spelling
         first_share = config.softmax_first_share if is_fresh else 0.0
         run = TrainingRun(start, model, softmax_first_share=first_share)
-        before, after = {}, {}
-        if is_main and not is_fresh:
-            before = _before(run_dir / BEFORE_FILE, model, text, general_text)
+        before, after, path = {}, {}, run_dir / BEFORE_FILE
+        if is_main and not is_fresh and path.exists():  # in a run that is resumed
+            saved = read_json(path, advice=NOT_RESUMABLE).items()
+            before = {name: stored_report(report, source=path) for name, report in saved}
+        elif is_main and not is_fresh:
+            before = _scores(model, text.valid, general, text_field)
+            write_json(path, jsonable(before))
         start.processes.barrier()
         result = run.run()
         if is_main:
             after = {} if result.perplexity is None else {"in_domain": result.perplexity}
             tuned = load_model(run_dir).to(start.processes.device)
-            after |= _out_of_domain(tuned, general_text)
+            after |= _scores(tuned, None, general, text_field)
             write_json(run_dir / AFTER_FILE, jsonable(after))
         start.processes.barrier()
     return FinetuneResult(result, before, after)
@@ -155,36 +159,22 @@ def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]
     return {**original, "base_model": {"name": name, "hash": base_hash}, "base": own}
 
 
-_GeneralText = tuple[Sequence[Path], str | None]
-"""Files, and the field of a table that holds the sentences."""
-
-
-def _before(
-    path: Path, model: PretrainedBiLM, text: PreparedText, general: _GeneralText
+def _scores(
+    model: PretrainedBiLM, valid: ShardSet | None, general: Sequence[Path], text_field: str | None
 ) -> dict[str, PerplexityReport]:
-    """Score what the run scores at its end, once; a resumed run reads the result from the file."""
-    if path.exists():
-        saved = read_json(path, advice=NOT_RESUMABLE)
-        return {name: stored_report(report, source=path) for name, report in saved.items()}
-    reports = {}
-    if text.valid is not None:
-        reports["in_domain"] = _perplexity(model, text.valid.sentences())
-    reports |= _out_of_domain(model, general)
-    write_json(path, jsonable(reports))
-    return reports
-
-
-def _out_of_domain(model: PretrainedBiLM, general: _GeneralText) -> dict[str, PerplexityReport]:
-    paths, text_field = general
-    if not paths:
-        return {}
-    tokenizer, form = build_tokenizer(model.tokenizer), model.config.char_vocab.normalization
-    sentences = read_sentences(list(paths), tokenizer, normalization=form, text_field=text_field)
-    return {"out_of_domain": _perplexity(model, sentences)}
-
-
-def _perplexity(model: PretrainedBiLM, sentences: Iterable[Sequence[str]]) -> PerplexityReport:
-    return perplexity_of_words(TextScorer(model, precision="fp32"), sentences)
+    """Score held-out sentences of the domain and general text, as far as they are given."""
+    texts: dict[str, Iterable[Sequence[str]]] = {}
+    if valid is not None:
+        texts["in_domain"] = valid.sentences()
+    if general:
+        tokenizer, form = build_tokenizer(model.tokenizer), model.config.char_vocab.normalization
+        texts["out_of_domain"] = read_sentences(
+            list(general), tokenizer, normalization=form, text_field=text_field
+        )
+    return {
+        name: perplexity_of_words(TextScorer(model, precision="fp32"), sentences)
+        for name, sentences in texts.items()
+    }
 
 
 def with_vocab(

@@ -15,7 +15,6 @@ from elmokit.corpus.preparation import (
     is_finished,
     open_text,
     prepare_text,
-    vocab_origin,
 )
 from elmokit.corpus.text_shards import OnPreparation, SentenceReader
 from elmokit.errors import InputError
@@ -54,7 +53,6 @@ class RunOptions:
 
     limits: Limits = field(default_factory=Limits)
     valid: Sequence[Path] = ()
-    """Validation text; none: a few sentences of the corpus are held out."""
     vocab: WordVocab | None = None
     """Words to predict; none: the base model's, or counted from the corpus."""
     resume: bool = False
@@ -62,7 +60,6 @@ class RunOptions:
     device: str = "auto"
     """``auto``, ``cpu`` or ``cuda``. Under `torchrun` every process takes its own."""
     workers: Workers = ONE_PROCESS
-    """Who tokenizes the text."""
     reader: SentenceReader | None = None
     """Reads the corpus and the validation text; none: they are lines of raw text."""
     save_on_signals: bool = False
@@ -85,7 +82,6 @@ class Start:
     options: RunOptions = RunOptions()
     processes: World = World()  # noqa: RUF009 (frozen)
     job: Job | None = None
-    """On rank 0."""
 
 
 @contextmanager
@@ -111,7 +107,7 @@ def start_run(
         **({} if base is None else {"model": base, "general": _places(general)}),
         "corpus": _places(corpus),
         "valid": _places(options.valid),
-        "vocab": vocab_origin(fixed_vocab),
+        "vocab": "counted" if fixed_vocab is None else f"sha256 {fixed_vocab.sha256}",
         "reader": None if options.reader is None else options.reader.name,
     }
     check_name(run_dir)

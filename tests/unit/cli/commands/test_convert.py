@@ -48,25 +48,3 @@ def test_what_is_read_is_never_replaced(elmokit, tmp_path):
         assert "vocab.txt is read by this command" in err
         assert (tmp_path / "m" / "vocab.txt").read_text() == vocab
         assert not (tmp_path / "m" / "options.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["nowhere", "m"], "nowhere"),
-        ([CASE], "SRC and DST"),
-        ([CASE, "."], "not overwritten"),
-        ([CASE, "m", "--weights", "other.hdf5"], "other.hdf5"),
-        (["en", "m", "--dtype", "int8", "--options", "o.json"], "`options`"),
-        (["en", "elmo.onnx", "--vocab", "vocab.txt"], "`vocab`"),
-    ],
-)
-def test_wrong_input_is_said_and_nothing_is_written(
-    elmokit, tmp_path, monkeypatch, arguments, named
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "thesis.txt").touch()
-    code, out, err = elmokit(*arguments)
-    assert (code, out) == (2, "")
-    assert named in err
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

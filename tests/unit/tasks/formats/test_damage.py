@@ -78,6 +78,7 @@ CASES = {
         ('{"a": 1}\n{"a": 1\n', "line 2: Invalid JSON"),
         ('{"a": 1}\n' + "[" * 99_999, "line 2: "),
 
+        ('\n[\n{"a": 1}\n]\n', "line 2: .*JSON lines.* jq "),
         ("a\tb\n1\t2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
         ("a\ta\n1\t2\n", "line 1: .*: a, a"),
     ],

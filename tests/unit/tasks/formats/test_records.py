@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from elmokit.errors import FormatError
 from elmokit.probes.data import read_wic_data
-from elmokit.tasks.formats.labeled_texts import read_labeled_texts, read_sentiment_trees
+from elmokit.tasks.formats.labeled_texts import read_sentiment_trees
 from elmokit.tasks.formats.propbank import read_propbank
 from elmokit.tasks.formats.records import read_records
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
@@ -76,32 +76,6 @@ def test_standard_input_and_pipes_are_read_once(content, monkeypatch, tmp_path):
 
 PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
 PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
-
-
-def test_texts_keep_their_form_and_words_come_from_the_tokenizer(write, caplog):
-    path = write('id\tdocument\tlabel\n1\t"별로 예요\t0\n2\t최고 !\t1\n', name="a.tsv")
-    first, second = read_labeled_texts(path, str.split, texts=(("text", "document"),))
-    assert (first.texts, first.label) == (('"별로 예요',), "0")
-    assert (second.sentences, second.label) == ((("최고", "!"),), "1")
-    unlabeled = ({**PAIR, "label": label} for label in ("-", "", None))
-    path = write(lines(PAIR, *unlabeled), name="a.jsonl")
-    (pair,) = read_labeled_texts(path, str.split, **PAIRS)
-    assert pair.texts == ("비가 온다.", "날이 맑다.")
-    assert (pair.sentences, pair.label) == ((("비가", "온다."), ("날이", "맑다.")), "1")
-    assert "no_gold_label: 3" in caplog.text  # no fault
-
-
-@pytest.mark.parametrize(
-    ("tree", "words"),
-    [
-        (r"(2 (2 -LRB-) (2 (2 1\/2) (2 -rrb-)))", ("(", "1/2", "-rrb-")),  # escapes
-        ("(2 (2 (2 강)) (2 1\xa0/2) (2 b))", ("강", "1\xa0/2", "b")),  # one or three parts
-        ("(2 (2 강) " * 4_999 + "(3 끝)" + ")" * 4_999, ("강",) * 4_999 + ("끝",)),  # deep
-    ],
-)
-def test_words_of_trees(write, tree, words):
-    (example,) = read_sentiment_trees(write(tree))
-    assert example.sentences == (words,)
 
 
 @given(
@@ -207,33 +181,26 @@ WIC = {
 OTHER = {**WIC, "sentence2": "A bank .", "start2": 2, "end2": 6, "label": True}
 
 
+def layout(name):
+    """Return the files of a split, as MCL-WiC, WiC and SuperGLUE have them: suffix -> text."""
+    if name == "superglue":
+        rows = [{**pair, "word": pair["lemma"], "idx": 0} for pair in (WIC, OTHER)]
+        return {".jsonl": lines(*rows)}
+    if name == "wic":
+        first = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\n"
+        rows = first + "bank\tN\t1-1\tThe bank rose .\tA bank .\n"
+        return {".data.txt": rows, ".gold.txt": "F\nT\n"}
+    rows = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
+    gold = [{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}]
+    return {".en-en.data": json.dumps(rows, indent=1), ".en-en.gold": json.dumps(gold)}
+
+
 @pytest.fixture(params=["mcl", "wic", "superglue"])
 def wic_folder(request, tmp_path):
-    """The same pairs in the layouts of MCL-WiC, WiC and SuperGLUE."""
-    names = {"mcl": ("training.en-en", "dev.en-en"), "wic": ("train", "dev")}
-    for split in (0, 1):
-        if request.param == "superglue":
-            rows = [{**pair, "word": "bank", "idx": 0} for pair in (WIC, OTHER)]
-            for each in rows:
-                del each["lemma"]
-            (tmp_path / ("train.jsonl", "val.jsonl")[split]).write_text(lines(*rows))
-            continue
-        name = names[request.param][split]
-        if request.param == "mcl":
-            rows = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
-            text = json.dumps(rows, indent=1)
-            gold = json.dumps([{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}])
-            suffix = ""
-        else:
-            text = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\n"
-            text += "bank\tN\t1-1\tThe bank rose .\tA bank .\n"
-            gold, suffix = "F\nT\n", ".txt"
-        stem, _, language = name.partition(".")
-        language = language and f".{language}"
-        folder = tmp_path / ("train", "dev")[split]
-        folder.mkdir()
-        (folder / f"{stem}{language}.data{suffix}").write_text(text)
-        (folder / f"{stem}{language}.gold{suffix}").write_text(gold)
+    for split in ("train", "dev"):
+        (tmp_path / split).mkdir()
+        for suffix, text in layout(request.param).items():
+            (tmp_path / split / f"{split}{suffix}").write_text(text)
     return tmp_path
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.tasks.inputs.token_inputs import START_RMS, BatchMaker, StaticInputs, TokenInputs
+from elmokit.tasks.inputs.token_inputs import START_RMS, BatchMaker, TokenInputs
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 
@@ -140,26 +140,3 @@ def test_characters_of_many_words_are_those_of_each_alone(num_words):
 
 
 # --- static vectors ------------------------------------------------------------------------------
-
-VALUES = np.array([[1, 2, 2], [-4, 0, 4]], dtype=np.float32)
-STATIC_VECTORS = StaticVectors(["by", "river"], VALUES)
-IDS = torch.tensor([[2, 1, 3, 2], [2, 0, 0, 0]])
-WIDE = 4096
-
-
-def static_inputs(embeddings="static", *, dropout=0.0, **settings) -> StaticInputs:
-    settings = full_inputs(embeddings=embeddings, positions="both", dropout=dropout, **settings)
-    return StaticInputs(STATIC_VECTORS, settings, WIDE).eval()
-
-
-def test_projected_they_are_as_wide_as_elmo_and_keep_their_size():
-    static = static_inputs("static_projected", static_scale="learned")
-    static.scale_to(0.25, [IDS])
-    assert static.mix_dim == WIDE
-    for index in (0, 1):
-        mixed = static.mix(index, IDS)
-        assert mixed.shape == (2, 4, WIDE)
-        size = float(mixed[IDS > 1].detach().square().mean().sqrt())
-        assert size == pytest.approx(0.25, rel=0.1)
-        assert not mixed[IDS < 2].any()
-    assert not torch.equal(static.mix(0, IDS), static.mix(1, IDS))

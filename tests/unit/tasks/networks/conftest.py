@@ -1,6 +1,8 @@
 import pytest
+import torch
 
 from elmokit.embed.embedder import Embedder
+from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 
 from ....builders.task_models import toy_model
 
@@ -22,3 +24,20 @@ def keep(model):
         ]
 
     return keep
+
+
+@pytest.fixture
+def build(model):
+    """Return a fresh network of a task, and the maker of its batches."""
+
+    def build(kind, task, settings, *, labels=(), hidden_dims=(6,)):
+        vocab = model.char_vocab
+        inputs = TokenInputs(
+            settings, num_layers=3, layers_dim=16, static=None,
+            max_characters=vocab.config.max_characters,
+        )  # fmt: skip
+        network = kind(inputs, list(labels), hidden_dims, dropout=task.default_dropout)
+        network.reset_parameters(torch.Generator().manual_seed(0))
+        return network, BatchMaker(settings, vocab, None)
+
+    return build

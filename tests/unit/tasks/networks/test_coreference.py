@@ -1,13 +1,11 @@
 """The network of coreference: documents → clusters."""
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.ontonotes import CorefDocument
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
 from elmokit.tasks.networks import coreference as module
 from elmokit.tasks.networks.coreference import CoreferenceModel, _join
 from elmokit.tasks.runs.examples import Examples, predict
@@ -37,22 +35,6 @@ KOREAN = document(
 RAIN = document("It rained all day / and all night")
 
 
-@pytest.fixture
-def build(model):
-    def build(*, settings=None, hidden_dims=(6,), genres=()):
-        settings = settings or full_inputs(dropout=0.0)
-        vocab = model.char_vocab
-        inputs = TokenInputs(
-            settings, num_layers=3, layers_dim=16, static=None,
-            max_characters=vocab.config.max_characters,
-        )  # fmt: skip
-        network = CoreferenceModel(inputs, list(genres), hidden_dims, dropout=TASK.default_dropout)
-        network.reset_parameters(torch.Generator().manual_seed(0))
-        return network, BatchMaker(settings, vocab, None)
-
-    return build
-
-
 def linking(network):
     """Make every span go back to the nearest one before it."""
     with torch.no_grad():
@@ -63,7 +45,7 @@ def linking(network):
 def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_batched(
     build, keep, monkeypatch
 ):
-    network, maker = build()
+    network, maker = build(CoreferenceModel, TASK, full_inputs(dropout=0.0))
     network = linking(network)
     documents = [ANNA, KOREAN, RAIN, document("one")]
     together = predict(network, maker, Examples(TASK, documents, keep))
@@ -77,7 +59,7 @@ def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_ba
 def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, keep, monkeypatch):
     gold = {span for cluster in ANNA.clusters for span in cluster}
     monkeypatch.setattr(module, "MAX_TRAINING_SPANS", len(gold) + 1)
-    network, maker = build()
+    network, maker = build(CoreferenceModel, TASK, full_inputs(dropout=0.0))
     batches = Examples(TASK, [ANNA], keep).batches(maker, [ANNA])
     kept = {}
     for mode in (True, False):

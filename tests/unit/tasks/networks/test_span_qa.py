@@ -8,8 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
+from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.networks.span_qa import SpanQA, best_answers
 from elmokit.tasks.qa import FoundAnswer, QaTask
 from elmokit.tasks.runs.examples import Examples, predict
@@ -19,22 +18,7 @@ from ....builders.squad_data import paragraph
 TASK = QaTask()
 
 
-@pytest.fixture
-def build(model):
-    def build(*, embeddings: EmbeddingKind = "elmo", hidden_dim=6):
-        paper = TASK.paper_inputs
-        settings = InputSettings(embeddings=embeddings, dropout=0.0, layer_l2=1e-3)
-        settings = settings.resolved(paper, with_static=True)
-        vocab = model.char_vocab
-        inputs = TokenInputs(
-            settings, num_layers=3, layers_dim=16, static=None,
-            max_characters=vocab.config.max_characters,
-        )  # fmt: skip
-        network = SpanQA(inputs, [], (hidden_dim,), dropout=TASK.default_dropout)
-        network.reset_parameters(torch.Generator().manual_seed(0))
-        return network, BatchMaker(settings, vocab, None)
-
-    return build
+SETTINGS = InputSettings(dropout=0.0, layer_l2=1e-3).resolved(TASK.paper_inputs, with_static=True)
 
 
 def ask(question, context):
@@ -52,7 +36,7 @@ ASKED = [
 
 
 def test_an_answer_is_the_same_alone_and_in_a_batch(build, keep):
-    network, maker = build()
+    network, maker = build(SpanQA, TASK, SETTINGS)
     together = predict(network, maker, Examples(TASK, ASKED, keep))
     for example, answer in zip(ASKED, together, strict=True):
         (alone,) = predict(network, maker, Examples(TASK, [example], keep))
@@ -69,7 +53,7 @@ def test_an_answer_is_the_same_alone_and_in_a_batch(build, keep):
 
 
 def test_the_loss_is_that_of_the_first_and_last_word_of_the_first_answer(build, keep, squad):
-    network, maker = build()
+    network, maker = build(SpanQA, TASK, SETTINGS)
     network.eval()
     path = squad(paragraph("a b c d", ("One ?", "b c", "d")))
     examples = TASK.read(path, training=True, tokenize=str.split)

@@ -20,7 +20,7 @@ from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import load_model
 
-from ....builders.task_models import saved_toy_model, toy_model
+from ....builders.task_models import toy_model
 
 TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
 PAIRS = "premise\thypothesis\tlabel\nI sat\tI\tyes\nby the river\tI sat\tno\n"
@@ -34,11 +34,6 @@ FILES = {
     "sentiment": ("tsv", TABLE), "nli": ("tsv", PAIRS), "ner": ("txt", ENTITIES),
     "coref": ("conll", DOCUMENTS),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def model_dir(tmp_path_factory):
-    return saved_toy_model(tmp_path_factory)
 
 
 @pytest.fixture

@@ -19,18 +19,13 @@ from elmokit.tasks.runs.train_task import PreparedTask, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.tasks.task import TaskScore
 
-from ....builders.task_models import saved_toy_model, toy_model
+from ....builders.task_models import toy_model
 
 TABLE = "text\tlabel\n" + "".join(
     f"{'by the river' if number % 3 else 'I sat'} {number}\t{'good' if number % 2 else 'bad'}\n"
     for number in range(10)
 )
 UPDATES = 5  # of an epoch
-
-
-@pytest.fixture(scope="module")
-def model_dir(tmp_path_factory):
-    return saved_toy_model(tmp_path_factory)
 
 
 @pytest.fixture

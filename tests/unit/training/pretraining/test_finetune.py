@@ -10,9 +10,9 @@ import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.corpus.preparation import VocabConfig
-from elmokit.corpus.shards import ShardSet, write_shards
+from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
@@ -58,13 +58,12 @@ def test_text_of_another_language_is_refused_before_an_update(tmp_path, num_know
         finetune(*arguments)
 
 
-@pytest.mark.parametrize("has_valid", [True, False])
-def test_replayed_text_is_trained_on_and_not_validated_on(has_valid, tmp_path):
+def test_replayed_text_is_trained_on_and_not_validated_on(tmp_path):
     toy_model().save(tmp_path / "base")
     domain = write_text(tmp_path / "domain.txt", [["river", "bank"]] * 200)
     general = write_text(tmp_path / "general.txt", [["money", "boat", "of"]] * 7)
     config = replace(CONFIG, text=TextConfig(replay=str(general), replay_share=0.25))
-    options = RunOptions(limits=SHORT, valid=[domain] if has_valid else ())
+    options = RunOptions(limits=SHORT)
     finetune(config, str(tmp_path / "base"), [domain], tmp_path / "run", options)
     trained, validated = (
         list(itertools.chain.from_iterable(ShardSet.open(tmp_path / "run" / name).sentences()))
@@ -158,22 +157,6 @@ class TestFinetune:
         ).mean
         assert result.after["out_of_domain"].mean == pytest.approx(tuned, rel=1e-5)
 
-    def test_a_fresh_softmax_is_trained_first(self, save, domain, tmp_path):
-        """With a share of nearly everything, the biLM comes out as it went in."""
-        model_path = save(vocab=None, softmax=None)
-        config = FinetuneConfig(
-            vocab=CONFIG.vocab,
-            train=CONFIG.train,
-            optimizer=CONFIG.optimizer,
-            validation=CONFIG.validation,
-            softmax=FULL,
-            softmax_first_share=1.0,
-        )
-        self.run(model_path, domain, tmp_path, count_vocab=True, config=config)
-        tuned = bilm_tensors(load_model(tmp_path / "tuned"))
-        for name, value in bilm_tensors(load_model(model_path)).items():
-            assert torch.equal(tuned[name], value), name
-
     def test_a_resumed_run_reports_what_the_first_one_measured(self, save, domain, tmp_path):
         model_path = save()
 
@@ -193,30 +176,3 @@ class TestFinetune:
         assert result.before["in_domain"].mean == saved["in_domain"]["mean"]
         assert result.before["in_domain"].forward == np.inf
         assert np.isfinite(result.after["in_domain"].mean)
-
-    def test_the_model_knows_its_base(self, save, domain, tmp_path):
-        scores = {
-            "scores": {"names": "71.0"},
-            "scores_note": "in percent",
-        }  # not those of the new one
-        model_path = save(training={"steps": 90, "corpus": "news", **scores})
-        self.run(model_path, domain, tmp_path)
-        facts = load_model(tmp_path / "tuned").training_metadata
-        base_hash = load_model(model_path).model_hash()
-        assert facts["base_model"] == {"name": "base", "hash": base_hash}
-        assert facts["base"] == {"steps": 90, "corpus": "news"}
-        assert facts["steps"] == 10
-
-    @pytest.mark.parametrize(
-        ("tokenizer", "normalization"), [("simple", "plain-1"), ("whitespace", "NFC")]
-    )
-    def test_shards_made_for_another_model_are_refused(
-        self, save, tmp_path, tokenizer, normalization
-    ):
-        metadata = {
-            "tokenizer": {"name": tokenizer, "version": "1"},
-            "normalization": normalization,
-        }
-        shards = write_shards(self.DOMAIN, tmp_path / "finished", metadata=metadata)
-        with pytest.raises(ConfigError, match=r"finished.*raw text"):
-            self.run(save(), shards.shard_dir, tmp_path)

@@ -106,17 +106,6 @@ class TestRandomness:
         torch.testing.assert_close(cells, whole[2].cell)
 
 
-def test_bf16_keeps_loss_and_state_in_full_precision(shards):
-    model = toy_model()
-    (batch,) = windows(shards, model)
-    exact = loss_of(model)(batch, zeros(model), 0)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        forward, backward, state = loss_of(model)(batch, zeros(model), 0)
-    assert forward.dtype == state.hidden.dtype == state.cell.dtype == torch.float32
-    torch.testing.assert_close(forward, exact[0], rtol=0.02, atol=0)
-    torch.testing.assert_close(backward, exact[1], rtol=0.02, atol=0)
-
-
 def test_rows_that_restart_begin_at_the_zero_state(shards):
     model = toy_model()
     first, second = windows(shards, model, num=2)

@@ -23,7 +23,6 @@ from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 
 from ....builders.training_models import (
-    WORDS,
     random_sentences,
     toy_config,
     write_text,
@@ -58,25 +57,6 @@ def test_auto_precision_is_decided_once_for_a_run(is_quick, corpus, tmp_path, mo
     assert chosen == ("bf16" if is_quick else "fp32")
     monkeypatch.setattr(start, "has_quick_bf16", lambda device: not is_quick)
     assert run(limits=Limits(tokens=200), resume=True) == chosen
-
-
-def test_text_becomes_a_model(corpus, tmp_path):
-    events = []
-    result = pretrain(
-        CONFIG,
-        [corpus],
-        tmp_path / "run",
-        RunOptions(limits=SHORT, device="cpu", on_event=events.append),
-    )
-    model = load_model(tmp_path / "run")
-    assert len(events) == 5
-    assert result.progress.tokens == 100
-    assert set(WORDS) <= set(model.word_vocab.words)
-    assert model.tokenizer.name == "whitespace"
-    assert model.warm_text
-    assert model.config == CONFIG.model
-    held_out = model.training_metadata["perplexity"]
-    assert held_out["mean"] == pytest.approx(result.perplexity.mean)
 
 
 class TestRunDirectory:
@@ -161,15 +141,3 @@ def test_a_gpu_learns_what_a_cpu_learns(kind, num_samples, precision, tolerance,
     assert found["cuda"] == pytest.approx(found["cpu"], rel=tolerance)
     expected = pytest.approx(found["cpu, on other sentences"], rel=tolerance)
     assert found["cuda, on other sentences"] == expected
-
-
-@pytest.mark.gpu
-def test_a_run_that_was_stopped_on_a_gpu_goes_on_on_a_cpu(corpus, tmp_path):
-    model = dataclasses.replace(CONFIG.model, dropout=0.0)
-    config, found = dataclasses.replace(CONFIG, model=model), []
-    for device in ("cuda", "cpu"):
-        run_dir = tmp_path / device
-        pretrain(config, [corpus], run_dir, RunOptions(limits=Limits(tokens=200), device=device))
-        longer = RunOptions(limits=Limits(tokens=400), resume=True, device="cpu")
-        found.append(pretrain(config, [corpus], run_dir, longer).perplexity.mean)
-    assert found[0] == pytest.approx(found[1], rel=2e-3)

@@ -4,12 +4,9 @@ import json
 
 import pytest
 
-from elmokit.errors import MissingExtraError
-from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.curves import check_run_dir
 from elmokit.web.page.calls import MAX_TOP, MAX_WORDS, CallError, Calls
 from elmokit.web.page.models import ExploredModel
-from elmokit.weights.stored_bilm import LoadedBiLM
 
 from ....builders.training_models import lexicon_model, random_sentences, toy_model
 
@@ -102,18 +99,6 @@ def test_bad_calls_get_a_code(calls, method, model, given, code):
     with pytest.raises(CallError) as refused:
         ask(calls, method, model=model, **given)
     assert refused.value.code == code
-
-
-def test_without_its_tokenizer_a_model_reads_what_stands_between_spaces(tmp_path, monkeypatch):
-    def missing(self, sentence):
-        raise MissingExtraError("pysbd", extra="en")
-
-    monkeypatch.setattr(LoadedBiLM, "tokenize", missing)
-    model = toy_model(tokenizer=TokenizerConfig(name="english"))
-    calls = Calls([ExploredModel("toy", tmp_path, model.stored())])
-    calls.load_tokenizers()
-    (tokens,) = ask(calls, "tokenize", model="toy", text="It was dark. So  what?")["sentences"]
-    assert [token["text"] for token in tokens] == ["It", "was", "dark.", "So", "what?"]
 
 
 def test_a_task_model_is_loaded_when_it_is_first_asked(calls):

@@ -8,14 +8,11 @@ from safetensors import safe_open
 from safetensors.numpy import load
 
 import elmokit
-from elmokit.errors import MissingExtraError
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.web.page import models
 from elmokit.web.page.models import (
     STATIC,
     distinct_names,
     language_of,
-    load_explored,
     pack_name,
     prepared_layers,
 )
@@ -73,24 +70,3 @@ def test_a_model_gets_the_sentences_of_its_language(stated, tokenizer, language,
     model = toy_model(tokenizer=TokenizerConfig(name=tokenizer)).stored()
     model.training_metadata["language"] = stated
     assert (language_of(model), pack_name(model)) == (language, f"packs/senses.{pack}.json")
-
-
-@pytest.mark.parametrize(
-    ("name", "served", "expected"),
-    [
-        ("simple", False, ("exact", "browser")),
-        ("simple", True, ("exact", "browser")),
-        ("korean", False, ("close", "browser")),
-        ("korean", True, ("close", "browser")),  # a server without Kiwi
-        ("english", True, ("as-typed", "browser")),
-    ],
-)
-def test_the_catalog_says_how_text_is_split(tmp_path, monkeypatch, name, served, expected):
-    def lacks(_config):
-        raise MissingExtraError("kiwipiepy", extra="ko")
-
-    monkeypatch.setattr(models, "build_tokenizer", lacks)
-    toy_model(tokenizer=TokenizerConfig(name=name, version="2")).save(tmp_path / "toy")
-    (explored,) = load_explored([str(tmp_path / "toy")])
-    entry = explored.entry(served=served)
-    assert (entry["tokenizer"], entry["tokenized_by"]) == expected

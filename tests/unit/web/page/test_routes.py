@@ -1,11 +1,15 @@
 """The page over HTTP, and the files that a copy of it consists of."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import elmokit
+from elmokit.web.page import export
+from elmokit.web.page.export import page_files
+from elmokit.web.page.models import STATIC
 
 from ....builders.live_page import served_page
 from ....builders.training_models import random_sentences, toy_model
@@ -68,3 +72,17 @@ def test_calls_answer_as_the_library(page):
     numbers = np.frombuffer(content[4 + -(-length // 4) * 4 :], "<f4").reshape(shape)
     (layers,) = elmokit.Embedder(model).embed([WORDS])
     np.testing.assert_allclose(numbers, layers, atol=1e-5)
+    (layers,) = elmokit.Embedder(model).embed([WORDS])
+    np.testing.assert_allclose(numbers, layers, atol=1e-5)
+
+
+def test_a_package_of_links_serves_its_files(tmp_path, monkeypatch):
+    """As some package managers install: each file is a link."""
+    for path in filter(Path.is_file, STATIC.rglob("*")):
+        (tmp_path / path.relative_to(STATIC)).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path.relative_to(STATIC)).symlink_to(path)
+    expected = page_files({"models": []}, [])
+    monkeypatch.setattr(export, "STATIC", tmp_path)
+    files = page_files({"models": []}, [])
+    assert files.keys() == expected.keys()
+    assert files["app/main.js"]() == (STATIC / "app/main.js").read_bytes()
