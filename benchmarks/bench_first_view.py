@@ -1,0 +1,97 @@
+"""How soon the explorer shows one word with several vectors that move, from loopback.
+
+    python benchmarks/bench_first_view.py [--repeats 9] [--language en] [--urls URL …]
+
+Every visit has a Chromium of its own with an empty profile, and counts from the start of the
+navigation. ``seen`` is the first frame with the three points of the word in the figure, ``moved``
+the first frame in which one of them has moved, ``ready`` the first in which the model is open. A
+frame counts once it has been handed to the compositor. Without --urls the packaged models are
+served by `elmokit explore`; several pages are visited in turn. Needs Playwright and a Chromium.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from common import Spread, print_result
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.browser.conftest import BROWSERS, SWITCHES
+
+WATCH = """
+const times = window.times = {};
+const note = (name) => {  // a task after the frame: it has been handed on
+  if (name in times) return;
+  times[name] = 0;
+  setTimeout(() => { times[name] = performance.now(); });
+};
+let before = null;
+const look = () => {
+  const points = [...document.querySelectorAll("svg.plane g.point")];
+  const shown = points.filter((point) => point.getBoundingClientRect().width > 0);
+  if (shown.length >= 3) {
+    const places = shown.map((point) => point.getBoundingClientRect().x.toFixed(1)).join();
+    note("seen");
+    if (before !== null && places !== before) note("moved");
+    before = places;
+  }
+  if (document.querySelector(".intro .private")) note("ready");
+  requestAnimationFrame(look);
+};
+look();
+"""
+
+
+def visit(driver, url: str, language: str) -> dict[str, float]:
+    """Return the seconds to each event of one visit."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = driver.chromium.launch(executable_path=path, args=list(SWITCHES))
+    page = browser.new_context(locale=language, viewport={"width": 1440, "height": 900}).new_page()
+    page.add_init_script(WATCH)
+    page.goto(url, wait_until="commit")
+    page.wait_for_function(
+        "() => window.times.ready > 0 && window.times.moved > 0", timeout=120_000
+    )
+    times = page.evaluate("window.times")
+    browser.close()
+    return {name: value / 1000 for name, value in times.items()}
+
+
+def main() -> None:
+    """Serve, visit and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--language", default="en")
+    parser.add_argument("--urls", nargs="+", default=[])
+    options = parser.parse_args()
+    server, urls = None, options.urls
+    if not urls:
+        command = [sys.executable, "-m", "elmokit", "explore", "--port", "0"]
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        urls = [next(line for line in server.stderr or () if line.startswith("http")).split()[0]]
+    visits: dict[str, list[dict[str, float]]] = {url: [] for url in urls}
+    with sync_playwright() as driver:
+        for done in range(1 + options.repeats):
+            for url in urls:
+                times = visit(driver, url, options.language)
+                visits[url] += [times] if done else []  # the first warms the disk
+    if server is not None:
+        server.terminate()
+    results = {
+        url if options.urls else "explore": {
+            event: asdict(Spread.of([round(times[event], 3) for times in own]))
+            for event in ("seen", "moved", "ready")
+        }
+        for url, own in visits.items()
+    }
+    print_result("first view", {"repeats": options.repeats, "language": options.language}, results)
+
+
+if __name__ == "__main__":
+    main()
