@@ -10,14 +10,20 @@ nothing but its products. The products of the token layer count once for each di
 Without matrix instructions for int8 the figure says nothing.
 """
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from common import Spread, print_result
-from inputs import SHAPES, model_folder, read_text, text_metadata
+from common import (
+    SHAPES,
+    model_folder,
+    new_parser,
+    print_result,
+    read_text,
+    spread,
+    text_metadata,
+)
 
 import elmokit
 
@@ -71,7 +77,7 @@ def measure(shape: str, sentences: list[list[str]], rounds: int) -> dict[str, An
             times.append(own)
             shares.append(sum(best[one] * count for one, count in needed.items()) / own)
     return {
-        "share": vars(Spread.of(shares)),
+        "share": spread(shares),
         "tokens_per_second": round(tokens / min(times)),
         "onednn_gop_per_second": {
             f"{outer} x {inner}": round(2 * outer * inner / seconds / 1e9)
@@ -82,9 +88,7 @@ def measure(shape: str, sentences: list[list[str]], rounds: int) -> dict[str, An
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["small", "original"])
     parser.add_argument("--sentences", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=9)
