@@ -9,15 +9,15 @@ JSON object: average precision at 20 by measure, and the share of the 180 unchan
 p < 0.05. Needs the extra `sklearn`.
 """
 
-import argparse
-import json
 import random
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from common import new_parser, print_result
 
 from elmokit import Embedder
 from elmokit.embed.lexical_change import find_changes
@@ -60,7 +60,7 @@ def average_precision(ranking: Sequence[str], relevant: set[str]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = new_parser(__doc__)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--model", default="en")
     parser.add_argument("--sample", type=int, default=40)
@@ -83,30 +83,18 @@ def main() -> None:
             seed=arguments.seed, precision=arguments.precision,
         )  # fmt: skip
     changed, same = set(names[:NUM_CHANGED]), set(names[NUM_CHANGED:])
-    orders = {
-        "excess": found,
-        **{
-            name: sorted(found, key=lambda one, name=name: -one.values[name])
-            for name in found[0].values
-        },
-    }
-    result = {
-        "average_precision": {
-            name: average_precision([one.word for one in order], changed)
-            for name, order in orders.items()
-        },
-        "unchanged_below_0.05": {
-            name: round(
-                float(np.mean([one.p[name] < 0.05 for one in found if one.word in same])), 3
-            )
-            for name in found[0].values
-        },
-        "changed_found_at_q_0.05": {
-            name: sum(one.q[name] < 0.05 for one in found if one.word in changed)
-            for name in found[0].values
-        },
-    }
-    print(json.dumps({"lines": len(lines), "sample": arguments.sample, **result}, indent=2))
+    results: dict[str, Any] = {"excess": {}, **{measure: {} for measure in found[0].values}}
+    for measure, result in results.items():
+        ranking = found
+        if measure != "excess":
+            ranking = sorted(found, key=lambda one, name=measure: -one.values[name])
+            few = [one.p[measure] < 0.05 for one in found if one.word in same]
+            result["unchanged_below_0.05"] = round(float(np.mean(few)), 3)
+            hits = [one.q[measure] < 0.05 for one in found if one.word in changed]
+            result["changed_found_at_q_0.05"] = sum(hits)
+        precision = average_precision([one.word for one in ranking], changed)
+        result["average_precision"] = precision
+    print_result("change", {"lines": len(lines), "sample": arguments.sample}, results)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ The second file says which sentences are in one document (``# newdoc``); the fir
 sentences, in any order, with the names.
 """
 
-import argparse
 from pathlib import Path
 
 import fsspec
+from common import new_parser
 
 from elmokit.metrics.span_f1 import count_spans, f1_of
 from elmokit.tasks.consistency import agreeing
@@ -33,8 +33,7 @@ def documents(path: Path) -> dict[tuple[str, ...], int]:
 
 
 def main() -> None:
-    """Print both scores."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = new_parser(__doc__)
     parser.add_argument("tagger")
     parser.add_argument("data", type=Path)
     parser.add_argument("conllu", type=Path)

@@ -10,7 +10,6 @@ harness adds no sentence end, so the task's choices end with it.
 
 # pyright: reportMissingImports=false
 
-import argparse
 import json
 import tempfile
 from importlib.metadata import version
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import print_result
+from common import new_parser, print_result
 
 from elmokit.evaluation.pairs import TIE_BITS, Pair, read_pairs, score_pairs
 from elmokit.evaluation.text_scorer import open_scorer
@@ -83,7 +82,7 @@ def agreement(found: np.ndarray, own: np.ndarray) -> dict[str, Any]:
 
 def main() -> None:
     """Score with all three and print one JSON object."""
-    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser = new_parser(__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--model", default="en")
     parser.add_argument("--direction", choices=("forward", "backward"), default="forward")

@@ -16,8 +16,14 @@ from typing import Any
 
 import torch
 from common import (
-    SHAPES, model_folder, new_parser, print_result, read_text, spread, text_metadata,
-)  # fmt: skip
+    SHAPES,
+    model_folder,
+    new_parser,
+    print_result,
+    read_text,
+    spread,
+    text_metadata,
+)
 
 import elmokit
 

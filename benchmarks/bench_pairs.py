@@ -8,11 +8,10 @@ it, but different pairs little more than a first or last word (in published pair
 more in common). Prints one JSON object; processor seconds count all threads.
 """
 
-import argparse
-import json
 import random
-import resource
 import time
+
+from common import new_parser, print_result
 
 from elmokit.evaluation.pairs import Pair, score_pairs
 from elmokit.evaluation.text_scorer import open_scorer
@@ -30,13 +29,8 @@ def generate(words: list[str], count: int, draw: random.Random) -> list[Pair]:
     return pairs
 
 
-def processor_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = new_parser(__doc__)
     parser.add_argument("--model", default="en")
     parser.add_argument("--pairs", type=int, default=67_000)
     parser.add_argument("--threads", type=int, default=2)
@@ -46,16 +40,12 @@ def main() -> None:
     scorer, tokenizer = open_scorer(arguments.model, precision=arguments.precision)
     words = [word for word in scorer.vocab.words[:3000] if word.isalpha() and word.isascii()]
     pairs = generate(words, arguments.pairs, random.Random(0))
-    started, used = time.perf_counter(), processor_seconds()
+    started, used = time.perf_counter(), time.process_time()
     score_pairs(scorer, tokenizer, pairs)
-    seconds, used = time.perf_counter() - started, processor_seconds() - used
-    result = {
-        **vars(arguments),
-        "seconds": round(seconds, 1),
-        "processor_seconds": round(used, 1),
-        "pairs_per_second": round(len(pairs) / seconds, 1),
-    }
-    print(json.dumps(result, indent=2))
+    seconds, used = time.perf_counter() - started, time.process_time() - used
+    result = {"seconds": round(seconds, 1), "processor_seconds": round(used, 1)}
+    result["pairs_per_second"] = round(len(pairs) / seconds, 1)
+    print_result("pairs", vars(arguments), result)
 
 
 if __name__ == "__main__":

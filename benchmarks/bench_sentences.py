@@ -7,14 +7,13 @@ the seed. F1 counts the ends between them, in characters without spaces. spaCy's
 its tokenizer of that language with the `sentencizer`. Prints one JSON object.
 """
 
-import argparse
 import random
 from collections.abc import Callable, Iterable
 from itertools import accumulate
 from pathlib import Path
 
 import spacy
-from common import print_result
+from common import new_parser, print_result
 
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
@@ -40,7 +39,7 @@ def f1(paragraphs: list[list[str]], split: Callable[[str], list[str]]) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = new_parser(__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--language", required=True)
     parser.add_argument("--seed", type=int, default=1)

@@ -197,13 +197,11 @@ def _become(arguments: list[str], log: Path) -> None:
 
 def names_below(folder: Path) -> set[str]:
     """Return what lies in a directory, in `runs` only trainings; runs have names of their own."""
-    paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    paths = (f"/{path.relative_to(folder).as_posix()}" for path in folder.rglob("*"))
     return {
-        path
-        for path in paths
-        if "checkpoints/" not in path
-        and ("/runs/" not in f"/{path}" or "/runs/training/" in f"/{path}")
-    }
+        path for path in paths
+        if "checkpoints/" not in path and ("/runs/" not in path or "/runs/training/" in path)
+    }  # fmt: skip
 
 
 def attack(job: Job, folder: Path, rng: random.Random, num_kills: int) -> Outcome:
@@ -239,9 +237,8 @@ def attack(job: Job, folder: Path, rng: random.Random, num_kills: int) -> Outcom
             outcome.findings.append(f"trial {outcome.trials}: {code}: {log.read_text()[-300:]}")
         else:
             _check(job, output, expected, outcome, f"after {in_a_row} kills")
-            if names_below(beside) != expected_names:
-                found = names_below(beside) ^ expected_names
-                outcome.findings.append(f"trial {outcome.trials} left or lacks {sorted(found)}")
+            if others := sorted(names_below(beside) ^ expected_names):
+                outcome.findings.append(f"trial {outcome.trials} left or lacks {others}")
     return outcome
 
 

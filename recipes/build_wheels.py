@@ -21,8 +21,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from elmokit.cli.error_messages import exit_on_user_error
 from elmokit.errors import InputError
@@ -42,8 +42,7 @@ LINKED = {
 """What zig links into the libraries, and its licence."""
 
 
-@dataclass(frozen=True)
-class Platform:
+class Platform(NamedTuple):
     """Where a wheel can be installed."""
 
     tag: str
@@ -52,11 +51,6 @@ class Platform:
     """As zig names it, with the oldest C library or system."""
     system: str = "Linux"
     """As `platform.system` names it."""
-
-    @property
-    def machine(self) -> str:
-        """Of `elmokit.kernels.prebuilt.Variant`."""
-        return self.target.partition("-")[0]
 
 
 PLATFORMS = {
@@ -89,7 +83,7 @@ def compile_kernels(target: Platform) -> dict[str, bytes]:
     asked = frozenset[str]().union(*ASKED.get(target.system, {}).values())
     variants = [
         variant for variant in VARIANTS
-        if variant.machine == target.machine
+        if variant.machine == target.target.partition("-")[0]
         and (target.system == "Linux" or variant.instructions <= asked)
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
