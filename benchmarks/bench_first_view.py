@@ -9,14 +9,12 @@ frame counts once it has been handed to the compositor. Without --urls the packa
 served by `elmokit explore`; several pages are visited in turn. Needs Playwright and a Chromium.
 """
 
-import argparse
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
-from common import Spread, print_result
+from common import new_parser, print_result, spread
 from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -25,19 +23,16 @@ from tests.browser.conftest import BROWSERS, SWITCHES
 WATCH = """
 const times = window.times = {};
 const note = (name) => {  // a task after the frame: it has been handed on
-  if (name in times) return;
-  times[name] = 0;
-  setTimeout(() => { times[name] = performance.now(); });
+  if (!(name in times)) setTimeout(() => { times[name] ??= performance.now(); });
 };
-let before = null;
+let before;
 const look = () => {
   const points = [...document.querySelectorAll("svg.plane g.point")];
-  const shown = points.filter((point) => point.getBoundingClientRect().width > 0);
-  if (shown.length >= 3) {
-    const places = shown.map((point) => point.getBoundingClientRect().x.toFixed(1)).join();
+  const boxes = points.map((point) => point.getBoundingClientRect());
+  if (boxes.filter((box) => box.width > 0).length >= 3) {
+    const places = boxes.map((box) => box.x.toFixed(1)).join();
     note("seen");
-    if (before !== null && places !== before) note("moved");
-    before = places;
+    if ((before ??= places) !== places) note("moved");
   }
   if (document.querySelector(".intro .private")) note("ready");
   requestAnimationFrame(look);
@@ -63,9 +58,7 @@ def visit(driver, url: str, language: str) -> dict[str, float]:
 
 def main() -> None:
     """Serve, visit and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--language", default="en")
     parser.add_argument("--urls", nargs="+", default=[])
@@ -85,7 +78,7 @@ def main() -> None:
         server.terminate()
     results = {
         url if options.urls else "explore": {
-            event: asdict(Spread.of([round(times[event], 3) for times in own]))
+            event: spread([round(times[event], 3) for times in own])
             for event in ("seen", "moved", "ready")
         }
         for url, own in visits.items()

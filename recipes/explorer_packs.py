@@ -4,8 +4,9 @@
 packaged model. They are written for this project, in ``recipes/explorer/senses.*.txt``. Each word
 opens with ``# word | sense: English = Korean | …``, and ``sense: sentence`` follows. How well
 the packaged models tell the senses apart is printed.
-``packs/first.json``: three sentences with one word, which the page opens with, and the cosines of
-that word's vectors in every layer of the packaged model, so that nobody waits for the model.
+``packs/first.js``: three sentences with one word, which the page opens with, and the cosines of
+that word's vectors in every layer of the packaged model, so that nobody waits for the model; a
+module, so that nobody waits for the file.
 ``packs/results.json``: figures of ``docs/results`` that the page shows, with where they are from.
 ``packs/answers.json``: what the packaged taggers say of the page's examples, for copies of the page
 without a server.
@@ -37,6 +38,8 @@ CURVES = {
 }
 """By model: millions of words read before, then the stages of `PRETRAINING` and their lengths."""
 KEYS = ("id", "en", "ko")
+FIRST_PREFIX = b"export const first = "
+"""Of the module with the first view; JSON follows."""
 FIRST_WORDS = {"en": "bank", "ko": "배"}
 FIRST_SENTENCES = {
     "en": [
@@ -215,11 +218,12 @@ def main() -> None:
         print_agreement(pack)
     for name, pack in [
         *((f"senses.{language}", pack) for language, pack in senses_by_language.items()),
-        ("first", {one: first_view(one, pack) for one, pack in senses_by_language.items()}),
         ("results", results()),
         ("answers", answers()),
     ]:
         (PACKS / f"{name}.json").write_bytes(json_bytes(pack, indent=None))
+    first = {one: first_view(one, pack) for one, pack in senses_by_language.items()}
+    (PACKS / "first.js").write_bytes(FIRST_PREFIX + json_bytes(first, indent=None))
 
 
 if __name__ == "__main__":

@@ -140,6 +140,24 @@ def one_region() -> bytes:
 # --- PyTorch
 
 
+def torch_pickle(program: bytes) -> Callable[[Path], None]:
+    """Put the values of a pickle into a file of tensors."""
+
+    def make(folder: Path) -> None:
+        with zipfile.ZipFile(folder / "weights.th", "w") as archive:
+            archive.writestr("archive/data.pkl", b"\x80\x02" + program + b".")
+            archive.writestr("archive/version", b"3\n")
+            archive.writestr("archive/byteorder", b"little")
+
+    return make
+
+
+def doubled(depth: int) -> bytes:
+    """A dictionary with a key of nested pairs, each of the same tuple twice."""
+    pairs = b"".join(b"q%ch%c\x86" % (k, k) for k in range(depth))
+    return b"})" + pairs + b"K\x01s"
+
+
 def views(folder: Path) -> None:
     """Every tensor of 90 layers is the same memory."""
     values = torch.zeros(1 << 21)
@@ -251,6 +269,9 @@ BOMBS: dict[str, Callable[[Path], object]] = {
     "tf-one-long-prefix": tensorflow(lambda: shared_prefixes(500_000, 9_000)),
     "tf-block-listed-100000-times": tensorflow(lambda: listed_often(100_000)),
     "tf-one-region": tensorflow(one_region),
+    "torch-key-of-pairs": torch_pickle(doubled(60)),
+    "torch-bytes": torch_pickle(b"}X\x01\0\0\0acbuiltins\nbytearray\nJ\0\0\0\x7f\x85Rs"),
+    "torch-opcodes": torch_pickle(b"}X\x01\0\0\0a](" + b"N" * 6_000_000 + b"es"),
     "torch-views": views,
     "tar-headers": chained_headers,
     "hdf5-linked-layers": linked_layers,

@@ -14,7 +14,6 @@ import elmokit
 from elmokit.embed import job, merge
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats import registry
-from elmokit.errors import FormatError
 from elmokit.jobs.job import Job
 
 from ..builders.embedding_models import embed_files, toy_model
@@ -284,19 +283,6 @@ def test_a_killed_job_goes_on_without_gap_or_double(
         expected = dict(enumerate(pooled))
     assert_same(READERS[suffix](output), expected)
     assert sorted(path.name for path in tmp_path.iterdir()) == [output.name, "text.txt"]
-
-
-def test_a_damaged_file_is_named(kind, embedder, text, tmp_path):
-    suffix, file_format = kind
-    output = tmp_path / f"out{suffix}"
-    embed_files(embedder, text, output, file_format=file_format)
-    output.write_bytes(output.read_bytes()[:300])
-    with pytest.raises(FormatError, match=rf"out\{suffix}"):
-        registry.read_metadata(output)
-    with pytest.raises(FormatError, match=rf"out\{suffix}"), elmokit.open_vectors(output) as found:
-        list(found)
-    with pytest.raises(FormatError, match=rf"out\{suffix}.*--overwrite"):
-        embed_files(embedder, text, output, file_format=file_format, resume=True)
 
 
 def test_allennlp_files_map_sentences_to_indices(embedder, text, tmp_path):

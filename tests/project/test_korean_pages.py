@@ -91,6 +91,8 @@ TEXTS = """\
 해줬다
 잡았다
 배를 타고 배를 먹으면 배가 아프다
+그는 배를 타고 바다로 나갔다.
+너무 많이 먹어서 배가 아프다.
 """
 WRONG_ON_PURPOSE = {"깎 아"}  # guides/korean.md: how the tokenizer does not split
 

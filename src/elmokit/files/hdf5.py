@@ -1,14 +1,17 @@
 """HDF5 files from anywhere, opened so that they can neither lead elsewhere nor run away.
 
 The HDF5 library follows links and data into other files, and believes sizes that a damaged file
-states. Here objects are found by name, through hard links only; numbers must lie in the file
-itself and be as large as it says; and everything the library raises becomes `FormatError`.
+states. Here objects are found by name, through hard links only; stored data must lie in the file
+itself and be as large as it says, texts included; and everything the library raises becomes
+`FormatError`. Every reader of HDF5 uses this module.
 """
 
 import math
+import re
+import struct
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,15 +23,24 @@ import numpy as np
 from elmokit.files.bounded import most_bytes
 from elmokit.files.damage import damage
 
-_ADVICE = "If it is damaged or incomplete, fetch or write it again."
 MAX_OBJECTS, MAX_GROUP_DEPTH = 10_000, 16
 """Of a file whose contents are listed."""
 _MAX_NAMES = 8
 """Of one object: what is stored once may be read so many times."""
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32, 32000}
 """32000: LZF. Others need plug-ins."""
+_ADVICE = "If it is damaged or incomplete, fetch or write it again."
+_MAX_TEXT_BYTES = 1 << 26
 _MIN_LINK_BYTES = 8
 """A link in a group takes more."""
+_ATTRIBUTE_HEADER, _LONGEST_HEADER = struct.Struct("<BBHHH"), 1 << 20
+"""Version, flags, and the sizes of name, type and shape, which follow in this order."""
+_REFERENCE = struct.Struct("<IQI")
+"""Of a text of variable length: bytes, address of its heap, index there."""
+_HEAP, _HEAP_MARK, _HEAP_OBJECT = struct.Struct("<8sQ"), b"GCOL", struct.Struct("<H6xQ")
+"""Mark and version, and size of a heap with its head; index and size of an object in it."""
+_ATTRIBUTE_VERSIONS = ((1, 0, 8), (3, 1, 1))
+"""Version, bytes between header and name, and what name, type and shape are padded to."""
 
 
 class Hdf5File:
@@ -43,12 +55,12 @@ class Hdf5File:
         return self.path.stat().st_size
 
     def __contains__(self, name: str) -> bool:
-        with damage(self.path, _ADVICE, what=f"`{name}`"):
+        with self._damage(f"`{name}`"):
             return self._find(name) is not None
 
     def dataset(self, name: str) -> h5py.Dataset | None:
         """Return a dataset, whose data are in this file; None if there is none of this name."""
-        with damage(self.path, _ADVICE, what=f"dataset `{name}`"):
+        with self._damage(f"dataset `{name}`"):
             place = self._find(name)
             if not isinstance(place, h5py.Dataset):
                 return None
@@ -58,7 +70,7 @@ class Hdf5File:
     def read(self, dataset: h5py.Dataset) -> np.ndarray:
         """Read a dataset that `dataset` returned."""
         name = str(dataset.name).strip("/")
-        with damage(self.path, _ADVICE, what=f"dataset `{name}` of shape {dataset.shape}"):
+        with self._damage(f"dataset `{name}` of shape {dataset.shape}"):
             if dataset.dtype.hasobject:  # the library would allocate whatever lengths are stated
                 raise ValueError("it must hold numbers")
             return dataset[...]
@@ -68,14 +80,19 @@ class Hdf5File:
         dataset = self.dataset(name)
         if dataset is None:
             return None
-        with damage(self.path, _ADVICE, what=f"dataset `{name}`"):
-            if dataset.size != 1 or h5py.check_string_dtype(dataset.dtype) is None:
-                raise ValueError("it must be one text")
+        with self._damage(f"dataset `{name}`"):
+            kind, start = h5py.check_string_dtype(dataset.dtype), dataset.id.get_offset()
+            if dataset.size != 1 or kind is None or kind.length is not None or start is None:
+                raise ValueError("it must be one text, not in chunks")
+            with self.path.open("rb") as file:
+                file.seek(start)
+                reference = file.read(_REFERENCE.size)
+            self._check_length(self._check_reference(reference), longest=self.num_bytes)
             return cast(Any, dataset.asstr()[...]).item()
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return name and shape of every dataset, hard links only."""
-        with damage(self.path, _ADVICE, what="the list of its datasets"):
+        with self._damage("the list of its datasets"):
             shapes: dict[str, tuple[int, ...]] = {}
             groups: list[tuple[str, h5py.Group, int]] = [("", self._file, 0)]
             num_links = 0
@@ -98,7 +115,7 @@ class Hdf5File:
 
     def names(self) -> list[str]:
         """Return the names in the root, of any number that the file has room for."""
-        with damage(self.path, _ADVICE, what="the list of its datasets"):
+        with self._damage("the list of its datasets"):
             possible = self.num_bytes // _MIN_LINK_BYTES
             names = _names(self._file, possible)
             if len(names) > possible:
@@ -107,11 +124,7 @@ class Hdf5File:
 
     def bytes_attribute(self, dataset: h5py.Dataset, name: str) -> bytes | None:
         """Return a text of fixed length that is an attribute; None if none of this name is one."""
-        with damage(
-            self.path,
-            _ADVICE,
-            what=f"attribute `{name}` of dataset `{str(dataset.name).strip('/')}`",
-        ):
+        with self._damage(f"attribute `{name}` of dataset `{str(dataset.name).strip('/')}`"):
             if not h5py.h5a.exists(dataset.id, name.encode()):
                 return None
             attribute = h5py.h5a.open(dataset.id, name.encode())
@@ -119,19 +132,26 @@ class Hdf5File:
             is_text = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
             if not is_text or attribute.shape != ():
                 return None
+            self._check_length(kind.get_size())
             return bytes(cast(Any, dataset.attrs[name]))
 
     def text_attribute(self, name: str) -> str | None:
         """Return a text that is an attribute of the root; None if there is none of this name."""
-        with damage(self.path, _ADVICE, what=f"attribute `{name}`"):
+        with self._damage(f"attribute `{name}`"):
             if not h5py.h5a.exists(self._file.id, name.encode()):
                 return None
             attribute = h5py.h5a.open(self._file.id, name.encode())
             kind, count = attribute.get_type(), attribute.get_space().get_simple_extent_npoints()
             if not isinstance(kind, h5py.h5t.TypeStringID) or count != 1:
                 raise ValueError("it must be one text")
+            is_variable = kind.is_variable_str()
+            self._check_length(self._stated_length(name) if is_variable else kind.get_size())
             text: Any = self._file.attrs[name]
             return text if isinstance(text, str) else bytes(text).decode()
+
+    def _check_length(self, length: int, *, longest: int = _MAX_TEXT_BYTES) -> None:
+        if length > min(longest, self.num_bytes):
+            raise ValueError(f"it states {length:,} bytes of text")
 
     def _find(self, name: str) -> h5py.Group | h5py.Dataset | None:
         """Follow a name part by part."""
@@ -141,6 +161,60 @@ class Hdf5File:
                 return None
             place = _follow(place, part)
         return place
+
+    def _damage(self, what: str) -> AbstractContextManager[None]:
+        return damage(self.path, _ADVICE, what=what)
+
+    def _stated_length(self, name: str) -> int:
+        """Return the bytes that a text attribute of variable length says it has.
+
+        The library would allocate them before it looks at the text, so they are read from the
+        header of the root. Of several places that look like the attribute, such as in the values
+        of others, the longest counts.
+
+        Source: HDF5 file format specification, attribute message (versions 1 and 3).
+        """
+        mark, lengths = name.encode() + b"\0", [-1]
+        with self.path.open("rb") as file:
+            file.seek(h5py.h5o.get_info(self._file.id).addr)
+            header = file.read(_LONGEST_HEADER)
+        for match in re.finditer(re.escape(mark), header):
+            for version, gap, padding in _ATTRIBUTE_VERSIONS:
+                start = match.start() - gap - _ATTRIBUTE_HEADER.size
+                if start < 0 or header[start] != version:
+                    continue
+                sizes = _ATTRIBUTE_HEADER.unpack_from(header, start)[2:]
+                if sizes[0] == len(mark):
+                    at = match.start() + sum(size + -size % padding for size in sizes)
+                    lengths.append(self._check_reference(header[at : at + _REFERENCE.size]))
+        if lengths == [-1]:
+            raise ValueError("it is not stored as elmokit writes it")
+        return max(lengths)
+
+    def _check_reference(self, reference: bytes) -> int:
+        """Check the heap that holds a text of variable length; return the length that is stated.
+
+        The library reads every object of that heap, and never ends if one states no size.
+
+        Source: HDF5 file format specification, global heap.
+        """
+        sizes = self._file.id.get_create_plist().get_sizes()
+        if len(reference) < _REFERENCE.size or tuple(sizes) != (8, 8):
+            raise ValueError("it is not stored as HDF5 stores texts")
+        length, address, _ = _REFERENCE.unpack(reference)
+        with self.path.open("rb") as file:
+            file.seek(min(address, self.num_bytes))
+            head = file.read(_HEAP.size).ljust(_HEAP.size, b"\0")
+            size = _HEAP.unpack(head)[1]
+            heap = file.read(min(size, self.num_bytes)) if head.startswith(_HEAP_MARK) else b""
+        at = 0
+        while at + _HEAP_OBJECT.size <= min(len(heap), size - _HEAP.size):
+            index, num_bytes = _HEAP_OBJECT.unpack_from(heap, at)
+            step = num_bytes if index == 0 else _HEAP_OBJECT.size + num_bytes + -num_bytes % 8
+            if step < _HEAP_OBJECT.size:
+                raise ValueError("its heap has no end")
+            at += step
+        return length
 
 
 def _follow(group: h5py.Group, name: str) -> Any:

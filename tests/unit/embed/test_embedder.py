@@ -39,17 +39,6 @@ def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
     assert largest_difference([first, *stream], expected) == 0
 
 
-def test_carry_is_one_stream(embedder):
-    sentences = random_sentences(9)
-    carried = embedder.embed(sentences, state="carry", batch_tokens=7)
-    state, expected = None, []
-    for sentence in sentences:
-        arrays, state = embedder.embed_batch([sentence], state=state)
-        expected += arrays
-    assert largest_difference(carried, expected) == 0
-    assert largest_difference(carried, embedder.embed(sentences)) > 0
-
-
 def test_warm_starts_every_sentence_from_the_stored_state():
     from elmokit.inference.frozen_bilm import FrozenBiLM
     from elmokit.inference.warm_state import warm_state

@@ -1,6 +1,7 @@
 """HDF5 files lead nowhere else, and say no more than they hold."""
 
 import json
+import struct
 import subprocess
 import sys
 
@@ -38,6 +39,16 @@ def test_what_is_there_is_found_by_name(path):
         missing = ("group", "none", "small/x", "group/inner/x")
         assert [file.dataset(name) for name in missing] == [None] * 4
         assert file.text_attribute("none") is None
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("kind", ["variable", "fixed"])
+def test_texts_of_every_version_of_the_format(tmp_path, libver, kind):
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as file:
+        text = "x" * 3000
+        file.attrs["elmokit"] = text if kind == "variable" else np.bytes_(text)
+    with open_hdf5(tmp_path / "a.h5") as file:
+        assert file.text_attribute("elmokit") == text
 
 
 ELSEWHERE = {
@@ -79,6 +90,19 @@ def test_sizes_that_the_file_cannot_hold(path):
                 file.dataset(name)
 
 
+def test_unknown_compression_is_named(path):
+    def write(file):
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((4,))
+        plist.set_filter(h5py.h5z.FILTER_SCALEOFFSET, 0, (2, 0))
+        space = h5py.h5s.create_simple((4,))
+        h5py.h5d.create(file.id, b"x", h5py.h5t.STD_I32LE, space, plist)
+
+    change(path, write)
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`x`.*filter 6"):
+        file.dataset("x")
+
+
 def test_lists_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5, "MAX_OBJECTS", 100)
     with h5py.File(tmp_path / "deep.h5", "w") as file:
@@ -96,15 +120,53 @@ def test_lists_are_bounded(tmp_path, monkeypatch):
             file.shapes()
 
 
-def test_a_dataset_of_one_text(path):
-    change(path, lambda file: file.__setitem__("x", "배 " * 1000))
-    with open_hdf5(path) as file:
+def test_names_of_the_root_are_not_limited_to_a_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5, "MAX_OBJECTS", 100)
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        for number in range(101):
+            file[str(number)] = h5py.SoftLink("/")  # the shortest
+    with open_hdf5(tmp_path / "a.h5") as file:
+        assert sorted(map(int, file.names())) == list(range(101))
+
+
+@pytest.mark.parametrize("shape", [(1,), ()])
+@pytest.mark.parametrize("userblock", [0, 512])
+def test_a_dataset_of_one_text(tmp_path, shape, userblock):
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=userblock) as file:
+        file.create_dataset("x", shape, dtype=h5py.string_dtype())[...] = "배 " * 1000
+    with open_hdf5(tmp_path / "a.h5") as file:
         assert file.text("x") == "배 " * 1000
         assert file.text("y") is None
-        with pytest.raises(FormatError, match=r"`small`.*one text"):
-            file.text("small")
+
+
+def test_a_dataset_of_text_that_states_gigabytes_is_refused(path):
+    def write(file):
+        file["x"] = "some text"
+        return file["x"].id.get_offset()
+
+    with h5py.File(path, "a") as file:
+        at = write(file)
+    data = bytearray(path.read_bytes())
+    assert data[at : at + 4] == len("some text").to_bytes(4, "little")
+    data[at + 3] = 0x7F
+    path.write_bytes(data)
+    with open_hdf5(path) as file:
+        with pytest.raises(FormatError, match=r"`x`.* 2,130,\d+"):
+            file.text("x")
         with pytest.raises(FormatError, match=r"`x`.*numbers"):
             file.read(file.dataset("x"))
+
+
+@pytest.mark.parametrize("options", [{"chunks": (1,)}, {"dtype": "f4"}, {"shape": (2,)}])
+def test_other_datasets_are_no_text(path, options):
+    given = {"shape": (1,), "dtype": h5py.string_dtype(), **options}
+
+    def write(file):
+        file.create_dataset("x", **given)[...] = 1 if options.get("dtype") else "a"
+
+    change(path, write)
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`x`.*one text"):
+        file.text("x")
 
 
 def test_attributes_of_datasets_are_texts_of_fixed_length(path):
@@ -125,6 +187,22 @@ def test_attributes_of_datasets_are_texts_of_fixed_length(path):
         file.text_attribute("elmokit")
 
 
+@pytest.mark.parametrize("imitated", [False, True])
+def test_an_imitation_does_not_hide_the_length_of_a_text(tmp_path, imitated):
+    path, text = tmp_path / "a.h5", "x" * 99
+    fake = struct.pack("<BBHHH8s16xI", 1, 0, 8, 8, 8, b"elmokit\0", 3)
+    with h5py.File(path, "w") as file:
+        if imitated:
+            file.attrs["first"] = np.void(fake)
+        file.attrs["elmokit"] = text
+    data = bytearray(path.read_bytes())
+    assert data.count(b"elmokit\0") == 1 + imitated
+    data[data.index(len(text).to_bytes(4, "little"), data.rindex(b"elmokit\0")) + 3] = 0x7F
+    path.write_bytes(data)
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit`.* 2,130,\d+"):
+        file.text_attribute("elmokit")
+
+
 @pytest.mark.parametrize("content", [b"", b"no HDF5", None])
 def test_what_is_no_hdf5_file_is_named(path, content):
     path.write_bytes(path.read_bytes()[:600] if content is None else content)
@@ -135,6 +213,25 @@ def test_what_is_no_hdf5_file_is_named(path, content):
         pass
     with pytest.raises(FileNotFoundError, match=r"none\.h5"), open_hdf5(path.with_name("none.h5")):
         pass
+
+
+@pytest.mark.parametrize("place", ["attribute", "dataset"])
+def test_a_heap_of_texts_without_end_is_refused(tmp_path, place):
+    """The HDF5 library (1.14) reads such a heap for ever; a single byte makes one."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        if place == "attribute":
+            file.attrs["elmokit"] = "x" * 99
+        else:
+            file.create_dataset("elmokit", data="x" * 99)
+    data = bytearray(path.read_bytes())
+    heap = data.index(b"GCOL")
+    free = heap + 16 + 16 + 104  # behind the head of the heap and the text with its own
+    assert struct.unpack_from("<H6xQ", data, free) == (0, 4096 - 136)
+    struct.pack_into("<Q", data, free + 8, 0)
+    path.write_bytes(data)
+    with open_hdf5(path) as file, pytest.raises(FormatError, match=r"`elmokit`.*no end"):
+        (file.text_attribute if place == "attribute" else file.text)("elmokit")
 
 
 def test_a_file_that_another_process_writes_is_not_called_damaged(path):

@@ -50,18 +50,6 @@ def test_mean_score_and_number_above_equal_pytorch(num_columns):
 
 
 @pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
-def test_a_target_is_never_above_itself(kind):
-    """Its product is rounded otherwise than the score that is given."""
-    x, weight, bias = matrices(300, 200, 32)
-    columns = torch.arange(300, dtype=torch.int32) % 200
-    packed = PackedLogSumExp(kernels, weight, bias, kind)
-    lowest = torch.full((300,), -1e4)
-    assert torch.equal(packed.with_others(x, lowest, columns)[2], torch.full((300,), 199))
-    everyone = torch.full((300,), -1, dtype=torch.int32)
-    assert torch.equal(packed.with_others(x, lowest, everyone)[2], torch.full((300,), 200))
-
-
-@pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
 @pytest.mark.parametrize("with_others", [False, True])
 def test_a_known_score_takes_the_place_of_its_product(kind, with_others):
     """So that a probability is never above 1, however its product is rounded."""

@@ -39,6 +39,11 @@ class Writer:
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         reserve(path, num_bytes)  # the library may crash on a full disk
         self.file = h5py.File(path, "w", locking=False)
+        # metadata cache: at most 2 MB, not 32; what is flushed when decides the bytes of the file
+        cache = self.file.id.get_mdc_config()
+        cache.set_initial_size = True
+        cache.initial_size, cache.min_size, cache.max_size = 2**20, 2**20, 2**21
+        self.file.id.set_mdc_config(cache)
         self.file.attrs[METADATA_KEY] = json.dumps(metadata)
         self._lines: dict[str, int] = {}
 

@@ -24,7 +24,8 @@ from elmokit.text.lexicon import SPECIAL_CHARACTERS, SPECIAL_WORDS, Lexicon
 from elmokit.weights.bilm_tf import build_from_arrays
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, RELEASED_CLIP, config_of_shapes
 from elmokit.weights.readers.contents import Contents, ImportedModel, settings
-from elmokit.weights.readers.torch_arrays import Names, TorchArrays, read_state
+from elmokit.weights.readers.torch_arrays import Names, TorchArrays
+from elmokit.weights.readers.torch_files import read_state
 
 _ENCODER_MARK = "forward_layer_0.state_linearity.weight"
 _NAMES = Names("convolutions.{}", "highways._layers.{}", "projection", lstm="")

@@ -5,9 +5,6 @@ are one, and its gate has the other sign; the character embedding has a row for 
 Source: AllenNLP's ``elmo.py``, ``elmo_lstm.py``, ``highway.py``.
 """
 
-import pickle
-import re
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,44 +16,8 @@ from torch import Tensor
 from elmokit.bilm.config import FORGET_OFFSET, MAX_LAYERS
 from elmokit.errors import FormatError
 from elmokit.files.bounded import check_growth
-from elmokit.files.damage import damage
 from elmokit.weights.arrays import check_finite
 from elmokit.weights.bilm_tf_layout import swap_gates
-
-
-def read_state(path: Path) -> dict[str, Tensor]:
-    """Read the dense tensors of a state dict that hold numbers, by name; no code there is run.
-
-    They may be views of each other's values, and are not checked before `TorchArrays.take`.
-    """
-    advice = (
-        "Only tensors and plain containers are read, as of torch.save(model.state_dict(), path). "
-        f"It has {path.stat().st_size:,} bytes."
-    )
-    with damage(path, advice, what="no whole state dict"):
-        is_zip = zipfile.is_zipfile(path)
-        if is_zip:
-            with zipfile.ZipFile(path) as archive:
-                members = archive.infolist()
-            # torch.save stores records as they are; packed ones could grow a thousandfold
-            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-                raise ValueError("its records are compressed, which torch.save never does")
-        try:
-            loaded = torch.load(path, map_location="cpu", mmap=is_zip, weights_only=True)
-        except pickle.UnpicklingError as error:  # its message advises to trust the file
-            name = re.search(r"GLOBAL (\S+)", str(error))
-            what = f"wants to call `{name[1]}`" if name else "describes more"
-            raise ValueError(f"its pickle {what}, but nothing in a file is run") from error
-    if not isinstance(loaded, dict):
-        raise FormatError(f"{path}: expected tensors by name, got {type(loaded).__name__}.")
-    return {
-        name: tensor
-        for name, tensor in loaded.items()
-        if isinstance(name, str)
-        and isinstance(tensor, Tensor)
-        and tensor.is_floating_point()
-        and tensor.layout is torch.strided
-    }
 
 
 @dataclass(frozen=True)

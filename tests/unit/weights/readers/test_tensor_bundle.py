@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.weights.readers.tensor_bundle import TensorBundle, read_table
+from elmokit.weights.readers.tensor_bundle import TensorBundle
 
 from ....builders import foreign_models as foreign
 
@@ -46,12 +46,6 @@ def test_all_tensors_come_back(prefix):
     for name, array in ARRAYS.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
-
-
-def test_tables_of_any_size():
-    for count in (0, 1, 2, 15, 16, 17, 300):
-        entries = [(f"key/{i:06d}".encode(), bytes([i % 251]) * (i % 300)) for i in range(count)]
-        assert list(read_table(foreign.table(entries))) == entries
 
 
 def test_every_damaged_byte_of_the_index_is_noticed(tmp_path):

@@ -1,6 +1,6 @@
 /** What the page opens with: one word in three sentences, and its vectors layer by layer. */
 
-import { cosine, layersOf, readPack, vector } from "./occurrences.js";
+import { first } from "../packs/first.js";
 import { isStill, useGlide } from "./glide.js";
 import { onPlane } from "./plane.js";
 import { atStop } from "./tour.js";
@@ -8,13 +8,11 @@ import { Failure, Slider, html, number, useAsync, useEffect, useKept, usePage, u
 
 const SIZE = [400, 210];
 const PAIRS = [[0, 1], [0, 2], [1, 2]];
-const SECONDS_OF_LAYERS = [0.3, 1.7]; // when the play goes on to layer 1, and to 2
+const SECONDS_OF_LAYERS = [0, 1.6]; // when the play goes on to layer 1, and to 2
 
 export function FirstView() {
-  const { compute, language } = usePage();
-  const packs = useAsync(() => readPack("packs/first.json", compute.catalog.version), []);
-  if (packs.error) return html`<${Failure} error=${packs.error} />`;
-  return packs.value && html`<${OneWord} key=${language} pack=${packs.value[language]} />`;
+  const { language } = usePage();
+  return html`<${OneWord} key=${language} pack=${first[language]} />`;
 }
 
 function OneWord({ pack }) {
@@ -62,11 +60,12 @@ function OneWord({ pack }) {
 
 /** The layer that is shown: all once, from the first to the last, unless the reader wants no motion or moves it. */
 function usePlay(top) {
-  const [layer, setLayer] = useState(isStill() ? top : 0);
+  const [layer, setLayer] = useState(isStill() ? top : 1); // on the way from layer 0, where all are one point
   const [plays, setPlays] = useState(isStill() ? 0 : 1); // how often it was started; 0 when it was stopped
   useEffect(() => {
     if (plays === 0) return undefined;
-    const timers = SECONDS_OF_LAYERS.map((seconds, j) => setTimeout(() => setLayer(j + 1), 1000 * seconds));
+    const back = plays > 1 ? 1 : 0; // a second to return to layer 0
+    const timers = SECONDS_OF_LAYERS.map((seconds, j) => setTimeout(() => setLayer(j + 1), 1000 * (seconds + back)));
     return () => timers.forEach(clearTimeout);
   }, [plays]);
   const move = (value) => { setPlays(0); setLayer(value); };
@@ -78,6 +77,7 @@ function useLive(pack, text) {
   const { compute, info, words } = usePage();
   const isOther = info !== null && info.hash !== pack.model.hash;
   return useAsync(async () => {
+    const { cosine, layersOf, vector } = await import("./occurrences.js"); // the first view does without
     const places = [];
     for (const one of pack.sentences) places.push({ read: await layersOf(compute, one.words), index: one.index });
     const vectors = (one, j) => vector(one.read, j, one.index);
@@ -119,7 +119,7 @@ function Plane({ cosines, layer, own, pack }) {
   const three = all.map((places) => places.slice(0, 3));
   const scale = Math.min(155 / farthest(0, three), 72 / farthest(1, three));
   const limited = (value, limit) => Math.max(-limit, Math.min(limit, value));
-  const places = useGlide(all[layer].flatMap(([x, y]) => [limited(scale * x, 185), limited(scale * y, 90)]), { origin: 0 });
+  const places = useGlide(all[layer].flatMap(([x, y]) => [limited(scale * x, 185), limited(scale * y, 90)]), { origin: 0, begin: isStill() ? undefined : 0 });
   const place = (i) => [SIZE[0] / 2 + places[2 * i], SIZE[1] / 2 - places[2 * i + 1]];
   const isApart = ([a, b]) => Math.hypot(place(a)[0] - place(b)[0], place(a)[1] - place(b)[1]) > 50;
   const lines = own && layer > 0 ? [...PAIRS, [nearestOf(own[layer]), 3]] : PAIRS;

@@ -7,10 +7,10 @@ export const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matc
 /**
  * What to draw now: `targets`, or numbers on the way to them. Where there were fewer numbers before,
  * those added set out from `origin`; without it, or if there were more, or if they are `of`
- * something else, all jump.
+ * something else, all jump. `begin` is what they set out from when they are first drawn.
  */
-export function useGlide(targets, { milliseconds = 800, origin, of } = {}) {
-  const shown = useRef(targets);
+export function useGlide(targets, { milliseconds = 800, origin, of, begin } = {}) {
+  const shown = useRef(begin === undefined ? targets : targets.map(() => begin));
   const subject = useRef(of);
   if (subject.current !== of) [subject.current, shown.current] = [of, targets];
   const [, draw] = useState(0);

@@ -1,32 +1,24 @@
 /** The page: language, theme, model and sentence, kept in the address; and the panels in order. */
 
-import { connect } from "../compute/client.js";
 import { en } from "../locales/en.js";
 import { ko } from "../locales/ko.js";
-import { formulas } from "./formula.js";
 import { FirstView } from "./first.js";
-import { Follow } from "./follow.js";
-import { MapOfMeanings } from "./map.js";
-import { Mixture } from "./mixture.js";
-import { Near } from "./near.js";
-import { Predict } from "./predict.js";
-import { Reach } from "./reach.js";
-import { replaced } from "./replace.js";
-import { MAX_WORDS, Sentence } from "./sentence.js";
-import { Surprise } from "./surprise.js";
-import { Tasks } from "./tasks.js";
-import { Tour } from "./tour.js";
-import { Training } from "./training.js";
 import { hashOf, readAddress, writeAddress } from "./address.js";
 import {
   Choice, Failure, Page, Panel, html, render, translator, useAsync, useEffect, useLayoutEffect, useMemo, useRef, useSettled, useState,
 } from "./ui.js"; // prettier-ignore
 
 const LANGUAGES = { en, ko };
-const PANELS = {
-  follow: Follow, predict: Predict, surprise: Surprise, map: MapOfMeanings, mixture: Mixture,
-  near: Near, reach: Reach, training: Training, tasks: Tasks,
-}; // prettier-ignore
+
+const NOT_YET = { compute: null, rest: { panels: {} } };
+
+/** What the first view does not wait for: the models, and the rest of the page. */
+async function connectedRest() {
+  const [compute, rest] = await Promise.all([
+    import("../compute/client.js").then(({ connect }) => connect()), import("./rest.js"),
+  ]); // prettier-ignore
+  return { compute, rest };
+}
 
 const firstLanguage = () =>
   (navigator.languages ?? [navigator.language]).map((tag) => tag.split("-")[0]).find((tag) => tag in LANGUAGES) ?? "en";
@@ -54,8 +46,9 @@ function App() {
     document.documentElement.dataset.theme = state.theme ?? "";
   }, [state.theme]);
 
-  const connected = useAsync(() => connect(), []);
-  const compute = connected.value;
+  const connected = useAsync(connectedRest, []);
+  const { compute, rest } = connected.value ?? NOT_YET;
+  const { panels } = rest;
   const models = compute?.catalog.models ?? [];
   const name =
     models.find((one) => one.name === state.model)?.name ??
@@ -74,7 +67,7 @@ function App() {
     return () => clearTimeout(timer);
   }, [hashOf(shown)]);
   const entry = models.find((one) => one.name === name);
-  const language = entry?.language === "ko" ? "ko" : "en";
+  const language = entry === undefined ? lang : entry.language === "ko" ? "ko" : "en";
   const { examples } = LANGUAGES[language];
   const sentences = entry?.tokenizer === "as-typed" ? examples.sentences.map(spaced) : examples.sentences;
   const text = state.text ?? sentences[0];
@@ -84,16 +77,16 @@ function App() {
     return { model: name, text: settled, tokens: sentences.flat() };
   }, [settled, info?.name], info !== null); // prettier-ignore
   const all = info !== null && tokens.value?.model === name ? tokens.value.tokens : [];
-  const read = useMemo(() => all.slice(0, MAX_WORDS), [tokens.value, name]);
+  const read = useMemo(() => all.slice(0, rest.MAX_WORDS), [tokens.value, name]);
   const words = useMemo(() => read.map((token) => token.text), [read]);
   const first = state.text === undefined ? Number(examples.word) : 0;
   const index = Math.max(0, Math.min(state.word ?? first, words.length - 1));
   const page = {
-    t, lang, state, shown, set, compute, name, info, language, textLanguage: entry?.language, text, settled, tokens: read, words, index, dark,
+    t, lang, state, shown, set, compute, panels, name, info, language, textLanguage: entry?.language, text, settled, tokens: read, words, index, dark,
     examples: { ...examples, sentences },
     replaceWord: async (i, word) => {
       if (tokens.value.text !== text || tokens.value.model !== name) return; // typed since: the candidate is of another text
-      const changed = await replaced(compute, tokens.value, i, word);
+      const changed = await rest.replaced(compute, tokens.value, i, word);
       setState((old) => (old.text === state.text ? { ...old, text: changed, word: i } : old)); // nothing typed since
     },
   }; // prettier-ignore
@@ -102,14 +95,14 @@ function App() {
   useEffect(() => {
     if (info === null || shownPanel.current === state.panel) return undefined;
     shownPanel.current = state.panel;
-    if (Object.hasOwn(PANELS, state.panel)) return holdInView(document.getElementById(state.panel));
+    if (Object.hasOwn(panels, state.panel)) return holdInView(document.getElementById(state.panel));
   }, [info === null, state.panel]);
 
   return html`<${Page.Provider} value=${page}>
     <a class="skip" href="#sentence" onClick=${skip}>${t("page.skip")}</a>
     <${Top} />
     <main>
-      ${compute ? html`<${FirstView} />` : html`<h1 class="waiting">${t("page.heading")}</h1>`}
+      <${FirstView} />
       <div class="intro">
         <p>${t("page.intro")}</p>
         ${info && html`<p class="private">${t(whereComputed(info, compute.catalog))}</p>`}
@@ -118,16 +111,15 @@ function App() {
         ? html`<${Failure} error=${connected.error} />`
         : compute && !name
           ? html`<p class="note" role="alert">${t("page.noModel")}</p>`
-          : html`<${Sentence} models=${models} name=${name} loaded=${loaded} busy=${!failed && (info === null || (tokens.value?.model !== name && !tokens.error))}
+          : html`<${rest.Sentence} models=${models} name=${name} loaded=${loaded} busy=${!failed && (info === null || (tokens.value?.model !== name && !tokens.error))}
               count=${all.length} error=${failed ?? tokens.error} />`}
       ${info && html`<${Contents} />`}
       ${info &&
-      Object.entries(PANELS).map(
-        ([id, Content], i) => html`<${Panel} key=${id} id=${id} place=${i + 1} formulas=${formulas[id]}
-          Content=${Content} />`,
+      Object.entries(panels).map(
+        ([id, panel], i) => html`<${Panel} key=${id} id=${id} place=${i + 1} ...${panel} />`,
       )}
     </main>
-    ${info && html`<${Tour} />`}
+    ${info && html`<${rest.Tour} />`}
     <footer><p>${t("page.footer")} <a href="https://arxiv.org/abs/1802.05365">arXiv 1802.05365</a></p></footer>
   <//>`;
 }
@@ -181,9 +173,9 @@ function Top() {
 
 function Contents() {
   return html`<${Page.Consumer}>
-    ${({ t, shown, set }) => html`<nav class="contents" aria-label=${t("page.contents")}>
+    ${({ t, shown, set, panels }) => html`<nav class="contents" aria-label=${t("page.contents")}>
       <ol>
-        ${Object.keys(PANELS).map(
+        ${Object.keys(panels).map(
           (id) => html`<li key=${id}>
             <a href="#${hashOf({ ...shown, panel: id })}" onClick=${(event) => {
               event.preventDefault();
