@@ -17,7 +17,6 @@ import argparse
 import gzip
 import itertools
 import json
-import lzma
 import math
 import re
 import shutil
@@ -29,6 +28,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+
+import fsspec
+from kiwipiepy import Kiwi
 
 STATIC = Path(__file__).parents[1] / "src/elmokit/web/page/static"
 PACK = STATIC / "packs/korean.json.gz"
@@ -54,10 +56,10 @@ Rule = tuple[str, str, str, tuple[Morpheme, ...]]
 class Counts:
     """What Kiwi made of texts."""
 
-    morphemes: Counter[Morpheme] = field(default_factory=Counter)
-    in_text: Counter[Morpheme] = field(default_factory=Counter)
+    morphemes: dict[Morpheme, float] = field(default_factory=lambda: defaultdict(float))
+    in_text: dict[Morpheme, float] = field(default_factory=dict)
     """The same without words that were analyzed alone."""
-    rules: Counter[Rule] = field(default_factory=Counter)
+    rules: dict[Rule, float] = field(default_factory=lambda: defaultdict(float))
     apart: Counter[tuple[str, str, Morpheme]] = field(default_factory=Counter)
     """Ends of morphemes with their tags before another one that is written apart from them."""
     texts: list[list[list[Morpheme]]] = field(default_factory=list)
@@ -67,15 +69,13 @@ class Counts:
         """Count a word."""
         for letters, morphemes in pieces:
             for morpheme in morphemes:
-                self.morphemes[morpheme] += weight  # pyright: ignore[reportArgumentType]
+                self.morphemes[morpheme] += weight
             form, tag = morphemes[0]
             if len(morphemes) > 1 or letters != form:
-                same = itertools.takewhile(
-                    lambda i, a=letters, b=form: a[i] == b[i],
-                    range(min(len(letters), len(form)) - 1),
-                )
-                k = len(list(same))
-                self.rules[letters[k:], form[k:], tag, morphemes[1:]] += rule_weight  # pyright: ignore[reportArgumentType]
+                # the common beginning is no part of the rule, but a letter stays on each side
+                both = zip(letters[:-1], form[:-1], strict=False)
+                k = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], both)))
+                self.rules[letters[k:], form[k:], tag, morphemes[1:]] += rule_weight
 
 
 def words_of(text: str, tokens: Iterable[Any]) -> Iterator[list[Piece] | None]:
@@ -104,17 +104,16 @@ def words_of(text: str, tokens: Iterable[Any]) -> Iterator[list[Piece] | None]:
 
 def count(files: list[str]) -> Counts:
     """Analyze running text of each file, then its other words."""
-    kiwi, counts, words = _kiwi(), Counts(), Counter[str]()
+    kiwi, counts, words = Kiwi(num_workers=1), Counts(), Counter[str]()
     lines, seen = list[str](), set[str]()
     for name in files:
-        path, size, step = re.fullmatch(r"(.*?)(?:=(\d+)/(\d+))?", name).groups("0")  # pyright: ignore[reportOptionalMemberAccess]
-        path = Path(path)
-        with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as file:
+        path, _, part = name.partition("=")
+        size, step = map(int, part.split("/")) if part else (0, 1)
+        with fsspec.open(path, "rt", compression="infer", encoding="utf-8") as file:
             num_characters = 0
             for i, line in enumerate(file):
                 words.update(re.findall("[가-힣]+", line))
-                is_read = num_characters < int(size) and i % int(step) == 0
-                if is_read and line.strip():
+                if num_characters < size and i % step == 0 and line.strip():
                     num_characters += len(line)
                     lines.append(line.strip())
     for line, tokens in zip(lines, kiwi.tokenize(lines, compatible_jamo=True), strict=True):
@@ -129,7 +128,7 @@ def count(files: list[str]) -> Counts:
                 for end in _ends(left[-1][0]):
                     counts.apart[end, left[-1][1], right[0]] += 1
         counts.texts.append(text)
-    counts.in_text = Counter(counts.morphemes)
+    counts.in_text = dict(counts.morphemes)
     others = [word for word, n in words.items() if n >= MIN_COUNT and word not in seen]
     for word, tokens in zip(others, kiwi.tokenize(others, compatible_jamo=True), strict=True):
         for pieces in words_of(word, tokens):
@@ -166,32 +165,31 @@ def pack(counts: Counts) -> dict[str, Any]:
     by_tag: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for (form, tag), n in sorted(kept.items()):
         by_tag[tag][_level(n)].append(form)
+    morphemes = {
+        tag: {level: " ".join(forms) for level, forms in sorted(levels.items())}
+        for tag, levels in by_tag.items()
+    }
+    rules = [
+        [letters, end, tags.index(tag), cost, *([form, tags.index(t)] for form, t in rest)]
+        for (letters, end, tag, rest), cost in _rules(counts)
+    ]
     return {
-        "tags": tags,
-        "classes": classes,
-        "morphemes": {
-            tag: {level: " ".join(forms) for level, forms in sorted(levels.items())}
-            for tag, levels in by_tag.items()
-        },
-        "rules": [
-            [letters, end, tags.index(tag), cost, *([form, tags.index(t)] for form, t in rest)]
-            for (letters, end, tag, rest), cost in _rules(counts)
-        ],
+        "tags": tags, "classes": classes, "morphemes": morphemes, "rules": rules,
         "lexical": [[form, tags.index(tag)] for form, tag in lexical],
         "pairs": _rows(pairs, len(lexical) + len(classes) + 1, MIN_PAIRS),
         "class_pairs": _rows(class_pairs, len(classes) + 1, MIN_CLASS_PAIRS),
-    }
+    }  # fmt: skip
 
 
 def _rules(counts: Counts) -> Iterator[tuple[Rule, int]]:
     """Yield rules with ten times their costs: of writing the morphemes so, and not otherwise."""
-    ends: Counter[tuple[str, str]] = Counter()
+    ends: dict[tuple[str, str], float] = defaultdict(float)
     for (form, tag), n in counts.morphemes.items():
         for end in _ends(form):
             ends[end, tag] += n
-    totals: Counter[tuple[str, str, tuple[Morpheme, ...]]] = Counter()
-    for (_, *key), n in counts.rules.items():
-        totals[tuple(key)] += n  # pyright: ignore[reportArgumentType]
+    totals: dict[tuple[str, str, tuple[Morpheme, ...]], float] = defaultdict(float)
+    for (_, end, tag, rest), n in counts.rules.items():
+        totals[end, tag, rest] += n
     for (letters, end, tag, rest), n in sorted(counts.rules.items()):
         if n >= MIN_RULE:
             others = counts.apart[end, tag, rest[0]] if rest else ends[end, tag]
@@ -238,12 +236,6 @@ def _class(morpheme: Morpheme) -> str:
     return tag + {0: "V", 8: "L"}.get(code % 28, "C")
 
 
-def _kiwi() -> Any:
-    from kiwipiepy import Kiwi
-
-    return Kiwi(num_workers=1)
-
-
 def check(path: Path) -> tuple[int, int]:
     """Return how many words of a text the page divides as Kiwi does, and how many there are."""
     from playwright.sync_api import sync_playwright
@@ -262,7 +254,7 @@ def check(path: Path) -> tuple[int, int]:
         browser.close()
     server.shutdown()
     same = total = 0
-    tokens_of_lines = _kiwi().tokenize(lines, compatible_jamo=True)
+    tokens_of_lines = Kiwi(num_workers=1).tokenize(lines, compatible_jamo=True)
     for line, tokens, words in zip(lines, tokens_of_lines, divided, strict=True):
         remaining = list(tokens)
         for match, word in zip(re.finditer(r"\S+", line), words, strict=True):
@@ -292,9 +284,10 @@ def main() -> None:
         content = json.dumps(pack(count(options.files)), ensure_ascii=False, separators=(",", ":"))
         PACK.write_bytes(gzip.compress(content.encode(), mtime=0))
         print(f"{PACK}: {PACK.stat().st_size:,} bytes")
-    for name in options.files if options.action == "check" else ():
-        same, total = check(Path(name))
-        print(f"{name}: {same} of {total} words as by Kiwi ({100 * same / total:.1f} %)")
+    else:
+        for name in options.files:
+            same, total = check(Path(name))
+            print(f"{name}: {same} of {total} words as by Kiwi ({100 * same / total:.1f} %)")
 
 
 if __name__ == "__main__":

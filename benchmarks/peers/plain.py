@@ -198,7 +198,7 @@ class PlainTraining:
         )
         self.optimizer.step()
         self.step += 1
-        return float(loss)
+        return loss.item()
 
     def tokens(self, window: WindowBatch, inputs: tuple[Any, Any]) -> list[Tensor]:
         """Return the token vectors (B, T, D) that each direction reads."""
