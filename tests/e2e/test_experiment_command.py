@@ -47,7 +47,6 @@ def test_all_six_tasks_from_the_command_line(folder, table):
     assert "24 runs planned" in table.stderr
     assert report["made"]["command"].startswith("`elmokit experiment ")
     assert " table1 --seeds 1 " in report["made"]["command"]
-    assert not any(option in report["made"]["command"] for option in ("--layer-cache", "--json"))
     assert (folder / "out/table1/table.md").read_text("utf-8").startswith("# Table 1")
 
 

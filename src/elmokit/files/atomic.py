@@ -141,25 +141,32 @@ def atomic_file(path: StrPath, *, mode: int | None = None, parents: bool = True)
 def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
     """Yield temporary files, by path, that together replace files on success; see `atomic_file`.
 
-    A path whose temporary file was not written is removed. ``marker``, without which readers find
-    nothing, goes first and comes last: old files beside new ones are never read together.
+    A path whose temporary file was not written is removed. After an error the old files are all
+    there. ``marker``, without which readers find nothing, goes first and comes last: a kill between
+    the renames never leaves old files beside new ones that can be read together.
     """
+    targets = {path: replaced_by(path) for path in (marker, *others)}
+    for target in targets.values():
+        target.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        targets = {path: replaced_by(path) for path in (marker, *others)}
-        for target in targets.values():
-            target.parent.mkdir(parents=True, exist_ok=True)
         temp_paths = {
             path: stack.enter_context(_temporary_place(target)) for path, target in targets.items()
         }
         yield temp_paths
-        written = [path for path in reversed(targets) if temp_paths[path].exists()]
-        for path in written:
-            _force_to_disk(temp_paths[path])
-        for path in targets:
-            if path == marker or path not in written:
-                targets[path].unlink(missing_ok=True)
-        for path in written:
-            temp_paths[path].replace(targets[path])
+        old = [(targets[path], temp_paths[path].with_name(".old")) for path in targets]
+        new = [(temp_paths[path], targets[path]) for path in reversed(targets)]
+        new = [move for move in new if move[0].exists()]
+        for temp_path, _ in new:
+            _force_to_disk(temp_path)
+        moved: list[tuple[Path, Path]] = []
+        try:
+            for source, destination in [move for move in old if move[0].exists()] + new:
+                source.rename(destination)
+                moved.append((destination, source))
+        except BaseException:
+            for source, destination in reversed(moved):
+                source.rename(destination)
+            raise
         for folder in {target.parent for target in targets.values()}:
             _force_to_disk(folder)
 

@@ -32,7 +32,7 @@ def check_layers(layers: object, num_layers: int) -> Layers:
 def check_one_layer(layers: object) -> None:
     """Raise `InputError` for ``"all"``, where one vector per word is needed."""
     if layers == "all":
-        raise InputError('`layers` must give one vector per word, such as "top", got "all".')
+        raise InputError('`layers` must be "top", "average" or a number here, got "all".')
 
 
 class Results:

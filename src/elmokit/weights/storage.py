@@ -47,6 +47,7 @@ def round_all(arrays: Mapping[str, np.ndarray], storage: Storage) -> dict[str, n
 
 def pack(arrays: Mapping[str, np.ndarray], storage: Storage) -> dict[str, np.ndarray]:
     """Turn fp32 parameters into the arrays of a file; they must be rounded to its format."""
+    check_choice(storage, Storage, name="storage")
     packed: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if storage in _INTEGERS and array.ndim >= 2:

@@ -240,13 +240,28 @@ class TestSeveralFiles:
             write(atomic_files(*paths), "fresh", ValueError("broken"))
         assert contents(tmp_path) == {"marker": "old", "gone": "old"}
 
-    def test_the_marker_goes_first_and_comes_last(self, paths, tmp_path, monkeypatch):
-        """A kill between the renames leaves nothing that can be read together."""
+    def test_the_marker_comes_last(self, paths, monkeypatch):
+        rename, arrived = atomic.Path.rename, []
+
+        def note(source, destination):
+            arrived.append(destination.name)
+            return rename(source, destination)
+
+        monkeypatch.setattr(atomic.Path, "rename", note)
+        write(atomic_files(*paths), "fresh")
+        assert arrived == [".old", ".old", "new", "marker"]
+
+    @pytest.mark.parametrize("number", range(4))
+    def test_an_error_between_them_leaves_the_old_ones(self, paths, tmp_path, number, monkeypatch):
+        rename, calls = atomic.Path.rename, []
 
         def fails(source, destination):
-            raise OSError(errno.EIO, "broken")
+            calls.append(source)
+            if len(calls) == number + 1:
+                raise OSError(errno.EIO, "broken")
+            return rename(source, destination)
 
-        monkeypatch.setattr(atomic.Path, "replace", fails)
+        monkeypatch.setattr(atomic.Path, "rename", fails)
         with pytest.raises(OSError, match="broken"):
             write(atomic_files(*paths), "fresh")
-        assert contents(tmp_path) == {}
+        assert contents(tmp_path) == {"marker": "old", "gone": "old"}
