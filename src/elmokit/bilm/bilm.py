@@ -41,6 +41,7 @@ class BiLMState:
         device: torch.device | str | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> "BiLMState":
+        """Return the state before any text has been read."""
         shape = (config.num_layers, 2, num_rows)
         return cls(
             torch.zeros(*shape, config.projection_dim, device=device, dtype=dtype),
@@ -49,28 +50,35 @@ class BiLMState:
 
     @classmethod
     def from_directions(cls, forward: DirectionState, backward: DirectionState) -> "BiLMState":
+        """Join the states of the two directions."""
         hidden, cell = (torch.stack(pair, dim=1) for pair in zip(forward, backward, strict=True))
         return cls(hidden, cell)
 
     @property
     def num_rows(self) -> int:
+        """B, the number of rows."""
         return self.hidden.shape[2]
 
     def direction(self, direction: Direction) -> DirectionState:
+        """Return (hidden (N, B, D), cell (N, B, H)) of one direction."""
         index = 0 if direction == "forward" else 1
         return self.hidden[:, index], self.cell[:, index]
 
     def detach(self) -> "BiLMState":
+        """Return the state without its graph, for truncated back-propagation."""
         return BiLMState(self.hidden.detach(), self.cell.detach())
 
     def rows(self, index: slice | Int[Tensor, " R"]) -> "BiLMState":
+        """Return the state of some of the rows."""
         return BiLMState(self.hidden[:, :, index], self.cell[:, :, index])
 
     def zeroed(self, rows: Bool[Tensor, " B"]) -> "BiLMState":
+        """Return a copy with ``rows`` reset to zero."""
         zeros = rows.view(1, 1, -1, 1)
         return BiLMState(self.hidden.masked_fill(zeros, 0), self.cell.masked_fill(zeros, 0))
 
     def with_more_rows(self, num_rows: int) -> "BiLMState":
+        """Return the state padded with zero rows to ``num_rows``."""
         padding = (0, 0, 0, num_rows - self.num_rows)
         return BiLMState(functional.pad(self.hidden, padding), functional.pad(self.cell, padding))
 
@@ -136,6 +144,7 @@ class BiLM(nn.Module):
             layer.reset_parameters(generator)  # pyright: ignore[reportCallIssue]
 
     def encode_tokens(self, ids: Int[Tensor, "U C"] | Int[Tensor, " U"]) -> Float[Tensor, "U D"]:
+        """Return the token layer's vectors for character rows or word ids."""
         return self.token_encoder(ids)
 
     def run_direction(

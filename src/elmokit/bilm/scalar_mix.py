@@ -136,6 +136,7 @@ class LayerMixes(nn.Module):
 
     @torch.no_grad()
     def set_mixes(self, mix_weights: Float[Tensor, "M L"], gammas: Float[Tensor, " M"]) -> None:
+        """Set the weights (before the softmax) and scales of all M mixtures."""
         for mix, weights, gamma in zip(self.scalar_mixes, mix_weights, gammas, strict=True):
             assert isinstance(mix, ScalarMix)
             mix.mix_weights.copy_(weights)

@@ -25,8 +25,8 @@ def read_ahead(
 
     def prepare() -> None:
         nonlocal weight, is_finished, error
-        iterator: Any = iter(items)
         try:
+            iterator: Any = iter(items)
             for item in iterator:
                 with changed:
                     changed.wait_for(

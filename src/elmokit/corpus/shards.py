@@ -96,7 +96,8 @@ def write_shards(
     if (directory / MANIFEST_NAME).exists():
         raise FileExistsError(f"{directory} already has a finished shard set.")
     for path in directory.glob("shard-*.bin"):  # of an interrupted call
-        path.unlink()
+        if path.stem.removeprefix("shard-").isdecimal():
+            path.unlink()
     entries = []
     builder = ShardBuilder()
     num_empty = 0

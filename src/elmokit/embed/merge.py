@@ -77,7 +77,9 @@ def merge_shards(
 def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
     """Return the shards by number, after checking that they are all there and belong together."""
     shards = sorted(opened, key=lambda shard: _shard_of(shard)[0])
-    if [_shard_of(shard) for shard in shards] != [(k, len(shards)) for k in range(len(shards))]:
+    if not shards or [_shard_of(shard) for shard in shards] != [
+        (k, len(shards)) for k in range(len(shards))
+    ]:
         names = ", ".join(f"{shard.path} is {shard.metadata.get('shard')}" for shard in opened)
         raise InputError(f"Give each shard of one text once: 0/N to N-1/N; {names or 'none'}.")
     for shard in opened:

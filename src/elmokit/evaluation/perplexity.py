@@ -67,6 +67,7 @@ def perplexity(
 
 def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
     # In fp64, because a text has millions of targets.
+    """Add scored sentences to the sums."""
     counter.forward_nats += float(scored.nats["forward"].sum(dtype=np.float64))
     counter.backward_nats += float(scored.nats["backward"].sum(dtype=np.float64))
     counter.spelling_nats += float(scored.spelling.sum())
@@ -117,6 +118,7 @@ def perplexity_of_words(
 
 
 def report_of(counter: PerplexityCounter, scorer: TextScorer) -> PerplexityReport:
+    """Return the figures of what a scorer scored."""
     return counter.report(
         vocabulary=len(scorer.vocab), state=scorer.state, precision=scorer.precision,
         is_spelled=scorer.spelling is not None,

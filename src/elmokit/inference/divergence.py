@@ -30,8 +30,8 @@ RELATIVE_CHANGE = 1e-6
 """Change of the token vectors: some units in the last place of fp32."""
 MAX_DIFFERENCE = 1e-4
 """Change of the outputs above which it was amplified; on 2,000 words of natural text it is 1e-5."""
-MAX_TRIED = 8_000
-"""Tokens that are tried in all; each takes as long as four others."""
+TRIED_SHARE, FREE_TOKENS = 0.02, 4_000
+"""Part of all tokens that may be tried, after the first ones; each takes as long as four others."""
 
 
 class DivergenceCheck:
@@ -39,23 +39,27 @@ class DivergenceCheck:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._num_left = MAX_TRIED if engine.network.precision == "fp32" else 0
+        self._is_open = engine.network.precision == "fp32"
+        self._allowed = float(FREE_TOKENS)
 
     def check(
         self, vectors: Float[np.ndarray, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
     ) -> None:
         """Look at sentences, given as rows of ``vectors``, and warn of the first that diverges."""
         for rows in sentences:
-            if self._num_left <= 0:
+            if not self._is_open:
                 return
+            self._allowed += TRIED_SHARE * len(rows)
             start = _machine_like(vectors, rows) if len(rows) >= BLOCK else None
             if start is None:
                 continue
             tried = rows[start : start + MAX_TOKENS]
-            self._num_left -= len(tried)
+            if len(tried) > self._allowed:
+                continue
+            self._allowed -= len(tried)
             difference = amplified(self._engine, vectors[tried])
             if difference > MAX_DIFFERENCE:
-                self._num_left = 0
+                self._is_open = False
                 log.warning(
                     "a sentence of %d words repeats itself like a table or a list, and the model "
                     "amplifies rounding there: a change of its input by 1e-6 changes its vectors "

@@ -11,7 +11,7 @@ none, refuse everything else and say what differs. Without it, a directory with 
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -229,8 +229,16 @@ def command_of(directory: Path) -> str | None:
     """Return the command whose job is in a directory; None if none is, or it does not say."""
     mark = directory / MARK
     if is_begun(directory):
-        return _read_record(directory).get("command")
+        record = _read_record(directory)
+        return record.get("command") or _command_by_settings(record["config"])
     return (mark.read_text(encoding="utf-8") or None) if mark.is_file() else None
+
+
+def _command_by_settings(settings: Mapping[str, Any]) -> str:
+    """Return the command of a record that does not name it, as in version 0.1."""
+    if "task" in settings:
+        return "train"
+    return "pretrain" if "model" in settings else "finetune"
 
 
 def _read_record(directory: Path) -> dict[str, Any]:

@@ -141,8 +141,9 @@ class PackedCharCNN:
         ids = np.ascontiguousarray(char_ids, dtype=np.uint16)
         counts = np.ascontiguousarray(lengths, dtype=np.int32)
         self._kernels.call(
-            "char_cnn", convolutions=self._convolutions, num_convolutions=len(self._convolutions),
-            num_words=len(ids), max_characters=self._max_characters,
+            "char_cnn", threads=threads, convolutions=self._convolutions,
+            num_convolutions=len(self._convolutions), num_words=len(ids),
+            max_characters=self._max_characters,
             embedding_dim=self._embedding.shape[1], out_stride=self.num_filters,
             is_tanh=self._is_tanh, type=self._kernels.type_of(self._kind),
             typed_embedding=self._embedding, char_ids=ids.ctypes.data, lengths=counts.ctypes.data,

@@ -77,12 +77,17 @@ class Library:
         """Columns of a panel of a packed matrix."""
         _share_threads(library)
 
-    def call(self, name: str, fixed: Structure | None = None, /, **arguments: Any) -> None:
-        """Run ``elmokit_<name>``; ``fixed`` are further arguments, from `arguments`."""
+    def call(
+        self, name: str, fixed: Structure | None = None, /, *, threads: int = 0, **arguments: Any
+    ) -> None:
+        """Run ``elmokit_<name>``; ``fixed`` are further arguments, from `arguments`.
+
+        Who sizes buffers by a number of threads passes it on: another thread may change it.
+        """
         function, structure = self._calls[name]
         call = structure() if fixed is None else structure.from_buffer_copy(fixed)
         self._fill(call, arguments)
-        function(byref(call), get_num_threads())
+        function(byref(call), threads or get_num_threads())
 
     def arguments(self, name: str, **arguments: Any) -> Structure:
         """Return some arguments of ``elmokit_<name>``, for many calls; the caller keeps arrays."""

@@ -51,10 +51,12 @@ class Occurrence:
 
     @property
     def word(self) -> str:
+        """The word as the tokenizer writes it, its parts between spaces."""
         return " ".join(self.tokens[self.index : self.end])
 
     @property
     def end(self) -> int:
+        """Index after the word."""
         return self.index + self.num_tokens
 
     def vector(self, sentence: np.ndarray) -> np.ndarray:
@@ -84,6 +86,7 @@ class Neighborhood:
     """Cosines; in `neighborhoods` after the mean of all vectors is subtracted."""
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the places of the words for JSON."""
         word = self.occurrence
         pairs = zip(self.neighbors, self.similarities, strict=True)
         return {
@@ -299,6 +302,7 @@ class WordNeighbors:
     metadata: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
         return vars(self) | {
             "occurrences": [near.as_dict() for near in self.occurrences],
             "static": [{"word": other, "similarity": cosine} for other, cosine in self.static],

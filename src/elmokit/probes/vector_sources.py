@@ -68,6 +68,7 @@ class LayerSource:
         self.names = tuple(f"{label} {way}" for way in ways)
 
     def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
+        """Yield an array (S, W, 2D), float32, for each sentence."""
         stream = self.embedder.embed_stream(
             map(list, sentences), layers=self.layers, state=self.state
         )
@@ -102,11 +103,13 @@ class StaticSource:
         self.static = static
 
     def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
+        """Yield an array (1, W, S), float32, for each sentence."""
         for words in sentences:
             ids = np.array([self.static.id_of(word) for word in words], dtype=np.int64)
             yield self.static.values[ids][None]
 
     def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """Return the arrays of `stream`."""
         return list(self.stream(sentences))
 
 
@@ -134,6 +137,7 @@ def layer_sources(
 
 
 def static_source(vectors: Path, words: Collection[str] | None = None) -> StaticSource:
+    """Return the static vectors of a file, of these words or (None) of all."""
     return StaticSource(read_vectors(vectors) if words is None else read_vectors_of(vectors, words))
 
 
@@ -150,6 +154,7 @@ def occurrence_vectors(
 
 
 def check_names(sources: Sequence[VectorSource]) -> list[str]:
+    """Return the names of all sources."""
     names = [name for source in sources for name in source.names]
     if not names or len(set(names)) < len(names):
         raise InputError(

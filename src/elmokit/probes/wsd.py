@@ -213,6 +213,7 @@ def nearest_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[np
 
 
 def frequency_scores(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
+    """Return how often the other documents have each sense."""
     return np.where(group.frequencies > 0, group.frequencies, -np.inf)
 
 

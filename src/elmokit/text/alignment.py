@@ -47,6 +47,7 @@ def align(words: Sequence[str], text: str) -> Offsets | None:
 
 
 def align_sentences(sentences: Sequence[Sequence[str]], text: str) -> list[Offsets | None]:
+    """Return the offsets in ``text`` of the words of each of its sentences; see `align`."""
     all_offsets = align([word for words in sentences for word in words], text)
     if all_offsets is None:
         return [None] * len(sentences)
@@ -159,5 +160,6 @@ def _after_blank(text: str, at: int) -> int:
 
 
 def covering_words(offsets: Offsets, start: int, end: int) -> tuple[int, int] | None:
+    """Return ``[first, last)`` of the words that overlap ``[start, end)``, if any."""
     covering = [index for index, (a, b) in enumerate(offsets) if a < b and a < end and b > start]
     return (covering[0], covering[-1] + 1) if covering else None

@@ -72,13 +72,16 @@ class CharVocab:
 
     @property
     def row_length(self) -> int:
+        """Ids of a word."""
         return self.config.max_characters
 
     @property
     def max_bytes(self) -> int:
+        """Bytes (`unit`) of a word that fit in a row."""
         return self.config.max_characters - 2
 
     def encode_word(self, word: str) -> np.ndarray:
+        """Encode one word as uint16 ids (C,)."""
         return self.encode_words([word])[0]
 
     def encode_words(self, words: Sequence[str]) -> np.ndarray:
@@ -129,6 +132,7 @@ class CharVocab:
         return char_ids
 
     def is_truncated(self, word: str) -> bool:
+        """Return whether a word has more bytes than a row."""
         text = normalize(word, self.config.normalization)
         return len(text.encode("utf-8", "ignore")) > self.max_bytes
 

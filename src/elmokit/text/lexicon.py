@@ -36,6 +36,8 @@ MAX_LISTED_CHARACTERS, MAX_LISTED_WORDS = 60_000, 10**8
 
 @dataclass(frozen=True, kw_only=True)
 class LexiconConfig:
+    """Sizes of the two lists, specials not counted, and which lists they are."""
+
     num_characters: int
     num_words: int
     """Sizes of the lists, specials not counted."""
@@ -51,10 +53,12 @@ class LexiconConfig:
 
     @property
     def character_rows(self) -> int:
+        """Rows of the character embedding."""
         return 1 + len(SPECIAL_CHARACTERS) + self.num_characters
 
     @property
     def word_rows(self) -> int:
+        """Rows of the word embedding."""
         return 1 + len(SPECIAL_WORDS) + self.num_words
 
 
@@ -67,6 +71,7 @@ class Lexicon:
 
     @classmethod
     def read(cls, path: Path) -> "Lexicon":
+        """Read the file; `FormatError` if it is missing or damaged."""
         advice = "Copy the whole model directory again."
         if not path.exists():
             raise FormatError(f"{path} is missing. {advice}")
@@ -79,10 +84,12 @@ class Lexicon:
         return cls(*(tuple(lists[key]) for key in keys))
 
     def to_bytes(self) -> bytes:
+        """Return the contents of the file."""
         lists = {"characters": list(self.characters), "words": list(self.words)}
         return json_bytes(lists, indent=0)
 
     def config(self, *, word_dim: int) -> LexiconConfig:
+        """Return what a model's configuration says of the lists."""
         return LexiconConfig(
             num_characters=len(self.characters),
             num_words=len(self.words),
@@ -111,9 +118,11 @@ class LexiconVocab(CharVocab):
 
     @property
     def row_length(self) -> int:
+        """Ids of a word."""
         return self.config.max_characters + 1
 
     def encode_words(self, words: Sequence[str]) -> np.ndarray:
+        """Encode words as int32 ids (N, C + 1)."""
         rows = np.full((len(words), self.row_length), PADDING, dtype=np.int32)
         boundaries = {
             SENTENCE_BEGIN_WORD: self.sentence_begin, "<bos>": self.sentence_begin,
@@ -133,6 +142,7 @@ class LexiconVocab(CharVocab):
         return rows
 
     def is_truncated(self, word: str) -> bool:
+        """Return whether a word has more code points than a row."""
         return len(normalize(word, self.config.normalization)) > self.max_bytes
 
     def _boundary_rows(self) -> tuple[np.ndarray, np.ndarray]:

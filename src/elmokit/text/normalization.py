@@ -172,6 +172,7 @@ _ESCAPE = re.compile(r"(?<!\\)\\+(?=[/*])")
 
 
 def plain_1_rules() -> PlainRules:
+    """Return the signs and patterns of ``plain-1``, for a version in another language."""
     return PlainRules(
         signs=_PLAIN_SIGNS,
         joiners=_JOINERS_ELSEWHERE,

@@ -41,11 +41,13 @@ class WordCounter:
             self._stored.close()
 
     def add(self, words: Sequence[str]) -> None:
+        """Count the words of a sentence."""
         self._counts.update(words)
         self.num_words += len(words)
         self._limit()
 
     def add_counts(self, words: Sequence[str], counts: Sequence[int]) -> None:
+        """Count words that occur so often."""
         self._counts.update(dict(zip(words, counts, strict=True)))
         self.num_words += sum(counts)
         self._limit()
@@ -95,6 +97,8 @@ class WordCounter:
 
 @dataclass(frozen=True)
 class BuiltVocab:
+    """A vocabulary and the size of its corpus."""
+
     vocab: WordVocab
     num_sentences: int
     num_words: int
@@ -104,6 +108,7 @@ class BuiltVocab:
 def build_vocab(
     sentences: Iterable[Sequence[str]], *, max_size: int | None = None, min_count: int = 1
 ) -> BuiltVocab:
+    """Count the words of a corpus and keep the frequent ones, ``max_size`` without specials."""
     num_sentences, remaining = 0, iter(sentences)
     with WordCounter() as counter:
         # Counting many sentences at a time saves a fifth of the time of a whole command.

@@ -71,6 +71,7 @@ class WordVocab:
 
     @classmethod
     def build(cls, counts: Iterable[tuple[str, int]]) -> "WordVocab":
+        """Build a vocabulary from the specials and (word, count) pairs by descending count."""
         return cls([*SPECIAL_WORDS, *(word for word, _ in counts)])
 
     @classmethod
@@ -83,6 +84,7 @@ class WordVocab:
             raise FormatError(f"{os.fspath(path)}: {error}") from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the vocabulary file atomically."""
         with (
             atomic_file(path) as temp_path,
             temp_path.open("w", encoding="utf-8", newline="\n") as file,
@@ -90,6 +92,7 @@ class WordVocab:
             file.writelines(f"{word}\n" for word in self.words)
 
     def frequent_words(self) -> list[str]:
+        """Return the words without the specials, by descending frequency."""
         return [word for word in self.words if word not in SPECIAL_WORDS]
 
     def __repr__(self) -> str:
@@ -109,16 +112,20 @@ class WordVocab:
 
     @property
     def sha256(self) -> str:
+        """Hash of words and order."""
         return text_sha256("\n".join(self.words))
 
     def word_id(self, word: str) -> int:
+        """Return the id of a word, ``unknown_id`` for unknown words."""
         return self._id_of_word.get(word, self.unknown_id)
 
     def encode(self, words: Sequence[str]) -> np.ndarray:
+        """Return int64 ids (W,), ``unknown_id`` for unknown words."""
         find, unknown = self._id_of_word.get, self.unknown_id
         return np.fromiter((find(word, unknown) for word in words), np.int64, count=len(words))
 
     def decode(self, word_ids: Sequence[int] | np.ndarray) -> list[str]:
+        """Return the words of ids; raise `ValueError` for ids outside 1..V (0 is padding)."""
         ids = np.asarray(word_ids, dtype=np.int64).reshape(-1)
         outside = ids[(ids < 1) | (ids > len(self))]
         if outside.size:
@@ -163,5 +170,6 @@ def _stripped(line: str) -> str:
 
 
 def fits_a_line(word: str) -> bool:
+    """Return whether a word can be a line of a vocabulary file."""
     is_line = _LINE.fullmatch(word) is not None and word != NUM_LINES_MARKER
     return is_line and word == (word.strip() or _stripped(word))

@@ -49,7 +49,7 @@ def parse_options(data: Mapping[str, Any], *, source: object, shapes: Shapes) ->
     """
     with _named(source):
         data = _stated(data)
-        if data.get("bidirectional") is False:
+        if not _flag(data, "bidirectional", default=True):
             raise ValueError(
                 "`bidirectional` is false: a unidirectional model; bidirectional ones are read"
             )
@@ -75,7 +75,7 @@ def parse_options(data: Mapping[str, Any], *, source: object, shapes: Shapes) ->
                 projection_dim=lstm["projection_dim"],
                 cell_clip=lstm.get("cell_clip"),
                 projection_clip=lstm.get("proj_clip"),
-                skip_connections=bool(lstm.get("use_skip_connections")),
+                skip_connections=_flag(lstm, "use_skip_connections", default=False),
             ),
             dropout=data.get("dropout", DEFAULT_DROPOUT),
         )
@@ -86,9 +86,16 @@ def parse_softmax(data: Mapping[str, Any], *, source: object) -> SoftmaxConfig:
     with _named(source):
         data = _stated(data)
         return SoftmaxConfig(
-            kind="full" if data.get("sample_softmax") is False else "sampled",
+            kind="sampled" if _flag(data, "sample_softmax", default=True) else "full",
             num_samples=data.get("n_negative_samples_batch", DEFAULT_NUM_SAMPLES),
         )
+
+
+def _flag(table: Mapping[str, Any], name: str, *, default: bool) -> bool:
+    value = table.get(name, default)
+    if not isinstance(value, bool):  # a text such as "false" would count as true
+        raise ValueError(f"`{name}` must be true or false, got {value!r}")
+    return value
 
 
 def _stated(table: Mapping[str, Any]) -> dict[str, Any]:

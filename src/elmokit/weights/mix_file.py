@@ -52,6 +52,7 @@ class TrainedMixes:
 
     @property
     def num_layers(self) -> int:
+        """L, the token layer included."""
         return self.mix_weights.shape[1]
 
     def mix(self, index: int, layers: Float[np.ndarray, "L P E2"]) -> Float[np.ndarray, "P E2"]:
@@ -82,6 +83,7 @@ def write_mixes(mixes: TrainedMixes, path: StrPath) -> None:
 
 
 def read_mixes(path: StrPath) -> TrainedMixes:
+    """Read a file of mixtures."""
     source = Path(path)
     arrays, metadata = read_all(source, advice=_ADVICE)
     norm = metadata.get(_NORM)

@@ -116,6 +116,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         return encoder
 
     def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw new weights, including the softmax."""
         super().reset_parameters(generator)
         softmax = getattr(self, "softmax", None)  # absent while the base class is being built
         if softmax is not None:
@@ -140,6 +141,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         return torch.from_numpy(self.ids_of_words(words).astype(np.int64))
 
     def extra_repr(self) -> str:
+        """Return sizes and text processing; torch shows them above the modules."""
         words = "no softmax" if self.softmax is None else f"{self.softmax.num_words:,} target words"
         return (
             f"{self.num_layers} layers of {self.output_dim}, {self.num_parameters():,} parameters, "
@@ -152,6 +154,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         return {name: tensor.numpy() for name, tensor in self._tensors().items()}
 
     def stored(self) -> StoredBiLM:
+        """Return the model with its parameters as arrays."""
         return StoredBiLM(
             self.config, self.arrays(), char_vocab=self.char_vocab, word_vocab=self.word_vocab,
             softmax_config=self.softmax_config, num_words=self.num_target_words,
@@ -161,6 +164,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
 
     @property
     def num_target_words(self) -> int | None:
+        """V of the softmax, if there is one."""
         return None if self.softmax is None else self.softmax.num_words
 
     def round_to(self, dtype: Storage) -> None:

@@ -144,7 +144,10 @@ def models_over_training(path: str) -> dict[str, int]:
 
 
 def _words_read(directory: Path) -> int:
-    return int(read_config(directory).training["targets_seen"])
+    seen = read_config(directory).training.get("targets_seen")
+    if not isinstance(seen, int):
+        raise InputError(f"{directory / CONFIG_NAME} does not say how many words it has read.")
+    return seen
 
 
 def read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:

@@ -78,6 +78,8 @@ def train(
     options.check_agreement(config, {
         "TASK": ("task", task), "--embeddings": ("inputs.embeddings", embeddings),
         "--epochs": ("train.epochs", epochs), "--seed": ("train.seed", seed),
+        "--columns word": ("columns.word", named.get("columns.word")),
+        "--columns tag": ("columns.tag", named.get("columns.tag")),
     })  # fmt: skip
     suffixes = find_task(task).suffixes
     if data is None and (train is None or dev is None):

@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RegisteredTokenizer:
+    """Where a tokenizer is; it is imported on first use."""
+
     module: str
     class_name: str
     purpose: str
@@ -53,6 +55,7 @@ class TokenizerConfig:
         return f"{self.name} {self.version}".strip()
 
     def matches(self, other: "TokenizerConfig") -> bool:
+        """Return whether both are the same tokenizer, in the same version as far as it is known."""
         is_same_version = self.version == other.version or "" in (self.version, other.version)
         return self.name == other.name and is_same_version
 
@@ -73,6 +76,7 @@ class TokenizerConfig:
 
 
 def tokenizer_metadata(tokenizer: Tokenizer | TokenizerConfig) -> dict[str, str]:
+    """Return what names a tokenizer in the metadata of a result."""
     return {"name": tokenizer.name, "version": tokenizer.version}
 
 
@@ -110,6 +114,7 @@ def tokenizer_for_model(
 
 
 def describe_tokenizers() -> str:
+    """Return all names and purposes, for help texts."""
     return ", ".join(f"{name} ({entry.purpose})" for name, entry in TOKENIZERS.items())
 
 

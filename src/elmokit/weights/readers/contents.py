@@ -110,7 +110,8 @@ class Contents:
 
     def all_settings(self) -> dict[Path, dict[str, Any]]:
         """Return the tables of all JSON files; one that cannot be read is refused."""
-        return {path: settings(path) for path in self.of("JSON", "unreadable JSON")}
+        pointers = [path for path in self.of("Git LFS pointer") if path.suffix == ".json"]
+        return {path: settings(path) for path in (*self.of("JSON", "unreadable JSON"), *pointers)}
 
     def vocabulary(self) -> Path | None:
         """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
