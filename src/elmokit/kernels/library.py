@@ -78,7 +78,7 @@ class Library:
         _share_threads(library)
 
     def call(
-        self, name: str, fixed: Structure | None = None, /, *, threads: int = 0, **arguments: Any
+        self, name: str, fixed: Structure | None = None, /, *, threads: Any = 0, **arguments: Any
     ) -> None:
         """Run ``elmokit_<name>``; ``fixed`` are further arguments, from `arguments`.
 
