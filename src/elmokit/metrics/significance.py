@@ -4,6 +4,7 @@ The paired test is of two systems without seeds; for runs with several seeds see
 resampled as a ratio of sums.
 """
 
+import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,8 @@ def holm(p_values: Sequence[float], *, num_tests: int | None = None) -> list[flo
 
 def summarize_seeds(scores: Sequence[float]) -> SeedSummary:
     """Return mean and sample standard deviation of at least one score."""
-    sd = statistics.stdev(scores) if len(scores) > 1 else None
+    is_finite = all(map(math.isfinite, scores))
+    sd = None if len(scores) < 2 else statistics.stdev(scores) if is_finite else math.nan
     return SeedSummary(mean=statistics.fmean(scores), sd=sd, num_seeds=len(scores))
 
 

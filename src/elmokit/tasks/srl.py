@@ -38,6 +38,8 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
         return list(read_propbank(path))
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
+        if subset not in ("all", "verbs"):
+            raise InputError(f"The task srl has no subset {subset!r}; choose all or verbs.")
         return predicates_of(path, only_verbs=subset == "verbs")
 
     def example_of(

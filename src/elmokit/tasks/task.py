@@ -192,6 +192,8 @@ class Task(ABC, Generic[Example]):
 
     def divide(self, path: Path, subset: str = "all") -> DataFile:
         """Divide a data file, or a subset of its examples, if the task has several."""
+        if subset != "all":
+            raise InputError(f"The task {self.name} has no subset {subset!r}.")
         return self.divided_by(path)
 
     def input_settings(self, settings: InputSettings, *, with_static: bool) -> InputSettings:

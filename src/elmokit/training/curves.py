@@ -1,6 +1,7 @@
 """What the panel `training` of the page, `elmokit plot` and TensorBoard show of a training run."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,7 +61,10 @@ def read_training_run(directory: Path) -> TrainingRun:
         if ngram:
             ngram = {"name": str(ngram["model"]), "perplexity": float(ngram["mean"])}
         before, after = (
-            {name: report["mean"] for name, report in _read(directory / file).items()}
+            {
+                name: None if report["mean"] is None else float(report["mean"])
+                for name, report in _read(directory / file).items()
+            }
             for file in (BEFORE_FILE, AFTER_FILE)
         )
     is_running = _is_running(directory)
@@ -76,7 +80,10 @@ def _is_running(directory: Path) -> bool:
     """Return whether something was written lately, and a finished model not after it."""
     log = directory / METRICS_FILE
     # without a log the text is being prepared, by files that come and go
-    last = max(map(_changed, [log] if log.exists() else [directory, *directory.rglob("*")]))
+    last = _changed(log)
+    if not last:
+        paths = (Path(at, name) for at, _, names in os.walk(directory) for name in (".", *names))
+        last = max(map(_changed, paths), default=0.0)
     if last - _changed(directory / CONFIG_NAME) < _COPIED_WITHIN_SECONDS:
         return False
     return time.time() - last < _QUIET_SECONDS

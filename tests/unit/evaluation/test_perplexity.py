@@ -126,3 +126,9 @@ def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(tmp_path)
     model.save(tmp_path / "model")  # a model may be named
     for named in (model, tmp_path / "model"):
         assert perplexity(named, [" ".join(words)], state="reset") == by_words
+
+
+def test_sentences_start_from_the_warm_state_unless_told_otherwise(model):
+    warm, reset = perplexity(model, SENTENCES), perplexity(model, SENTENCES, state="reset")
+    assert (warm.state, reset.state) == ("warm", "reset")
+    assert warm.forward != pytest.approx(reset.forward, rel=1e-6)

@@ -115,3 +115,14 @@ def test_rounded_and_with_more_vectors_it_answers_as_the_network(build):
         predict(copy.deepcopy(frozen), frozen, held, with_probs=True),
         predict(network, maker, held, with_probs=True),
     )
+
+
+def test_parameters_of_another_network_are_refused(build):
+    _, _, frozen, _ = build("ner")
+    again, (config, labels, bilm, static, arrays) = frozen.__reduce__()
+    for wrong in (
+        {name: a for name, a in arrays.items() if name != "to_tags.bias"},
+        arrays | {"to_tags.weight": arrays["to_tags.weight"][:, 1:]},
+    ):
+        with pytest.raises(ValueError, match=r"to_tags\."):
+            again(config, labels, bilm, static, wrong)

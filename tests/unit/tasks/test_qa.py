@@ -108,3 +108,12 @@ def test_scores_follow_the_language_of_each_question():
         pytest.approx(100 * (2 / 3 + 1 + 4 / 5 + 2 / 3) / 4),
     )
     assert score.details == {"exact match": 25}
+
+
+def test_hangul_in_the_question_decides_not_in_the_answer_or_the_context(squad):
+    path = squad(
+        paragraph("Seoul (서울) since 1394", ("Which city?", "서울"), ("언제 ?", "1394")),
+    )
+    english, korean = TASK.read(path, training=False, tokenize=str.split)
+    assert TASK.gold(english) == GoldAnswers(("서울",), "squad")
+    assert TASK.gold(korean) == GoldAnswers(("1394",), "korquad")

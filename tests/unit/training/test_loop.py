@@ -123,3 +123,28 @@ class TestDerivedSeed:
         }
         assert len(seeds) == 4 * 50 * 2 * 2
         assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_the_learning_rate_follows_the_schedule(module):
+    schedule = ScheduleConfig(warmup_share=0.5, final_factor=0.0)
+    reports = run(module, schedule=schedule, budget=Budget(steps=8))
+    expected = [0.1 * schedule.factor(step / 8) for step in range(8)]
+    assert [report.learning_rate for report in reports] == pytest.approx(expected)
+
+
+def test_a_gradient_that_is_not_finite_stops_before_the_update(module):
+    start = {name: value.clone() for name, value in module.state_dict().items()}
+    module.weight.register_hook(lambda gradient: gradient * float("inf"))
+    with pytest.raises(FloatingPointError, match=r"step 1 .*loss \d.*norm (inf|nan)"):
+        run(module)
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, start[name]), name
+
+
+def test_only_matrices_decay():
+    module = torch.nn.Linear(2, 1)
+    groups = OptimizerConfig(weight_decay=0.1).build(module).param_groups
+    assert [(group["weight_decay"], len(group["params"])) for group in groups] == [
+        (0.1, 1),
+        (0.0, 1),
+    ]

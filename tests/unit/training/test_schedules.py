@@ -66,3 +66,20 @@ class TestSchedule:
     def test_wsd_stays_at_its_peak_until_it_falls(self, share, expected):
         schedule = ScheduleConfig(kind="wsd", warmup_share=0.1, decay_share=0.3, final_factor=0)
         assert schedule.factor(share) == pytest.approx(expected)
+
+
+def test_cosine_falls_to_its_final_factor():
+    schedule = ScheduleConfig(warmup_share=0.2, final_factor=0.1)
+    values = [schedule.factor(0.2 + 0.08 * k) for k in range(11)]
+    assert values == sorted(values, reverse=True)
+    assert schedule.factor(0.6) == pytest.approx((1 + 0.1) / 2)
+    assert schedule.factor(1.0) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("final_factor", [0.0, 0.1])
+def test_linear_falls_evenly_to_its_final_factor(final_factor):
+    schedule = ScheduleConfig(kind="linear", warmup_share=0.2, final_factor=final_factor)
+    assert schedule.factor(0.1) == pytest.approx(0.5)
+    assert schedule.factor(0.2) == pytest.approx(1.0)
+    assert schedule.factor(0.6) == pytest.approx((1 + final_factor) / 2)
+    assert schedule.factor(1.0) == pytest.approx(final_factor)

@@ -102,3 +102,14 @@ def test_a_stop_answers_what_was_accepted(embedder):
         until(lambda: not accepts(server))
         held.go.set()
         assert [request.result()[0] for request in asked] == [200] * 6
+
+
+def test_more_connections_than_allowed_are_refused(embedder, monkeypatch):
+    monkeypatch.setattr(server_module, "MAX_CONNECTIONS", 2)
+    with served(embedder) as server, connect(server) as first:
+        until(lambda: len(server.server.server_state.connections) == 1)
+        status, headers, _ = server.ask("GET", "/health")
+        assert (status, headers["Connection"]) == (503, "close")
+        first.close()
+        until(lambda: is_left(server))
+        assert server.ask("GET", "/health")[0] == 200

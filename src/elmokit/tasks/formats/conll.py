@@ -93,6 +93,8 @@ def _read_columns(
     first = next((row for rows in blocks for row in rows if not is_comment(row.fields[0])), None)
     if first is None:
         return
+    while all(is_comment(row.fields[0]) for row in blocks[0]):
+        del blocks[0]  # notes at the head of the file
     width, word = len(first.fields), columns.word - 1
     tag = width - 1 if columns.tag is None else columns.tag - 1
 

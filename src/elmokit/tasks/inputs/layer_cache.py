@@ -37,7 +37,10 @@ class SentenceLayers:
     """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16."""
 
     def __init__(self, directory: Path) -> None:
-        with damage(directory, "Remove that directory to compute its layers again."):
+        advice = "Remove that directory to compute its layers again."
+        if not ((directory / _VALUES).exists() and (directory / _STARTS).exists()):
+            raise FormatError(f"{directory} is half a cache entry. {advice}")
+        with damage(directory, advice):
             self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
             self._starts = np.load(directory / _STARTS)
 

@@ -93,4 +93,6 @@ def build_network(
     )  # fmt: skip
     module, _, name = task.network.partition(".")
     network = getattr(import_module(f"elmokit.tasks.networks.{module}"), name)
+    if min(config.hidden_dims, default=0) < 1:
+        raise ValueError(f"`hidden_dims` must be at least 1, got {list(config.hidden_dims)}.")
     return network(token_inputs, labels, config.hidden_dims, dropout=config.dropout)

@@ -50,7 +50,6 @@ log = logging.getLogger(__name__)
 LINES_TOGETHER, MAX_LINES_TOGETHER = 256, 1 << 16
 """Lines of raw text that are read together, at first and at most: more while words are looked up
 in a file of static vectors, which is read as a whole each time."""
-_LOOK_UP = threading.Lock()  # held while a run gets more static vectors: threads may share it
 
 
 class TaskRun:
@@ -75,6 +74,13 @@ class TaskRun:
         """The contents of ``task.json``; its table ``card`` is for `card`."""
         keeps_all = metadata.get(KEEPS_VECTORS, False)
         self._later_words = None if vectors is None or keeps_all else LaterWords(vectors)
+        self._lock = threading.Lock()  # held while static vectors are added: threads share a run
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
 
     def __repr__(self) -> str:
         bilm, reads = self._bilm.reference, "no biLM"
@@ -195,7 +201,7 @@ class TaskRun:
         """
         if not self.reads_vectors:
             raise InputError("This run reads no static vectors: there is nothing to keep.")
-        with _LOOK_UP:
+        with self._lock:
             if self._later_words is not None:
                 self._extend_static(self._later_words.read_all())
                 self._later_words = None
@@ -355,7 +361,7 @@ class TaskRun:
 
     def _look_up(self, examples: Sequence[Any]) -> bool:
         """Add the static vectors of words that the run does not have in just this spelling."""
-        with _LOOK_UP:
+        with self._lock:
             static = self._maker.static
             if static is None or self._later_words is None:
                 return False

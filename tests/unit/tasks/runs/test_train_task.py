@@ -211,3 +211,12 @@ def test_only_the_layers_of_sentences_that_are_read_are_computed(train, monkeypa
     for name in ("run", "again"):
         train(name, settings={"epochs": 1, "label_share": 0.3})
     assert computed == [3, 10]
+
+
+def test_files_of_other_labels_are_refused_before_training(files):
+    for name in ("dev", "test"):
+        before = getattr(files, name).read_text(encoding="utf-8")
+        getattr(files, name).write_text("Minji B-GPE\nsat O\n\n", encoding="utf-8")
+        with pytest.raises(InputError, match=rf"{name}\.conll"):
+            prepare(files)
+        getattr(files, name).write_text(before, encoding="utf-8")

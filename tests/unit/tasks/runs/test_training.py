@@ -1,6 +1,8 @@
 import itertools
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,8 @@ from elmokit.tasks.tagging import PosTask
 from elmokit.tasks.task import TaskScore
 from elmokit.text.char_vocab import CharVocab
 from elmokit.wording import Location
+
+from ....builders.squad_data import paragraph
 
 
 def examples(lengths):
@@ -232,3 +236,64 @@ def test_what_is_not_finite_names_the_settings_of_a_task(model, what):
     message = rf"{what} .*epoch 1\..*train\.learning_rate .*train\.clip_norm"
     with pytest.raises(FloatingPointError, match=message):
         list(TaskTraining(model(), maker, held, held, TaskTrainConfig()).run())
+
+
+ROLES = {
+    "tokens": ["I", "sat", "slept"],
+    "predicates": [
+        {"index": 1, "tags": ["B-A0", "B-V", "O"]}, {"index": 2, "tags": ["B-A0", "O", "B-V"]},
+    ],
+}  # fmt: skip
+PARAGRAPHS: dict[str, Any] = {
+    "data": [{"title": "t", "paragraphs": [
+        paragraph("a river", ("What ?", "river"), ("Which ?", "a")),
+        paragraph("a bank", ("Who ?", "bank")),
+    ]}],
+}  # fmt: skip
+DOCUMENT = (
+    "#begin document ({0}); part {1}\n{0}\t{1}\t0\tMinji\t(1)\n{0}\t{1}\t1\tshe\t(1)\n\n"
+    "#end document\n"
+)
+
+CASES = {
+    "ner": ("txt", "Minji B-PER\n\nsat O\n\n", [0, 1]),
+    "sentiment": ("tsv", "text\tlabel\nby the river\tgood\nI sat\tbad\n", [0, 1]),
+    "nli": ("tsv", "premise\thypothesis\tlabel\na\tb\tyes\nc\td\tno\na\te\tno\n", [0, 1, 0]),
+    "srl": ("jsonl", f"{json.dumps(ROLES)}\n" + json.dumps(ROLES).replace("sat", "ran"),
+            [0, 0, 1, 1]),
+    "qa": ("json", json.dumps(PARAGRAPHS), [0, 0, 1]),
+    "coref": ("conll", DOCUMENT.format("a", 0) + DOCUMENT.format("a", 1) + DOCUMENT.format("b", 0),
+              [0, 0, 1]),
+}  # fmt: skip
+
+
+DOCUMENT = (
+    "#begin document ({0}); part {1}\n{0}\t{1}\t0\tMinji\t(1)\n{0}\t{1}\t1\tshe\t(1)\n\n"
+    "#end document\n"
+)
+
+
+ROLES = {
+    "tokens": ["I", "sat", "slept"],
+    "predicates": [
+        {"index": 1, "tags": ["B-A0", "B-V", "O"]}, {"index": 2, "tags": ["B-A0", "O", "B-V"]},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("schedule", "moved"), [("constant", 6.0), ("cosine", 2.77)])
+def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved):
+    """By hand: 0.001, 0.965, 0.806, 0.564, 0.311, 0.120, and never more than the rate itself."""
+    model, reports = run_scripted(monkeypatch, range(6), schedule=schedule)
+    assert len(reports) == 6
+    assert float(model.updates.detach()) == pytest.approx(-moved, abs=0.01)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_examples_of_one_text_are_one_sampling_unit(name, tmp_path):
+    ending, text, units = CASES[name]
+    path = tmp_path / f"dev.{ending}"
+    path.write_text(text, encoding="utf-8")
+    task = find_task(name)
+    examples = task.read(path, training=False, tokenize=str.split)
+    assert task.number_sampling_units(examples).tolist() == units

@@ -14,6 +14,7 @@ from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with_vocab
@@ -176,3 +177,33 @@ class TestFinetune:
         assert result.before["in_domain"].mean == saved["in_domain"]["mean"]
         assert result.before["in_domain"].forward == np.inf
         assert np.isfinite(result.after["in_domain"].mean)
+
+    def test_a_fresh_softmax_is_trained_first(self, save, domain, tmp_path):
+        """With a share of nearly everything, the biLM comes out as it went in."""
+        model_path = save(vocab=None, softmax=None)
+        config = FinetuneConfig(
+            vocab=CONFIG.vocab,
+            train=CONFIG.train,
+            optimizer=CONFIG.optimizer,
+            validation=CONFIG.validation,
+            softmax=FULL,
+            softmax_first_share=1.0,
+        )
+        self.run(model_path, domain, tmp_path, count_vocab=True, config=config)
+        tuned = bilm_tensors(load_model(tmp_path / "tuned"))
+        for name, value in bilm_tensors(load_model(model_path)).items():
+            assert torch.equal(tuned[name], value), name
+
+    def test_spellings_are_kept_or_learned(self, save, domain, tmp_path):
+        model_path = save()
+        self.run(model_path, domain, tmp_path)
+        learned = load_model(tmp_path / "tuned").spelling
+        assert learned is not None
+        base = load_model(model_path)
+        base.spelling = SpellingModel.train(["walking"])
+        base.save(model_path)
+        (tmp_path / "tuned").rename(tmp_path / "first")
+        self.run(model_path, domain, tmp_path)
+        assert (
+            load_model(tmp_path / "tuned").spelling.sha256 == base.spelling.sha256 != learned.sha256
+        )

@@ -8,7 +8,7 @@ import torch
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.stream import WindowStream
-from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
+from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors, row_dropout
 
 from ....builders.training_models import VOCAB, toy_model, toy_shards
 
@@ -151,3 +151,15 @@ class TestPaddingOfTheWords:
             gradients = [parameter.grad for parameter in model.parameters()]
             found[num_padding] = [forward.detach(), backward.detach(), *gradients]
         torch.testing.assert_close(found[5], found[0])
+
+
+def dropout_of(probability=0.5, *, seed=1, num_rows=6, first_row=0):
+    return row_dropout(
+        probability, seed=seed, num_rows=num_rows, first_row=first_row, device=torch.device("cpu")
+    )
+
+
+def test_values_are_dropped_at_the_asked_rate_and_the_rest_scaled_up():
+    dropped = dropout_of(0.2, num_rows=50)(torch.ones(50, 20, 30))
+    assert sorted(set(dropped.flatten().tolist())) == pytest.approx([0.0, 1.25])
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.2, abs=0.01)

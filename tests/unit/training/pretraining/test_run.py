@@ -10,6 +10,7 @@ import torch
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText
 from elmokit.errors import ConfigError, FormatError, Stopped
+from elmokit.evaluation.perplexity import perplexity
 from elmokit.jobs.metrics_log import METRICS_FILE, read_log
 from elmokit.training.distributed import World
 from elmokit.training.optimizers import OptimizerConfig
@@ -17,6 +18,7 @@ from elmokit.training.pretraining.run import TrainingRun
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
 from elmokit.training.pretraining.start import RunOptions, Start
 from elmokit.training.schedules import Limits
+from elmokit.weights.model_dir import load_model
 
 from ....builders.training_models import (
     FULL_SOFTMAX,
@@ -212,3 +214,16 @@ def test_the_bilm_is_untouched_while_its_softmax_is_trained_first(build):
     run.run()
     assert changed[:6] == [{"softmax"}] * 6
     assert changed[6] == {"softmax", "token_encoder", "forward_layers", "backward_layers"}
+
+
+def test_it_is_what_is_validated_and_kept(build, text):
+    plain, averaged = build(30, name="plain"), build(30, train={"ema_decay": 0.99})
+    plain.run()
+    result = averaged.run()
+    for name, value in plain.updates.model.state_dict().items():  # training itself is the same
+        assert torch.equal(averaged.updates.model.state_dict()[name], value), name
+    published = load_model(averaged.run_dir)
+    assert published.model_hash() == averaged.updates.average.model.model_hash()
+    assert published.model_hash() != averaged.updates.model.model_hash()
+    expected = perplexity(published, text.valid.sentences(), precision="fp32")
+    assert result.perplexity == expected
