@@ -70,6 +70,7 @@ ROWS = {
     "train pos -o x": "--data",
     "train pos -o x --embeddings glove": "--embeddings",
     "train pos --data x -o m --seed 1 --set train.seed=2": "train.seed=2",
+    "train ner --data x -o m --columns word=1,tag=3 --set columns.tag=2": "columns.tag=2",
     "vectors none.txt -o v.bin": "'none.txt'",
     "vectors utf16.txt -o v.bin": "utf16.txt",
     f"{VECTORS} --buckets 9": "--kind fasttext",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from elmokit.tasks.runs.train_task import TaskResult
 
 _TASKS = "; ".join(f"{name}: {entry.summary}" for name, entry in TASKS.items()) + "."
+COLUMNS = ("columns.word", "columns.tag")
 
 
 def train(
@@ -70,7 +71,7 @@ def train(
         "inputs.embeddings": embeddings, "train.epochs": epochs, "train.seed": seed,
     }  # fmt: skip
     if (numbers := options.columns_of(columns)) is not None:
-        named |= {"columns.word": numbers.word, "columns.tag": numbers.tag}
+        named |= dict(zip(COLUMNS, (numbers.word, numbers.tag), strict=True))
     config = from_dict(
         TaskRunConfig, {"task": task}, source="the options",
         overrides=[*options.as_settings(named), *(set_ or [])],
@@ -78,8 +79,7 @@ def train(
     options.check_agreement(config, {
         "TASK": ("task", task), "--embeddings": ("inputs.embeddings", embeddings),
         "--epochs": ("train.epochs", epochs), "--seed": ("train.seed", seed),
-        "--columns word": ("columns.word", named.get("columns.word")),
-        "--columns tag": ("columns.tag", named.get("columns.tag")),
+        **{f"--{name.replace('.', ' ')}": (name, named[name]) for name in named.keys() & COLUMNS},
     })  # fmt: skip
     suffixes = find_task(task).suffixes
     if data is None and (train is None or dev is None):
