@@ -47,7 +47,7 @@ for arguments in [[], *([name] for name in {list(COMMANDS)!r})]:
         except SystemExit as end:
             assert end.code == 0, end.code
     assert "--help" in shown.getvalue(), arguments
-    heavy = {{"torch", "h5py", "pyarrow", "rich", "kiwipiepy"}} & set(sys.modules)
+    heavy = {{"torch", "numpy", "h5py", "pyarrow", "rich", "kiwipiepy"}} & set(sys.modules)
     assert not heavy, (arguments, heavy)
 print("checked", *arguments)
 """

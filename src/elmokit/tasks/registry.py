@@ -1,12 +1,27 @@
 """The tasks, by the names that users type; their modules are imported when they are used."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from elmokit.errors import InputError
 
 if TYPE_CHECKING:
     from elmokit.tasks.task import Task
+
+
+EmbeddingKind = Literal[
+    "elmo", "static", "static_output", "static_projected", "layer0", "random", "top", "average",
+    "none",
+]  # fmt: skip
+"""How a word is represented, besides its characters.
+
+``elmo``: a learned mixture of all layers. ``layer0``, ``top``: one layer. ``average``: the plain
+mean of the layers. ``random``: as ``elmo``, from an untrained biLM. Each of these also reads the
+static vector if there is one. ``static``: the static vector alone. ``static_output``: the static
+vector at the input and, where a mixture is read at the output, there too. ``static_projected``: the
+static vector, and wherever a mixture is read a learned linear map of it that is as wide. ``none``:
+nothing.
+"""
 
 
 class TaskEntry(NamedTuple):

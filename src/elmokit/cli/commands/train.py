@@ -10,8 +10,7 @@ from elmokit.cli.output import emit_json
 from elmokit.cli.progress import TaskListeners, progress_bar
 from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
-from elmokit.tasks.inputs.settings import EmbeddingKind
-from elmokit.tasks.registry import TASKS, find_task
+from elmokit.tasks.registry import TASKS, EmbeddingKind, find_task
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.train_task import TaskResult

@@ -11,20 +11,7 @@ from typing import Literal
 from elmokit.bilm.config import CharCNNConfig, LayerChoice
 from elmokit.field_checks import check_choices, check_ranges
 from elmokit.inference.state import StartState
-
-EmbeddingKind = Literal[
-    "elmo", "static", "static_output", "static_projected", "layer0", "random", "top", "average",
-    "none",
-]  # fmt: skip
-"""How a word is represented, besides its characters.
-
-``elmo``: a learned mixture of all layers. ``layer0``, ``top``: one layer. ``average``: the plain
-mean of the layers. ``random``: as ``elmo``, from an untrained biLM. Each of these also reads the
-static vector if there is one. ``static``: the static vector alone. ``static_output``: the static
-vector at the input and, where a mixture is read at the output, there too. ``static_projected``: the
-static vector, and wherever a mixture is read a learned linear map of it that is as wide. ``none``:
-nothing.
-"""
+from elmokit.tasks.registry import EmbeddingKind
 
 
 @dataclass(frozen=True)

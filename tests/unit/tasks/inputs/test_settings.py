@@ -4,8 +4,8 @@ from typing import get_args
 
 import pytest
 
-from elmokit.tasks.inputs.settings import EmbeddingKind, InputSettings
-from elmokit.tasks.registry import find_task
+from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.registry import EmbeddingKind, find_task
 
 from ....builders.task_models import full_inputs
 
