@@ -177,29 +177,29 @@ def find_changes(
         corpus.units = corpus.of_documents if unit == "document" else corpus.of_lines
     if words is not None:
         words = [normalize(word, embedder.normalization) for word in words]
-    chosen = _chosen(words, corpora, min_count, max_words)
+    targets = _chosen(words, corpora, min_count, max_words)
     generator = np.random.default_rng(seed)
     for corpus in corpora:
-        _sample(corpus, chosen, unit, which, sample, generator, on_progress)
-    samples = {word: [np.stack(c.vectors.pop(word)) for c in corpora] for word in chosen}
+        _sample(corpus, targets, unit, which, sample, generator, on_progress)
+    samples = {word: [np.stack(c.vectors.pop(word)) for c in corpora] for word in targets}
     whitening = within_word_whitening(
         np.concatenate(pair).astype(np.float64) for pair in samples.values()
     )
     results: list[tuple[str, ChangeFigures]] = []
     examples: dict[str, tuple[list[str], list[str]]] = {}
-    for number, word in enumerate(chosen):
+    for number, word in enumerate(targets):
         in_a, in_b = (vectors.astype(np.float64) for vectors in samples.pop(word))
         results.append((
             word,
             lexical_change(
                 in_a, in_b, whitening, num_rounds=num_rounds,
-                most_rounds=ROUNDS_FOR_EACH_WORD * len(chosen), num_clusters=num_clusters,
+                most_rounds=ROUNDS_FOR_EACH_WORD * len(targets), num_clusters=num_clusters,
                 generator=generator,
             ),
         ))  # fmt: skip
         texts = [corpus.sentences[word] for corpus in corpora]
         examples[word] = _examples((in_a, in_b), whitening, texts, num_examples)
-        on_progress("comparing", number + 1, len(chosen))
+        on_progress("comparing", number + 1, len(targets))
     # of many words some have a small p by chance: Benjamini-Hochberg over all of them
     rates = {
         name: false_discovery_rates([figures.p[name] for _, figures in results])

@@ -42,49 +42,49 @@ def trace(
     loaded = read_bilm(model)
     with as_input_error():
         numbers = None if weights is None else [float(part) for part in weights.split(",")]
-        found = trace_word(loaded, sentence, word=word, weights=numbers, gamma=gamma)
+        traced = trace_word(loaded, sentence, word=word, weights=numbers, gamma=gamma)
     if json:
-        emit_json({**found.as_dict(), "metadata": loaded.metadata()})
+        emit_json({**traced.as_dict(), "metadata": loaded.metadata()})
         return
-    _print(found)
+    _print(traced)
 
 
-def _print(found: "WordTrace") -> None:
-    marked = (f"[{w}]" if i == found.index else w for i, w in enumerate(found.words))
-    typer.echo(f"word       {found.index}: {found.word}   in: {' '.join(marked)}")
-    if found.char_ids:
-        used = found.char_ids[: len(found.raw_bytes) + 2]
-        typer.echo(f"bytes      {' '.join(map(str, found.raw_bytes))}")
+def _print(traced: "WordTrace") -> None:
+    marked = (f"[{w}]" if i == traced.index else w for i, w in enumerate(traced.words))
+    typer.echo(f"word       {traced.index}: {traced.word}   in: {' '.join(marked)}")
+    if traced.char_ids:
+        used = traced.char_ids[: len(traced.raw_bytes) + 2]
+        typer.echo(f"bytes      {' '.join(map(str, traced.raw_bytes))}")
         typer.echo(f"char ids   {' '.join(map(str, used))}   (bytes + 1, between begin and end)")
-        count = sum(len(one.values) for one in found.filters)
+        count = sum(len(one.values) for one in traced.filters)
         typer.echo(f"filters    {count}; the {min(_NUM_SHOWN, count)} highest:")
         every = (
             (value, one.width, number, window)
-            for one in found.filters
+            for one in traced.filters
             for number, (value, window) in enumerate(
                 zip(one.values.tolist(), one.windows, strict=True)
             )
         )
         for value, width, number, window in sorted(every, key=lambda row: -row[0])[:_NUM_SHOWN]:
             typer.echo(f"  {value:8.4f}   width {width}, filter {number:<4}  {window}")
-        for one in found.filters:
+        for one in traced.filters:
             values = one.values
             active = int((values > 0).sum())
             typer.echo(
                 f"  width {one.width}: {len(values)} filters, {active} above 0, "
                 f"mean {values.mean():.4f}"
             )
-    for number, highway in enumerate(found.highways, 1):
+    for number, highway in enumerate(traced.highways, 1):
         gates = highway.gates
         typer.echo(
             f"highway {number}  gates: mean {gates.mean():.4f}, from {gates.min():.4f} to "
             f"{gates.max():.4f}"
         )
     typer.echo("layer      weight   norm forward   backward   first numbers")
-    for number, (layer, weight) in enumerate(zip(found.layers, found.weights, strict=True)):
+    for number, (layer, weight) in enumerate(zip(traced.layers, traced.weights, strict=True)):
         ahead, back = layer.norms
         numbers = " ".join(f"{value:7.4f}" for value in layer.forward[:4])
         typer.echo(f"{number:<9} {weight:7.4f} {ahead:14.4f} {back:10.4f}   {numbers} …")
-    numbers = " ".join(f"{value:7.4f}" for value in found.mixture[:4])
-    norm = float((found.mixture**2).sum() ** 0.5)
-    typer.echo(f"mixture    gamma {found.gamma:g}, norm {norm:.4f}   {numbers} …")
+    numbers = " ".join(f"{value:7.4f}" for value in traced.mixture[:4])
+    norm = float((traced.mixture**2).sum() ** 0.5)
+    typer.echo(f"mixture    gamma {traced.gamma:g}, norm {norm:.4f}   {numbers} …")
